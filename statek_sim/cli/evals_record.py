@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from statek_sim.cli.evals import EvalOption, EvalPaths, evals, loaded_evals
+from statek_sim.cli.record import live_transport
 from statek_sim.errors import BadInput
 
 _ARMS: Final = ("full", "bare")
@@ -44,20 +45,11 @@ def record(
     from statek_sim.cassettes.session import RecordMode, record_mode
     from statek_sim.evals.arms import parse_arms
     from statek_sim.evals.recorded import RecordedModel, recorded_run
-    from statek_sim.providers.network import permit_network
 
-    try:
-        from statek_sim.providers.live import LiveTransport
-    except ModuleNotFoundError as missing:
-        if missing.name != "httpx":
-            raise
-        raise BadInput(
-            "real requests are sent by httpx, which is not installed: pip install 'pytest-statek[live]'"
-        ) from None
     chosen = record_mode(mode)
     if chosen is RecordMode.NONE:
         raise BadInput("--mode none: nothing would be recorded; replay with statek-sim evals run --cassettes")
-    live = LiveTransport(permit=permit_network)
+    live = live_transport()
     heard = RecordedModel(model, cassettes)
     for scenario in loaded_evals(paths, only):
         for seed in range(seeds):

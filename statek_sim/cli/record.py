@@ -18,6 +18,7 @@ from statek_sim.errors import BadInput
 if TYPE_CHECKING:
     from statek_sim.backends.exchanges import Exchanges
     from statek_sim.cassettes.session import RecordMode
+    from statek_sim.providers.live import LiveTransport
     from statek_sim.scenario.schema import Profile, Scenario
     from statek_sim.suite.recorded import Cassettes, Play, Recording
     from statek_sim.suite.result import ScenarioResult
@@ -139,8 +140,14 @@ def _record(
     scenario: Scenario, profile: Profile, folder: Cassettes, play: Play, mode: RecordMode
 ) -> Recording:
     """Record one scenario."""
-    from statek_sim.providers.network import permit_network
     from statek_sim.suite.recorded import recorded
+
+    return recorded(scenario, profile, folder, play, mode=mode, environment=os.environ, live=live_transport())
+
+
+def live_transport() -> LiveTransport:
+    """Return what sends real requests; `BadInput` without httpx."""
+    from statek_sim.providers.network import permit_network
 
     try:
         from statek_sim.providers.live import LiveTransport
@@ -150,8 +157,7 @@ def _record(
         raise BadInput(
             "real requests are sent by httpx, which is not installed: pip install 'pytest-statek[live]'"
         ) from None
-    live = LiveTransport(permit=permit_network)
-    return recorded(scenario, profile, folder, play, mode=mode, environment=os.environ, live=live)
+    return LiveTransport(permit=permit_network)
 
 
 def _lines(recording: Recording) -> Iterator[str]:
