@@ -28,6 +28,7 @@ from tests.docs.page import DOCS, Command, File, follow, matches, steps
 from tests.docs.workload_table import workload_table
 
 
+@pytest.mark.slow
 def test_the_page_on_cassettes_is_true(tmp_path: Path) -> None:
     with provider() as live:
         environment = {"OPENAI_BASE_URL": f"{live.url}/v1", "OPENAI_API_KEY": "sk-proj-0123456789abcdefghij"}
@@ -78,6 +79,7 @@ def test_the_page_on_durability_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "durability.md", tmp_path, {"COLUMNS": "120"}) == 5
 
 
+@pytest.mark.slow
 def test_the_page_on_usage_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "usage.md", tmp_path, {"COLUMNS": "120"}) == 6
 
@@ -132,6 +134,7 @@ def test_a_page_of_an_agents_parts_has_code_that_runs(
         exec(block, names)  # the page's own code, and its assertions
 
 
+@pytest.mark.slow
 def test_the_page_on_the_report_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "report.md", tmp_path, {}) == 8
 
@@ -179,6 +182,7 @@ def test_the_page_on_agents_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "agent.md", tmp_path, {"COLUMNS": "120"}) == 5
 
 
+@pytest.mark.slow
 def test_the_page_on_mcp_is_true(tmp_path: Path) -> None:
     pytest.importorskip("mcp")
     assert follow(DOCS / "mcp.md", tmp_path, {"COLUMNS": "120"}) == 7

@@ -10,6 +10,7 @@ import pytest
 from tests.applications.record import APPLICATIONS, RECORDED, ROOT
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     sys.version_info[:2] != (3, 11), reason="documentation of builtins is that of Python 3.11"
 )

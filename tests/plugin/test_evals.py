@@ -264,7 +264,7 @@ def test_each_rule_of_a_policy_is_an_item_that_fails_with_its_sentence(pytester:
     result.stdout.fnmatch_lines(
         ["rules.toml:2: rule 'cheap': [[]bare] * measured tokens in a run; expected 1 or fewer"]
     )
-    (command,) = [line for line in result.outlines if line.startswith("statek-sim evals run")]
+    (command,) = {line for line in result.outlines if line.startswith("statek-sim evals run")}
     assert again(command) == 1
     assert "--policy rules.toml" in command
     pytester.runpytest(*JUDGED, "-k", "easy").assert_outcomes(passed=1, deselected=1)

@@ -44,6 +44,7 @@ def test_limits_that_are_none_are_a_usage_error(hostile: pytest.Pytester) -> Non
     result.stderr.fnmatch_lines(["*--watchdog: cpu=soon is not a number of seconds above 0*"])
 
 
+@pytest.mark.slow
 def test_without_a_watchdog_and_under_a_debugger_scenarios_run_where_pytest_runs(
     pytester: pytest.Pytester,
 ) -> None:

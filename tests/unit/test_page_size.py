@@ -31,6 +31,7 @@ def many(number: int) -> Iterator[ScenarioResult]:
         yield replace(sample, scenario=scenario, mismatches=wrong)
 
 
+@pytest.mark.slow
 def test_a_page_of_a_hundred_scenarios_takes_less_than_three_megabytes() -> None:
     hundred = list(run_suite(load_or_fail([builtin_suites()]), profiles=["docs"]))[:100]
     assert len(hundred) == 100
