@@ -43,6 +43,8 @@ class Frame:
     count: int = 0
     texts: dict[str, str] = field(default_factory=dict)
     keys: set[str] = field(default_factory=set)
+    nearest: tuple[Frame | None, bool] | None = None
+    """What readers of names find out once: see `reading`."""
 
     @property
     def name(self) -> str | None:

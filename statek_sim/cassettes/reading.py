@@ -298,19 +298,31 @@ def _counts(name: str, leaf: Leaf, value: str, sought: Sought) -> bool:
 
 def _above(leaf: Leaf, sought: Sought) -> str | None:
     """Return the telling name of an object that a text is in; a schema of such a member is none but for examples."""
-    frame: Frame | None = leaf.frame
-    schema = False
-    while frame is not None:
-        name = frame.label[-1] if frame.label else None
-        schema = schema or _is_schema(frame)
-        if isinstance(name, str) and is_secret_name(name, sought.own):
-            if _OF_TOKENIZER & frame.keys or "text" in frame.keys:
-                return None
-            if schema and leaf.name not in _EXAMPLES:
-                return None
-            return name
-        frame = frame.above
-    return None
+    frame, schema = _nearest(leaf.frame, sought)
+    if frame is None or _OF_TOKENIZER & frame.keys or "text" in frame.keys:
+        return None
+    if schema and leaf.name not in _EXAMPLES:
+        return None
+    return str(frame.label[-1])
+
+
+def _nearest(frame: Frame, sought: Sought) -> tuple[Frame | None, bool]:
+    """Return the object of a telling name that this is or is in, and whether it or one on the way to it is a schema.
+
+    Each object is asked once: a text may hold many members of one that is a hundred levels deep.
+    """
+    asked = []
+    at: Frame | None = frame
+    while at is not None and at.nearest is None:
+        asked.append(at)
+        at = at.above
+    found = (None, False) if at is None or at.nearest is None else at.nearest
+    for each in reversed(asked):
+        name = each.label[-1] if each.label else None
+        tells = isinstance(name, str) and is_secret_name(name, sought.own)
+        found = (each, _is_schema(each)) if tells else (found[0], found[1] or _is_schema(each))
+        each.nearest = found
+    return found
 
 
 def _is_schema(frame: Frame) -> bool:
