@@ -172,7 +172,7 @@ def test_beside_the_real_statek_the_corners_pass_on_it(beside_statek: Environmen
     shutil.copy(ROOT / "tests" / "applications" / "corners.py", project / "test_corners.py")
     command = ("env", "STATEK_MAX_TURNS=1", beside_statek.folder / "venv" / "bin" / "pytest", "-n", "2")
     printed = output_of(*command, "--statek-backend=installed", cwd=project)
-    assert re.search(r"=+ 24 passed", printed), printed
+    assert re.search(r"=+ 25 passed", printed), printed
 
 
 def test_beside_the_real_statek_a_failed_test_shows_what_became_of_its_jobs(
