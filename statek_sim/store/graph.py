@@ -139,7 +139,7 @@ class Graph:
         try:
             kind: Any = type(value)
             if kind in _FROZEN:
-                return tagged(_FROZEN[kind], [self._encoded(one, pending) for one in value])
+                return tagged(_FROZEN[kind], self._members(value, pending))
             if kind in _RECORDS:
                 return tagged("record", [NAMES[kind], *(self._encoded(one, pending) for one in value)])
             if kind is MappingProxyType:
@@ -199,7 +199,7 @@ class Graph:
         if kind is dict:
             return {"k": "dict", "v": self._pairs(value, pending)}
         if kind in _SETS:
-            return {"k": _SETS[kind], "v": [self._encoded(one, pending) for one in value]}
+            return {"k": _SETS[kind], "v": self._members(value, pending)}
         if kind is HistoryProjection:
             return {"k": "history", "v": self._fields(value.saved(), pending)}
         fields = {
@@ -210,6 +210,11 @@ class Graph:
         if issubclass(kind, PyEnv):
             fields["local_state"] = self._names_of(value, pending)
         return {"k": self._kind_name(kind), "v": fields}
+
+    def _members(self, value: Iterable[Any], pending: deque[Any]) -> list[JSON]:
+        members = [self._encoded(one, pending) for one in value]
+        # Python's own sets have another order in each process; their rows are the same.
+        return sorted(members, key=canonical) if type(value) in (set, frozenset) else members
 
     def _pairs(self, value: Mapping[Any, Any], pending: deque[Any]) -> JSON:
         return [[self._encoded(key, pending), self._encoded(one, pending)] for key, one in value.items()]
