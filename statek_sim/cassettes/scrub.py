@@ -37,6 +37,8 @@ _ENCODING: Final = "content-encoding"
 _Message = TypeVar("_Message", Request, Response)
 MOST_LEARNED: Final = 200
 """Secrets of one request that are looked for elsewhere."""
+MOST_READINGS: Final = 4
+"""So often a body is read again in which something was replaced."""
 
 
 def scrubbed(exchange: Exchange, own: OwnSecrets = NO_OWN) -> Exchange:
@@ -181,12 +183,22 @@ def _body_found(body: bytes, headers: Headers, known: Sought) -> list[Found]:
 
 
 def _body(body: bytes, headers: Headers, known: Sought) -> bytes:
+    """Return a body without what is found in it, read until nothing more is found.
+
+    A secret that held a quote, as `%22`, leaves texts that begin and end elsewhere once it is replaced.
+    """
     if not body:
         return body
-    text = as_text(body, headers)
-    found = _body_found(body, headers, known)
-    clean = redacted("body", replaced(text.text, found), known.own)
-    return text.encoded(clean) if clean != text.text else body
+    clean = body
+    for _ in range(MOST_READINGS):
+        text = as_text(clean, headers)
+        plain = replaced(text.text, _body_found(clean, headers, known))
+        if plain == text.text:
+            break
+        clean = text.encoded(plain)
+    text = as_text(clean, headers)
+    last = redacted("body", text.text, known.own)
+    return text.encoded(last) if last != text.text else clean
 
 
 def redacted(place: str, text: str, own: OwnSecrets) -> str:
