@@ -235,7 +235,7 @@ class Explorer:
         if not variation.known and self._bounds.only is None:
             # Who asks for one crash is told what it adds as far as the script goes.
             return
-        more = variation.tokens[0] - self._base.tokens[0]
+        more = variation.tokens - self._base.tokens
         cost = cost_of_all(variation.calls, self._bounds.prices)
         known = self._found.crash
         if cost is None or self._base_cost is None:

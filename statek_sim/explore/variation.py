@@ -136,12 +136,10 @@ class Variation:
         return self._run.replies.requests
 
     @property
-    def tokens(self) -> tuple[int, float]:
-        """Measured tokens of all jobs, and what providers reported that they cost."""
+    def tokens(self) -> int:
+        """Measured tokens of all jobs."""
         usage = [turn for job in self._run.runtime.jobs for turn in job.usage.turns]
-        return sum(turn.measured_prompt + turn.measured_completion for turn in usage), sum(
-            turn.reported_cost or 0.0 for turn in usage
-        )
+        return sum(turn.measured_prompt + turn.measured_completion for turn in usage)
 
     @property
     def calls(self) -> Sequence[AnsweredCall]:
@@ -196,7 +194,7 @@ class Undisturbed:
     digest: str
     counts: tuple[tuple[int, int, int, int], ...]
     """Turns, exceptions, streak and tokens of each job at the end."""
-    tokens: tuple[int, float]
+    tokens: int
     requests: tuple[tuple[str, int], ...] = field(repr=False)
     limits: HarnessLimits
 

@@ -79,4 +79,4 @@ def _spent(
     with varied(base, deviations) as variation:
         calls: Sequence[AnsweredCall] = () if prices is None else variation.calls
         paid = sum((cost_of(call, prices) for call in calls if prices is not None), Decimal())
-        return variation.tokens[0], paid, variation.known
+        return variation.tokens, paid, variation.known
