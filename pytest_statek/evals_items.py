@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,17 +70,8 @@ class EvalFailed(Exception):
     """An eval is not as it should be; each argument is a line for people."""
 
 
-class EvalItem(pytest.Item):
-    """One eval; `-k` finds it by id, tier and capability. Marked `statek`."""
-
-    def __init__(self, *, scenario: EvalScenario, again: tuple[str, ...], **node: Any) -> None:
-        # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
-        parent = node["parent"]
-        super().__init__(nodeid=f"{parent.nodeid}::{node['name']}", **node)
-        self.scenario = scenario
-        self._again = again
-        self.extra_keyword_matches.update((scenario.tier, scenario.capability))
-        self.add_marker("statek")
+class JudgedItem(pytest.Item):
+    """Something that fails with lines for people, and the command that shows it again."""
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return text for people: what is wrong and the command that shows it again; a bug keeps its traceback."""
@@ -91,6 +83,23 @@ class EvalItem(pytest.Item):
                 return str(problem)
             case _:
                 return super().repr_failure(excinfo, style)
+
+    @abstractmethod
+    def _command(self) -> str:
+        """Return the command that shows it again."""
+
+
+class EvalItem(JudgedItem):
+    """One eval; `-k` finds it by id, tier and capability. Marked `statek`."""
+
+    def __init__(self, *, scenario: EvalScenario, again: tuple[str, ...], **node: Any) -> None:
+        # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
+        parent = node["parent"]
+        super().__init__(nodeid=f"{parent.nodeid}::{node['name']}", **node)
+        self.scenario = scenario
+        self._again = again
+        self.extra_keyword_matches.update((scenario.tier, scenario.capability))
+        self.add_marker("statek")
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return file, line from 0, and title."""
@@ -161,7 +170,7 @@ class ModelItem(EvalItem):
             )
 
 
-class RuleItem(pytest.Item):
+class RuleItem(JudgedItem):
     """One rule of a policy: the model works on the evals that it selects, in its arm. Marked `statek`."""
 
     def __init__(
@@ -176,31 +185,35 @@ class RuleItem(pytest.Item):
         self._files = tuple(dict.fromkeys(str(one.path) for one in suite))
         self._suite = tuple(selected(rule, suite))
         self._arm = next(arm for arm in runs.rule_arms if arm.name == rule.arm)
+        self._seeds = SEEDS
         self.user_properties += [("model", runs.profile.name), ("arm", rule.arm)]
         self.add_marker("statek")
 
     def runtest(self) -> None:
         """Run the evals, and judge the runs."""
         outcomes = [one for scenario in self._suite for one in self._runs.played(scenario, self._arm)]
-        seeds = max(one.seed for one in outcomes) + 1
-        experiment = Experiment(suite=self._suite, model=self._runs.profile, arms=(self._arm,), seeds=seeds)
+        self._seeds = max(one.seed for one in outcomes) + 1
+        experiment = Experiment(
+            suite=self._suite, model=self._runs.profile, arms=(self._arm,), seeds=self._seeds
+        )
         (verdict,) = judge_evals(self._policy, experiment, outcomes)
         if not verdict.passed:
-            raise EvalFailed(*verdict.lines, "", self._command(seeds))
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the policy's sentences; a bug keeps its traceback."""
-        # Any: pytest's own types of traceback and style are not public.
-        if isinstance(excinfo.value, EvalFailed):
-            return "\n".join(excinfo.value.args)
-        return super().repr_failure(excinfo, style)
+            raise EvalFailed(*verdict.lines)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return file, line from 0, and name."""
         return self.path, self._line - 1, self.name
 
-    def _command(self, seeds: int) -> str:
-        """Return what shows it again, with all other rules of the policy."""
+    def _command(self) -> str:
+        # With all other rules of the policy.
         arms = [word for arm in self._runs.rule_arms for word in ("--arms", arm.name)]
-        how = ["--model", self._runs.model, *arms, "--seeds", str(seeds), "--policy", str(self._policy.path)]
+        how = [
+            "--model",
+            self._runs.model,
+            *arms,
+            "--seeds",
+            str(self._seeds),
+            "--policy",
+            str(self._policy.path),
+        ]
         return shlex.join(["statek-sim", "evals", "run", *self._files, *how])
