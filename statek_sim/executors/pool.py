@@ -27,10 +27,9 @@ from typing import Any, Final, Generic, TypeVar
 from weakref import WeakSet
 
 from statek_sim.executors.limits import WatchdogLimits
-from statek_sim.executors.worker import Place, Raised, Use, serve
+from statek_sim.executors.worker import PAGE, Place, Raised, Use, serve
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
-_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def use_of(process_id: int) -> Use | None:
@@ -40,7 +39,7 @@ def use_of(process_id: int) -> Use | None:
         fields = Path(f"/proc/{process_id}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return None
-    return Use((int(fields[11]) + int(fields[12])) / _TICKS, int(fields[21]) * _PAGE)
+    return Use((int(fields[11]) + int(fields[12])) / _TICKS, int(fields[21]) * PAGE)
 
 
 R = TypeVar("R")

@@ -26,7 +26,8 @@ from statek_sim import progress
 from statek_sim.executors.limits import GARBAGE
 
 _PLACE_BYTES: Final = 512
-_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+"""Bytes in which the kernel counts memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Place:
                 self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
             except OSError:
                 return 0
-        return int(os.pread(self._statm, 100, 0).split()[1]) * _PAGE
+        return int(os.pread(self._statm, 100, 0).split()[1]) * PAGE
 
     @property
     def began(self) -> float:

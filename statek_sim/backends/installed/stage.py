@@ -277,8 +277,11 @@ def _thing(reference: WorldReference) -> object:
         case "owner":
             if reference.name in ("", world.owner.id):
                 return world.owner
-            other: Any = stored_objects.QueueOwner(reference.name)
-            return world.owners.setdefault(reference.name, other)
+            if reference.name not in world.owners:
+                # Made once: an object of the store is there whether somebody holds it or not.
+                other: Any = stored_objects.QueueOwner(reference.name)
+                world.owners[reference.name] = other
+            return world.owners[reference.name]
         case "item":
             return world.queue.items[reference.name]
         case "future":
