@@ -3,6 +3,9 @@
 .PHONY: help scenarios test thorough conformance record lint types format docs report bench clean
 .DEFAULT_GOAL := help
 
+# Images of containers set it: every process that a test starts would compile the whole package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/bin
 # What running scenarios needs, and with READY everything that the checks need beside it.
@@ -51,7 +54,7 @@ bench: $(READY) ## measure against the real STATEK and against other cassettes
 	@$(BIN)/python -m bench.run
 
 clean: ## remove everything that can be made again
-	rm -rf $(VENV) .venv-* .browser .mcp-peers .postgres .savers bench/.cassetter bench/.peer bench/.tools bench.json conformance.json build dist
+	rm -rf $(VENV) .venv-* .browser .mcp-peers .postgres .savers bench/.cassetter bench/.peer bench/.tools bench.json conformance.json random-examples.json build dist
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

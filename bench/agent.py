@@ -49,7 +49,7 @@ def agent_entries(runs: int) -> Iterator[Entry]:
     )
     yield from _beside_forge(runs)
     yield time_entry(
-        name="turns 4,001-5,000 of an agent against 1-1,000",
+        name="turns 4,001-5,000 of an agent against 1-1,000, medians of 100",
         peer="first fifth of the same run",
         unit="of it",
         ours=median(_measured("agent_ours", "fifths", LONG) for _ in range(runs)),

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from statistics import median
 from time import process_time
 from typing import Any
 
 from forge import ContextManager, NoCompact, ToolCall, ToolDef, ToolSpec, Workflow, WorkflowRunner
 
-from bench.agent_ours import price_of
+from bench.agent_ours import price_of, runs_of
 
 
 class Scripted:
@@ -47,10 +48,10 @@ def turns(count: int) -> float:
         "properties": {"item": text, "number": {"type": "integer", "description": "How many."}},
         "required": ["item", "number"],
     }
-    said = {"type": "object", "properties": {"text": text}, "required": ["text"]}
+    schema = {"type": "object", "properties": {"text": text}, "required": ["text"]}
     tools = {
         "price_of": ToolDef(ToolSpec.from_json_schema("price_of", "Return the price.", price), price_of),
-        "answer": ToolDef(ToolSpec.from_json_schema("answer", "Answer.", said), answer),
+        "answer": ToolDef(ToolSpec.from_json_schema("answer", "Answer.", schema), answer),
     }
     workflow = Workflow("prices", "Prices.", tools, [], "answer", "You look prices up.")
     client: Any = Scripted(count)
@@ -62,5 +63,6 @@ def turns(count: int) -> float:
 
 
 if __name__ == "__main__":
-    turns(5)
-    print(turns(int(sys.argv[1])))
+    COUNT = int(sys.argv[1])
+    turns(COUNT)
+    print(median(turns(COUNT) for _ in range(runs_of(COUNT))))

@@ -18,13 +18,15 @@ from bench.agent_ours import price_of
 
 def turns(count: int) -> float:
     """Run one agent for `count` requests; return the seconds it took, its making left out."""
-    asked = 0
+    requests = 0
 
     def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        nonlocal asked
-        asked += 1
-        if asked % count:
-            call = ToolCallPart("price_of", {"item": "apple", "number": asked}, tool_call_id=f"call-{asked}")
+        nonlocal requests
+        requests += 1
+        if requests % count:
+            call = ToolCallPart(
+                "price_of", {"item": "apple", "number": requests}, tool_call_id=f"call-{requests}"
+            )
             return ModelResponse(parts=[call])
         return ModelResponse(parts=[TextPart("done")])
 

@@ -84,7 +84,7 @@ def _suites(ours: Side, runs: int) -> Iterator[Entry]:
         name=f"built-in suites after start-up: {scenarios} scenarios, {played:.0f} runs",
         peer=NO_PEER,
         unit="s",
-        ours=median(one.seconds for one in measured),
+        ours=median(measurement.seconds for measurement in measured),
         goal=2,
     )
 

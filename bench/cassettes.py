@@ -39,9 +39,13 @@ def entries(ours: Side, runs: int) -> Iterator[Entry]:
 def _ours(measured: list[Measurement]) -> Iterator[Entry]:
     size = measured[0].size
     for name, seconds, goal in (
-        (f"replay {size:,} chat turns, body matched", [one.seconds for one in measured], 2.0),
-        (f"load {size:,} turns from YAML", [one.extra["load"] for one in measured], 3.5),
-        (f"load {size:,} turns by the index", [one.extra["second_load"] for one in measured], 0.5),
+        (f"replay {size:,} chat turns, body matched", [measurement.seconds for measurement in measured], 2.0),
+        (f"load {size:,} turns from YAML", [measurement.extra["load"] for measurement in measured], 3.5),
+        (
+            f"load {size:,} turns by the index",
+            [measurement.extra["second_load"] for measurement in measured],
+            0.5,
+        ),
     ):
         yield Entry(name=name, peer="-", unit="s", ours=median(seconds), goal=goal)
     fifth = size // 5
@@ -49,8 +53,8 @@ def _ours(measured: list[Measurement]) -> Iterator[Entry]:
         name=f"cost of a request, the last {fifth:,} against the first",
         peer="first fifth of the same replay",
         unit="µs",
-        ours=1e6 / fifth * median(one.extra["last"] for one in measured),
-        theirs=1e6 / fifth * median(one.extra["first"] for one in measured),
+        ours=1e6 / fifth * median(measurement.extra["last"] for measurement in measured),
+        theirs=1e6 / fifth * median(measurement.extra["first"] for measurement in measured),
         goal=FLAT,
     )
 

@@ -59,13 +59,15 @@ def checkpoint_entries(runs: int) -> Iterator[Entry]:
 def state_of_a_run() -> dict[str, Any]:
     """Return the state that an agent of a few turns commits last."""
     snapshots: list[Any] = []
-    said = iter([*(tool_call("look", at=number) for number in range(TURNS)), text("Done.")])
+    replies = iter([*(tool_call("look", at=number) for number in range(TURNS)), text("Done.")])
 
     def look(at: int) -> str:
         """Look."""
         return f"page {at}: " + "words " * 50
 
-    harness = AgentHarness(FunctionLLM(lambda request: next(said)), tools=[look], parts=Parts(commits=True))
+    harness = AgentHarness(
+        FunctionLLM(lambda request: next(replies)), tools=[look], parts=Parts(commits=True)
+    )
     assert harness.provider is not None
     driver = Simulation(harness.provider, clock=harness.clock, committed=snapshots.append)
     driver.start(harness.begin("Read the book."))

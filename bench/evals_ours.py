@@ -30,7 +30,7 @@ def _flawless() -> Profile:
 
 
 def _shape(runs: int) -> float:
-    scenario = next(one for one in published()[0].scenarios if one.name == SCENARIO)
+    scenario = next(candidate for candidate in published()[0].scenarios if candidate.name == SCENARIO)
     profile = _flawless()
     started = process_time()
     for seed in range(runs):

@@ -34,13 +34,16 @@ _STARTED = re.compile(r"Start worker at: +tcp://")
 
 def main() -> None:
     """Measure and print."""
-    scenarios = [one for one in load_or_fail([builtin_suites()]) if one.engine == "statek"][::EVERY]
+    scenarios = [scenario for scenario in load_or_fail([builtin_suites()]) if scenario.engine == "statek"][
+        ::EVERY
+    ]
     began = process_time()
     explored = [
-        Explorer(one, one.profiles[0], bounds=Bounds(kinds=("crashes",))).explore() for one in scenarios
+        Explorer(scenario, scenario.profiles[0], bounds=Bounds(kinds=("crashes",))).explore()
+        for scenario in scenarios
     ]
     cpu = process_time() - began
-    runs = sum(one.runs for one in explored)
+    runs = sum(exploration.runs for exploration in explored)
     print(f"{runs} runs of {len(scenarios)} scenarios: {runs / cpu:.0f} per CPU-second")
     print(
         f"a scenario as it is sent: {_bytes(scenarios):.0f} bytes; what comes back: {_bytes(explored):.0f} bytes"
@@ -63,25 +66,25 @@ def _nothing(executor: Executor) -> float:
 
 def _exploring(executor: Executor, scenarios: list[Scenario], expected: list[Explored]) -> float:
     began = perf_counter()
-    pairs = [(one, one.profiles[0]) for one in scenarios]
+    pairs = [(scenario, scenario.profiles[0]) for scenario in scenarios]
     assert list(explore_all(pairs, bounds=Bounds(kinds=("crashes",)), executor=executor)) == expected
     return perf_counter() - began
 
 
 def _bytes(values: list[Scenario] | list[Explored]) -> float:
-    return sum(len(pickle.dumps(one)) for one in values) / len(values)
+    return sum(len(pickle.dumps(value)) for value in values) / len(values)
 
 
 @contextmanager
 def _cluster() -> Iterator[str]:
     started: list[subprocess.Popen[str]] = []
 
-    def start(said: re.Pattern[str], *words: str) -> str:
+    def start(pattern: re.Pattern[str], *words: str) -> str:
         command = [sys.executable, "-m", "dask", *words, "--host", "127.0.0.1", "--no-dashboard"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         started.append(process)
         assert process.stdout is not None
-        found = next(match for line in process.stdout if (match := said.search(line)))
+        found = next(match for line in process.stdout if (match := pattern.search(line)))
         return found[1] if found.groups() else ""
 
     try:

@@ -90,16 +90,16 @@ def entries(own: Side, runs: int) -> Iterator[Entry]:
     )
     if cores() < 2:
         return
-    one, two = [], []
+    one_core, two_cores = [], []
     for _ in range(runs):
-        one.append(side.measure("sweep", 1).seconds)
-        two.append(side.measure("sweep", 2).seconds)
+        one_core.append(side.measure("sweep", 1).seconds)
+        two_cores.append(side.measure("sweep", 2).seconds)
     yield time_entry(
         name="sweep of 28 x 20 settings on two cores",
         peer="on one core",
         unit="s",
-        ours=median(two),
-        theirs=median(one),
+        ours=median(two_cores),
+        theirs=median(one_core),
         goal=LEAST_GAIN,
     )
 

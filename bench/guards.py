@@ -41,7 +41,9 @@ def guard_entries(runs: int) -> Iterator[Entry]:
             pattern.search(lowered)
 
     for name, text in TEXTS.items():
-        ours = _milliseconds(lambda one: guards.run(Subject(point=GuardPoint.INPUT, text=one)), text, runs)
+        ours = _milliseconds(
+            lambda subject_text: guards.run(Subject(point=GuardPoint.INPUT, text=subject_text)), text, runs
+        )
         yield Entry(
             name=f"all shipped guards of texts on {name}",
             peer="-",

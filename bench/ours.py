@@ -149,8 +149,8 @@ def _measure(name: str, size: int, runtime: Runtime, goal: JobStatus) -> Measure
         seconds=seconds,
         jobs=len(runtime.jobs),
         steps=sum(job.steps for job in runtime.jobs),
-        bytes_sent=sum(one.total_bytes_sent for one in usage),
-        bytes_received=sum(one.total_bytes_received for one in usage),
+        bytes_sent=sum(use.total_bytes_sent for use in usage),
+        bytes_received=sum(use.total_bytes_received for use in usage),
         transcript=_transcript(first),
         extra={},
     )

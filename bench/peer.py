@@ -164,11 +164,11 @@ def varied_jobs(size: int) -> Measurement:
     """Run `size` jobs of three turns, each with source text of its own."""
     texts = [workload.varied_replies(number) for number in range(size)]
     answers = [[(workload.reply_body(text), text) for text in replies] for replies in texts]
-    asked = [0] * len(workload.JOB_REPLIES)
+    requests = [0] * len(workload.JOB_REPLIES)
 
     def script(turn: int) -> tuple[bytes, str]:
-        number = asked[turn]
-        asked[turn] += 1
+        number = requests[turn]
+        requests[turn] += 1
         return answers[number][turn]
 
     job_def = _start(script)

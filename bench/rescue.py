@@ -15,6 +15,8 @@ import json_repair
 from bench.entry import Entry, time_entry
 from statek_sim.agent.rescue import DOCUMENT, rescue
 from statek_sim.values import JSON
+from tests.rescue.account import answered
+from tests.rescue.account import counted as accounted
 from tests.rescue.hostile import SHAPES, Shape
 from tests.rescue.scoring import CASES, SECOND, Case, Verdict, load_cases, verdict
 
@@ -58,12 +60,12 @@ def _jiter(case: Case) -> Said:
 def _calls(value: object) -> Said:
     """Return the calls that a JSON value is, as its reader would take them: a name and arguments, or a list of such."""
     found: Said = []
-    for one in value if isinstance(value, list) else [value]:
-        if not isinstance(one, dict):
+    for call in value if isinstance(value, list) else [value]:
+        if not isinstance(call, dict):
             continue
-        arguments = one.get("arguments", one.get("parameters"))
-        if isinstance(arguments, dict) and isinstance(one.get("name"), str):
-            found.append((one["name"], arguments))
+        arguments = call.get("arguments", call.get("parameters"))
+        if isinstance(arguments, dict) and isinstance(call.get("name"), str):
+            found.append((call["name"], arguments))
     return found
 
 
@@ -84,6 +86,15 @@ def rescue_entries(runs: int) -> Iterator[Entry]:
             yield from _counted(f"{len(cases)} {words}", name, ours, theirs)
     named = Counter(verdict(case, _named(case)) for case in cases)
     yield from _counted(f"{len(cases)} {words}, dialect named", "ours, format unknown", named, ours)
+    for label, seen in accounted(answered()):
+        if label.startswith("the four"):
+            name = f"{seen.total()} cases of vLLM, SGLang, llama.cpp and json_repair{label.removeprefix('the four')}"
+            for what, most, goal in (
+                ("not right", seen.total() - seen["right"], 5.0),
+                ("silently wrong", seen["wrong"], 0.5),
+            ):
+                share = 100 * most / seen.total()
+                yield Entry(name=f"{name}: {what}", peer="-", unit="%", ours=share, goal=goal)
     text = '{"name": "write", "arguments": {"content": "' + "line of text\\n" * 75_000 + '"}}'
     case = Case(source="", half="build", text=text, tools=None, calls=(), differs="")
     megabytes = len(text) / 1e6

@@ -156,13 +156,13 @@ def _run(wrk: Wrk, pid: int, port: int, script: Path, *, seconds: int) -> Load:
     url = f"http://127.0.0.1:{port}/v1/chat/completions"
     command = [wrk.command, "-t1", "-c8", f"-d{seconds}s", "--latency", "-s", str(script), url]
     done = subprocess.run(command, env=wrk.environment, capture_output=True, text=True, check=False)
-    said = done.stdout
+    output = done.stdout
     requests, rate, p99 = (
-        re.search(pattern, said)
+        re.search(pattern, output)
         for pattern in (r"(\d+) requests in", r"Requests/sec:\s+([\d.]+)", r"99%\s+([\d.]+)(us|ms|s)")
     )
-    if done.returncode or not (requests and rate and p99) or "Non-2xx" in said or "Socket errors" in said:
-        raise BenchError(f"{' '.join(command)} failed:\n{said}{done.stderr}")
+    if done.returncode or not (requests and rate and p99) or "Non-2xx" in output or "Socket errors" in output:
+        raise BenchError(f"{' '.join(command)} failed:\n{output}{done.stderr}")
     answered = int(requests[1])
     if not answered:
         raise BenchError(

@@ -39,11 +39,11 @@ def messages(count: int) -> list[str]:
 
 def write_load(folder: Path, load: str) -> tuple[Path, Path]:
     """Write wrk's script and aimock's fixtures for a load; return their paths."""
-    asked = messages(ENTRIES_PER_LOAD.get(load, 0)) or ["question NUMBER"]
+    questions = messages(ENTRIES_PER_LOAD.get(load, 0)) or ["question NUMBER"]
     lines, script, fixtures = folder / "messages.txt", folder / "load.lua", folder / "fixtures.json"
-    lines.write_text("\n".join(asked) + "\n", encoding="utf-8")
+    lines.write_text("\n".join(questions) + "\n", encoding="utf-8")
     script.write_text(_LUA % {"load": load, "messages": lines}, encoding="utf-8")
-    matched = ["question"] if load == "different" else asked
+    matched = ["question"] if load == "different" else questions
     answers = [{"match": {"userMessage": message}, "response": {"content": ANSWER}} for message in matched]
     fixtures.write_text(json.dumps({"fixtures": answers}), encoding="utf-8")
     return script, fixtures

@@ -73,8 +73,8 @@ class Outcome:
 
 def request(message: str = "hi", *, stream: bool = False, close: bool = False) -> bytes:
     """Return the bytes of a request."""
-    asked = {"model": "gpt-4o", "messages": [{"role": "user", "content": message}], "stream": stream}
-    body = json.dumps(asked, ensure_ascii=False).encode()
+    content = {"model": "gpt-4o", "messages": [{"role": "user", "content": message}], "stream": stream}
+    body = json.dumps(content, ensure_ascii=False).encode()
     head = f"POST {_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
     return (head + ("Connection: close\r\n" if close else "") + "\r\n").encode() + body
 
@@ -144,12 +144,12 @@ def _crowd(name: str, count: int, client: object, rules: Sequence[FaultRule]) ->
 
         async def everybody() -> list[object]:
             assert callable(client)
-            asked = [client(host, port, number) for number in range(count)]
-            return await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), _SECONDS)
+            clients = [client(host, port, number) for number in range(count)]
+            return await asyncio.wait_for(asyncio.gather(*clients, return_exceptions=True), _SECONDS)
 
-        told = asyncio.run(everybody())
+        answers = asyncio.run(everybody())
         # Nobody is lost: each request is in the journal, under one number.
-        good = sum(answer is True for answer in told) if server.journal.total == count else 0
+        good = sum(answer is True for answer in answers) if server.journal.total == count else 0
     return Outcome(name, good, count, time.monotonic() - began)
 
 
@@ -203,12 +203,12 @@ def large_message(size: int, peers: int = 4) -> Outcome:
         def ask() -> None:
             longest = 0.0
             while not over.is_set():
-                asked = time.monotonic()
+                sent_at = time.monotonic()
                 with socket.create_connection(address(server), timeout=_SECONDS) as connection:
                     connection.sendall(request(close=True))
                     while connection.recv(4096):
                         pass
-                longest = max(longest, time.monotonic() - asked)
+                longest = max(longest, time.monotonic() - sent_at)
             worst.append(longest)
 
         asking = [threading.Thread(target=ask, daemon=True) for _ in range(peers)]

@@ -1,7 +1,8 @@
-"""The queue of slots: what one job takes of it, from its coming to its end, while others wait."""
+"""Slots: what one job takes of the worker under asyncio, and of the queue behind it, while others wait."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from statistics import median
 from time import process_time
@@ -10,8 +11,11 @@ from typing import Final
 from bench.entry import Entry
 from statek_sim.agent.slots.queue import SlotQueue
 from statek_sim.agent.slots.rules import HARDENED
+from statek_sim.agent.slots.worker import SlotWorker
 
 JOBS: Final = 100_000
+WORKED: Final = 20_000
+"""Jobs of the worker: a switch of tasks to each, on which their submitters wait."""
 LEAST_A_SECOND: Final = 50_000
 _SUBMITTERS: Final = 7
 
@@ -19,12 +23,38 @@ _SUBMITTERS: Final = 7
 def slot_entries(runs: int) -> Iterator[Entry]:
     """Yield the processor time of a job, of as many waiting as may."""
     yield Entry(
+        name=f"a job of a slot worker under asyncio, {HARDENED.waiting} agents in turn",
+        peer="-",
+        unit="µs/job",
+        ours=1e6 * median(asyncio.run(_worker_seconds()) for _ in range(runs)) / WORKED,
+        goal=1e6 / LEAST_A_SECOND,
+    )
+    yield Entry(
         name=f"a job of a slot worker's queue, {HARDENED.waiting} waiting",
         peer="-",
         unit="µs/job",
         ours=1e6 * median(_seconds() for _ in range(runs)) / JOBS,
         goal=1e6 / LEAST_A_SECOND,
     )
+
+
+async def _worker_seconds() -> float:
+    worker, jobs, most = SlotWorker(HARDENED), iter(range(WORKED)), 0
+
+    async def agent(name: str) -> None:
+        nonlocal most
+        for number in jobs:
+            await worker.submit(lambda slot: asyncio.sleep(0), submitter=name, priority=1 + number % 10)
+            most = max(most, worker.waiting)
+
+    began = process_time()
+    await asyncio.gather(
+        *[agent(f"submitter {number % _SUBMITTERS}") for number in range(HARDENED.waiting or 1)]
+    )
+    took = process_time() - began
+    if most < (HARDENED.waiting or 1) - 2:
+        raise SystemExit(f"{most} jobs waited at most, expected nearly {HARDENED.waiting}")
+    return took
 
 
 def _seconds() -> float:

@@ -1,13 +1,16 @@
 """The built-in suites, every scenario under every one of its profiles: `python -m bench.suites`.
 
-Prints one line of JSON, a `Measurement`; the clock starts after the imports and stops with the last comparison.
+Prints one line of JSON, a `Measurement`; the clock starts after the imports and stops with the last comparison. Garbage
+is collected as in the workers of the command line.
 """
 
 from __future__ import annotations
 
+import gc
 from time import perf_counter
 
 from bench.workload import Measurement
+from statek_sim.executors.limits import GARBAGE, begin_runs
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.suite.result import Outcome, ScenarioResult
 from statek_sim.suite.run import builtin_suites, run_suite
@@ -15,8 +18,11 @@ from statek_sim.suite.run import builtin_suites, run_suite
 
 def main() -> None:
     """Load and run the suites and print the measurement; a scenario that fails ends it with its name."""
+    gc.set_threshold(*GARBAGE)
     started = perf_counter()
-    results = list(run_suite(load_or_fail([builtin_suites()])))
+    scenarios = load_or_fail([builtin_suites()])
+    begin_runs()
+    results = list(run_suite(scenarios))
     seconds = perf_counter() - started
     failed = [_name(result) for result in results if result.outcome is not Outcome.PASSED]
     if failed:

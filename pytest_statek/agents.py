@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 
 from pytest_statek.lab import OPENED, Opened, conversation
-from pytest_statek.record import MARKER_NAME, SESSION
+from pytest_statek.options import CASSETTE, SESSION
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.backends.recorded import CassetteExchanges, check_provider_of, recorded_environment
@@ -67,7 +67,7 @@ class AgentMaker:
         """Return a provider on the test's cassette."""
         session = self._item.stash.get(SESSION, None)
         if session is None:
-            raise BadInput(f'provider="cassette" needs one: mark the test with @pytest.mark.{MARKER_NAME}')
+            raise BadInput(f'provider="cassette" needs one: mark the test with @pytest.mark.{CASSETTE}')
         if session.may_record:
             from statek_sim.providers.live import LiveTransport  # noqa: PLC0415  # httpx, for a recording only
 

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from pytest_statek.cassette_path import cassette_path
-from pytest_statek.record import MARKER_NAME
+from pytest_statek.options import CASSETTE
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.nearest import Advice
 from statek_sim.cassettes.own_secrets import OwnSecrets
@@ -67,7 +67,7 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
         allow_unplayed=allow,
         advice=Advice(
             record=f"pytest {shlex.quote(item.nodeid)} --statek-record={_keeping(item, arguments.get('name'))}",
-            ignore=f"@pytest.mark.{MARKER_NAME}(ignore=[{{field!r}}])",
+            ignore=f"@pytest.mark.{CASSETTE}(ignore=[{{field!r}}])",
         ),
         run=Run(config.stash[RUN], item.stash.get(ORDER, 0)),
     )
@@ -91,7 +91,7 @@ def _keeping(item: pytest.Item, name: object) -> str:
 
 def _arguments(item: pytest.Item) -> dict[str, object]:
     arguments: dict[str, object] = {}
-    for mark in item.iter_markers(MARKER_NAME):
+    for mark in item.iter_markers(CASSETTE):
         if mark.args:
             raise BadInput(f"takes arguments by name, such as name=..., not {mark.args[0]!r}")
         for name, value in mark.kwargs.items():

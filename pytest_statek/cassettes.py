@@ -15,7 +15,7 @@ import pytest
 
 from pytest_statek.cassette_marker import ORDER, REDACT, RUN, SHARED, wishes_of
 from pytest_statek.cassette_path import cassette_path
-from pytest_statek.record import MARKER_NAME, SESSION
+from pytest_statek.options import CASSETTE, SESSION
 from statek_sim.cassettes.session import CassetteSession, Saved
 from statek_sim.cassettes.tap import UnrecordedRequest, tapped
 from statek_sim.errors import BadInput
@@ -47,7 +47,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     config.stash[RUN] = getattr(config, "workerinput", {}).get("testrunuid", own_key)
     sharers: dict[Path, list[pytest.Item]] = {}
     for order, item in enumerate(session.items):
-        if item.get_closest_marker(MARKER_NAME):
+        if item.get_closest_marker(CASSETTE):
             item.stash[ORDER] = order
             sharers.setdefault(_used(item), []).append(item)
             if isinstance(item, pytest.Function):
@@ -61,7 +61,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         marked = (
             item
             for item in session.items
-            if item.get_closest_marker(MARKER_NAME) or item.get_closest_marker("vcr")
+            if item.get_closest_marker(CASSETTE) or item.get_closest_marker("vcr")
         )
         paths = sorted({str(_used(item)) for item in marked})
         Path(target).write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
@@ -70,7 +70,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     """Open the cassette before the first fixture, so that what fixtures send is in it too."""
-    if item.get_closest_marker(MARKER_NAME):
+    if item.get_closest_marker(CASSETTE):
         if _CONFLICT in item.stash:
             item.warn(pytest.PytestWarning(item.stash[_CONFLICT]))
         _open(item)
@@ -159,7 +159,7 @@ def _open(item: pytest.Item) -> None:
         problem = str(error)
     if problem is not None:
         # Not where it was caught: pytest would print the error a second time, as the context of this one.
-        pytest.fail(f"{item.nodeid}: @pytest.mark.{MARKER_NAME}: {problem}", pytrace=False)
+        pytest.fail(f"{item.nodeid}: @pytest.mark.{CASSETTE}: {problem}", pytrace=False)
     stack = ExitStack()
     if not session.may_record:
         stack.enter_context(forbid_network())
@@ -205,7 +205,7 @@ def _unplayed(session: CassetteSession) -> str | None:
         lines.append(f"  and {len(left) - SHOWN} more")
     lines += [
         f"  If they are not needed any more, record it again: {session.advice.record}",
-        f"  If it does not matter: @pytest.mark.{MARKER_NAME}(allow_unplayed=True)",
+        f"  If it does not matter: @pytest.mark.{CASSETTE}(allow_unplayed=True)",
     ]
     return "\n".join(lines)
 

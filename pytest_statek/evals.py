@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
+from pytest_statek.chosen_options import ChosenOptions
 from pytest_statek.evals_collect import EvalsCollection, EvalsNode, evals_node
 from pytest_statek.evals_items import RUNS, ModelRuns, ScriptRuns
-from pytest_statek.evals_options import EvalsRequested
 from pytest_statek.options import BUILT_IN, SCENARIO_SUFFIXES
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import Arm, parse_arms
@@ -27,6 +27,26 @@ SEEDS: Final = 3
 MOST: Final = 1000
 """Seeds at most."""
 _YOUR_OWN: Final = "evals of your own are --statek-evals=PATH, a .yaml file or a folder with some"
+
+
+class EvalsRequested:
+    """What was asked for: key by key the command line's, or else the configuration file's. Read, not yet checked.
+
+    `alone`: nothing but what this plugin collects is to run. `named`: there are arguments that may be files of evals.
+    """
+
+    __slots__ = ("alone", "arms", "baseline", "model", "named", "paths", "policy", "seeds")
+
+    def __init__(self, config: pytest.Config) -> None:
+        options = ChosenOptions(config, "evals")
+        self.alone = options.alone
+        self.named = any(path.partition("::")[0].endswith(SCENARIO_SUFFIXES) for path in options.given)
+        self.paths = options.names
+        self.model = options.name("model")
+        self.baseline = options.path("baseline")
+        self.policy = options.path("policy")
+        self.seeds = options.text("seeds")
+        self.arms = options.texts("arm")
 
 
 def pytest_configure(config: pytest.Config) -> None:

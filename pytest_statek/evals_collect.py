@@ -41,16 +41,16 @@ class EvalsNode(pytest.Collector):
         """Yield the items; problems in the file are a `CollectError`, which pytest prints as text."""
         if self._problems:
             raise self.CollectError("\n".join(map(str, self._problems)))
-        for one in self._evals:
-            yield from self._items(one)
+        for scenario in self._evals:
+            yield from self._items(scenario)
 
-    def _items(self, one: EvalScenario) -> Iterator[EvalItem]:
+    def _items(self, scenario: EvalScenario) -> Iterator[EvalItem]:
         match self._runs:
             case ScriptRuns() as runs:
-                yield ScriptItem.from_parent(self, scenario=one, runs=runs)
+                yield ScriptItem.from_parent(self, scenario=scenario, runs=runs)
             case ModelRuns() as runs:
                 for arm in runs.arms:
-                    yield ModelItem.from_parent(self, scenario=one, runs=runs, arm=arm)
+                    yield ModelItem.from_parent(self, scenario=scenario, runs=runs, arm=arm)
 
 
 class PolicyNode(pytest.Collector):
@@ -128,7 +128,7 @@ def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iter
     """Yield a collection error when the baseline has evals that are nowhere: no item of theirs could fail."""
     if runs.baseline is None:
         return
-    known = {one.id for one in loaded.evals}
+    known = {scenario.id for scenario in loaded.evals}
     part = runs.baseline.only(arms=[arm.name for arm in runs.arms])
     gone = [name for name in part.evals if name not in known]
     if not gone or loaded.problems:
@@ -159,7 +159,7 @@ def evals_node(
         name=path.name,
         path=path,
         nodeid=node_id(path, parent.config.rootpath),
-        evals=[one for one in loaded.evals if one.path == file],
+        evals=[scenario for scenario in loaded.evals if scenario.path == file],
         problems=[problem for problem in loaded.problems if problem.path == file],
         runs=runs,
     )

@@ -182,7 +182,7 @@ class RuleItem(JudgedItem):
         super().__init__(nodeid=f"{parent.nodeid}::{rule.name}", name=rule.name, **node)
         self._runs = runs
         self._policy = policy
-        self._files = tuple(dict.fromkeys(str(one.path) for one in suite))
+        self._files = tuple(dict.fromkeys(str(eval_scenario.path) for eval_scenario in suite))
         self._suite = tuple(selected(rule, suite))
         self._arm = next(arm for arm in runs.rule_arms if arm.name == rule.arm)
         self._seeds = SEEDS
@@ -191,8 +191,8 @@ class RuleItem(JudgedItem):
 
     def runtest(self) -> None:
         """Run the evals, and judge the runs."""
-        outcomes = [one for scenario in self._suite for one in self._runs.played(scenario, self._arm)]
-        self._seeds = max(one.seed for one in outcomes) + 1
+        outcomes = [run for scenario in self._suite for run in self._runs.played(scenario, self._arm)]
+        self._seeds = max(run.seed for run in outcomes) + 1
         experiment = Experiment(
             suite=self._suite, model=self._runs.profile, arms=(self._arm,), seeds=self._seeds
         )

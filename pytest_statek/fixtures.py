@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_statek.options import CASSETTE, SESSION
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_statek.agents import AgentMaker
     from pytest_statek.guests import GuestMaker
     from pytest_statek.mcp_server_check import McpServerMaker
     from statek_sim.app import StatekApp
+    from statek_sim.cassettes.session import CassetteSession
     from statek_sim.clock import VirtualClock
     from statek_sim.runtime.execution.runtime import Runtime
+    from statek_sim.server.served import LLMServer
     from statek_sim.testing import Lab, ScriptableLLM
     from statek_sim.world.queue import WorkQueue
 
@@ -117,3 +123,40 @@ def statek_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
 
     with open_app(request) as app:
         yield app
+
+
+@pytest.fixture
+def statek_llm_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
+    """A fake LLM server of this test: `statek_llm_server.script([...])`, then point a client at its `url`.
+
+    OpenAI's SDK wants `statek_llm_server.openai_url`, Anthropic's and Google's `statek_llm_server.url`. Every reply
+    must be asked for and every request must find one, else the test fails. Connections to other machines are refused.
+    """
+    request.config.pluginmanager.import_plugin("pytest_statek.llm_server_check")
+    # Here and not above: in a run that uses no fixture of ours, the plugin must cost nothing.
+    from pytest_statek.llm_server_check import open_server  # noqa: PLC0415
+
+    with open_server(request) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def statek_cassette_redact() -> Callable[[str, str], str] | None:
+    """Override it with a function of your own that has the last word about every text of a cassette.
+
+    It takes a place (`uri`, `header NAME`, `body` or `reason`) and the text there, with what is known to be secret
+    replaced already, and returns the text as it may be written. Of a stream it gets the body, and then, as `body` too,
+    each text that the pieces add up to. Requests pass through it too before they are looked up, so it must return the
+    same for the same text, and leave what it returned as it is.
+    """
+    return None
+
+
+@pytest.fixture
+def statek_cassette(request: pytest.FixtureRequest) -> CassetteSession:
+    """The open cassette of a test that is marked `statek_cassette`: its path, its mode, what is left to play."""
+    item: pytest.Item = request.node
+    session = item.stash.get(SESSION, None)
+    if session is None:
+        pytest.fail(f"{item.nodeid}: mark the test with @pytest.mark.{CASSETTE}", pytrace=False)
+    return session

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_statek.chosen_options import ChosenOptions
 from pytest_statek.gate_collect import GateCollection
-from pytest_statek.gate_options import GateRequested
 from pytest_statek.options import REQUESTED
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits, parse_watchdog
@@ -19,6 +19,23 @@ from statek_sim.suite.run import profile_known
 
 PLAN = pytest.StashKey[GatePlan]()
 """Where `config.stash` keeps what is to be judged."""
+
+
+class GateRequested:
+    """What was asked for: key by key the command line's, or else the configuration file's. Read, not yet checked.
+
+    `alone`: nothing but what this plugin collects is to run.
+    """
+
+    __slots__ = ("alone", "baseline", "policy", "presets", "scenarios")
+
+    def __init__(self, config: pytest.Config) -> None:
+        options = ChosenOptions(config, "gate")
+        self.alone = options.alone
+        self.presets = options.names
+        self.policy = options.path("policy")
+        self.baseline = options.path("baseline")
+        self.scenarios = options.named("scenarios")
 
 
 def pytest_configure(config: pytest.Config) -> None:

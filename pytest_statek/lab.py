@@ -48,7 +48,7 @@ class Opened:
     """What a test has open: its LLM, what can be told of its jobs so far, and what closes the network."""
 
     llm: Finishing
-    told: Callable[[], Sequence[str]]
+    conversation: Callable[[], Sequence[str]]
     guard: NetworkGuard | None
     remarks: Callable[[], Sequence[StoreRemark]] = tuple
     strict_storage: bool = False
@@ -122,7 +122,7 @@ def pytest_runtest_makereport(
     report = yield
     if report.failed and OPENED in item.stash and _SHOWN not in item.stash:
         item.stash[_SHOWN] = True
-        lines = item.stash[OPENED].told()
+        lines = item.stash[OPENED].conversation()
         if lines:
             report.sections.append((SECTION, "\n".join(lines)))
     return report

@@ -1,6 +1,7 @@
 """What the user asked for, on the command line or in the configuration file. Read, not yet checked.
 
-This module is loaded in every pytest run, so it imports nothing but pytest.
+This module is loaded in every pytest run, so it imports nothing but pytest. The options of all parts are in it: pytest
+takes half a millisecond for each module of a plugin.
 """
 
 from __future__ import annotations
@@ -8,9 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
+
+if TYPE_CHECKING:
+    from statek_sim.cassettes.session import CassetteSession
 
 BUILT_IN: Final = "built-in"
 """What `--statek-scenarios` without a value means, and what the ini key calls the built-in suites."""
@@ -32,6 +36,19 @@ MARKER: Final = (
     "every argument may be left out. Scenario items carry the marker too."
 )
 """The marker as `pytest --markers` shows it."""
+
+
+CASSETTE: Final = "statek_cassette"
+"""The marker of tests with a cassette, and the fixture that is it."""
+SESSION: Final[pytest.StashKey[CassetteSession]] = pytest.StashKey()
+"""Where a test's stash keeps its open cassette."""
+CASSETTE_MARKER: Final = (
+    f'{CASSETTE}(name="…", ignore=["body.metadata.run"], mode="none", allow_unplayed=False): answer this test\'s '
+    "HTTP requests from cassettes/<module>/<test>.yaml; every argument may be left out."
+)
+"""The marker as `pytest --markers` shows it."""
+
+MODES: Final = ("none", "once", "new_episodes", "all", "rewrite")
 
 
 class Requested:
@@ -111,6 +128,9 @@ def add_options(parser: pytest.Parser) -> None:
     _add_what_runs(group)
     _add_how_it_runs(group)
     _add_ini_keys(parser)
+    _add_cassettes(group, parser)
+    _add_gate(group, parser)
+    _add_evals(group, parser)
 
 
 def _add_what_runs(group: pytest.OptionGroup) -> None:
@@ -206,6 +226,154 @@ def _add_ini_keys(parser: pytest.Parser) -> None:
     parser.addini("statek_storage", "as --statek-storage")
     parser.addini("statek_report", "as --statek-report")
     parser.addini("statek_allow_network", "as --statek-allow-network", type="bool", default=False)
+
+
+def _add_gate(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
+    group.addoption(
+        "--statek-gate",
+        action="append",
+        default=[],
+        metavar="PRESET",
+        help="judge this preset as `statek-sim gate` does, an item per rule and scenario: default, local, interactive, "
+        "batch, or a .env file (repeatable). Added to the tests whose paths are given; without any path, only these "
+        "items and scenarios run",
+    )
+    group.addoption(
+        "--statek-gate-policy",
+        metavar="FILE",
+        help="what is demanded of the presets; none: the shipped policy",
+    )
+    group.addoption(
+        "--statek-gate-scenarios",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="judge on the scenarios in this file or folder (repeatable); none, or `built-in`: the shipped workloads",
+    )
+    group.addoption(
+        "--statek-gate-baseline",
+        metavar="PATH",
+        help="nothing may be worse than in this baseline: a .json file, or a folder with one per preset; an item per "
+        "scenario in it",
+    )
+    parser.addini(
+        "statek_gate", "as --statek-gate, one per line: judged when no path is given", type="linelist"
+    )
+    parser.addini("statek_gate_policy", "as --statek-gate-policy")
+    parser.addini("statek_gate_baseline", "as --statek-gate-baseline")
+    parser.addini("statek_gate_scenarios", "as --statek-gate-scenarios, one per line", type="linelist")
+
+
+def _add_evals(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
+    group.addoption(
+        "--statek-evals",
+        action="append",
+        nargs="?",
+        const=BUILT_IN,
+        default=[],
+        metavar="PATH",
+        help="check the built-in evals, or with =PATH those in that file or folder (repeatable), an item each: the "
+        "ideal script has to pass, the wrong ones have to fail. Added to the tests whose paths are given; without any "
+        "path, only evals, scenarios and gates run",
+    )
+    group.addoption(
+        "--statek-evals-model",
+        metavar="PROFILE",
+        help="let this simulated model work on them instead, an item per eval and arm: a shipped profile or a .toml "
+        "file; needs --statek-evals-baseline or --statek-evals-policy",
+    )
+    group.addoption(
+        "--statek-evals-baseline",
+        metavar="FILE",
+        help="fail where fewer runs are right than in this baseline of `statek-sim evals run --update-baseline`",
+    )
+    group.addoption(
+        "--statek-evals-policy",
+        metavar="FILE",
+        help="what is demanded of the model's runs, as `statek-sim evals run --policy` has it: an item per rule",
+    )
+    group.addoption(
+        "--statek-evals-seeds",
+        metavar="N",
+        help="how many seeds, from 0: of scripts 3 where nothing is said, of a model all that the baseline has, "
+        "or 10 without one",
+    )
+    group.addoption(
+        "--statek-evals-arm",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="parts of the harness that the model works under, as `statek-sim evals run --arms` has them "
+        "(repeatable); none: all arms of the baseline, and of each rule its own",
+    )
+    parser.addini("statek_evals", "as --statek-evals, one per line: when no path is given", type="linelist")
+    parser.addini("statek_evals_model", "as --statek-evals-model")
+    parser.addini("statek_evals_baseline", "as --statek-evals-baseline")
+    parser.addini("statek_evals_policy", "as --statek-evals-policy")
+    parser.addini("statek_evals_seeds", "as --statek-evals-seeds")
+    parser.addini("statek_evals_arm", "as --statek-evals-arm, one per line", type="linelist")
+
+
+def _add_cassettes(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
+    group.addoption(
+        "--statek-record",
+        choices=MODES,
+        metavar="MODE",
+        help=f"when tests marked {CASSETTE} may reach real providers: none (the default) plays cassettes only, once "
+        "records those that do not exist, new_episodes adds what is missing, all records everything and keeps what "
+        "was not asked again, rewrite starts each cassette from nothing",
+    )
+    group.addoption(
+        "--statek-allow-unplayed",
+        action="store_true",
+        default=False,
+        help="do not fail a test that leaves recordings of its cassette unplayed",
+    )
+    group.addoption(
+        "--statek-cassette-list",
+        metavar="FILE",
+        help="write the cassette of each collected test into this file, one per line; "
+        "`statek-sim cassette orphans` asks for it",
+    )
+    parser.addini(
+        "statek_cassette_ignore",
+        "parts of requests that do not count when recordings are looked up, one per line: body.metadata.run, "
+        "query.trace",
+        type="linelist",
+    )
+    parser.addini(
+        "statek_cassette_secret_names",
+        "headers, parameters and members of bodies that hold secrets of yours, one per line: x-acme-pin",
+        type="linelist",
+    )
+    parser.addini(
+        "statek_cassette_secret_patterns",
+        "regular expressions that your secrets fit, one per line: acme-[0-9a-f]{32}",
+        type="linelist",
+    )
+    parser.addini(
+        "statek_cassette_allow_undecoded",
+        "media types of bodies that are no text and may be recorded although secrets in them cannot be seen, one per "
+        "line: image/png, audio/*",
+        type="linelist",
+    )
+    parser.addini("statek_allow_unplayed", "as --statek-allow-unplayed", type="bool", default=False)
+
+
+def part_is_wanted(config: pytest.Config, part: str, *how: str) -> bool:
+    """Return whether a run asks for a part, `gate` or `evals`, or says `how` (names of its options) without asking."""
+    parts: list[str] = config.getoption(f"--statek-{part}")
+    # The configuration file's list of what to run does not count where the command line names tests.
+    if parts or (not config.getoption("file_or_dir", None) and config.getini(f"statek_{part}")):
+        return True
+    return any(config.getoption(f"--statek-{part}-{name}") for name in how)
+
+
+def cassettes_are_wanted(config: pytest.Config, items: list[pytest.Item]) -> bool:
+    """Return whether a run has use for cassettes."""
+    return bool(config.getoption("--statek-cassette-list")) or any(
+        item.get_closest_marker(CASSETTE) for item in items
+    )
 
 
 def wanted_early(config: pytest.Config) -> str | None:

@@ -10,9 +10,7 @@ from collections.abc import Generator
 
 import pytest
 
-from pytest_statek import hooks
-from pytest_statek.evals_options import PLUGIN as EVALS
-from pytest_statek.evals_options import add_evals_options, evals_are_wanted
+from pytest_statek import hooks, options
 from pytest_statek.fallback import fall_back
 
 # By name and not as `pytest_plugins`: for that, pytest would read every installed distribution's entry points again.
@@ -20,32 +18,15 @@ from pytest_statek.fixtures import (
     _statek_lab,
     statek_agent,
     statek_app,
+    statek_cassette,
+    statek_cassette_redact,
     statek_clock,
     statek_guest,
     statek_llm,
+    statek_llm_server,
     statek_mcp_server,
     statek_queue,
     statek_runtime,
-)
-from pytest_statek.gate_options import PLUGIN as GATE
-from pytest_statek.gate_options import add_gate_options, gate_is_wanted
-from pytest_statek.llm_server import statek_llm_server
-from pytest_statek.options import (
-    INSTALLED,
-    MARKER,
-    REFERENCE,
-    REQUESTED,
-    Requested,
-    add_options,
-    wanted_early,
-)
-from pytest_statek.record import MARKER as CASSETTE_MARKER
-from pytest_statek.record import (
-    PLUGIN,
-    add_record_options,
-    is_wanted,
-    statek_cassette,
-    statek_cassette_redact,
 )
 
 __all__ = [
@@ -66,10 +47,7 @@ __all__ = [
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare `--statek-*` and their ini keys."""
-    add_options(parser)
-    add_record_options(parser)
-    add_gate_options(parser)
-    add_evals_options(parser)
+    options.add_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -80,9 +58,9 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, object, object]:
     """Let `import statek` find the reference runtime if that was asked for: before the first conftest imports it."""
-    wanted = wanted_early(early_config)
+    wanted = options.wanted_early(early_config)
     # In the arms and not above: they bring statek_sim in.
-    if wanted == REFERENCE:
+    if wanted == options.REFERENCE:
         from pytest_statek.shadow import stand_in  # noqa: PLC0415
 
         stand_in(early_config)
@@ -91,7 +69,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     try:
         return (yield)
     except Exception as failure:
-        if wanted == INSTALLED:
+        if wanted == options.INSTALLED:
             from pytest_statek.installed import say_what_is_missing  # noqa: PLC0415
 
             say_what_is_missing(failure)
@@ -100,20 +78,20 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 
 def pytest_configure(config: pytest.Config) -> None:
     """Note what is asked for; load the scenario part only for those who want it."""
-    config.addinivalue_line("markers", MARKER)
-    config.addinivalue_line("markers", CASSETTE_MARKER)
-    requested = config.stash[REQUESTED] = Requested(config)
+    config.addinivalue_line("markers", options.MARKER)
+    config.addinivalue_line("markers", options.CASSETTE_MARKER)
+    requested = config.stash[options.REQUESTED] = options.Requested(config)
     if requested.collects or requested.needs_check or requested.backend:
         config.pluginmanager.import_plugin("pytest_statek.scenarios")
-    if gate_is_wanted(config):
-        config.pluginmanager.import_plugin(GATE)
-    if evals_are_wanted(config):
-        config.pluginmanager.import_plugin(EVALS)
+    if options.part_is_wanted(config, "gate", "policy", "baseline", "scenarios"):
+        config.pluginmanager.import_plugin("pytest_statek.gate")
+    if options.part_is_wanted(config, "evals", "model", "baseline", "policy", "seeds", "arm"):
+        config.pluginmanager.import_plugin("pytest_statek.evals")
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
     """Say what `statek_app` runs on when nobody chose it."""
-    if config.stash[REQUESTED].backend is not None:
+    if config.stash[options.REQUESTED].backend is not None:
         return []
     if not any("statek_app" in getattr(item, "fixturenames", ()) for item in items):
         return []
@@ -125,5 +103,5 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Load the cassette part only for runs in which a test wants one."""
-    if is_wanted(config, items):
-        config.pluginmanager.import_plugin(PLUGIN)
+    if options.cassettes_are_wanted(config, items):
+        config.pluginmanager.import_plugin("pytest_statek.cassettes")

@@ -10,11 +10,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from statek_sim.agent.asynchronous import AsyncDriver as AsyncDriver
+    from statek_sim.agent.asynchronous import LoopClock as LoopClock
+    from statek_sim.agent.asynchronous import model_of as model_of
+    from statek_sim.agent.budget import Budget as Budget
     from statek_sim.agent.context.contract import check_compaction as check_compaction
+    from statek_sim.agent.context.settings import ContextSettings as ContextSettings
+    from statek_sim.agent.effects import Delayed as Delayed
+    from statek_sim.agent.effects import Parts as Parts
+    from statek_sim.agent.effects import ToolContext as ToolContext
+    from statek_sim.agent.harness import AgentHarness as AgentHarness
     from statek_sim.agent.protection.contract import check_breaker as check_breaker
     from statek_sim.agent.rescue.contract import check_rescue_parser as check_rescue_parser
     from statek_sim.agent.steps.contract import check_step_enforcer as check_step_enforcer
+    from statek_sim.agent.steps.enforcement import Step as Step
+    from statek_sim.agent.steps.enforcement import StepPlan as StepPlan
     from statek_sim.agent.tools.contract import check_tool_registry as check_tool_registry
+    from statek_sim.agent.tools.registry import Registry as Registry
+    from statek_sim.agent.tools.tool import Tool as Tool
+    from statek_sim.agent.tools.tool import tool_from as tool_from
+    from statek_sim.agent.tools.tool import tool_of_schema as tool_of_schema
     from statek_sim.clock import VirtualClock as VirtualClock
     from statek_sim.errors import LLM_HarnessError as LLM_HarnessError
     from statek_sim.errors import StatekSimError as StatekSimError
@@ -29,6 +44,7 @@ if TYPE_CHECKING:
     from statek_sim.providers.protocol import ChatRequest as ChatRequest
     from statek_sim.providers.protocol import Provider as Provider
     from statek_sim.providers.protocol import RawReply as RawReply
+    from statek_sim.providers.script import ScriptedCall as ScriptedCall
     from statek_sim.providers.script import code as code
     from statek_sim.providers.script import fault as fault
     from statek_sim.providers.script import python as python
@@ -36,6 +52,7 @@ if TYPE_CHECKING:
     from statek_sim.providers.script import text as text
     from statek_sim.providers.script import timeout as timeout
     from statek_sim.providers.script import tool_call as tool_call
+    from statek_sim.providers.script import tool_calls as tool_calls
     from statek_sim.providers.scripted import ScriptedLLM as ScriptedLLM
     from statek_sim.runtime.agents.agent import Agent as Agent
     from statek_sim.runtime.agents.agent import DialogAgent as DialogAgent
@@ -75,6 +92,29 @@ if TYPE_CHECKING:
     from statek_sim.world.queue import WorkQueue as WorkQueue
 
 _HOMES: Final = {
+    "statek_sim.agent.asynchronous": (
+        "AsyncDriver",
+        "LoopClock",
+        "model_of",
+    ),
+    "statek_sim.agent.budget": ("Budget",),
+    "statek_sim.agent.context.settings": ("ContextSettings",),
+    "statek_sim.agent.effects": (
+        "Delayed",
+        "Parts",
+        "ToolContext",
+    ),
+    "statek_sim.agent.harness": ("AgentHarness",),
+    "statek_sim.agent.steps.enforcement": (
+        "Step",
+        "StepPlan",
+    ),
+    "statek_sim.agent.tools.registry": ("Registry",),
+    "statek_sim.agent.tools.tool": (
+        "Tool",
+        "tool_from",
+        "tool_of_schema",
+    ),
     "statek_sim.agent.context.contract": ("check_compaction",),
     "statek_sim.agent.protection.contract": ("check_breaker",),
     "statek_sim.agent.rescue.contract": ("check_rescue_parser",),
@@ -90,7 +130,17 @@ _HOMES: Final = {
     "statek_sim.providers.function": ("FunctionLLM",),
     "statek_sim.providers.network": ("forbid_network",),
     "statek_sim.providers.protocol": ("ChatRequest", "Provider", "RawReply"),
-    "statek_sim.providers.script": ("code", "fault", "python", "raw", "text", "timeout", "tool_call"),
+    "statek_sim.providers.script": (
+        "ScriptedCall",
+        "code",
+        "fault",
+        "python",
+        "raw",
+        "text",
+        "timeout",
+        "tool_call",
+        "tool_calls",
+    ),
     "statek_sim.providers.scripted": ("ScriptedLLM",),
     "statek_sim.runtime.agents.agent": ("Agent", "DialogAgent", "RecurringReminder"),
     "statek_sim.runtime.execution.builtin": ("get_all", "get_any"),

@@ -59,6 +59,10 @@ class BadScenario(BadInput):
     """A scenario file is wrong. The message is one `path:line: what, expected what` per problem."""
 
 
+class Untimely(BadScenario):
+    """An event of a scenario happens when the job or subtask that it is about is not there."""
+
+
 class BadSetting(BadInput):
     """A setting, environment variable or preset file is wrong."""
 

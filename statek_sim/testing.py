@@ -24,9 +24,9 @@ from statek_sim.providers.retry import ask
 from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script, ScriptedLLM
 from statek_sim.runtime.agents.agent import Agent
-from statek_sim.runtime.execution.passes import MOST_IDLE_POLLS
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought
+from statek_sim.runtime.execution.waiting_passes import MOST_IDLE_POLLS
 from statek_sim.runtime.state.context import traced_job
 from statek_sim.semantics import profile_named
 from statek_sim.store.keeping import Beside, KeptRuntime
@@ -269,7 +269,7 @@ class Lab:
             idle_polls=settings.idle_polls,
             brought=brought,
         )
-        self.queue = WorkQueue([replace(item) for item in settings.items], changed=self._queue_changed)
+        self.queue = WorkQueue([item.copy() for item in settings.items], changed=self._queue_changed)
 
     def _queue_changed(self, item: str, change: str) -> None:
         job = traced_job()

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from json.encoder import encode_basestring_ascii
 from operator import attrgetter
 from typing import Any, Final, TypeVar, get_args
 
@@ -25,6 +26,7 @@ VERSION: Final = 1
 """Version of the trace format; part of the header line, so of every digest."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class JobCreated:
     """A job exists and is READY."""
@@ -36,6 +38,7 @@ class JobCreated:
     parent: str | None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class StatusChanged:
     """A job moved along the status table."""
@@ -56,6 +59,7 @@ class StepStarted:
     step: int
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class CodeExecuted:
     """A code block ended: `outcome` is done, raised, waiting, exited or contained."""
@@ -67,6 +71,7 @@ class CodeExecuted:
     outcome: str
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ConsoleLine:
     """One console entry; `error` is EXECUTION, HARNESS or None."""
@@ -81,25 +86,30 @@ class ConsoleLine:
 @quick
 @dataclass(frozen=True, slots=True)
 class ToolCalled:
-    """A tool began to run; `via` is `call` (requested by the model or warmup) or `code`."""
+    """A tool began to run; `via` is `call` (requested by the model or warmup) or `code`.
+
+    `call_id` is the id of the call in the model's reply, where the call of a tool-calling agent has one.
+    """
 
     at: float
     job: str
     name: str
     arguments: str
     via: str
+    call_id: str | None = None
 
 
 @quick
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
-    """A tool ended: `result` as the agent would see it, or `error` as `Type: message`."""
+    """A tool ended: `result` as the agent would see it, or `error` as `Type: message`; `call_id` as it was called."""
 
     at: float
     job: str
     name: str
     result: str | None
     error: str | None
+    call_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +129,7 @@ class Released:
     job: str
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ExitCalled:
     """Code called `exit` with a value; `status` is its text."""
@@ -207,6 +218,7 @@ class HandlerRan:
     failed: str | None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class JobStopped:
     """A job became DONE; `reason` is exit, final, a limit's name, crash, warmup or contained."""
@@ -594,8 +606,20 @@ def event_of(record: Mapping[str, Any]) -> Event:
     return _KINDS[record["event"]](**fields)
 
 
-_encode: Final = json.JSONEncoder(default=dict, check_circular=False).encode
-"""`json.dumps` with our default would make an encoder per event; nothing in an event holds itself."""
+def _encoder() -> Callable[[object], str]:
+    """Return `json.dumps` for events: it would set an encoder up for each of them, longer work than to encode one.
+
+    Nothing in an event holds itself. Where Python has no encoder in C, its own does the same.
+    """
+    plain = json.JSONEncoder(default=dict, check_circular=False)
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return plain.encode
+    pieces = make(None, dict, encode_basestring_ascii, None, ": ", ", ", False, False, True)
+    return lambda value: "".join(pieces(value, 0))
+
+
+_encode: Final = _encoder()
 
 
 def _ignore(_: Event) -> None:
@@ -641,8 +665,7 @@ class Trace:
         """Return the SHA-256 of the canonical lines, as hexadecimal text."""
         digest = hashlib.sha256()
         for line in self.lines():
-            digest.update(line.encode("ascii"))
-            digest.update(b"\n")
+            digest.update(f"{line}\n".encode("ascii"))
         return digest.hexdigest()
 
     def spans(self, name: str | None = None, *, content: bool = False) -> list[Span]:

@@ -1,13 +1,86 @@
-"""Why a file that a person named cannot be read, in the words of every command."""
+"""Files that a person named: how they are opened, and why one cannot be read, in the words of every command."""
 
 from __future__ import annotations
 
 import errno
 import os
+import select
+import stat
+import tomllib
 from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+PATIENCE: Final = 5.0
+"""Seconds for which a pipe is waited for that nobody has opened to write into it."""
 
 Unreadable = (OSError, UnicodeError, RuntimeError)
 """What reading a file raises: Python 3.11 and 3.12 report links that lead to themselves as RuntimeError."""
+
+
+def opened(path: Path) -> BinaryIO:
+    """Return a file, or a pipe, that comes to an end; `OSError` for a folder, a device, a pipe nobody writes into.
+
+    `/dev/zero` would fill the memory before anybody looked at a byte of it.
+    """
+    # Opening a file that another program has a lease on waits for it, or fails where nothing is to wait.
+    waits = stat.S_ISREG(os.stat(path).st_mode)
+    without_waiting = 0 if waits else getattr(os, "O_NONBLOCK", 0)
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | without_waiting)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if stat.S_ISFIFO(mode):
+            _await_writer(descriptor, path)
+        elif stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not _ends(descriptor)):
+            raise OSError(errno.EINVAL, "a device, which has no end", str(path))
+        if os.name == "posix":
+            os.set_blocking(descriptor, True)
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def content_of(path: Path) -> bytes:
+    """Return the bytes of what is `opened`."""
+    with opened(path) as file:
+        return file.read()
+
+
+def text_of(path: Path) -> str:
+    """Return the text of what is `opened`, with its lines as Python ends them; `UnicodeDecodeError` if it is none."""
+    return content_of(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def toml_in(text: str) -> dict[str, Any]:
+    """Return what a text says in TOML; `tomllib.TOMLDecodeError` also for what Python does not read."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise tomllib.TOMLDecodeError("nested too deep (at end of document)") from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:
+        # Python 3.11 and later read no integers of more than 4,300 digits.
+        raise tomllib.TOMLDecodeError("a number has too many digits (at end of document)") from None
+
+
+def _ends(device: int) -> bool:
+    return os.isatty(device) or os.fstat(device).st_rdev == os.stat(os.devnull).st_rdev
+
+
+def _await_writer(pipe: int, path: Path) -> None:
+    """Return when there is something to read, or somebody who may write it."""
+    ready = select.poll()
+    ready.register(pipe, select.POLLIN)
+    if ready.poll(PATIENCE * 1000):
+        return
+    try:
+        os.read(pipe, 1)
+    except BlockingIOError:
+        return
+    raise OSError(errno.ENXIO, "a pipe that nobody writes into", str(path))
 
 
 def why_unreadable(error: BaseException, path: Path) -> str:

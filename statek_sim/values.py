@@ -36,6 +36,6 @@ class Parts:
 
 
 def in_common(before: Sequence[object], now: Sequence[object]) -> int:
-    """Return how many messages two requests have in common, counted from the first."""
+    """Return how many entries two sequences have in common, counted from the first: messages, characters."""
     pairs = enumerate(zip(before, now, strict=False))
-    return next((n for n, (one, other) in pairs if one != other), min(len(before), len(now)))
+    return next((n for n, (old, new) in pairs if old != new), min(len(before), len(now)))

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import ssl
+from functools import cache
 
 from hypothesis import settings
 
+from statek_sim.executors.limits import GARBAGE, begin_runs
 from tests.examples import examples
+
+# As in processes of the command line: with every module of the tests loaded, looking for garbage among what stays took
+# a fifth of the collection and a tenth of the tests.
+gc.set_threshold(*GARBAGE)
+
+# Each client of a provider's SDK reads every certificate of the machine, which takes longer than all that it asks here.
+ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]  # the same signature
 
 # Libraries beside ours tell their makers that they are used, from threads of their own and at any time: one such
 # request in the middle of another test is a connection that nobody tried.
@@ -18,3 +29,8 @@ settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, max_examples=examples(100)
 )
 settings.load_profile("repeatable")
+
+
+def pytest_collection_finish() -> None:
+    """Set what collecting has loaded aside: it stays to the end."""
+    begin_runs()

@@ -40,7 +40,9 @@ def main(folder: Path) -> None:
     sys.path.insert(0, str(folder))
     tasks = [json.loads(line) for line in (folder / "bfcl_eval/data" / _SOURCE).read_text().splitlines()]
     answers = folder / "bfcl_eval/data/possible_answer" / _SOURCE
-    right = {one["id"]: one["ground_truth"] for one in map(json.loads, answers.read_text().splitlines())}
+    right = {
+        answer["id"]: answer["ground_truth"] for answer in map(json.loads, answers.read_text().splitlines())
+    }
     print("\n".join(_lines(tasks, right)))
 
 
@@ -61,8 +63,8 @@ def _lines(tasks: list[dict[str, Any]], right: dict[str, list[list[str]]]) -> It
 def _played(task: dict[str, Any], turns: list[list[str]]) -> Iterator[dict[str, Any]]:
     programs = [_program(name, task["initial_config"].get(name)) for name in task["involved_classes"]]
     number = 0
-    for asked, calls in zip(task["question"], turns, strict=True):
-        yield from ({"role": one["role"], "content": one["content"]} for one in asked)
+    for messages, calls in zip(task["question"], turns, strict=True):
+        yield from ({"role": message["role"], "content": message["content"]} for message in messages)
         for call in calls:
             number += 1
             name, arguments, result = _called(programs, call)
@@ -88,8 +90,8 @@ def _called(programs: list[Any], written: str) -> tuple[str, dict[str, Any], str
     assert isinstance(call.func, ast.Name)
     name = call.func.id
     run = next(getattr(program, name) for program in programs if hasattr(program, name))
-    positional = [ast.literal_eval(one) for one in call.args]
-    named = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
+    positional = [ast.literal_eval(argument) for argument in call.args]
+    named = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
     arguments = inspect.signature(run).bind(*positional, **named).arguments
     try:
         result = run(**arguments)

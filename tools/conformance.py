@@ -2,11 +2,13 @@
 
 Sets up what is missing and runs `statek-sim conformance` once per Python, with the reference runtime on the same
 Python as the package, because error texts differ between them. Further arguments go to that command. Writes
-`conformance.json`, and says when PyPI has a release that is not listed. Exit status 1 on any undeclared difference.
+`conformance.json`, and says when PyPI has a release that is not listed. Exits 1 on any undeclared difference, and 2
+when it could not be run.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import secrets
@@ -34,8 +36,9 @@ Numbers = dict[str, Any]
 
 def main(arguments: list[str]) -> int:
     """Run everything; return 0, 1 when something differs, or 2 when it could not be run."""
-    ci = "--ci" in arguments
-    passed_on = seeded([argument for argument in arguments if argument != "--ci"], ci=ci)
+    options, further = words().parse_known_args(arguments)
+    ci = bool(options.ci)
+    passed_on = seeded(further, ci=ci)
     wanted = tuple(environments(ci=ci))
     try:
         ensure(wanted)
@@ -46,7 +49,12 @@ def main(arguments: list[str]) -> int:
         return 2
     with ThreadPoolExecutor() as pool:
         running = [
-            pool.submit(_compare, command, [one for one in wanted if one.python == python], passed_on)
+            pool.submit(
+                _compare,
+                command,
+                [environment for environment in wanted if environment.python == python],
+                passed_on,
+            )
             for python, command in commands.items()
         ]
         results = [future.result() for future in running]
@@ -54,6 +62,24 @@ def main(arguments: list[str]) -> int:
     if not ci:
         print(news(), flush=True)
     return max(code for code, _ in results)
+
+
+def words() -> argparse.ArgumentParser:
+    """Return what reads the command line; what it does not know goes to `statek-sim conformance`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.conformance",
+        usage="%(prog)s [-h] [--ci] [ARGUMENT...]",
+        description=__doc__,
+        epilog="ARGUMENT: any of `statek-sim conformance --help`, such as PATH and --random N. With "
+        "--random and no --random-seed each run takes other examples, and says their seed.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--ci",
+        action="store_true",
+        help="only the releases that CI compares, the same random examples each time, and PyPI is not asked",
+    )
+    return parser
 
 
 def _statek_sim(python: str) -> Path:
@@ -72,7 +98,7 @@ def _compare(
 ) -> tuple[int, dict[str, Numbers]]:
     """Return the exit status and the numbers per release on one Python; what is said comes out in one piece."""
     python = wanted[0].python
-    pythons = [part for one in wanted for part in ("--python", str(one.interpreter))]
+    pythons = [part for environment in wanted for part in ("--python", str(environment.interpreter))]
     given = arguments if python == this_python() else fewer(arguments)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "numbers.json"
@@ -83,7 +109,7 @@ def _compare(
         print(f"--- Python {python}\n{done.stdout}", end="", flush=True)
         numbers = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"versions": {}}
     found: dict[str, Numbers] = numbers["versions"]
-    return done.returncode, {version: {"python": python, **one} for version, one in found.items()}
+    return done.returncode, {version: {"python": python, **row} for version, row in found.items()}
 
 
 def seeded(arguments: Sequence[str], *, ci: bool) -> list[str]:
@@ -114,7 +140,7 @@ def merged(runs: Sequence[dict[str, Numbers]]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "versions": {
-            version: {**found[_worst(found)], "pythons": {one["python"]: one for one in found}}
+            version: {**found[_worst(found)], "pythons": {numbers["python"]: numbers for numbers in found}}
             for version, found in versions.items()
         },
     }
@@ -122,17 +148,17 @@ def merged(runs: Sequence[dict[str, Numbers]]) -> dict[str, Any]:
 
 def _worst(found: Sequence[Numbers]) -> int:
     """Return the place of the numbers with the most differences, the first of equal ones."""
-    differing = [int(one["differ"]) + int(one["random_differ"]) for one in found]
+    differing = [int(numbers["differ"]) + int(numbers["random_differ"]) for numbers in found]
     return differing.index(max(differing))
 
 
 def news() -> str:
     """Return what PyPI has beyond the list; it is no failure when there is something, or no network."""
     listed = newest([release.version for release in releases()])
-    asked = (sys.executable, "-m", "pip", "index", "versions", "statek", "--disable-pip-version-check")
+    command = (sys.executable, "-m", "pip", "index", "versions", "statek", "--disable-pip-version-check")
     try:
         done = subprocess.run(
-            (*asked, "--timeout", "5", "--retries", "0"),
+            (*command, "--timeout", "5", "--retries", "0"),
             capture_output=True,
             text=True,
             check=False,

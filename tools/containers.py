@@ -142,8 +142,8 @@ def _load(address: str) -> None:
 
 def image() -> bytes:
     """Return the tar of a small root: Python at /usr/bin/python3, /bin/sh, and empty folders."""
-    asked = subprocess.run((interpreter(), "-I", "-c", _ASK), capture_output=True, check=True).stdout
-    python, library = (Path(one) for one in json.loads(asked))
+    answer = subprocess.run((interpreter(), "-I", "-c", _ASK), capture_output=True, check=True).stdout
+    python, library = (Path(path) for path in json.loads(answer))
     modules = sorted((library / "lib-dynload").glob("*.so"))
     shell = Path(os.path.realpath("/bin/sh"))
     packed = BytesIO()
@@ -180,7 +180,7 @@ def _libraries(files: tuple[Path, ...]) -> list[Path]:
 def _unmount(folder: Path) -> None:
     """Take away what a daemon left mounted, so that its folder can be deleted."""
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
-    for place in sorted((one for one in mounts if one.startswith(f"{folder}/")), reverse=True):
+    for place in sorted((mount for mount in mounts if mount.startswith(f"{folder}/")), reverse=True):
         subprocess.run(("umount", "--lazy", place), capture_output=True, check=False)
 
 

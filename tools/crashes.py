@@ -72,8 +72,8 @@ class Errand:
         """Return what is next in the conversation; a model that is none of the errand's is too busy."""
         if request.model not in self.replies:
             raise ProviderHTTPError("too many requests", status=429, latency=1.0)
-        said = sum(message["role"] == "assistant" for message in request.messages)
-        return self.replies[request.model][said]
+        answers = sum(message["role"] == "assistant" for message in request.messages)
+        return self.replies[request.model][answers]
 
 
 _MODEL: Final = "gpt-4o"
@@ -328,9 +328,9 @@ def table(tallies: list[Tally]) -> str:
     return "\n".join([*lines, *map(row, tallies)])
 
 
-def row(one: Tally) -> str:
+def row(tally: Tally) -> str:
     """Return one tally as a row of the table."""
-    return f"| {one.name} | {one.points} | {one.states} | {one.survived} |"
+    return f"| {tally.name} | {tally.points} | {tally.states} | {tally.survived} |"
 
 
 def tallies() -> Iterator[Tally]:
@@ -363,11 +363,11 @@ def main() -> int:
     """Print the table; 1 when something of ours was lost."""
     found = list(tallies())
     print(table(found))
-    ours = [one for one in found if one.name.split(",")[0] in ("files", "SQLite", "PostgreSQL")]
-    for one in ours:
-        for lost in one.lost[:10]:
-            print(f"{one.name}: {lost}", file=sys.stderr)
-    return int(any(one.lost for one in ours))
+    ours = [tally for tally in found if tally.name.split(",")[0] in ("files", "SQLite", "PostgreSQL")]
+    for tally in ours:
+        for lost in tally.lost[:10]:
+            print(f"{tally.name}: {lost}", file=sys.stderr)
+    return int(any(tally.lost for tally in ours))
 
 
 if __name__ == "__main__":

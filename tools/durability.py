@@ -2,8 +2,9 @@
 
 For every distinct crash point of every built-in scenario a process begins the run on a store of its own and dies there;
 this process opens the store and goes on. The trace must be that of the simulated kill, byte for byte. `--every N` takes
-every Nth point, from a place that the seed says; `--profile` one profile instead of each scenario's first one. Ctrl-C
-says what was tried so far.
+every Nth point, from a place that the seed says; `--profile` one profile instead of each scenario's first one.
+`--share 1/2` takes every second one of these points, for two processes side by side. With `--log FILE` every point is
+written down as it is tried, and what the file has already is not tried again. Ctrl-C says what was tried so far.
 """
 
 from __future__ import annotations
@@ -89,6 +90,27 @@ class Tally:
     wrong: list[str] = field(default_factory=list)
 
 
+class Log:
+    """The points that were tried before this process, one line each: `alike` or `wrong`, run and place."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else []
+        self._known = {line.partition(" ")[2].partition(":")[0] for line in lines}
+
+    def has(self, name: str) -> bool:
+        """Return whether a point was tried before."""
+        return name in self._known
+
+    def add(self, name: str, wrong: Sequence[str]) -> None:
+        """Write down what came of a point."""
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.writelines(f"wrong {line}\n" for line in wrong)
+                if not wrong:
+                    file.write(f"alike {name}\n")
+
+
 def stored_points(base: Undisturbed) -> list[Point]:
     """Return the distinct crash points of a scenario as it runs on a store."""
     seen, states = States(), set[str]()
@@ -101,7 +123,7 @@ def stored_points(base: Undisturbed) -> list[Point]:
             states.add(state)
             found.append(point)
 
-    run = DurableRun(NoStore(), _LEASE, base.scenario, base.profile, said=base.said, watch=watch)
+    run = DurableRun(NoStore(), _LEASE, base.scenario, base.profile, first_run=base.first_run, watch=watch)
     run.finish()
     return found
 
@@ -109,7 +131,7 @@ def stored_points(base: Undisturbed) -> list[Point]:
 def simulated(base: Undisturbed, point: Point) -> str:
     """Return the digest of a run that is killed there in thought."""
     scenario = with_deviations(base.scenario, [kill_at(point, restart_of(base))])
-    return DurableRun(NoStore(), _LEASE, scenario, base.profile, said=base.said).finish().digest
+    return DurableRun(NoStore(), _LEASE, scenario, base.profile, first_run=base.first_run).finish().digest
 
 
 def kill(address: str, base: Undisturbed, place: Place) -> bool:
@@ -130,9 +152,9 @@ def _live(address: str, base: Undisturbed, place: Place) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     with closing(open_store(address, clock=lambda: 0.0)) as store:
-        told = about(base.scenario, base.profile, preset=None, seed=None)
-        lease = store.begin(run_name(base.scenario, base.profile), told, worker="dies")
-        DurableRun(store, lease, base.scenario, base.profile, said=base.said, watch=watch).finish()
+        description = about(base.scenario, base.profile, preset=None, seed=None)
+        lease = store.begin(run_name(base.scenario, base.profile), description, worker="dies")
+        DurableRun(store, lease, base.scenario, base.profile, first_run=base.first_run, watch=watch).finish()
 
 
 def resumed(address: str, base: Undisturbed) -> tuple[str, Place | None, bool]:
@@ -146,17 +168,23 @@ def resumed(address: str, base: Undisturbed) -> tuple[str, Place | None, bool]:
             base.scenario,
             base.profile,
             stored=store.load(name),
-            said=base.said,
+            first_run=base.first_run,
             reason=killed_after,
             restart=restart_of(base),
         )
         return run.finish().digest, run.went_on_from, run.buried
 
 
+def named(base: Undisturbed, point: Point) -> str:
+    """Return the name of a point: of its run, and its place."""
+    event, silent = point.place
+    return f"{run_name(base.scenario, base.profile)} {event}" + (f"+{silent}" if silent else "")
+
+
 def try_point(tally: Tally, base: Undisturbed, point: Point, folder: Path) -> None:
     """Kill at one point for real and in thought, and compare."""
     tally.points += 1
-    where = f"{run_name(base.scenario, base.profile)} {point.place} ({point.what} of {point.job})"
+    where = f"{named(base, point)}: {point.what} of {point.job}"
     for left in folder.iterdir():
         left.unlink()
     address = f"sqlite:{folder / 'runs.db'}"
@@ -170,7 +198,9 @@ def try_point(tally: Tally, base: Undisturbed, point: Point, folder: Path) -> No
         if commit is None or not lived:
             # Nothing was committed, or nobody was at work who could die.
             expected = (
-                DurableRun(NoStore(), _LEASE, base.scenario, base.profile, said=base.said).finish().digest
+                DurableRun(NoStore(), _LEASE, base.scenario, base.profile, first_run=base.first_run)
+                .finish()
+                .digest
             )
         else:
             expected = simulated(base, point._replace(place=commit))
@@ -199,26 +229,45 @@ def _memory() -> Path | None:
     return shared if shared.is_dir() else None
 
 
+def _share(text: str) -> tuple[int, int]:
+    number, _, shares = text.partition("/")
+    if not (number.isdecimal() and shares.isdecimal() and 1 <= int(number) <= int(shares)):
+        raise argparse.ArgumentTypeError(f"{text!r}; expected 1/2 or 2/2, for example")
+    return int(number) - 1, int(shares)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tools.durability", description=__doc__)
+    parser.add_argument("paths", nargs="*", type=Path)
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--most", type=int, help="points of one scenario at most, its first ones")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--profile")
+    parser.add_argument("--share", type=_share, default=(0, 1))
+    parser.add_argument("--log", type=Path)
+    return parser.parse_args()
+
+
 def main() -> int:
     """Kill at the points that are asked for; 1 when a trace differs."""
-    asked = argparse.ArgumentParser(prog="python -m tools.durability", description=__doc__)
-    asked.add_argument("paths", nargs="*", type=Path)
-    asked.add_argument("--every", type=int, default=1)
-    asked.add_argument("--most", type=int, help="points of one scenario at most, its first ones")
-    asked.add_argument("--seed", type=int, default=0)
-    asked.add_argument("--profile")
-    told = asked.parse_args()
-    tally, started = Tally(), time.monotonic()
-    chance = random.Random(told.seed)
+    options = _options()
+    tally, started, log = Tally(), time.monotonic(), Log(options.log)
+    chance = random.Random(options.seed)
+    number, shares = options.share
+    turn = 0
     with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory(dir=_memory()) as name:
-        for scenario, profile in pairs(told.profile, told.paths):
+        for scenario, profile in pairs(options.profile, options.paths):
             base, _ = undisturbed(scenario, profile)
             points = stored_points(base)
             tally.scenarios += 1
             tally.known += len(points)
-            for point in points[chance.randrange(told.every) :: told.every][: told.most]:
+            for point in points[chance.randrange(options.every) :: options.every][: options.most]:
+                turn += 1
+                if turn % shares != number or log.has(named(base, point)):
+                    continue
                 before = len(tally.wrong)
                 try_point(tally, base, point, Path(name))
+                log.add(named(base, point), tally.wrong[before:])
                 for line in tally.wrong[before:]:
                     print(line, flush=True)
     print(

@@ -85,15 +85,15 @@ def environments(*, ci: bool = False) -> Iterator[Environment]:
 
 def _pythons(release: Release) -> Iterator[str]:
     """Yield the versions of Python to run a release on. This one stands in for an older one that is not installed."""
-    for asked in release.pythons:
-        if asked == NEWER:
+    for listed in release.pythons:
+        if listed == NEWER:
             found = newer_python()
             if found is None:
                 print(f"statek {release.version}: no newer Python is installed; left out", file=sys.stderr)
             else:
                 yield found
         else:
-            yield asked if asked == this_python() or interpreter(asked) else this_python()
+            yield listed if listed == this_python() or interpreter(listed) else this_python()
 
 
 def _environment(release: Release, python: str) -> Environment:

@@ -42,9 +42,15 @@ def measured(commands: Iterator[str]) -> Found:
     policy = Policy(root="/w", allow=[Rule("command", "*")], deny=deny)
     held = Permissions(policy, {tool.name: tool}.get, Disk())
     every = list(dict.fromkeys(commands))
-    passed = [one for one in every if held.decide(ToolCall("1", "_shell", {"command": one})).effect != "deny"]
-    missed = tuple(one for one in passed if _SHELL.search(one))
-    return Found(len(every), sum(bool(_SHELL.search(one)) for one in every), len(every) - len(passed), missed)
+    passed = [
+        command
+        for command in every
+        if held.decide(ToolCall("1", "_shell", {"command": command})).effect != "deny"
+    ]
+    missed = tuple(command for command in passed if _SHELL.search(command))
+    return Found(
+        len(every), sum(bool(_SHELL.search(command)) for command in every), len(every) - len(passed), missed
+    )
 
 
 def _shell(command: str) -> str:
@@ -62,10 +68,10 @@ def commands_of(wheel: Path) -> Iterator[str]:
                     yield from _codes(functions.get(kind, []))
 
 
-def _codes(told: Any) -> Iterator[str]:
-    for one in told:
-        if isinstance(one, dict) and isinstance(one.get("code"), str):
-            yield one["code"]
+def _codes(value: Any) -> Iterator[str]:
+    for part in value:
+        if isinstance(part, dict) and isinstance(part.get("code"), str):
+            yield part["code"]
 
 
 def main() -> int:
@@ -73,8 +79,8 @@ def main() -> int:
     found = measured(commands_of(Path(sys.argv[1])))
     print(f"{found.commands} commands, {found.refused} refused")
     print(f"{found.named} name a shell, {len(found.missed)} of these pass")
-    for one in found.missed:
-        print(f"  {one!r}")
+    for command in found.missed:
+        print(f"  {command!r}")
     return 0
 
 

@@ -26,7 +26,7 @@ from statek_sim.runtime.execution import worker
 from statek_sim.runtime.execution.job_order import Rounds
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.execution.scheduler import Scheduler
-from statek_sim.runtime.execution.waiting import WaitingRoom
+from statek_sim.runtime.execution.waiting_room import WaitingRoom
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.error_handlers import ErrorHandler, HandlerList
@@ -450,7 +450,7 @@ def find(bug: Planted, scenario: Scenario) -> Finding:
     with bug.plant():
         explorer = Explorer(scenario, profile, bounds=bounds)
         explorer.explore()
-        new = [one for one in explorer.failing if (one[0], one[1]) not in known]
+        new = [failure for failure in explorer.failing if (failure[0], failure[1]) not in known]
         seconds = time.perf_counter() - started
         if not new:
             return Finding(bug, None, explorer.runs, (), seconds)
@@ -465,11 +465,12 @@ def table(findings: list[Finding]) -> str:
         "| bug | in | what is wrong | found by | after runs | where it departs |",
         "| :--- | :--- | :--- | :--- | ---: | :--- |",
     ]
-    for one in findings:
-        found = one.invariant or "not found"
-        departs = "; ".join(map(str, one.deviations))
+    for finding in findings:
+        found = finding.invariant or "not found"
+        departs = "; ".join(map(str, finding.deviations))
         rows.append(
-            f"| `{one.bug.name}` | {one.bug.part} | {one.bug.wrong} | {found} | {one.runs} | {departs} |"
+            f"| `{finding.bug.name}` | {finding.bug.part} | {finding.bug.wrong} | {found} "
+            f"| {finding.runs} | {departs} |"
         )
     return "\n".join(rows)
 
@@ -498,7 +499,9 @@ def main() -> int:
     print(made)
     if write:
         PAGE.write_text(on_page(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
-    return int(any(one.invariant is None or len(one.deviations) > MOST_DEVIATIONS for one in findings))
+    return int(
+        any(finding.invariant is None or len(finding.deviations) > MOST_DEVIATIONS for finding in findings)
+    )
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def _installed() -> Iterator[Path]:
     named = os.environ.get("STATEK_POSTGRES")
     if named:
         yield Path(named)
-    yield from sorted(DEBIAN.glob("*/bin"), key=lambda one: _version(one.parent.name), reverse=True)
+    yield from sorted(DEBIAN.glob("*/bin"), key=lambda folder: _version(folder.parent.name), reverse=True)
     found = shutil.which("initdb")
     if found:
         yield Path(found).resolve().parent

@@ -44,15 +44,15 @@ def key(state: State) -> Key:
     """
     base = _base(state.files)
     seals: dict[bytes, int] = {}
-    told: list[object] = [*state.done]
+    parts: list[object] = [*state.done]
     for path, content in state.files.items():
         if path.endswith((".new", "/progress.txt")):
             continue
-        told.append(_NUMBER.sub(lambda found: f"cp-{int(found[1]) - base}", path))
+        parts.append(_NUMBER.sub(lambda found: f"cp-{int(found[1]) - base}", path))
         if "/results/" not in path:
             text, named = _told(content)
-            told += [_numbered(text, base), *(seals.setdefault(seal, len(seals)) for seal in named)]
-    return tuple(told)
+            parts += [_numbered(text, base), *(seals.setdefault(seal, len(seals)) for seal in named)]
+    return tuple(parts)
 
 
 def _base(files_: Files) -> int:
@@ -98,7 +98,7 @@ def kill_again(kills: int, *, errand: Errand = BRIEF, every: int = 1) -> Iterato
             disk = Watched(state, world)
             lived(lambda disk=disk: FileStore(disk, clock=lambda: 0.0), world, errand)  # type: ignore[misc]
             tally.points += disk.moments
-            found |= {one: left for one, left in disk.left.items() if one not in known}
+            found |= {state_key: left for state_key, left in disk.left.items() if state_key not in known}
         known |= found.keys()
         tried = [*found.values()][::every]
         states = [
@@ -117,8 +117,8 @@ def main() -> int:
     lost = 0
     for tally in kill_again(int(sys.argv[1]) if len(sys.argv) > 1 else 2):
         print(row(tally), flush=True)
-        for one in tally.lost[:10]:
-            print(one, file=sys.stderr)
+        for loss in tally.lost[:10]:
+            print(loss, file=sys.stderr)
         lost += len(tally.lost)
     return int(lost > 0)
 

@@ -26,7 +26,7 @@ from statek_sim.suite.listing import tool_lines
 ROOT: Final = Path(__file__).resolve().parent.parent
 DOCS: Final = ROOT / "docs"
 _PLUGIN: Final = Path(pytest_statek.__file__).parent
-_FIXTURES: Final = ("fixtures.py", "llm_server.py", "record.py")
+_FIXTURES: Final = ("fixtures.py",)
 
 _HEAD: Final = "<!-- Written by `make docs` from the code. Do not edit. -->"
 
@@ -77,15 +77,15 @@ SECTIONS: Final = {
 def python_api() -> str:
     """Return the page on the Python API."""
     blocks = ["# The Python API", _HEAD, *_fixtures(), *_marker()]
-    told: set[str] = set()
+    described: set[str] = set()
     for title, names in SECTIONS.items():
         blocks.append(f"## {title}")
         for name in names:
             module, _, attribute = name.partition(":")
-            told.add(attribute)
+            described.add(attribute)
             blocks += _described(attribute, getattr(importlib.import_module(module), attribute))
     blocks.append("## Everything else that `statek_sim` exports")
-    for attribute in sorted(set(statek_sim.__all__) - told):
+    for attribute in sorted(set(statek_sim.__all__) - described):
         blocks += _described(attribute, getattr(statek_sim, attribute))
     blocks += ["## Built-in tools", "For scenarios, by name; `statek-sim tools` prints the same."]
     blocks.append("```text\n" + "\n".join(tool_lines()) + "\n```")
@@ -167,17 +167,23 @@ def _called(name: str, function: Any) -> str:
     except (TypeError, ValueError):
         return name
     parts: list[str] = []
-    for at, one in enumerate(parameters):
-        if one.name in ("self", "cls"):
+    for at, parameter in enumerate(parameters):
+        if parameter.name in ("self", "cls"):
             continue
-        if one.kind is one.KEYWORD_ONLY and not any(
-            before.kind in (one.KEYWORD_ONLY, one.VAR_POSITIONAL) for before in parameters[:at]
+        if parameter.kind is parameter.KEYWORD_ONLY and not any(
+            before.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL) for before in parameters[:at]
         ):
             parts.append("*")
-        stars = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
-        hint = "" if one.annotation is one.empty else f": {_hint(one.annotation)}"
-        default = "" if one.default is one.empty else f" = {_default(one.default)}"
-        parts.append(f"{stars}{one.name}{hint}{default}")
+        stars = (
+            "*"
+            if parameter.kind is parameter.VAR_POSITIONAL
+            else "**"
+            if parameter.kind is parameter.VAR_KEYWORD
+            else ""
+        )
+        hint = "" if parameter.annotation is parameter.empty else f": {_hint(parameter.annotation)}"
+        default = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"
+        parts.append(f"{stars}{parameter.name}{hint}{default}")
     return f"{name}({', '.join(parts)})"
 
 

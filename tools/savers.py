@@ -54,21 +54,21 @@ def report() -> dict[str, Any]:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Broken(f"{' '.join(command[1:])} failed: {done.stderr}")
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
-def tables(told: dict[str, Any]) -> str:
+def tables(findings: dict[str, Any]) -> str:
     """Return the report as tables of Markdown."""
-    name, conformance = told["conformance"]
-    suite, tamperings = told["tamperings"]
+    name, conformance = findings["conformance"]
+    suite, tamperings = findings["tamperings"]
     lines = [f"| {name} | passed | failed |", "|---|---|---|"]
     lines += [f"| {part} | {passed} | {failed} |" for part, (passed, failed) in conformance.items()]
     lines += ["", f"| {suite} | our store |", "|---|---|"]
     lines += [f"| {edit} | {verdict} |" for edit, verdict in tamperings.items()]
     lines += ["", "| store | what `check_checkpoint_store` finds | smallest example |", "|---|---|---|"]
-    for store, found in told["findings"].items():
-        lines += [f"| {store} | {kind} | {_cell(said)} |" for kind, said in found.items()]
+    for store, found in findings["findings"].items():
+        lines += [f"| {store} | {kind} | {_cell(example)} |" for kind, example in found.items()]
     return "\n".join(lines)
 
 

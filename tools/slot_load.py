@@ -64,9 +64,9 @@ def loaded(rules: SlotRules, *, seconds: int = SECONDS, seed: int = SEED) -> Loa
     waiting: dict[Ticket, None] = {}
     running: Ticket | None = None
     for now in range(seconds):
-        for one in _arriving(draw):
-            load.submitted[one.name] += 1
-            ticket, gone = queue.add(one.name, one.priority, now=now)
+        for submitter in _arriving(draw):
+            load.submitted[submitter.name] += 1
+            ticket, gone = queue.add(submitter.name, submitter.priority, now=now)
             waiting[ticket] = None
             if gone is not None:
                 load.sent_away[gone.submitter] += 1
@@ -84,10 +84,10 @@ def loaded(rules: SlotRules, *, seconds: int = SECONDS, seed: int = SEED) -> Loa
 
 
 def _arriving(draw: random.Random) -> Iterator[Submitter]:
-    for one in ALL:
-        whole = int(one.rate)
-        for _ in range(whole + (draw.random() < one.rate - whole)):
-            yield one
+    for submitter in ALL:
+        whole = int(submitter.rate)
+        for _ in range(whole + (draw.random() < submitter.rate - whole)):
+            yield submitter
 
 
 def table() -> Iterator[str]:
@@ -97,13 +97,13 @@ def table() -> Iterator[str]:
     yield f"|---{'|---' * len(groups)}|"
     for name, rules in RULES.items():
         load = loaded(rules)
-        cells = (_cell(load, [one.name for one in group]) for group in groups.values())
+        cells = (_cell(load, [submitter.name for submitter in group]) for group in groups.values())
         yield f"| {name} | {' | '.join(cells)} |"
 
 
 def _cell(load: Load, names: list[str]) -> str:
-    served, submitted = (sum(counted[one] for one in names) for counted in (load.served, load.submitted))
-    longest = max((load.longest[one] for one in names if one in load.longest), default=None)
+    served, submitted = (sum(counted[name] for name in names) for counted in (load.served, load.submitted))
+    longest = max((load.longest[name] for name in names if name in load.longest), default=None)
     return f"{served} of {submitted}, {'-' if longest is None else f'{longest:.0f} s'}"
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from statek_sim import trace as events
 from statek_sim.agent.conversation import turn_usage
 from statek_sim.agent.effects import Answer, AskModel, Effect, LetTimePass, TextWanted
-from statek_sim.agent.ending import Ended
+from statek_sim.agent.progress import Ended
 from statek_sim.agent.replies.reading import ModelReply, read_model_reply
 from statek_sim.errors import ProviderFailure, ProviderHTTPError
 from statek_sim.metering.messages import REPLY_PRIMING
@@ -38,10 +38,10 @@ def ask_model(run: AgentRun) -> Generator[Effect, Answer, ModelReply]:
         sent = len(made.messages)
         return made, kept
 
-    asked, answer = yield from exchange(run, request)
+    request_sent, answer = yield from exchange(run, request)
     if isinstance(answer, ProviderFailure):
         raise Ended("crash", f"{type(answer).__name__}: {answer}".removesuffix(": ")) from answer
-    return _metered(run, asked, answer)
+    return _metered(run, request_sent, answer)
 
 
 def exchange(
@@ -84,10 +84,10 @@ def _delay(run: AgentRun, failure: ProviderFailure, attempt: int) -> float | Non
     """Return after how many seconds to ask again, None for never."""
     variant = run.spec.variant
     delay = retry_delay(failure, attempt) if variant.retries_provider else None
-    said = failure.retry_after if isinstance(failure, ProviderHTTPError) else None
-    if delay is None or said is None or variant.retry_after == "ignored":
+    wanted = failure.retry_after if isinstance(failure, ProviderHTTPError) else None
+    if delay is None or wanted is None or variant.retry_after == "ignored":
         return delay
-    return min(said, LONGEST)
+    return min(wanted, LONGEST)
 
 
 def _metered(run: AgentRun, request: ChatRequest, raw: RawReply) -> ModelReply:
@@ -110,9 +110,9 @@ def _metered(run: AgentRun, request: ChatRequest, raw: RawReply) -> ModelReply:
 def charge(run: AgentRun, request: ChatRequest, usage: TurnUsage, text: str, calls: tuple[str, ...]) -> int:
     """Tell of an answer and take it off the budget: as reported, else as measured; return the tokens over it."""
     prompt = usage.reported_prompt if usage.reported_prompt is not None else usage.measured_prompt
-    told = usage.reported_completion
+    reported = usage.reported_completion
     over = run.budget.replied(
-        prompt, told if told is not None else usage.measured_completion, model=request.model
+        prompt, reported if reported is not None else usage.measured_completion, model=request.model
     )
     run.tell(
         events.LLMReplied(
@@ -157,11 +157,11 @@ def ask_beside(
         run.conversation.interrupted()
         return _beside(run, wanted, attempt), 0
 
-    asked, answer = yield from exchange(run, request)
+    request_sent, answer = yield from exchange(run, request)
     if isinstance(answer, ProviderFailure):
         return None
     reply = read_model_reply(answer.body, wanted.by.wire)
-    _meter_beside(run, asked, answer, reply, prompt)
+    _meter_beside(run, request_sent, answer, reply, prompt)
     if reply.unreadable is not None:
         run.tell(events.HarnessSpoke(run.now(), run.job, part, missing, f"unreadable: {reply.unreadable}"))
         return None

@@ -30,9 +30,23 @@ from statek_sim.agent.effects import (
     Wait,
     receipt_of,
 )
-from statek_sim.agent.execution import Context, limited, outcome_of, raised, started, waited
+from statek_sim.agent.execution import (
+    OWN_FAILURES,
+    Context,
+    first_of,
+    from_outside,
+    in_time,
+    limited,
+    outcome_of,
+    part_cancelled,
+    raised,
+    started,
+    waited,
+)
 from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.people import EXPIRED
+from statek_sim.agent.people import EXPIRED, word_of
+from statek_sim.agent.stubborn import GRACE, closed_late
+from statek_sim.agent.tools.lazy import read_to_end
 from statek_sim.agent.tools.tool import code_of
 from statek_sim.clock import EPOCH
 from statek_sim.errors import ProviderFailure, ProviderTimeout, StatekSimError, Unanswered
@@ -44,15 +58,15 @@ T = TypeVar("T")
 AsyncModel = Callable[[ChatRequest], Awaitable[RawReply]]
 """A model under asyncio: answers a request, or raises a `ProviderFailure`."""
 
-AsyncPerson = Callable[[Question], Awaitable[PersonSaid | str]]
-"""Answers a question, with a text or a `PersonSaid`; it is cancelled at the question's deadline."""
+AsyncPerson = Callable[[Question], Awaitable[PersonSaid | str | bool | Delayed]]
+"""Answers a question as `harness.Person` does, but for None; it is cancelled at the question's deadline."""
 
 
-AroundTool = Callable[[str, str], AbstractContextManager[object]]
-"""Returns what a call of a tool happens in, by the run's job and the tool's name."""
+AroundTool = Callable[[str, str, str], AbstractContextManager[object]]
+"""Returns what a call of a tool happens in, by the run's job, the tool's name and the call's id."""
 
 
-def _nothing_around(job: str, tool: str) -> AbstractContextManager[object]:
+def _nothing_around(job: str, tool: str, call_id: str) -> AbstractContextManager[object]:
     return nullcontext()
 
 
@@ -133,7 +147,9 @@ class AsyncDriver:
     """Carries out the effects of runs under asyncio.
 
     A model that takes longer than `timeout` seconds is a `ProviderTimeout`. A tool's coroutine is cancelled when it
-    takes too long, and everything that runs is cancelled with the run: nothing is left behind. A plain function runs
+    takes too long, and everything that runs is cancelled with the run: nothing is left behind. One that goes on when it
+    is cancelled is closed after `grace` seconds, and the run goes on; `left_behind` names the calls of those whose code
+    cannot be closed either, as `job: tool`. A plain function runs
     in the event loop and holds it up; with `threads` it runs in a thread, where its timeout ends the waiting, not the
     function. `committed` is awaited before a run goes on, `receipted` before it hears what came of a call or question;
     `person` is asked what runs want to know. `around_tool` makes what each call of a tool happens in, like a tracer's
@@ -151,6 +167,7 @@ class AsyncDriver:
         committed: Callable[[Snapshot], Awaitable[None]] | None = None,
         around_tool: AroundTool = _nothing_around,
         receipted: Callable[[Receipt], Awaitable[None]] | None = None,
+        grace: float = GRACE,
     ) -> None:
         self._model = model
         self._context: Final = Context(clock, asyncio.sleep)
@@ -160,6 +177,8 @@ class AsyncDriver:
         self._committed = committed
         self._around = around_tool
         self._receipted = receipted
+        self._grace = grace
+        self.left_behind: list[str] = []
         self.tool_worked: Callable[[AgentRun, str], None] | None = None
         """Is told of a tool that has done its work, before there is a receipt."""
         self.after_tool: Callable[[AgentRun, str], None] | None = None
@@ -168,12 +187,19 @@ class AsyncDriver:
         """Take a run to its end, or on after it was pushed a message."""
         steps = run.go()
         answer: Answer = None
+        task = asyncio.current_task()
+        before = task.cancelling() if task is not None else 0
         try:
             while True:
+                if task is not None and task.cancelling() > before:
+                    # A model, a person or a store took the run's cancellation for its own affair, and answered.
+                    raise asyncio.CancelledError
                 try:
                     effect = steps.send(answer)
                 except StopIteration:
                     return
+                except asyncio.CancelledError as error:
+                    raise part_cancelled(error) from error
                 match effect:
                     case AskModel():
                         answer = await self._ask(effect.request)
@@ -188,22 +214,30 @@ class AsyncDriver:
                         answer = await waited(effect)
                     case Commit():
                         if self._committed is not None:
-                            await self._committed(effect.snapshot)
+                            await _by_a_part(self._committed(effect.snapshot()))
                         answer = None
+        except BaseException:
+            if run.batch is not None:
+                run.batch.dropped()
+            raise
         finally:
             steps.close()
 
     async def _ask(self, request: ChatRequest) -> RawReply | ProviderFailure:
         try:
+            answering = self._model(request)
             async with asyncio.timeout(self._timeout):
-                return checked_reply("the model", await self._model(request))
+                with closed_late(answering, self._timeout, self._grace):
+                    return checked_reply("the model", await answering)
         except TimeoutError:
             return ProviderTimeout("", latency=self._timeout or 0.0)
         except ProviderFailure as failure:
             return failure
         except StatekSimError:
             raise
-        except Exception as error:
+        except OWN_FAILURES as error:
+            if from_outside(error):
+                raise
             raise bug_of("the model", error) from error
 
     async def _ask_person(self, run: AgentRun, effect: AskPerson) -> Sequence[PersonSaid]:
@@ -212,29 +246,35 @@ class AsyncDriver:
             return [await self._answer(run, effect, 0)]
         try:
             async with asyncio.TaskGroup() as group:
-                asked = [
+                tasks = [
                     group.create_task(self._answer(run, effect, at)) for at in range(len(effect.questions))
                 ]
         except BaseExceptionGroup as failures:
-            raise _first(failures) from None
-        return [task.result() for task in asked]
+            raise first_of(failures) from None
+        return [task.result() for task in tasks]
 
     async def _note(self, run: AgentRun, key: str, came: ToolOutcome | PersonSaid) -> None:
         if self._receipted is not None:
-            await self._receipted(receipt_of(run.job, key, came, at=self._context.now()))
+            await _by_a_part(self._receipted(receipt_of(run.job, key, came, at=self._context.now())))
 
     async def _answer(self, run: AgentRun, effect: AskPerson, position: int) -> PersonSaid:
         question = effect.questions[position]
         if self._person is None:
             raise Unanswered(f"{question.text!r}: nobody is there to ask; give the driver a person")
         try:
+            answering = self._person(question)
             async with asyncio.timeout(question.seconds) as limit:
-                told = await self._person(question)
+                with closed_late(answering, question.seconds, self._grace):
+                    person_answer = await in_time(await answering)
         except TimeoutError:
             if not limit.expired():
                 raise
-            told = EXPIRED
-        answer = PersonSaid("answered", told) if isinstance(told, str) else told
+            person_answer = EXPIRED
+        except asyncio.CancelledError as error:
+            if from_outside(error):
+                raise
+            raise part_cancelled(error) from error
+        answer = word_of(question, person_answer)
         await self._note(run, question.token, answer)
         effect.said(position, answer)
         return answer
@@ -245,17 +285,23 @@ class AsyncDriver:
         """Call tools side by side; a failure that concerns the test cancels the others and goes on up."""
         outcomes: list[ToolOutcome | None] = [None] * len(effect.calls)
         waiting: list[tuple[int, Callable[[], Any]]] = []
-        for position, one in enumerate(effect.calls):
-            with self._around(run.job, one.call.name):
-                now = self._at_once(one)
+        for position, invocation in enumerate(effect.calls):
+            with self._around(run.job, invocation.call.name, invocation.call.id):
+                now = await _uncancelled(partial(self._at_once, invocation))
             if isinstance(now, ToolOutcome):
                 outcomes[position] = await self._ended(run, effect, position, now)
             else:
                 waiting.append((position, now))
 
         async def wait(position: int, start: Callable[[], Any]) -> None:
-            with self._around(run.job, effect.calls[position].call.name):
-                outcome = await limited(effect.calls[position], start)
+            call = effect.calls[position].call
+            with self._around(run.job, call.name, call.id):
+                outcome = await limited(
+                    effect.calls[position],
+                    start,
+                    grace=self._grace,
+                    left=lambda: self.left_behind.append(f"{run.job}: {call.name}"),
+                )
             outcomes[position] = await self._ended(run, effect, position, outcome)
 
         if len(waiting) == 1:
@@ -266,7 +312,7 @@ class AsyncDriver:
                     for position, start in waiting:
                         group.create_task(wait(position, start))
             except BaseExceptionGroup as failures:
-                raise _first(failures) from None
+                raise first_of(failures) from None
         return [outcome for outcome in outcomes if outcome is not None]
 
     async def _ended(
@@ -280,10 +326,10 @@ class AsyncDriver:
             self.after_tool(run, effect.calls[position].call.name)
         return outcome
 
-    def _at_once(self, one: Invocation) -> ToolOutcome | Callable[[], Any]:
+    def _at_once(self, invocation: Invocation) -> ToolOutcome | Callable[[], Any]:
         """Call a plain function; return its outcome, or what begins what is left to be waited for."""
-        start = partial(started, one, self._context)
-        if code_of(one.run).waits:
+        start = partial(started, invocation, self._context)
+        if code_of(invocation.run).waits:
             return start
         if self._threads:
             return partial(_in_thread, start)
@@ -294,16 +340,51 @@ class AsyncDriver:
             if isinstance(value, Delayed) and value.seconds:
                 return lambda: value
             return outcome_of(value)[1]
-        except Exception as error:  # noqa: BLE001  # a user's tool
+        except OWN_FAILURES as error:
             return raised(error)
 
 
+async def _uncancelled(plain: Callable[[], T]) -> T:
+    """Return what plain code returns; when it has cancelled the task that it runs in, that is taken back."""
+    task = asyncio.current_task()
+    before = task.cancelling() if task is not None else 0
+    value = plain()
+    if task is None or task.cancelling() == before:
+        return value
+    while task.cancelling() > before:
+        task.uncancel()
+    try:
+        # What was asked for comes at the next wait, although it was taken back.
+        await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        if task.cancelling() > before:
+            raise  # by somebody else, meanwhile
+    return value
+
+
+async def _by_a_part(work: Awaitable[None]) -> None:
+    """Wait for a part of the caller's; a cancellation that comes from inside it is no end of the run."""
+    try:
+        await work
+    except asyncio.CancelledError as error:
+        if from_outside(error):
+            raise
+        raise part_cancelled(error) from error
+
+
 async def _in_thread(start: Callable[[], Any]) -> object:
-    value = await asyncio.to_thread(start)
+    value, error = await asyncio.to_thread(_came_of, start)
+    if error is not None:
+        return raised(error)
     return await value if inspect.isawaitable(value) else value
 
 
-def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first failure of a group that is none itself."""
-    first = failures.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+def _came_of(start: Callable[[], Any]) -> tuple[Any, StopIteration | None]:
+    """Return what plain code returned: a future cannot hold `StopIteration`, so its thread would be waited for.
+
+    A generator is read here, where it holds nobody up.
+    """
+    try:
+        return read_to_end(start()), None
+    except StopIteration as error:
+        return None, error

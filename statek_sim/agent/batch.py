@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -24,15 +25,15 @@ from statek_sim.agent.effects import (
     ToolOutcome,
     WrittenCall,
 )
-from statek_sim.agent.ending import Ended
 from statek_sim.agent.guarding import call_withdrawn, guarded
 from statek_sim.agent.people import Suspended, ask_people, filled, outcome_of_asking, wait_for, why_not
+from statek_sim.agent.progress import Ended
 from statek_sim.agent.replies.calls import Refusal, resolved
 from statek_sim.agent.replies.correcting import answer_calls, fail, watch
 from statek_sim.agent.replies.nudges import PREFIX, Failure, nudge_text
 from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.tools.registry import Offer
-from statek_sim.agent.tools.tool import Tool
+from statek_sim.agent.tools.tool import Tool, code_of
 
 if TYPE_CHECKING:
     from statek_sim.agent.loop import AgentRun, NothingToDo, Steps
@@ -54,6 +55,26 @@ def _nothing(position: int, answer: PersonSaid) -> None:
 class Batch:
     """The calls of one reply while they are executed. `text` is what the reply says beside them."""
 
+    __slots__ = (
+        "asks",
+        "calls",
+        "done",
+        "failed",
+        "first_record",
+        "offer",
+        "open_before",
+        "outcomes",
+        "progress",
+        "ready",
+        "refusals",
+        "reply",
+        "results",
+        "run",
+        "terminal",
+        "text",
+        "wave",
+    )
+
     def __init__(
         self, run: AgentRun, reply: ModelReply, text: str, calls: Sequence[WrittenCall], offer: Offer
     ) -> None:
@@ -73,9 +94,11 @@ class Batch:
         self.failed = 0
         self.progress = False
         self.terminal: str | None = None
+        self.open_before = len(run.enforcer.open)
+        run.batch = self
 
-    def go(self) -> Steps:
-        """Resolve and execute the calls, append them with their results, and say what was wrong."""
+    def go(self) -> Steps | NothingToDo:
+        """Resolve the calls; return the effects of executing them, which append them with their results."""
         run = self.run
         for at, call in enumerate(self.calls):
             found = resolved(call, self.offer, run.spec.registry, run.spec.variant)
@@ -87,10 +110,16 @@ class Batch:
                 coerced = ", ".join(found[1])
                 run.tell(events.HarnessSpoke(run.now(), run.job, "arguments", "coerced", coerced))
         if run.spec.variant.batch == "whole" and self._refuse_whole():
-            answer_calls(run, self.reply, self.text, self.calls, [said or NOT_RUN for said in self.results])
+            answer_calls(
+                run,
+                self.reply,
+                self.text,
+                self.calls,
+                [result_text or NOT_RUN for result_text in self.results],
+            )
             fail(run, self.refusals[0].failure, self.refusals[0].details)
-            return
-        yield from self.execute()
+            return ()
+        return self.execute()
 
     def _refuse_whole(self) -> bool:
         """Return whether one call of the reply is refused, which takes all others with it."""
@@ -118,23 +147,28 @@ class Batch:
         run = self.run
         for (at, call), outcome in zip(self.wave, self.outcomes, strict=True):
             assert outcome is not None, "every call of a wave has ended"
-            if outcome.failed and run.spec.variant.tool_error == "ends_run":
+            failed = outcome.failed
+            if failed and run.spec.variant.tool_error == "ends_run":
                 raise Ended("crash", f"tool {call.name!r}: {outcome.text}")
-            said = outcome.text if not outcome.failed else f"Error: {outcome.text}"
+            result_text = outcome.text if not failed else f"Error: {outcome.text}"
             if run.around.parts.guards:
-                said = yield from self._guarded_result(call, outcome, said)
-            self.results[at] = said
+                result_text = yield from self._guarded_result(call, outcome, result_text)
+            self.results[at] = result_text
             self.done.append((call, outcome))
-            self.failed += outcome.failed
+            if failed:
+                self.failed += 1
+                continue
             self.progress |= self._is_news(call, outcome)
-            if not outcome.failed and run.enforcer.is_terminal(call.name) and not said.startswith(WITHHELD):
-                self.terminal = said
+            if run.enforcer.is_terminal(call.name) and not result_text.startswith(WITHHELD):
+                self.terminal = result_text
         self.wave, self.outcomes = [], []
 
     def _conclude(self) -> Steps:
         run = self.run
         if run.spec.variant.keeps_bad_output or not self.refusals:
-            answer_calls(run, self.reply, self.text, self.calls, [said or "" for said in self.results])
+            answer_calls(
+                run, self.reply, self.text, self.calls, [result_text or "" for result_text in self.results]
+            )
         run.counters.batch(failed=self.failed)
         if self.progress or not self.refusals:
             run.nudges.went_well(progress=self.progress)
@@ -144,9 +178,12 @@ class Batch:
             run.counters.turn_ended(failed=self.failed > 0)
         if self.terminal is not None and run.spec.variant.final_answer == "terminal_tool":
             run.finish((yield from self._guarded_answer(self.terminal)))
-        self._bound_tool_errors()
-        watch(run, self.reply.text, self.done)
-        yield from run.commit(CommitPoint.TOOLS_RETURNED)
+        if self.failed:
+            self._bound_tool_errors()
+        if run.around.parts.watchers:
+            watch(run, self.reply.text, self.done, progress=len(run.enforcer.open) < self.open_before)
+        if run.around.parts.commits:
+            yield from run.commit(CommitPoint.TOOLS_RETURNED)
 
     def _guarded_answer(self, answer: str) -> Generator[Effect, Answer, str]:
         if not self.run.around.parts.guards:
@@ -162,9 +199,10 @@ class Batch:
 
     def _next_wave(self) -> Generator[Effect, Answer, list[tuple[int, ToolCall]]]:
         """Return the calls that may run now, reserved; those that have to wait for them stay ready."""
-        wave: list[tuple[int, ToolCall]] = []
+        wave = self.wave = []
         ready, self.ready = self.ready, []
         self.asks = []
+        guards = self.run.around.parts.guards
         for position, (at, call) in enumerate(ready):
             refusal = self._check_step(call) if self.run.enforcer.active else None
             if refusal is not None and wave:
@@ -173,12 +211,13 @@ class Batch:
             if refusal is not None:
                 self._refuse(at, refusal)
                 continue
-            told = yield from self._admitted(at, call)
-            if isinstance(told, str):
-                self._keep_out(at, told)
+            admission = (yield from self._admitted(at, call)) if guards else self._let_in(at, call, ())
+            if isinstance(admission, str):
+                self._keep_out(at, admission)
             else:
-                self._reserve(told)
-                wave.append((at, told))
+                if self.run.enforcer.active:
+                    self._reserve(admission)
+                wave.append((at, admission))
         return wave
 
     def _keep_out(self, at: int, reason: str) -> None:
@@ -191,11 +230,12 @@ class Batch:
         asks = self.asks
         calls = dict(self.wave)
         if suspended is None:
-            about = [(calls[at].name, ask) for at, ask in asks]
-            said = yield from ask_people(self.run, about, _nothing, partial(self.pending, "allowing"))
+            # Whoever asks here asks for leave, whether they say so or not: a "no" must not let the call be made.
+            about = [(calls[at].name, replace(ask, confirms=True)) for at, ask in asks]
+            answers = yield from ask_people(self.run, about, _nothing, partial(self.pending, "allowing"))
         else:
-            said = yield from wait_for(self.run, suspended.questions, _nothing, suspended.answers)
-        for (at, ask), answer in zip(asks, said, strict=True):
+            answers = yield from wait_for(self.run, suspended.questions, _nothing, suspended.answers)
+        for (at, ask), answer in zip(asks, answers, strict=True):
             if answer.kind != "answered" and at in calls:
                 call = calls.pop(at)
                 self._withdraw(call)
@@ -203,6 +243,15 @@ class Batch:
         self.asks = []
         self.wave = list(calls.items())
         self.outcomes = [None] * len(self.wave)
+
+    def dropped(self) -> None:
+        """Tell gates of admitted calls that nobody hears of: the run was cancelled, or a part of it broke."""
+        # While a guard is asked about a later call of the wave there are no places for outcomes.
+        at_ends = self.outcomes or [None] * len(self.wave)
+        for (_, call), outcome in zip(self.wave, at_ends, strict=True):
+            for gate in self.run.around.parts.gates if outcome is None else ():
+                gate.withdrawn(call, at=self.run.now())
+        self.wave, self.outcomes = [], []
 
     def _withdraw(self, call: ToolCall) -> None:
         run = self.run
@@ -229,40 +278,48 @@ class Batch:
         found = self.run.enforcer.check(call.name, iteration=self.run.iteration - 1)
         if found is None:
             return None
-        said = nudge_text(found.failure, found.details, self.run.spec.variant).removeprefix(PREFIX)
-        return Refusal(found.failure, f"Error: {said}", found.details)
+        correction = nudge_text(found.failure, found.details, self.run.spec.variant).removeprefix(PREFIX)
+        return Refusal(found.failure, f"Error: {correction}", found.details)
 
     def _admitted(self, at: int, call: ToolCall) -> Generator[Effect, Answer, ToolCall | str]:
-        """Return why the budget, a gate or a guard keeps a call from being executed, or the call, counted as a step.
+        """Return why the budget, a gate or a guard keeps a call from being executed, or the call, counted as a step."""
+        asks: list[Ask] = []
+        if self.run.budget.allows_call:
+            ruling = yield from self._guarded_call(call, asks)
+            if isinstance(ruling, str):
+                return ruling
+            call = ruling
+        # A judge may have spent the last step.
+        return self._let_in(at, call, asks)
 
-        What gates want to ask a person is kept for when all calls were looked at.
+    def _let_in(self, at: int, call: ToolCall, asks: Sequence[Ask]) -> ToolCall | str:
+        """Return why the budget or a gate keeps a call from being executed, or the call, counted as a step.
+
+        What gates and guards (`asks`) want to ask a person is kept for when all calls were looked at.
         """
         run = self.run
-        asks: list[Ask] = []
-        if run.budget.allows_call and run.around.parts.guards:
-            told = yield from self._guarded_call(call, asks)
-            if isinstance(told, str):
-                return told
-            call = told
-        # A judge may have spent the last step.
+        gates = run.around.parts.gates
         reason = None if run.budget.allows_call else "the budget of steps is used up"
+        if reason is None and not gates and not asks:
+            run.budget.called()
+            return call
         admitted: list[CallGate] = []
-        asked: list[Ask] = []
-        for gate in run.around.parts.gates if reason is None else ():
+        own_asks: list[Ask] = []
+        for gate in gates if reason is None else ():
             answer = gate.admit(call, at=run.now())
             if isinstance(answer, str):
                 reason = answer
                 break
             admitted.append(gate)
             if answer is not None:
-                asked.append(answer)
+                own_asks.append(answer)
         if reason is not None:
             for gate in admitted:
                 gate.withdrawn(call, at=run.now())
             call_withdrawn(run, call.name, call.arguments)
             return reason
         run.budget.called()
-        self.asks += [(at, ask) for ask in (*asked, *asks)]
+        self.asks += [(at, ask) for ask in (*own_asks, *asks)]
         return call
 
     def _guarded_call(self, call: ToolCall, asks: list[Ask]) -> Generator[Effect, Answer, ToolCall | str]:
@@ -288,12 +345,12 @@ class Batch:
         """Run the tools of a wave at once, then ask a person what those tools want to know that ask."""
         self.first_record = len(self.run.calls)
         running = [at for at, (_, call) in enumerate(self.wave) if self.tool(call).asks is None]
-        if running:
+        if running and self.run.around.parts.commits:
             yield from self.commit_calls()
         for _, call in self.wave:
             self.begun(call)
         if running:
-            yield from self.invoke(running)
+            yield self._invoked(running)
         if len(running) < len(self.wave):
             yield from self.ask_for_tools()
 
@@ -306,8 +363,11 @@ class Batch:
     def invoke(self, running: Sequence[int]) -> Steps:
         """Run these calls of the wave at once."""
         if running:
-            invocations = [self.invocation(at) for at in running]
-            yield CallTools(invocations, lambda position, outcome: self.ended_at(running[position], outcome))
+            yield self._invoked(running)
+
+    def _invoked(self, running: Sequence[int]) -> CallTools:
+        invocations = [self.invocation(at) for at in running]
+        return CallTools(invocations, lambda position, outcome: self.ended_at(running[position], outcome))
 
     def invocation(self, at: int, check: ToolFunction | None = None) -> Invocation:
         """Return a call of the wave for a driver; a `check` of it is run in its place, and leaves no receipt of it."""
@@ -315,7 +375,13 @@ class Batch:
         tool = self.tool(call)
         limit = self.run.spec.variant.tool_timeout if tool.timeout is None else tool.timeout
         key = self.key(at)
-        return Invocation(call, check or tool.run, limit, key if check is None else f"{CHECK}{key}")
+        code = code_of(tool.run)
+        conversions = code.conversions if self.run.spec.variant.converts_arguments else {}
+        if check is not None:
+            return Invocation(call, replace(code_of(check), conversions=conversions), limit, f"{CHECK}{key}")
+        return Invocation(
+            call, code if conversions is code.conversions else replace(code, conversions={}), limit, key
+        )
 
     def key(self, at: int) -> str:
         """Return the name that a call of the wave has in its run."""
@@ -336,15 +402,15 @@ class Batch:
         if not asking:
             return
 
-        def said(position: int, answer: PersonSaid) -> None:
+        def take_answer(position: int, answer: PersonSaid) -> None:
             at, ask = asking[position]
             self.ended_at(at, outcome_of_asking(answer, ask))
 
         if suspended is not None:
-            yield from wait_for(self.run, suspended.questions, said, suspended.answers)
+            yield from wait_for(self.run, suspended.questions, take_answer, suspended.answers)
             return
         about = [(self.wave[at][1].name, ask) for at, ask in asking]
-        yield from ask_people(self.run, about, said, partial(self.pending, "asking"))
+        yield from ask_people(self.run, about, take_answer, partial(self.pending, "asking"))
 
     def tool(self, call: ToolCall) -> Tool:
         """Return the tool of a call that may be executed."""
@@ -359,7 +425,9 @@ class Batch:
         arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
         self.run.calls.append({"name": call.name, "arguments": arguments, "via": "call"})
         if not before:
-            self.run.tell(events.ToolCalled(self.run.now(), self.run.job, call.name, arguments, "call"))
+            self.run.tell(
+                events.ToolCalled(self.run.now(), self.run.job, call.name, arguments, "call", call.id)
+            )
 
     def _ended(
         self, call: ToolCall, outcome: ToolOutcome, record: dict[str, str | None], when: float | None
@@ -369,7 +437,9 @@ class Batch:
         record["error" if failed else "result"] = outcome.text
         if when is None:
             result, error = (None, outcome.text) if failed else (outcome.text, None)
-            self.run.tell(events.ToolReturned(self.run.now(), self.run.job, call.name, result, error))
+            self.run.tell(
+                events.ToolReturned(self.run.now(), self.run.job, call.name, result, error, call.id)
+            )
         for gate in self.run.around.parts.gates:
             gate.ended(call, outcome, at=self.run.now() if when is None else when)
         if not self.run.enforcer.active:
@@ -379,8 +449,6 @@ class Batch:
             self._step_moved(call.name, "rolled back" if failed else "committed")
 
     def _reserve(self, call: ToolCall) -> None:
-        if not self.run.enforcer.active:
-            return
         before = self.run.enforcer.done
         self.run.enforcer.reserve(call.name)
         if self.run.enforcer.done != before:
@@ -391,18 +459,18 @@ class Batch:
 
     def _is_news(self, call: ToolCall, outcome: ToolOutcome) -> bool:
         """Return whether a tool returned something that it had not returned for these arguments before."""
-        if outcome.failed:
-            return False
-        signature = (call.name, repr(sorted(call.arguments.items())), outcome.text)
-        news = signature not in self.run.seen
-        self.run.seen.add(signature)
-        return news
+        seen = self.run.seen
+        before = len(seen)
+        seen.add((call.name, repr(sorted(call.arguments.items())), outcome.text))
+        return len(seen) > before
 
     def _guarded_result(
-        self, call: ToolCall, outcome: ToolOutcome, said: str
+        self, call: ToolCall, outcome: ToolOutcome, result_text: str
     ) -> Generator[Effect, Answer, str]:
         run = self.run
-        ruling = yield from guarded(run, GuardPoint.RESULT, said, tool=call.name, arguments=call.arguments)
+        ruling = yield from guarded(
+            run, GuardPoint.RESULT, result_text, tool=call.name, arguments=call.arguments
+        )
         if ruling.blocked is not None:
             return f"{WITHHELD}{ruling.blocked}"
         if not outcome.failed:

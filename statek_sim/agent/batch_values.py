@@ -46,15 +46,18 @@ def saved_batch(batch: Batch) -> dict[str, object]:
         "calls": [_written(call) for call in batch.calls],
         "results": list(batch.results),
         "ready": [(at, _call(call)) for at, call in batch.ready],
-        "refusals": [(one.failure.value, one.reason, dict(one.details)) for one in batch.refusals],
+        "refusals": [
+            (refusal.failure.value, refusal.reason, dict(refusal.details)) for refusal in batch.refusals
+        ],
         "asks": [(at, ask.text, ask.seconds) for at, ask in batch.asks],
         "wave": [(at, _call(call)) for at, call in batch.wave],
-        "outcomes": [None if one is None else _outcome(one) for one in batch.outcomes],
+        "outcomes": [None if result is None else _outcome(result) for result in batch.outcomes],
         "first_record": batch.first_record,
         "done": [(_call(call), _outcome(outcome)) for call, outcome in batch.done],
         "failed": batch.failed,
         "progress": batch.progress,
         "terminal": batch.terminal,
+        "open_before": batch.open_before,
     }
 
 
@@ -65,11 +68,13 @@ def restore_batch(batch: Batch, saved: Mapping[str, Any]) -> None:
     batch.refusals = [Refusal(Failure(name), reason, details) for name, reason, details in saved["refusals"]]
     batch.asks = [(at, Ask(text=text, seconds=seconds)) for at, text, seconds in saved["asks"]]
     batch.wave = [(at, ToolCall(*call)) for at, call in saved["wave"]]
-    batch.outcomes = [None if one is None else outcome_from(*one) for one in saved["outcomes"]]
+    batch.outcomes = [None if result is None else outcome_from(*result) for result in saved["outcomes"]]
     batch.first_record = saved["first_record"]
     batch.done = [(ToolCall(*call), outcome_from(*outcome)) for call, outcome in saved["done"]]
     batch.failed, batch.progress = saved["failed"], saved["progress"]
     batch.terminal = saved["terminal"]
+    # Versions before this one did not say it.
+    batch.open_before = saved.get("open_before", batch.open_before)
 
 
 def outcome_from(status: str, text: str) -> ToolOutcome:

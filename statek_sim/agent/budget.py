@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -57,7 +58,11 @@ class Budget:
         return self.model_prices.get(model, self.prices) if self.prices is not None else None
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for a budget of money, or prices of some models, without prices."""
+        """Raise `BadInput` for amounts that are none, and for money, or prices of some models, without prices."""
+        for name in ("tokens", "cost", "seconds", "steps", "answer_tokens"):
+            amount = getattr(self, name)
+            if amount is not None and not (amount >= 0 and math.isfinite(amount)):
+                raise BadInput(f"budget: {name} is {amount!r}, expected a finite number from 0")
         if self.cost is not None and self.prices is None:
             raise BadInput("a budget of money needs prices; say what a million tokens cost")
         if self.model_prices and self.prices is None:
@@ -95,6 +100,10 @@ class BudgetTracker:
         self.cost = Decimal(0)
         self.steps = 0
         self.overshoot = 0
+        self.unlimited = all(
+            one is None for one in (budget.tokens, budget.cost, budget.seconds, budget.steps)
+        )
+        """Whether nothing is limited, so that nothing need be asked."""
 
     def saved(self) -> dict[str, object]:
         """Return what was used, as values that a checkpoint can hold."""
@@ -112,12 +121,6 @@ class BudgetTracker:
         self._began, self._reserved = saved["began"], saved["reserved"]
         self.tokens, self.cost, self.steps = saved["tokens"], saved["cost"], saved["steps"]
         self.overshoot = saved["overshoot"]
-
-    @property
-    def unlimited(self) -> bool:
-        """Whether nothing is limited, so that nothing need be asked."""
-        b = self._budget
-        return b.tokens is None and b.cost is None and b.seconds is None and b.steps is None
 
     def begin(self, *, at: float) -> None:
         """Note the first request: the seconds of the run are counted from there."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from statek_sim import trace as events
 from statek_sim.agent.asking import ask_beside
 from statek_sim.agent.effects import Answer, Compaction, Compactor, Effect, TextWanted
-from statek_sim.agent.ending import Ended
+from statek_sim.agent.progress import Ended
 from statek_sim.errors import CompactionFailed, ContextOverflow
 from statek_sim.values import in_common
 
@@ -29,8 +29,8 @@ def _compacted(run: AgentRun, compactor: Compactor) -> Generator[Effect, Answer,
     """
     before, tokens = run.conversation.messages, run.conversation.prompt_tokens
     try:
-        told = compactor(before, tokens=tokens)
-        made = (yield from _with_summaries(run, told)) if isinstance(told, Generator) else told
+        compacted = compactor(before, tokens=tokens)
+        made = (yield from _with_summaries(run, compacted)) if isinstance(compacted, Generator) else compacted
     except ContextOverflow as over:
         raise Ended("context_overflow", str(over)) from over
     except CompactionFailed as failed:

@@ -227,10 +227,10 @@ class Conversation:
         if spec.wire == "openai":
             return messages, body_size(envelope.size, metered.messages_json, len(metered))
         wire = FORMATS[spec.wire]
-        asked = WireRequest(
+        wire_request = WireRequest(
             model=spec.model, messages=messages[:], tools=envelope.tools, temperature=spec.temperature
         )
-        body = wire.request_body(asked, self._envelopes.options)
+        body = wire.request_body(wire_request, self._envelopes.options)
         url = wire.request_url(FAKE_URLS[spec.wire], spec.model)
         return wire.read_request(body, url).messages, len(json.dumps(body))
 
@@ -262,16 +262,16 @@ def turn_usage(
     completion = count(reply.text) if reply.text else 0
     for call in reply.calls:
         completion += TOKENS_PER_TOOL_CALL + count(call.name) + count(call.arguments)
-    told = reply.usage
-    present = told.present and told.prompt is not None
+    usage = reply.usage
+    present = usage.present and usage.prompt is not None
     return TurnUsage(
         request.bytes_sent,
         len(raw.body),
         prompt_tokens,
         completion,
-        told.prompt if present else None,
-        told.completion if present else None,
-        told.cached if present else None,
-        told.cost,
+        usage.prompt if present else None,
+        usage.completion if present else None,
+        usage.cached if present else None,
+        usage.cost,
         tokenizer.label,
     )

@@ -127,7 +127,8 @@ class LetTimePass:
 class Ask:
     """What a gate, or a tool, wants to know of a person, who has `seconds` to say it (None: as long as it takes).
 
-    `confirms`: it asks for leave, so that who prompts people can tell a no from an answer.
+    `confirms`: it asks for leave, so that who prompts people can tell a no from an answer. What a gate or
+    a guard asks always does.
     """
 
     text: str
@@ -196,17 +197,27 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """What came of waiting: a value, or the error that it raised; `TimeoutError` when it took too long."""
+    """What came of waiting: a value, or the error that it raised; `TimeoutError` when it took too long (`late`).
+
+    `CancelledError`: what was waited for was cancelled from inside. A run that is cancelled hears nothing.
+    """
 
     value: Any = None
-    error: Exception | None = None
+    error: BaseException | None = None
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Make `snapshot` durable before anything else happens. The answer is None."""
+    """Make a run's state durable before anything else happens. The answer is None.
 
-    snapshot: Snapshot
+    `snapshot` makes it, of the run as it is then: it is called before anything else happens, or not at all by who
+    needs none.
+    """
+
+    job: str
+    point: CommitPoint
+    snapshot: Callable[[], Snapshot]
 
 
 Effect = AskModel | CallTools | LetTimePass | AskPerson | Wait | Commit
@@ -283,12 +294,16 @@ class ReplyReader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFacts:
-    """One turn as loop protection sees it: what was said, which calls were executed and what they gave."""
+    """One turn as loop protection sees it: what was said, which calls were executed and what they gave.
+
+    `progress`: a required step of the workflow was done.
+    """
 
     turn: int
     at: float
     text: str
     calls: Sequence[tuple[ToolCall, ToolOutcome]]
+    progress: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,7 +340,7 @@ class TurnWatcher(Protocol):
 class CallGate(Protocol):
     """Stands before every call (a circuit breaker, a rate limit, a permission).
 
-    What it admits it is told about once more: how the call ended, or that it was not made.
+    What it admits it is told about once more: how the call ended, or that nobody will hear of it.
     """
 
     def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
@@ -335,7 +350,10 @@ class CallGate(Protocol):
         """Take note of the outcome of a call that was admitted."""
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Take note that a call that was admitted is not made: a later gate or a guard refused it."""
+        """Take note that nobody hears how a call ended that was admitted.
+
+        It is not made, since a later gate or a guard refused it; or its run was cancelled meanwhile.
+        """
 
 
 SUMMARY_PROMPT: Final = (

@@ -47,13 +47,13 @@ class Climbing:
 
     def values(self) -> dict[str, object]:
         """Return it as values that a checkpoint can hold."""
-        told = {name: getattr(self, name) for name in ("level", "model", "began", "tokens")}
-        return told | {"climb": climb_json(self.climb), "before": list(self.before)}
+        fields = {name: getattr(self, name) for name in ("level", "model", "began", "tokens")}
+        return fields | {"climb": climb_json(self.climb), "before": list(self.before)}
 
 
-def climbing_of(told: Mapping[str, Any], ladder: Ladder | None, job: str) -> Climbing:
+def climbing_of(fields: Mapping[str, Any], ladder: Ladder | None, job: str) -> Climbing:
     """Return what `Climbing.values` made values of; `BadInput` when this ladder has not that level at that place."""
-    at, name = told["climb"]["level"], told["level"]
+    at, name = fields["climb"]["level"], fields["level"]
     names = [] if ladder is None else [level.name for level in ladder.levels]
     if names[at : at + 1] != [name]:
         raise BadInput(
@@ -61,8 +61,8 @@ def climbing_of(told: Mapping[str, Any], ladder: Ladder | None, job: str) -> Cli
             f"{', '.join(names) or 'no levels'}; take it up with the ladder that it had"
         )
     return Climbing(
-        climb=climb_of(told["climb"]),
-        **{key: told[key] for key in ("before", "level", "model", "began", "tokens")},
+        climb=climb_of(fields["climb"]),
+        **{key: fields[key] for key in ("before", "level", "model", "began", "tokens")},
     )
 
 
@@ -160,16 +160,18 @@ def _ask(
     ask = Ask(text=question_text(state, level), seconds=level.seconds)
     waiting = None if saved is None else _was_asked(run, saved)
     if waiting is None:
-        (said,) = yield from ask_people(run, [(level.name, ask)], _nothing, lambda: {"stage": "ladder"})
+        (person_answer,) = yield from ask_people(
+            run, [(level.name, ask)], _nothing, lambda: {"stage": "ladder"}
+        )
     else:
-        (said,) = yield from wait_for(run, waiting.questions, _nothing, waiting.answers)
-    if said.kind == "answered":
-        run.stop, run.detail, run.answer = "final", None, said.text
+        (person_answer,) = yield from wait_for(run, waiting.questions, _nothing, waiting.answers)
+    if person_answer.kind == "answered":
+        run.stop, run.detail, run.answer = "final", None, person_answer.text
         run.completions = (run.completions or 0) + 1
         cause, detail = Cause.SOLVED, ""
     else:
-        cause = Cause.REFUSED if said.kind == "refused" else Cause.EXPIRED
-        detail = why_not(said, ask)
+        cause = Cause.REFUSED if person_answer.kind == "refused" else Cause.EXPIRED
+        detail = why_not(person_answer, ask)
     return Attempt(
         level=level.name,
         number=state.number,
@@ -177,7 +179,7 @@ def _ask(
         cause=cause,
         detail=detail,
         seconds=run.now() - hand.began,
-        answer=said.text if said.kind == "answered" else None,
+        answer=person_answer.text if person_answer.kind == "answered" else None,
     )
 
 
@@ -230,7 +232,7 @@ def _give_up(run: AgentRun, state: Climb, last: Attempt, ladder: Ladder) -> None
     run.answer = best.answer if best is not None and ladder.rules.best == "kept" else None
     if REACTIONS[last.cause] == "stop" and ladder.rules.climbs == "by cause":
         return
-    levels = len({one.level for one in state.attempts})
+    levels = len({attempt.level for attempt in state.attempts})
     why = f": {last.detail}" if last.detail else ""
     run.stop = "unsolved"
     run.detail = (

@@ -22,7 +22,7 @@ from statek_sim.agent.effects import (
     Wait,
     Waited,
 )
-from statek_sim.agent.ending import Ended
+from statek_sim.agent.progress import Ended
 from statek_sim.agent.schema import changed_arguments
 from statek_sim.values import JSON
 
@@ -105,14 +105,14 @@ def _subject(
 
 
 def _verdict(
-    run: AgentRun, told: Verdict | Awaitable[Verdict] | Judging
+    run: AgentRun, given: Verdict | Awaitable[Verdict] | Judging
 ) -> Generator[Effect, Answer, Verdict]:
-    if isinstance(told, Verdict):
-        return told
-    if isinstance(told, Generator):
-        return (yield from _judged(run, told))
-    assert inspect.isawaitable(told), f"a guard gave {told!r}, expected a Verdict"
-    waited = yield Wait(told)
+    if isinstance(given, Verdict):
+        return given
+    if isinstance(given, Generator):
+        return (yield from _judged(run, given))
+    assert inspect.isawaitable(given), f"a guard gave {given!r}, expected a Verdict"
+    waited = yield Wait(given)
     assert isinstance(waited, Waited), "a driver answers Wait with what came of it"
     if waited.error is not None:
         raise waited.error
@@ -122,16 +122,16 @@ def _verdict(
 
 def _judged(run: AgentRun, steps: Judging) -> Generator[Effect, Answer, Verdict]:
     """Give a guard what it wants, until it has its verdict."""
-    told: str | Waited | None = None
+    reply: str | Waited | None = None
     try:
         while True:
-            wanted = steps.send(told)
+            wanted = steps.send(reply)
             if isinstance(wanted, Wait):
                 answer = yield wanted
                 assert isinstance(answer, Waited), "a driver answers Wait with what came of it"
-                told = answer
+                reply = answer
             else:
-                told = yield from ask_beside(
+                reply = yield from ask_beside(
                     run, wanted, part="guard", missing="no judgement", then_asks=False
                 )
     except StopIteration as end:

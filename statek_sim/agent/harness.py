@@ -16,11 +16,12 @@ from statek_sim.agent.context.variants import RULES as CONTEXT_RULES
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import NO_PARTS, Delayed, Parts, PersonSaid, Question, ToolFunction
 from statek_sim.agent.loop import AgentRun, Around
+from statek_sim.agent.people import word_of
 from statek_sim.agent.prompt import Layers
 from statek_sim.agent.resuming import resumed
 from statek_sim.agent.simulated import Said, Simulation
 from statek_sim.agent.spec import MAX_ITERATIONS, AgentSpec, Choice
-from statek_sim.agent.steps.enforcement import Step, StepPlan, check_plan
+from statek_sim.agent.steps.enforcement import Step, StepPlan, check_plan, never_offered
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.agent.variants import Variant, variant_named
@@ -29,11 +30,15 @@ from statek_sim.errors import BadInput, RunawayJob, Unanswered
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.providers.protocol import Provider
-from statek_sim.providers.wire.formats import format_of
+from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.formats import PROVIDERS, format_of
 from statek_sim.trace import Trace
 
-Person = Callable[[Question], PersonSaid | str | Delayed | None]
-"""Answers a question: with a text or a `PersonSaid`, in a `Delayed` after so many seconds; None: never."""
+Person = Callable[[Question], PersonSaid | str | bool | Delayed | None]
+"""Answers a question: with a text, True or False to whether something may be done, or a `PersonSaid`; None: never.
+
+A `Delayed` is one of these, or an error that is raised, after so many seconds.
+"""
 
 LONGEST: Final = 86_400.0
 """Virtual seconds that `AgentHarness.run` works on a task, where it is not told otherwise."""
@@ -76,14 +81,12 @@ class AgentHarness:
         registry = (
             tools if isinstance(tools, Registry) else Registry(tools, task_types=task_types, variant=rules)
         )
-        plan = steps if isinstance(steps, StepPlan) else StepPlan(steps=tuple(map(_step, steps)))
-        if registry is not tools:
-            check_plan(plan, (tool.name for tool in registry.list()))
+        plan = _plan(steps)
         self.spec = AgentSpec(
             role=role,
             model=model,
             provider=api,
-            wire=format_of(api).NAME,
+            wire=_wire(api),
             layers=Layers(rules=prompt) if isinstance(prompt, str) else prompt,
             registry=registry,
             choice=choice or Choice(),
@@ -108,6 +111,8 @@ class AgentHarness:
             parts=parts,
         )
         self._runs = 0
+        if registry is not tools:
+            self._check_steps(offered=True)
 
     def _context(self, settings: ContextSettings, envelopes: Envelopes, parts: Parts) -> ContextManager:
         if parts.compactor is not None:
@@ -125,6 +130,14 @@ class AgentHarness:
         steps = [asdict(step) for step in self.spec.plan.steps]
         return plan_hash(self.spec.role, task, steps, self.spec.plan.order)
 
+    def _check_steps(self, *, offered: bool = False) -> None:
+        """Raise `BadInput` for a step whose tool is not there; with `offered` also for one that no turn can offer."""
+        check_plan(self.spec.plan, (tool.name for tool in self.spec.registry.list()))
+        if offered and self._around.parts.chooser is None and self.spec.plan.required_or_terminal:
+            why = never_offered(self.spec.plan, self.spec.offer().names, self.spec.variant)
+            if why is not None:
+                raise BadInput(f"agent {self.spec.role!r}: {why}")
+
     def begin(self, task: str, *, clock: Clock | None = None, keeper: Keeper | None = None) -> AgentRun:
         """Return a run that a driver can take to its end; `clock` is the driver's when it is not this one's.
 
@@ -132,7 +145,7 @@ class AgentHarness:
         the keeper's `save` and `note` (under asyncio) or `committed` and `receipted` to the driver.
         """
         # Here too: a registry of the caller's own may have got its tools since.
-        check_plan(self.spec.plan, (tool.name for tool in self.spec.registry.list()))
+        self._check_steps()
         self._runs += 1
         job = "main" if self._runs == 1 else f"main-{self._runs}"
         around = self._around if clock is None else replace(self._around, clock=clock)
@@ -141,7 +154,7 @@ class AgentHarness:
         around = replace(around, parts=replace(around.parts, commits=True))
         if keeper.kept is None:
             return AgentRun(job, self.spec, around, task)
-        return resumed(job, self.spec, around, **saved_run(keeper.kept))
+        return resumed(job, self.spec, around, **saved_run(keeper.kept), anew=True)
 
     def run(
         self,
@@ -161,7 +174,7 @@ class AgentHarness:
         driver = Simulation(
             self.provider,
             clock=self.clock,
-            person=lambda question, said: self._asked(driver, question, said),
+            person=lambda question, answered: self._asked(driver, question, answered),
             committed=None if keeper is None else keeper.committed,
             receipted=None if keeper is None else keeper.receipted,
             renewed=None if keeper is None else (keeper.every, keeper.renew),
@@ -181,20 +194,27 @@ class AgentHarness:
             )
         return run
 
-    def _asked(self, driver: Simulation, question: Question, said: Said) -> None:
+    def _asked(self, driver: Simulation, question: Question, answered: Said) -> None:
         """Let the person answer a question in their time."""
-        told = None if self._person is None else self._person(question)
-        if told is None:
+        given = None if self._person is None else self._person(question)
+        if given is None:
             return
-        seconds, value = (told.seconds, told.value) if isinstance(told, Delayed) else (0.0, told)
-        if question.seconds is not None and seconds > question.seconds:
+        later = given if isinstance(given, Delayed) else Delayed(0.0, given)
+        if question.seconds is not None and later.seconds > question.seconds:
             return  # Nobody waits for that any more.
-        answer = value if isinstance(value, PersonSaid) else PersonSaid("answered", str(value))
-        driver.at(self.clock.now() + seconds, partial(_say, said, answer))
+        if later.error is None:
+            say = partial(_say, answered, word_of(question, later.value))
+        else:
+            say = partial(_raise, later.error)
+        driver.at(self.clock.now() + later.seconds, say)
 
 
-def _say(said: Said, answer: PersonSaid) -> None:
-    said(answer)
+def _say(answered: Said, answer: PersonSaid) -> None:
+    answered(answer)
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 def unanswered(questions: Iterable[Question]) -> str:
@@ -203,6 +223,19 @@ def unanswered(questions: Iterable[Question]) -> str:
     return (
         f"{'; '.join(waits)}; expected somebody who answers it, or a deadline after which it goes on without"
     )
+
+
+def _wire(api: str) -> FormatName:
+    """Return the format of an API by its name in STATEK; `BadInput` tells the names."""
+    if api.upper() not in PROVIDERS:
+        raise BadInput(f"api is {api!r}, expected one of {', '.join(PROVIDERS)}")
+    return format_of(api).NAME
+
+
+def _plan(steps: Sequence[str | Step] | StepPlan) -> StepPlan:
+    if isinstance(steps, str):
+        raise BadInput(f"steps is {steps!r}; expected a list of names of tools, Steps, or a StepPlan")
+    return steps if isinstance(steps, StepPlan) else StepPlan(steps=tuple(map(_step, steps)))
 
 
 def _step(step: str | Step) -> Step:

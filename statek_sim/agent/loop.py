@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from statek_sim import progress
 from statek_sim import trace as events
@@ -30,12 +31,11 @@ from statek_sim.agent.effects import (
     Snapshot,
     TurnAhead,
 )
-from statek_sim.agent.ending import Ended
 from statek_sim.agent.escalating import Climbing, climb
 from statek_sim.agent.escalation.climbing import Climb
 from statek_sim.agent.guarding import guarded
 from statek_sim.agent.pending import Pending, state_of, taken_up
-from statek_sim.agent.progress import Counters
+from statek_sim.agent.progress import Counters, Ended
 from statek_sim.agent.replies.nudges import Failure, NudgeBudget
 from statek_sim.agent.replies.taking import take
 from statek_sim.agent.spec import AgentSpec
@@ -47,7 +47,12 @@ from statek_sim.harness.harness import LLM_Harness
 from statek_sim.trace import Trace
 from statek_sim.values import Message
 
+if TYPE_CHECKING:
+    from statek_sim.agent.batch import Batch
+
 Steps = Generator[Effect, Answer, None]
+InHand = Mapping[str, object] | Callable[[], Mapping[str, object]]
+"""What is in hand at a commit beside the state of the run, or how to say it, where that takes time."""
 NothingToDo = tuple[()]
 """What a part of a turn returns that has no effects: most have none on most turns, and a generator takes time."""
 
@@ -108,6 +113,7 @@ class AgentRun:
         self.seen: set[tuple[str, str, str]] = set()
         self.results: list[str] = []
         self.asked = 0
+        self.batch: Batch | None = None
         if saved is None:
             self.tell(events.JobCreated(self.now(), job, spec.role, spec.model, None))
 
@@ -246,13 +252,15 @@ class AgentRun:
         if self.inbox:
             yield from self._read_inbox()
         offer = self._offered()
-        yield from compact(self)
+        if self.around.parts.compactor is not None:
+            yield from compact(self)
         self._hold_budget()
         if self.around.parts.guards:
             yield from self._guard_budget()
         reply = yield from ask_model(self)
         self.around.harness.check_after_step(self)
-        yield from self.commit(CommitPoint.REPLIED, pending=lambda: {"reply": saved_reply(reply)})
+        if self.around.parts.commits:
+            yield from self.commit(CommitPoint.REPLIED, pending={"reply": saved_reply(reply)})
         yield from take(self, reply, offer)
 
     def _read_inbox(self) -> Steps:
@@ -277,7 +285,7 @@ class AgentRun:
         while notes:
             self.tell(events.HarnessSpoke(self.now(), self.job, "registry", "list changed", notes.pop(0)))
         before = self.offer_made
-        if before is None or before.names != offer.names:
+        if before is not offer and (before is None or before.names != offer.names):
             sent = self.spec.variant.sends_tools
             turn = self.counters.asked + 1
             self.tell(events.ToolsOffered(self.now(), self.job, turn, offer.names, sent))
@@ -324,7 +332,7 @@ class AgentRun:
         point: CommitPoint,
         questions: tuple[Question, ...] = (),
         *,
-        pending: Mapping[str, object] | Callable[[], Mapping[str, object]] | None = None,
+        pending: InHand | None = None,
     ) -> Steps | NothingToDo:
         """Return the effects of a commit of the state as it is now, where commits are asked for.
 
@@ -337,9 +345,19 @@ class AgentRun:
         self,
         point: CommitPoint,
         questions: tuple[Question, ...],
-        pending: Mapping[str, object] | Callable[[], Mapping[str, object]] | None,
+        pending: InHand | None,
     ) -> Steps:
-        snapshot = Snapshot(
+        yield Commit(self.job, point, lambda: self._snapshot(point, questions, pending))
+        messages = len(self.conversation.messages)
+        self.tell(events.Committed(self.now(), self.job, point.value, self.iteration, messages))
+
+    def _snapshot(
+        self,
+        point: CommitPoint,
+        questions: tuple[Question, ...],
+        pending: InHand | None,
+    ) -> Snapshot:
+        return Snapshot(
             job=self.job,
             point=point,
             status=self.status,
@@ -356,8 +374,6 @@ class AgentRun:
             state=state_of(self, pending() if callable(pending) else pending or {}),
             questions=questions,
         )
-        yield Commit(snapshot)
-        self.tell(events.Committed(self.now(), self.job, point.value, self.iteration, len(snapshot.messages)))
 
     def tell(self, event: events.Event) -> None:
         """Add an event to the trace."""

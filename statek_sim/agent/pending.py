@@ -104,9 +104,15 @@ def _is_stateless(seam: str, part: Any) -> bool:
     if isinstance(code, types.FunctionType) and not code.__closure__:
         return True
     raise BadInput(
-        f"{seam}: {part!r} may know something of the run that a checkpoint would not hold; give it `saved()` and "
+        f"{seam}: {_named(code)} may know something of the run that a checkpoint would not hold; give it `saved()` and "
         "`restore(saved)`, or `stateless = True` where it knows nothing"
     )
+
+
+def _named(code: Any) -> str:
+    """Return what a part is called, without its place in memory."""
+    name = getattr(code, "__qualname__", type(code).__qualname__)
+    return f"a {name}" if isinstance(code, types.FunctionType) else f"{name!r}"
 
 
 def taken_up(run: AgentRun, saved: Pending) -> Steps:

@@ -5,8 +5,11 @@ A tool may ask (`Tool.asks`), and a gate may before it admits a call (`Approvals
 
 from __future__ import annotations
 
+import re
+import string
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from statek_sim import trace as events
@@ -24,6 +27,7 @@ from statek_sim.agent.effects import (
     ToolStatus,
 )
 from statek_sim.agent.tools.tool import Tool
+from statek_sim.errors import PartBroke
 from statek_sim.values import JSON
 
 if TYPE_CHECKING:
@@ -33,6 +37,36 @@ if TYPE_CHECKING:
 
 EXPIRED: Final = PersonSaid("expired")
 """Nobody said a word until the deadline."""
+
+LEAVE: Final = frozenset({"y", "yes"})
+"""The texts by which a person gives leave, in whatever letters; any other text is a reason why not."""
+
+NO: Final = frozenset({"n", "no", "false"})
+"""The texts that give no leave, even as a `PersonSaid` that answers: who wrote them did not mean it to."""
+
+_AROUND: Final = string.whitespace + ".,!\"'"
+"""What may stand around a "no"."""
+
+
+def word_of(question: Question, given: object) -> PersonSaid:
+    """Return what is meant by what a person's callable gave: a `PersonSaid` as it is, a text or number, or a bool.
+
+    A text answers a question, and gives leave only as one of `LEAVE`: what was not understood must not let a call be
+    made. True gives leave and False does not. Of a `PersonSaid` only `NO` is taken for another one than it is.
+    `PartBroke` for what says nothing, like None or a coroutine.
+    """
+    if isinstance(given, PersonSaid):
+        no = question.confirms and given.kind == "answered" and given.text.strip(_AROUND).lower() in NO
+        return PersonSaid("refused", given.text.strip()) if no else given
+    if isinstance(given, bool) and question.confirms:
+        return PersonSaid("answered", "yes") if given else PersonSaid("refused")
+    if not isinstance(given, str | int | float | Decimal):
+        what = "None" if given is None else type(given).__name__
+        raise PartBroke(f"{question.text!r}: the person gave {what}, expected a text or a PersonSaid")
+    text = str(given)
+    if question.confirms and text.strip().lower() not in LEAVE:
+        return PersonSaid("refused", text.strip())
+    return PersonSaid("answered", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +165,15 @@ def _question(run: AgentRun, tool: str, ask: Ask) -> Question:
 
 def filled(ask: Ask, call: ToolCall) -> Ask:
     """Return a tool's question with the call's arguments in the place of `{their names}`."""
-    text = ask.text
-    for name, value in call.arguments.items():
-        text = text.replace(f"{{{name}}}", value if isinstance(value, str) else repr(value))
-    return replace(ask, text=text)
+    words = {
+        f"{{{name}}}": value if isinstance(value, str) else repr(value)
+        for name, value in call.arguments.items()
+    }
+    if not words:
+        return ask
+    # At once: a value may have the braces of another one, and the person would be shown what is not asked for.
+    to_fill = re.compile("|".join(map(re.escape, words)))
+    return replace(ask, text=to_fill.sub(lambda found: words[found[0]], ask.text))
 
 
 def question_about(ask: Ask, call: ToolCall) -> Ask:
@@ -159,7 +198,8 @@ def outcome_of_asking(answer: PersonSaid, ask: Ask) -> ToolOutcome:
 def why_not(answer: PersonSaid, ask: Ask) -> str:
     """Return what the model reads of a question that was not answered."""
     if answer.kind == "expired":
-        return f"nobody answered within {ask.seconds:g} seconds: {ask.text}"
+        within = "" if ask.seconds is None else f" within {ask.seconds:g} seconds"
+        return f"nobody answered{within}: {ask.text}"
     return f"a person refused: {answer.text}" if answer.text else "a person refused"
 
 

@@ -1,4 +1,4 @@
-"""What a run counts while it goes on: requests, answers, failures and their streaks, usage."""
+"""What a run counts while it goes on: requests, answers, failures and their streaks, usage; and that it is over."""
 
 from __future__ import annotations
 
@@ -64,3 +64,12 @@ class Counters:
         """Note a turn, and whether anything in it failed."""
         self.streak = self.streak + 1 if failed else 0
         self.longest_streak = max(self.longest_streak, self.streak)
+
+
+class Ended(Exception):  # the end of a run, not an error
+    """The run is over for this reason: raised anywhere in the loop, caught in `loop` alone."""
+
+    def __init__(self, reason: str, detail: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.detail = detail

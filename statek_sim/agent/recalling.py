@@ -51,6 +51,7 @@ class Recall:
         self._run = run
         self._stage = str(saved["stage"])
         self._receipts = receipts
+        self._no_word: dict[int, str] = {}
         self._suspended = suspended(saved, receipts, committed=committed, now=run.now())
         self.batch = Batch(run, reply_from(saved["reply"]), saved["text"], calls_from(saved), offer)
         restore_batch(self.batch, saved)
@@ -106,7 +107,9 @@ class Recall:
             at = checks[position]
             if outcome is _DID_NOT_HAPPEN:
                 again.append(at)
-            elif not outcome.failed:
+            elif outcome.failed:
+                self._no_word[at] = f" Its own check does not know: {outcome.text}"
+            else:
                 self._recalled(at, "check", outcome.text)
                 self.batch.ended_at(at, outcome)
 
@@ -129,11 +132,13 @@ class Recall:
             return
         asks = [self._question(at) for at in places]
         if waiting is not None:
-            said = yield from wait_for(self._run, waiting.questions, _nothing, waiting.answers)
+            answers = yield from wait_for(self._run, waiting.questions, _nothing, waiting.answers)
         else:
             about = [(self.batch.wave[at][1].name, ask) for at, ask in zip(places, asks, strict=True)]
-            said = yield from ask_people(self._run, about, _nothing, partial(self.batch.pending, "unknown"))
-        for at, ask, answer in zip(places, asks, said, strict=True):
+            answers = yield from ask_people(
+                self._run, about, _nothing, partial(self.batch.pending, "unknown")
+            )
+        for at, ask, answer in zip(places, asks, answers, strict=True):
             if answer.kind != "answered" or answer.text != AGAIN:
                 self._believe(at, answer, ask)
         yield from self._call_again([at for at in places if self.batch.outcomes[at] is None])
@@ -142,7 +147,8 @@ class Recall:
         call = self.batch.wave[at][1]
         arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
         return Ask(
-            text=f"The process died while {call.name}({arguments}) was being executed. Did it happen? Answer with its "
+            text=f"The process died while {call.name}({arguments}) was being executed.{self._no_word.get(at, '')} "
+            "Did it happen? Answer with its "
             f"result, with {AGAIN!r} when it did not and is to be called now, or refuse when it is not to be called."
         )
 

@@ -50,9 +50,10 @@ def rescued(
     """Read a reply's text with rescue parsing: its calls, or the first reason why what was meant as one is none.
 
     `stages` are how the calls were read, or the reasons of everything that was refused. `reformat` is document 004's
-    last resort: it is given a reply that cannot be read and returns a better one, or None.
+    last resort: it is given a reply that cannot be read and returns a better one, or None. Arguments are converted as
+    those of a call on the wire are.
     """
-    found = rescue(text, offered, rules=rules, reformat=reformat)
+    found = rescue(text, offered, rules=rules, reformat=reformat, coerce=True)
     if found.calls:
         calls = tuple(
             WrittenCall("", call.name, json.dumps(dict(call.arguments), ensure_ascii=False))
@@ -94,8 +95,8 @@ class LoopWatcher:
             CallSeen(tool=call.name, arguments=call.arguments, result=f"{outcome.status} {outcome.text}")
             for call, outcome in turn.calls
         ]
-        told = TurnSeen(text=turn.text, calls=seen)
-        self.watch, loop = observe(self.watch, told, self._settings, self._rules)
+        turn_seen = TurnSeen(text=turn.text, calls=seen, progress=turn.progress)
+        self.watch, loop = observe(self.watch, turn_seen, self._settings, self._rules)
         if loop is None:
             return None
         if loop.response == "escalate" and self._escalate is not None:
@@ -121,36 +122,51 @@ class BreakerGate:
         self, settings: BreakerSettings | None = None, rules: ProtectionRules = HARDENED_PROTECTION
     ) -> None:
         self.breakers = Breakers(settings, rules)
-        self._permits: dict[str, Permit] = {}
+        self._out: list[tuple[ToolCall, Permit]] = []
 
     def saved(self) -> object:
         """Return every breaker, and the permits that are out."""
         return {
             "breakers": {key: breaker_saved(breaker) for key, breaker in self.breakers.state.items()},
-            "permits": {call: asdict(permit) for call, permit in self._permits.items()},
+            "permits": [
+                {"id": call.id, "tool": call.name, "permit": asdict(permit)} for call, permit in self._out
+            ],
         }
 
     def restore(self, saved: Any) -> None:
         """Go on from what `saved` returned."""
-        self.breakers.restore({key: breaker_from(one) for key, one in saved["breakers"].items()})
-        self._permits = {call: Permit(**permit) for call, permit in saved["permits"].items()}
+        self.breakers.restore({key: breaker_from(breaker) for key, breaker in saved["breakers"].items()})
+        self._out = [
+            (ToolCall(out["id"], out["tool"], {}), Permit(**out["permit"])) for out in saved["permits"]
+        ]
 
     def admit(self, call: ToolCall, *, at: float) -> str | None:
         """Return why `call` must not be executed now, None when it may."""
         permit = self.breakers.ask(call.name, at=at)
         if permit is None:
             return self.breakers.why_not(call.name, at=at)
-        self._permits[call.id] = permit
+        self._out.append((call, permit))
         return None
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
         """Hand the permit back with the outcome."""
-        permit = self._permits.pop(call.id, None)
+        permit = self._taken(call)
         if permit is not None:
             self.breakers.tell(call.name, permit, at=at, failed=outcome.failed)
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
         """Hand the permit back unused."""
-        permit = self._permits.pop(call.id, None)
+        permit = self._taken(call)
         if permit is not None:
             self.breakers.withdraw(call.name, permit, at=at)
+
+    def _taken(self, call: ToolCall) -> Permit | None:
+        """Return the permit of a call: of this very one, since several runs may give calls the same id.
+
+        After a restart calls are made anew, and the oldest of this tool and id is the one.
+        """
+        same = [at for at, (other, _) in enumerate(self._out) if other is call]
+        same += [
+            at for at, (other, _) in enumerate(self._out) if (other.id, other.name) == (call.id, call.name)
+        ]
+        return self._out.pop(same[0])[1] if same else None

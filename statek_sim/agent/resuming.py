@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from statek_sim.agent.pending import PARTS, PLAIN, SEAMS, SINGLE, Pending, state
 from statek_sim.agent.replies.nudges import Failure
 from statek_sim.agent.spec import AgentSpec, Choice
 from statek_sim.errors import BadInput
+from statek_sim.trace import JobCreated
 
 
 def resumed(
@@ -25,21 +26,24 @@ def resumed(
     point: CommitPoint,
     committed: float,
     receipts: Sequence[Receipt] = (),
+    made: Callable[..., AgentRun] = AgentRun,
+    anew: bool = False,
 ) -> AgentRun:
     """Return a run that goes on from the `state` of a snapshot, committed at `point` at second `committed`.
 
     `receipts` are those that came after that commit. The clock of `around` must not be behind `committed`. Give the
     run to a driver as a new one; one that was DONE waits for `push`. Under a variant that resumes steps only the run
-    begins anew with the steps that are done. `BadInput` for a state that does not fit the agent.
+    begins anew with the steps that are done. `made` makes the run, as `AgentRun` does; `anew` where the trace that it
+    is told in knows nothing of it yet. `BadInput` for a state that does not fit the agent.
     """
     if spec.variant.resumes == "steps" and state["status"] != "DONE":
-        return _with_steps_alone(job, spec, around, state)
+        return _with_steps_alone(job, spec, around, state, made)
     pending = Pending(point, committed, state["pending"], tuple(receipts))
     on_ladder = state["climbing"]
     climbing = None if on_ladder is None else climbing_of(on_ladder, around.parts.ladder, job)
     if climbing is not None:
         spec = replace(spec, model=climbing.model)
-    run = AgentRun(job, spec, around, state["task"], saved=pending)
+    run = made(job, spec, around, state["task"], saved=pending)
     run.climbing = climbing
     run.climbed = None if state["climbed"] is None else climb_of(state["climbed"])
     for name in PLAIN:
@@ -56,12 +60,16 @@ def resumed(
         getattr(run, name).restore(state[name])
     _restore_parts(run, state["parts"])
     run.resting = run.status == "DONE" and not run.inbox
+    if anew:
+        run.tell(JobCreated(run.now(), job, spec.role, spec.model, None))
     return run
 
 
-def _with_steps_alone(job: str, spec: AgentSpec, around: Around, state: Mapping[str, Any]) -> AgentRun:
+def _with_steps_alone(
+    job: str, spec: AgentSpec, around: Around, state: Mapping[str, Any], made: Callable[..., AgentRun]
+) -> AgentRun:
     """Follow 002 §4: `completedSteps` and `stepNumber` are read back, and nothing else."""
-    run = AgentRun(job, spec, around, state["task"])
+    run = made(job, spec, around, state["task"])
     run.enforcer.restore(state["enforcer"])
     run.iteration = state["iteration"]
     return run
@@ -70,14 +78,20 @@ def _with_steps_alone(job: str, spec: AgentSpec, around: Around, state: Mapping[
 def _restore_offer(run: AgentRun, names: Sequence[str] | None) -> None:
     if names is None:
         return
-    missing = [name for name in names if run.spec.registry.get(name) is None]
+    _check_tools(run, names, lambda name: run.spec.registry.get(name) is not None)
+    run.offer_made = run.spec.offer(Choice(names=names))
+    # A server may say only now that its list is another one.
+    _check_tools(run, names, run.offer_made.tools.__contains__)
+    run.conversation.offer(run.offer_made if run.spec.variant.sends_tools else None)
+
+
+def _check_tools(run: AgentRun, names: Sequence[str], is_there: Callable[[str], bool]) -> None:
+    missing = [name for name in names if not is_there(name)]
     if missing:
         raise BadInput(
             f"run {run.job!r} was committed with tools that this agent has not: {', '.join(missing)}; "
             "register them before it is taken up again"
         )
-    run.offer_made = run.spec.offer(Choice(names=names))
-    run.conversation.offer(run.offer_made if run.spec.variant.sends_tools else None)
 
 
 def _restore_parts(run: AgentRun, saved: Mapping[str, Sequence[Any]]) -> None:

@@ -14,7 +14,9 @@ from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 from jsonschema import Draft202012Validator as Validator
+from jsonschema import TypeChecker
 from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.validators import extend
 from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]  # it has none
 from referencing import Registry
 from referencing.exceptions import Unresolvable
@@ -151,6 +153,26 @@ def validator_of(schema: Mapping[str, JSON]) -> Validator:
     return _validator(json.dumps(schema))
 
 
+@lru_cache(maxsize=256)
+def _exact(schema: str) -> Validator:
+    made: Validator = _EXACT(json.loads(schema), registry=Registry())
+    return made
+
+
+def exact_validator_of(schema: Mapping[str, JSON]) -> Validator:
+    """Return a validator to which `4.0` is no integer, as it is none to Python; of a schema that is one."""
+    return _exact(json.dumps(schema))
+
+
+def _is_int(checker: TypeChecker, value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_EXACT: Final = extend(  # type: ignore[no-untyped-call]  # the stubs leave it out
+    Validator, type_checker=Validator.TYPE_CHECKER.redefine("integer", _is_int)
+)
+
+
 def unresolved(schema: Mapping[str, JSON]) -> str | None:
     """Return the first `$ref` that leads nowhere: to what is not in the schema, or to another document.
 
@@ -220,15 +242,17 @@ def aliased(schema: JSON) -> JSON:
     made = {key: aliased(member) for key, member in schema.items() if key != "type"}
     if "type" not in schema:
         return made
-    said = schema["type"]
-    if isinstance(said, dict):  # an argument that is called "type"
-        return {**made, "type": aliased(said)}
-    kinds = [_ALIASES.get(kind.lower(), kind) if isinstance(kind, str) else kind for kind in _listed(said)]
-    return {**made, "type": kinds if isinstance(said, list) else kinds[0]}
+    kind_names = schema["type"]
+    if isinstance(kind_names, dict):  # an argument that is called "type"
+        return {**made, "type": aliased(kind_names)}
+    kinds = [
+        _ALIASES.get(kind.lower(), kind) if isinstance(kind, str) else kind for kind in _listed(kind_names)
+    ]
+    return {**made, "type": kinds if isinstance(kind_names, list) else kinds[0]}
 
 
-def _listed(said: JSON) -> list[JSON]:
-    return said if isinstance(said, list) else [said]
+def _listed(kind_names: JSON) -> list[JSON]:
+    return kind_names if isinstance(kind_names, list) else [kind_names]
 
 
 def kinds_of(schema: object) -> set[str]:
@@ -242,9 +266,9 @@ def kinds_of(schema: object) -> set[str]:
 
 
 def _kinds(schema: Mapping[str, object]) -> Iterator[str]:
-    said = schema.get("type")
-    if isinstance(said, str | list):
-        for kind in [said] if isinstance(said, str) else said:
+    named = schema.get("type")
+    if isinstance(named, str | list):
+        for kind in [named] if isinstance(named, str) else named:
             if isinstance(kind, str):
                 yield _ALIASES.get(kind.lower(), kind)
     elif "enum" in schema or "const" in schema:
@@ -252,7 +276,7 @@ def _kinds(schema: Mapping[str, object]) -> Iterator[str]:
         yield from map(_kind, choices if isinstance(choices, list) else ())
     else:
         parts = [schema[key] for key in ("anyOf", "oneOf") if isinstance(schema.get(key), list)]
-        inner = [kind for part in parts for one in part for kind in kinds_of(one)]  # type: ignore[attr-defined]
+        inner = [kind for part in parts for choice in part for kind in kinds_of(choice)]  # type: ignore[attr-defined]
         yield from inner
         if not inner and ("properties" in schema or "additionalProperties" in schema):
             yield "object"
@@ -281,10 +305,13 @@ def _kind(value: object) -> str:
 def converted(value: JSON, kinds: set[str]) -> JSON:
     """Return a value of one of `kinds` that loses nothing, or `value` itself.
 
-    A text where no text is wanted is read by `from_text`; a whole number where a text and no number is, is one.
+    A text where no text is wanted is read by `from_text`; a whole number where a text and no number is, is one; `4.0`
+    where an integer is wanted is 4, which is the same to JSON Schema and not to Python.
     """
     if isinstance(value, str) and "string" not in kinds:
         return from_text(value, kinds)
+    if isinstance(value, float) and "integer" in kinds and "number" not in kinds:
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
     if isinstance(value, int) and not isinstance(value, bool) and "string" in kinds:
         return value if kinds & {"integer", "number"} else str(value)
     return value
@@ -330,6 +357,7 @@ __all__ = [
     "changed_arguments",
     "converted",
     "errors_of",
+    "exact_validator_of",
     "followed",
     "from_text",
     "kinds_of",

@@ -80,6 +80,10 @@ class Variant:
     coerces_arguments: bool
     """Whether arguments of a wrong type are converted where nothing is lost (`schema.converted`)."""
 
+    converts_arguments: bool
+    """Whether a tool made of a function gets the values that its type hints promise, a date or a dataclass for
+    instance, or the JSON of the call (002 §2: `execute(params)` is given what was parsed)."""
+
     tool_timeout: float | None
     """Virtual seconds that a tool may take unless it says so itself; None: for ever (002 §2 has no timeout)."""
 
@@ -173,6 +177,7 @@ HARDENED: Final = Variant(
     list_changes="next_turn",
     validates_arguments=True,
     coerces_arguments=True,
+    converts_arguments=True,
     tool_timeout=30.0,
     nudge_names="enum",
     nudge_formatting="safe",
@@ -211,6 +216,7 @@ DOCUMENT: Final = Variant(
     list_changes="ignored",
     validates_arguments=False,
     coerces_arguments=False,
+    converts_arguments=False,
     tool_timeout=None,
     nudge_names="document",
     nudge_formatting="strict",

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Set
 from typing import Any, TypeVar
 
+from statek_sim.agent.stubborn import GRACE, cancelled_in_time
 from statek_sim.errors import AsyncToolStuck
 
 T = TypeVar("T")
+
+
+MOST_PASSES = 1_000_000
+"""Passes of a loop at one moment, after which time goes on all the same: code that never waits would stop it."""
 
 
 class _Waiting:
@@ -20,9 +25,12 @@ class _Waiting:
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
+        self._passes = 0
 
     def select(self, timeout: float | None) -> list[object]:
-        if timeout is None:
+        self._passes += 1
+        if timeout is None or self._passes > MOST_PASSES:
+            self._passes = 0
             self._loop.next_timer()
         return []
 
@@ -81,7 +89,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 def run_in(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T]) -> T:
     """Run `coroutine` to its end and close the loop; works inside a running loop too, which it leaves as it was.
 
-    Tasks that it started and did not await are cancelled: nothing outlives the call.
+    Tasks that it started and did not await are cancelled, and closed when they go on: nothing outlives the call.
     """
     outer = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
@@ -90,10 +98,12 @@ def run_in(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T]) -> T:
     finally:
         try:
             leftovers = asyncio.all_tasks(loop)
-            for task in leftovers:
-                task.cancel()
             if leftovers:
-                loop.run_until_complete(asyncio.gather(*leftovers, return_exceptions=True))
+                loop.run_until_complete(_all_cancelled(leftovers))
         finally:
             loop.close()
             asyncio._set_running_loop(outer)
+
+
+async def _all_cancelled(tasks: Set[asyncio.Task[Any]]) -> None:
+    await asyncio.gather(*(cancelled_in_time(task, GRACE) for task in tasks))

@@ -26,7 +26,7 @@ def calibrate_recorded(
     seed: int = 0,
 ) -> Calibration:
     """Return the limit for this traffic; `BadInput` when no conversation says anything."""
-    usable = [one for one in conversations if any(one.usage(basis) or ())]
+    usable = [recording for recording in conversations if any(recording.usage(basis) or ())]
     found = tuple(conversation_limit(conversation, budget, basis) for conversation in usable)
     values = sorted(found_limit.limit for found_limit in found if found_limit.limit is not None)
     if not values:

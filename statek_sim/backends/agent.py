@@ -20,7 +20,7 @@ from statek_sim.agent.context.vram.budget import document_budget, fitting
 from statek_sim.agent.context.vram.cards import MIB
 from statek_sim.agent.context.vram.models import known_models
 from statek_sim.agent.conversation import Envelopes
-from statek_sim.agent.effects import SUMMARY_PROMPT, Question, Receipt, SideModel, Snapshot
+from statek_sim.agent.effects import SUMMARY_PROMPT, CommitPoint, Question, Receipt, SideModel, Snapshot
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.prompt import Layers
 from statek_sim.agent.resuming import resumed
@@ -39,7 +39,7 @@ from statek_sim.backends.agent_sessions import Sessions
 from statek_sim.backends.agent_slots import TOKEN, Desk, SlottedRun
 from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
-from statek_sim.backends.deviating import undeviating, with_other_limits
+from statek_sim.backends.deviating import undeviating, with_moved_events, with_other_limits
 from statek_sim.backends.driver import check_events
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.own_parts import OwnParts, as_it_is
@@ -47,7 +47,7 @@ from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.reference import measured, unchanged
 from statek_sim.backends.setup import scenario_harness, script_of, settings_of
 from statek_sim.clock import VirtualClock
-from statek_sim.errors import BadInput, BadScenario, StatekSimError
+from statek_sim.errors import BadInput, BadScenario, StatekSimError, Untimely
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.metering.usage import TurnUsage
@@ -73,6 +73,8 @@ class Driver(Protocol):
     after_tool: Callable[[AgentRun, str], None] | None
     tool_worked: Callable[[AgentRun, str], None] | None
     committed: Callable[[Snapshot], None] | None
+    passed_over: Callable[[str, CommitPoint], bool] | None
+    choose: Callable[[Sequence[str]], int] | None
     receipted: Callable[[Receipt], None] | None
 
     def kill(self) -> None:
@@ -116,9 +118,9 @@ def run_agent_scenario(
     changes each of the shipped guards, `moments` notes where the process may die.
     """
     if scenario.deviations and moments is None:
-        said = Moments()
-        run_agent_scenario(undeviating(scenario), variant, preset=preset, seed=seed, moments=said)
-        moments = Moments(scenario.deviations, said.taken)
+        undisturbed = Moments()
+        run_agent_scenario(undeviating(scenario), variant, preset=preset, seed=seed, moments=undisturbed)
+        moments = Moments(scenario.deviations, undisturbed.taken)
     rules = variant_named(variant) if isinstance(variant, str) else variant
     run = _Run(
         scenario,
@@ -152,7 +154,7 @@ class _Run:
         guards: Callable[[Guard], Guard],
         moments: Moments | None,
     ) -> None:
-        self.scenario = scenario
+        self.scenario = scenario = with_moved_events(scenario)
         self.moments = moments
         self.variant = variant
         self.seed = seed
@@ -172,19 +174,15 @@ class _Run:
         self.driver = driver(self.calls, self.clock, self._asked)
         self.driver.after_tool = self._tool_ended
         self.sessions: Sessions | None = None
-        if moments is not None or any(event.action in ("crash", "restart") for event in scenario.events):
-            if self.desk is not None:
-                raise BadScenario(f"{self._place()}: slots do not go with a crash; leave one of them out")
-            self.sessions = Sessions(self.clock.now)
-            self.driver.committed = self._committed
-            self.driver.receipted = self._receipted
-            self.driver.tool_worked = self._tool_worked
+        self._listen()
         self.worked: Counter[tuple[str, str]] = Counter()
         self.ended: Counter[tuple[str, str]] = Counter()
         self.alive = True
         self.tools = ScriptedTools(scenario)
         self.checks.append(self.tools.check_finished)
         self.runs: dict[str, AgentRun] = {}
+        self.unsent: list[Event] = []
+        """Messages and answers that came while nobody was there to take them."""
         self.specs = {role: self._spec(role, text) for role, text in scenario.agents.items()}
         self.parts = {
             role: OwnParts(
@@ -200,6 +198,20 @@ class _Run:
             for role, text in scenario.agents.items()
         }
 
+    def _listen(self) -> None:
+        """Hear of what the driver does: of tools, and where the process may die, of commits and receipts."""
+        if self.moments is not None or any(
+            event.action in ("crash", "restart") for event in self.scenario.events
+        ):
+            self.sessions = Sessions(self.clock.now)
+            self.driver.committed = self._committed
+            self.driver.passed_over = self._passed_over
+            self.driver.receipted = self._receipted
+            self.driver.tool_worked = self._tool_worked
+        if self.moments is not None:
+            self.moments.harness = self.harness
+            self.driver.choose = partial(self.moments.choose, self.trace)
+
     def _provider(self, tokenizers: TokenizerRegistry | None, exchanges: Exchanges | None) -> Provider:
         if exchanges is not None:
             self.checks.append(exchanges.check_finished)
@@ -214,8 +226,8 @@ class _Run:
 
     def _spec(self, role: str, text: AgentText) -> AgentSpec:
         provider = str(text.metadata.get("PROVIDER") or self.default_provider)
-        said = text.harness
-        rules = self._variant(said)
+        harness_text = text.harness
+        rules = self._variant(harness_text)
         try:
             return AgentSpec(
                 role=role,
@@ -227,9 +239,9 @@ class _Run:
                 registry=self._registry(text),
                 choice=_choice(text),
                 plan=_plan(text.workflow),
-                budget=_budget(said.budget),
-                max_iterations=said.max_iterations,
-                nudges=said.nudges,
+                budget=_budget(harness_text.budget),
+                max_iterations=harness_text.max_iterations,
+                nudges=harness_text.nudges,
                 variant=rules,
             )
         except BadScenario:
@@ -238,7 +250,7 @@ class _Run:
             raise BadScenario(f"{self._place()}: agents.{role}: {error}") from error
 
     def _registry(self, text: AgentText) -> Registry:
-        registry = Registry(task_types=self.scenario.task_types, variant=self.variant)
+        registry = Registry(task_types=self.scenario.task_types, variant=self._variant(text.harness))
         for tool in self.tools.tools:
             registry.register(tool)
         for name in text.tools:
@@ -248,12 +260,12 @@ class _Run:
             registry.follow(source)
         return registry
 
-    def _variant(self, said: HarnessText) -> Variant:
-        changes: dict[str, Any] = dict(said.overrides)
+    def _variant(self, harness_text: HarnessText) -> Variant:
+        changes: dict[str, Any] = dict(harness_text.overrides)
         return replace(self.variant, **changes) if changes else self.variant
 
-    def _context(self, role: str, said: HarnessText) -> ContextManager | None:
-        text, spec = said.context, self.specs[role]
+    def _context(self, role: str, harness_text: HarnessText) -> ContextManager | None:
+        text, spec = harness_text.context, self.specs[role]
         if text is None:
             return None
         meter = self.envelopes.meter(spec.model)
@@ -284,19 +296,18 @@ class _Run:
             self.driver.start(run)
 
     def _made(self, name: str, text: JobText, spec: AgentSpec, around: Around) -> AgentRun:
-        message = text.message or ""
-        if self.desk is None:
-            return AgentRun(name, spec, around, message)
-        submitter = text.submitter or name
-        return SlottedRun(
-            name, spec, around, message, desk=self.desk, priority=text.priority, submitter=submitter
-        )
+        return self._maker(name, text)(name, spec, around, text.message or "")
 
-    def _asked(self, question: Question, said: Said) -> None:
+    def _maker(self, name: str, text: JobText) -> Callable[..., AgentRun]:
+        if self.desk is None:
+            return AgentRun
+        return partial(SlottedRun, desk=self.desk, priority=text.priority, submitter=text.submitter or name)
+
+    def _asked(self, question: Question, answered: Said) -> None:
         if self.desk is not None and question.token.startswith(TOKEN):
-            self.desk.asked(question, said)
+            self.desk.asked(question, answered)
         else:
-            self.people.asked(question, said)
+            self.people.asked(question, answered)
 
     def _around(self, text: JobText) -> tuple[AgentSpec, Around]:
         role = text.agent or next(iter(self.specs))
@@ -316,6 +327,10 @@ class _Run:
         self.alive = False
         self.driver.kill()
         self.people.forget()
+        if self.desk is not None and self.scenario.slots is not None:
+            # Who has a slot, and who waits for one, is known to the process alone.
+            self.desk.die()
+            self.desk = Desk(_slot_rules(self.scenario.slots), self.clock)
 
     def _moment(self, what: str, job: str) -> bool:
         """Take note of a moment at which the process may die; return whether it lives on."""
@@ -336,10 +351,19 @@ class _Run:
         assert self.sessions is not None, "without sessions nobody hears of commits"
         what = f"commit {snapshot.point}"
         if self._moment(f"before {what}", snapshot.job):
-            if self.moments is None or self.moments.is_needed:
-                self.sessions.committed(snapshot)
+            self.sessions.committed(snapshot)
             self._lasts()
             self._moment(what, snapshot.job)
+
+    def _passed_over(self, job: str, point: CommitPoint) -> bool:
+        """Take note of a commit that no new process will look for; return whether it is one."""
+        if self.moments is None or self.moments.needs_next(job):
+            return False
+        what = f"commit {point}"
+        if self._moment(f"before {what}", job):
+            self._lasts()
+            self._moment(what, job)
+        return True
 
     def _receipted(self, receipt: Receipt) -> None:
         assert self.sessions is not None, "without sessions nobody hears of receipts"
@@ -364,10 +388,16 @@ class _Run:
                 self._lost(name, answered)
                 self._start(name, text)
                 continue
-            run = self.runs[name] = resumed(name, spec, around, **saved_run(kept))
+            run = self.runs[name] = resumed(
+                name, spec, around, **saved_run(kept), made=self._maker(name, text)
+            )
             self._lost(name, answered[len(run.counters.turns) :])
             if run.status != "DONE" or run.inbox:
                 self.driver.start(run)
+        unsent, self.unsent = self.unsent, []
+        for event in unsent:
+            # Once the runs have gone on, and have asked their questions again.
+            self.driver.at(self.clock.now(), partial(self._act_on_run, event))
 
     def _lost(self, job: str, turns: Sequence[TurnUsage]) -> None:
         if self.moments is not None:
@@ -421,8 +451,11 @@ class _Run:
         run = self.runs.get(event.target)
         if run is None:
             what = "pushed a message" if event.action == "push" else "answered"
-            raise BadScenario(f"{self._place()}: there is no job {event.target!r} yet when it is {what}")
-        if event.action != "push":
+            raise Untimely(f"{self._place()}: there is no job {event.target!r} yet when it is {what}")
+        if not self.alive and self.moments is not None:
+            # A crash of the explorer's: who has something to say says it again until somebody is there.
+            self.unsent.append(event)
+        elif event.action != "push":
             self.people.act(event, at=self.clock.now())
         elif not self.alive:
             raise BadScenario(
@@ -457,8 +490,10 @@ class _Run:
                 settled = self.driver.run(self.scenario.until)
                 for check in (self._check_events, *self.checks):
                     check()
-            except BadInput:
+            except BadScenario:
                 raise
+            except BadInput as problem:
+                raise BadScenario(f"{self._place()}: {problem}") from problem
             except StatekSimError as failure:
                 error = RunError(type=type(failure).__name__, message=str(failure))
             finally:
@@ -568,8 +603,8 @@ def _budget(text: BudgetText) -> Budget:
         prices=prices_of(text),
         model_prices={
             model: Prices(
-                prompt=Decimal(str(one.prompt_price)), completion=Decimal(str(one.completion_price))
+                prompt=Decimal(str(price.prompt_price)), completion=Decimal(str(price.completion_price))
             )
-            for model, one in text.model_prices.items()
+            for model, price in text.model_prices.items()
         },
     )

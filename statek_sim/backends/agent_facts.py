@@ -90,8 +90,10 @@ def job_record(run: AgentRun, trace: Trace) -> JobRecord:
 
 def _as_asked(scenario: Scenario, variant: Variant, record: JobRecord, run: AgentRun) -> JobRecord:
     """Return the record with what lint has against the tools offered last, where that is expected: it takes time."""
-    told = (scenario.expect, scenario.expect_in.get(variant.name))
-    jobs = [expect.jobs[record.name] for expect in told if expect is not None and record.name in expect.jobs]
+    expected = (scenario.expect, scenario.expect_in.get(variant.name))
+    jobs = [
+        expect.jobs[record.name] for expect in expected if expect is not None and record.name in expect.jobs
+    ]
     if run.offer_made is None or not any(job.said("lint") for job in jobs):
         return record
     return replace(record, lint=tuple(map(str, lint(tuple(run.offer_made.tools.values())))))

@@ -17,7 +17,7 @@ def project_layer(text: LayersText) -> str:
     """Return the project layer: what is said, then the files that hold for the folder."""
     if not text.files:
         return text.project
-    content = {path: told.encode() for path, told in text.files.items()}
+    content = {path: file_text.encode() for path, file_text in text.files.items()}
     return instructions_block(discover(content.get, text.folder, own=text.project))
 
 

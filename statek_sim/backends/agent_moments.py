@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from statek_sim.backends.deviating import Place, Point
+from statek_sim.backends.deviating import Choice, Picks, Place, Point
 from statek_sim.backends.pinned_replies import FAULTS
 from statek_sim.errors import ProviderFailure
+from statek_sim.harness.harness import LLM_Harness
 from statek_sim.metering.usage import TurnUsage
 from statek_sim.providers.delivery import deliver, manner
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
@@ -27,11 +28,11 @@ Answers = dict[tuple[str, int], list[RawReply | ProviderFailure]]
 class Moments:
     """Notes the moments of one run, and says where it dies.
 
-    `said` None: this is the undisturbed run, whose answers `taken` collects.
+    `first_answers` None: this is the undisturbed run, whose answers `taken` collects.
     """
 
     wanted: Sequence[Deviation] = ()
-    said: Answers | None = None
+    first_answers: Answers | None = None
     points: list[Point] = field(default_factory=list)
     taken: Answers = field(default_factory=dict)
     unknown: list[tuple[str, int]] = field(default_factory=list)
@@ -47,9 +48,18 @@ class Moments:
     """
     needed: frozenset[int] | None = None
     """Which commits a new process will look for, by the numbers of their points; None: any, since nobody knows."""
+    pick: Picks | None = None
+    """Makes the choices that no deviation makes, None: the first that could go on."""
+    choices: list[Choice] = field(default_factory=list)
+    """Choices between runs that could go on at the same second, and between calls that could end before each other."""
+    harness: LLM_Harness | None = None
+    """The limits of the run."""
     happened: set[Place] = field(default_factory=set)
+    chosen: set[int] = field(default_factory=set)
+    """The numbers of the choices that were made as a deviation says."""
     failed: set[tuple[str, int]] = field(default_factory=set)
     """The turns whose request has failed as it should: job and turn."""
+    _committed: set[str] = field(default_factory=set)
     _silent: int = 0
     _events: int = -1
     _answers: int = 0
@@ -59,22 +69,47 @@ class Moments:
         events = len(trace.events)
         self._silent = self._silent + 1 if events == self._events else 0
         self._answers += sum(
-            isinstance(one, LLMReplied) for one in trace.events[max(0, self._events) : events]
+            isinstance(event, LLMReplied) for event in trace.events[max(0, self._events) : events]
         )
         self._events = events
         place = (events, self._silent)
         self.points.append(Point(place, what, job, at))
         self.states.append((at, self.durable, len(self.worked), self._answers))
-        kill = next((one for one in self._kills() if (one.kill, one.silent) == place), None)
+        kill = next(
+            (deviation for deviation in self._kills() if (deviation.kill, deviation.silent) == place), None
+        )
         if kill is None or place in self.happened:
             return None
         self.happened.add(place)
         return kill
 
-    @property
-    def is_needed(self) -> bool:
-        """Whether a new process will look for the commit that is made now."""
-        return self.needed is None or len(self.points) in self.needed
+    def choose(self, trace: Trace, names: Sequence[str]) -> int:
+        """Make a choice and take note of it; return the place of what goes on first."""
+        choice = Choice(len(trace.events), tuple(names))
+        self.choices.append(choice)
+        number = len(self.choices)
+        wanted = next(
+            (
+                deviation
+                for deviation in self.wanted
+                if deviation.action == "choose" and deviation.choose == number
+            ),
+            None,
+        )
+        if wanted is not None and wanted.first in choice.jobs:
+            self.chosen.add(number)
+            return choice.jobs.index(wanted.first)
+        return 0 if self.pick is None else self.pick(choice, trace.events)
+
+    def needs_next(self, job: str) -> bool:
+        """Return whether a new process will look for the commit that a job makes next.
+
+        The first of each job is always made: it shows whether there is anything that no commit can hold.
+        """
+        first = job not in self._committed
+        self._committed.add(job)
+        # The moment before the commit comes first.
+        return first or self.needed is None or len(self.points) + 1 in self.needed
 
     def needed_by(self, deviations: Sequence[Deviation]) -> frozenset[int] | None:
         """Return which commits a run with these deviations needs, where this is the undisturbed one.
@@ -100,16 +135,31 @@ class Moments:
         return [*first.values()]
 
     def absent(self) -> tuple[str, ...]:
-        """Return the kills and faults that the run gave no occasion for."""
-        kills = [one for one in self._kills() if (one.kill, one.silent) not in self.happened]
-        faults = [
-            one for one in self.wanted if one.action == "fault" and (one.job, one.reply) not in self.failed
+        """Return the kills, faults and choices that the run gave no occasion for."""
+        kills = [
+            deviation
+            for deviation in self._kills()
+            if (deviation.kill, deviation.silent) not in self.happened
         ]
-        return tuple(map(str, [*kills, *faults]))
+        faults = [
+            deviation
+            for deviation in self.wanted
+            if deviation.action == "fault" and (deviation.job, deviation.reply) not in self.failed
+        ]
+        chosen = [
+            deviation
+            for deviation in self.wanted
+            if deviation.action == "choose" and deviation.choose not in self.chosen
+        ]
+        return tuple(map(str, [*kills, *faults, *chosen]))
 
     def fault_of(self, place: tuple[str, int]) -> Fault | None:
         """Return how the request of a job's turn is to fail, once."""
-        wanted = (one for one in self.wanted if one.action == "fault" and (one.job, one.reply) == place)
+        wanted = (
+            deviation
+            for deviation in self.wanted
+            if deviation.action == "fault" and (deviation.job, deviation.reply) == place
+        )
         found = next(wanted, None)
         if found is None or place in self.failed:
             return None
@@ -117,7 +167,7 @@ class Moments:
         return found.fault
 
     def _kills(self) -> list[Deviation]:
-        return [one for one in self.wanted if one.action == "kill"]
+        return [deviation for deviation in self.wanted if deviation.action == "kill"]
 
 
 class PinnedTurns:
@@ -132,12 +182,12 @@ class PinnedTurns:
         """Answer; a turn that the undisturbed run did not have is refused, as by a provider that knows no such key."""
         moments = self._moments
         place = (request.job_id, request.turn)
-        if moments.said is None:
+        if moments.first_answers is None:
             return self._answered(request, place, self._provider.complete)
         failing = moments.fault_of(place)
         if failing is not None:
             return deliver(FAULTS[failing](), request, manner(None, None))
-        answers = moments.said.get(place)
+        answers = moments.first_answers.get(place)
         if answers is None:
             moments.unknown.append(place)
             return deliver(fault(401), request, manner(None, None))

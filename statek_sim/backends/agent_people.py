@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from statek_sim.agent.effects import PersonSaid, Question
 from statek_sim.agent.harness import unanswered
+from statek_sim.agent.people import word_of
 from statek_sim.agent.simulated import Said
 from statek_sim.errors import NotAsked, Unanswered
 from statek_sim.scenario.external_event import Event
@@ -30,7 +31,7 @@ class People:
             if question.job == event.target and event.question in question.text:
                 del self._open[token]
                 # One that expired is no longer open, though nobody told it here.
-                if reply(answer):
+                if reply(word_of(question, answer)):
                     return
         meant = f"question with {event.question!r}" if event.question else "question"
         raise NotAsked(

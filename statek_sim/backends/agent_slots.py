@@ -12,6 +12,7 @@ from typing import Final
 from statek_sim import trace as events
 from statek_sim.agent.effects import Answer, AskPerson, Effect, PersonSaid, Question
 from statek_sim.agent.loop import AgentRun, Around, Steps
+from statek_sim.agent.pending import Pending
 from statek_sim.agent.simulated import Said
 from statek_sim.agent.slots.queue import SlotQueue, Ticket
 from statek_sim.agent.slots.rules import SlotRules
@@ -61,18 +62,23 @@ class Desk:
             self._queue.leave(ticket, now=self._clock.now())
             self._give()
 
-    def asked(self, question: Question, said: Said) -> None:
+    def die(self) -> None:
+        """Know of no run any more: their process is dead, and what is left of them ends without a word."""
+        self._told.clear()
+        self._tickets.clear()
+
+    def asked(self, question: Question, answered: Said) -> None:
         """Take note of a run that waits, as a driver says it."""
-        self._told[question.job] = said
+        self._told[question.job] = answered
 
     def _wait(self, run: SlottedRun, ticket: Ticket) -> Generator[Effect, Answer, None]:
         if ticket.state == "waiting":
             run.spoke("waits", f"priority {run.priority}, {self._queue.waiting - 1} others wait")
             answers = yield AskPerson([_question(run.job)], lambda position, answer: None)
             assert isinstance(answers, list | tuple), "a driver answers AskPerson with what was said"
-            (told,) = answers
-            if isinstance(told, PersonSaid) and told.kind == "refused":
-                raise SlotRefused(told.text)
+            (person_answer,) = answers
+            if isinstance(person_answer, PersonSaid) and person_answer.kind == "refused":
+                raise SlotRefused(person_answer.text)
         run.spoke("has it", f"waited {ticket.waited:g} s in all")
 
     def _give(self) -> None:
@@ -80,15 +86,15 @@ class Desk:
             self._tell(ticket, _GIVEN)
 
     def _tell(self, ticket: Ticket, answer: PersonSaid) -> None:
-        job = next(name for name, one in self._tickets.items() if one is ticket)
-        said = self._told.pop(job, None)
-        if said is not None:
-            said(answer)
+        job = next(name for name, waiting in self._tickets.items() if waiting is ticket)
+        answered = self._told.pop(job, None)
+        if answered is not None:
+            answered(answer)
 
     def _send_away(self, ticket: Ticket) -> None:
         most = self._queue.rules.waiting
         why = f"{ticket.submitter}: {most} jobs wait already, and this one would be served last"
-        job = next(name for name, one in self._tickets.items() if one is ticket)
+        job = next(name for name, waiting in self._tickets.items() if waiting is ticket)
         if job not in self._told:
             raise SlotRefused(why)
         self._tell(ticket, PersonSaid("refused", why))
@@ -108,11 +114,12 @@ class SlottedRun(AgentRun):
         around: Around,
         message: str,
         *,
+        saved: Pending | None = None,
         desk: Desk,
         priority: int,
         submitter: str,
     ) -> None:
-        super().__init__(job, spec, around, message)
+        super().__init__(job, spec, around, message, saved=saved)
         self._desk = desk
         self.priority = priority
         self.submitter = submitter

@@ -98,7 +98,7 @@ class ScriptedTools:
 
     def check_finished(self) -> None:
         """Raise `UnusedResults` when results are left that no call asked for."""
-        left = [said for lane in self._lanes.values() for said in lane.left()]
+        left = [reply for lane in self._lanes.values() for reply in lane.left()]
         for name, server in self._servers.items():
             left += [f"server {name} fault {fault}" for fault in server.faults.unused()]
         if left:

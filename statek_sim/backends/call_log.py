@@ -16,11 +16,13 @@ from statek_sim.metering.usage import TurnUsage
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FORMATS
+from statek_sim.quick import sent_quickly
 from statek_sim.runtime.execution.services import upstream
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.values import ToolSpec
 
 
+@sent_quickly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredCall:
     """One LLM call that was answered and metered: what was asked, the raw answer, and what STATEK counted.
@@ -89,13 +91,16 @@ def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
         reply = FORMATS[call.wire].read_reply(call.body)
     except InvalidFormat:
         # A call that STATEK cannot read ends its job; the tool-calling agent goes on, and has metered it.
-        told = read_model_reply(call.body, call.wire)
-        return (told.text, *(part for one in told.calls for part in (one.name, one.arguments)))
+        model_reply = read_model_reply(call.body, call.wire)
+        return (
+            model_reply.text,
+            *(part for tool_call in model_reply.calls for part in (tool_call.name, tool_call.arguments)),
+        )
     calls = (
         # A provider may leave the name out, or send something else in its place.
         part
-        for one in reply.tool_calls
-        for part in (model_text(one.name), json.dumps(one.arguments, ensure_ascii=False))
+        for tool_call in reply.tool_calls
+        for part in (model_text(tool_call.name), json.dumps(tool_call.arguments, ensure_ascii=False))
     )
     return (reply.text, *calls)
 
@@ -105,10 +110,14 @@ def billed(call: AnsweredCall, prices: PriceList) -> Decimal | None:
 
     None for a model that has no price.
     """
-    found = prices.find(call.provider, call.model)
+    return billed_usage(call.usage, call.provider, call.model, prices)
+
+
+def billed_usage(usage: TurnUsage, provider: str, model: str, prices: PriceList) -> Decimal | None:
+    """Return what a provider bills for so much of a model; None for a model that has no price."""
+    found = prices.find(provider, model)
     if not found:
         return None
-    usage = call.usage
     if usage.reported_tokens:
         tokens = Tokens(
             prompt=usage.reported_prompt or 0,
@@ -117,7 +126,7 @@ def billed(call: AnsweredCall, prices: PriceList) -> Decimal | None:
         )
     else:
         tokens = Tokens(prompt=usage.measured_prompt, completion=usage.measured_completion, cached=0)
-    return provider_cost(found[0], tokens, call.provider)
+    return provider_cost(found[0], tokens, provider)
 
 
 def cost_of_all(calls: Iterable[AnsweredCall], prices: PriceList | None) -> Decimal | None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from statek_sim import trace as events
 from statek_sim.backends.event_words import told
-from statek_sim.backends.pinned_replies import PinnedReplies, Said
+from statek_sim.backends.pinned_replies import FirstRun, PinnedReplies
 from statek_sim.errors import BadScenario
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.runtime.execution.runtime import Runtime
@@ -70,13 +70,13 @@ class Picks(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exploring:
-    """How a run is explored. `said`: what the undisturbed run's jobs were told; None: this is that run.
+    """How a run is explored. `first_run`: what the undisturbed run's jobs were told; None: this is that run.
 
     `watch` is told of every point; `pick` decides choices that no deviation decides, None: the first job. `commit`
     makes durable what there is, at every point and before a worker dies there. `pinned`: see `PinnedReplies.within`.
     """
 
-    said: Said | None = None
+    first_run: FirstRun | None = None
     watch: Watcher | None = None
     pick: Picks | None = None
     commit: Callable[[], None] | None = None
@@ -101,15 +101,15 @@ class Deviations:
         self._runtime = runtime
         self._replies = replies
         self._ledger = ledger
-        self._lines = [] if exploring.said is None else exploring.said.lines
+        self._lines = [] if exploring.first_run is None else exploring.first_run.lines
         self._watch = exploring.watch
         self._pick = exploring.pick
         self._commit = exploring.commit
         self._restarts: list[float] = []
         self._kills: dict[Place, Deviation] = {
-            _dies(one): one for one in wanted if one.action in ("kill", "lose")
+            _dies(deviation): deviation for deviation in wanted if deviation.action in ("kill", "lose")
         }
-        self._firsts = {one.choose: one for one in wanted if one.action == "choose"}
+        self._firsts = {deviation.choose: deviation for deviation in wanted if deviation.action == "choose"}
         self._silent = 0
         self._death: WorkerKilled | None = None
         self._append = runtime.trace.add
@@ -223,8 +223,8 @@ class Deviations:
         self._kills = {place: self._kills[place] for place in saved["kills"]}
         self._firsts = {number: self._firsts[number] for number in saved["firsts"]}
         self.missed.extend(saved["missed"])
-        self.choices.extend(Choice(*told) for told in saved["choices"])
-        self.deaths.extend(Death(*told) for told in saved["deaths"])
+        self.choices.extend(Choice(*choice) for choice in saved["choices"])
+        self.deaths.extend(Death(*death) for death in saved["deaths"])
         return list(saved["restarts"])
 
     # -- choices -----------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def with_deviations(scenario: Scenario, deviations: Sequence[Deviation]) -> Scen
 
 def with_moved_events(scenario: Scenario) -> Scenario:
     """Return the scenario with its external events at the times that its deviations say."""
-    moves = {one.move: one.to for one in scenario.deviations if one.action == "move"}
+    moves = {deviation.move: deviation.to for deviation in scenario.deviations if deviation.action == "move"}
     if not moves:
         return scenario
     if max(moves) > len(scenario.events):
@@ -279,7 +279,9 @@ def with_moved_events(scenario: Scenario) -> Scenario:
 
 def with_other_limits(harness: LLM_Harness, deviations: Sequence[Deviation]) -> LLM_Harness:
     """Return the harness with the limits that deviations say."""
-    said = {str(one.limit): one.value for one in deviations if one.action == "limit"}
-    if not said:
+    lowered = {
+        str(deviation.limit): deviation.value for deviation in deviations if deviation.action == "limit"
+    }
+    if not lowered:
         return harness
-    return LLM_Harness.from_limits(replace(harness.limits, **said), rule=harness.rule)
+    return LLM_Harness.from_limits(replace(harness.limits, **lowered), rule=harness.rule)

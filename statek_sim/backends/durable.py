@@ -10,9 +10,10 @@ from typing import Any
 
 from statek_sim.backends.deviating import Exploring, Place, Watcher
 from statek_sim.backends.driver import Driver
-from statek_sim.backends.pinned_replies import Said
+from statek_sim.backends.pinned_replies import FirstRun
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import ReferenceRun
+from statek_sim.backends.written_values import world_object
 from statek_sim.errors import BadStore, DamagedStore, NotOurs
 from statek_sim.scenario.references import WorldReference, references_in
 from statek_sim.scenario.schema import Scenario
@@ -34,8 +35,8 @@ class DurableRun:
 
     Made from nothing it begins the run; made from what is `stored` it goes on: the worker of the process before is
     dead, and a new one starts `restart` virtual seconds after the last commit. `reason` says what the trace tells of a
-    death after that place. `said` are the replies of the undisturbed run, where an explorer wants these; `watch` looks
-    at every point where the worker may die, after its commit.
+    death after that place. `first_run` are the replies of the undisturbed run, where an explorer wants these; `watch`
+    looks at every point where the worker may die, after its commit.
     """
 
     def __init__(
@@ -48,13 +49,12 @@ class DurableRun:
         preset: str | None = None,
         seed: int | None = None,
         stored: Stored | None = None,
-        said: Said | None = None,
+        first_run: FirstRun | None = None,
         reason: Callable[[Place], str] = _died,
         restart: float = 0.0,
         watch: Watcher | None = None,
     ) -> None:
         self._restarts: list[float] = []
-        self._driver: Driver | None = None
         self._stored = stored
         self._reason = reason
         self._restart = restart
@@ -68,10 +68,10 @@ class DurableRun:
             preset=preset,
             seed=seed,
             exploring=Exploring(
-                said=said,
+                first_run=first_run,
                 watch=watch,
                 commit=self.commit,
-                pinned=said is not None or bool(scenario.deviations),
+                pinned=first_run is not None or bool(scenario.deviations),
             ),
         )
         self.run.durable = self
@@ -81,7 +81,6 @@ class DurableRun:
 
     def begin(self, driver: Driver) -> None:
         """Let the driver go on where the process before ended, if there was one."""
-        self._driver = driver
         driver.acts = self._session.acts
         stored = self._stored
         if stored is None:
@@ -117,9 +116,10 @@ class DurableRun:
         world = saved["world"]
         run.world.queue.items.clear()
         run.world.queue.items.update((item.id, item) for item in world["items"])
-        for name, resolved, value, broken in world["events"]:
-            event = run.world.events[name]
-            event.resolved, event.value, event.broken = resolved, value, broken
+        # Earlier packages stored nothing that agent code wrote to an owner.
+        for name, members in world.get("owners", {}).items():
+            run.world.owner_named(name).become(members)
+        run.world.events.resume(world["events"])
         run.world.ledger.lines[:] = world["ledger"]
         run.replies.resume(saved["replies"])
         if run.script is not None:
@@ -146,10 +146,8 @@ class DurableRun:
             "runtime": run.runtime.saved(),
             "world": {
                 "items": [*run.world.queue.items.values()],
-                "events": [
-                    (event.name, event.resolved, event.value, event.broken)
-                    for event in run.world.events.all()
-                ],
+                "owners": {name: dict(vars(owner)) for name, owner in run.world.owners.items()},
+                "events": run.world.events.saved(),
                 "ledger": [*run.world.ledger.lines],
             },
             "replies": run.replies.saved(),
@@ -158,8 +156,8 @@ class DurableRun:
             "place": None if run.deviations is None else run.deviations.place,
             "restarts": [*self._restarts],
             "begun": run.begun,
-            "driver": run.driver_memory(),
-            "subtasks": {} if self._driver is None else dict(self._driver.subtasks),
+            "driver": run.driver.memory(),
+            "subtasks": dict(run.driver.subtasks),
         }
 
     # -- running -----------------------------------------------------------------------------------------------
@@ -186,8 +184,16 @@ def _anchors(run: ReferenceRun) -> Anchors:
         ("queue/signal", world.queue.signal),
     ]
     for text in run.scenario.jobs.values():
-        owners = [one for _, one in references_in(dict(text.locals)) if isinstance(one, WorldReference)]
-        named += [(f"owner:{one.name}", run.thing(one)) for one in owners if one.kind == "owner"]
+        owners = [
+            reference
+            for _, reference in references_in(dict(text.locals))
+            if isinstance(reference, WorldReference)
+        ]
+        named += [
+            (f"owner:{reference.name}", world_object(world, reference))
+            for reference in owners
+            if reference.kind == "owner"
+        ]
     for event in world.events.all():
         named += [(f"event:{event.name}", event), (f"event:{event.name}/signal", event.signal)]
     return anchored(run.agents.values(), named)
@@ -225,13 +231,13 @@ def opened_run(
     restart: float = 0.0,
 ) -> DurableRun:
     """Begin a run on a store, or go on with it where the store has it; `BadStore` where it is about something else."""
-    name, told = run_name(scenario, profile), about(scenario, profile, preset=preset, seed=seed)
-    if name not in {one.run for one in store.runs()}:
-        lease = store.begin(name, told, worker=worker)
+    name, facts = run_name(scenario, profile), about(scenario, profile, preset=preset, seed=seed)
+    if name not in {stored_run.run for stored_run in store.runs()}:
+        lease = store.begin(name, facts, worker=worker)
         return DurableRun(store, lease, scenario, profile, preset=preset, seed=seed)
     lease = store.claim(name, worker=worker)
     stored = store.load(name)
-    if _without_place(stored.about) != _without_place(told):
+    if _without_place(stored.about) != _without_place(facts):
         store.release(lease)
         raise BadStore(
             f"{store.address}: run {name!r} began with another scenario, preset or seed; put that back, or "
@@ -245,14 +251,14 @@ def opened_run(
 def resumed_run(store: RunStore, lease: Lease, *, restart: float = 0.0) -> DurableRun:
     """Go on with a run that was claimed, from what the store says alone."""
     stored = store.load(lease.run)
-    told: Mapping[str, Any] = stored.about
-    if APPLICATION in told:
+    facts: Mapping[str, Any] = stored.about
+    if APPLICATION in facts:
         raise NotOurs(
             f"{store.address}: run {lease.run!r}: an application keeps it; start the application again, and it goes on"
         )
     try:
-        scenario = Scenario.model_validate({**told["scenario"], "path": Path(told["scenario"]["path"])})
-        profile, preset, seed = told["profile"], told["preset"], told["seed"]
+        scenario = Scenario.model_validate({**facts["scenario"], "path": Path(facts["scenario"]["path"])})
+        profile, preset, seed = facts["profile"], facts["preset"], facts["seed"]
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedStore(
             f"{store.address}: run {lease.run!r}: what it is about cannot be read: {error}"
@@ -262,11 +268,11 @@ def resumed_run(store: RunStore, lease: Lease, *, restart: float = 0.0) -> Durab
     )
 
 
-def _without_place(told: Mapping[str, Any]) -> dict[str, Any]:
+def _without_place(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out where the file was, and what it expects: neither changes a run."""
     scenario = {
         key: value
-        for key, value in told["scenario"].items()
+        for key, value in facts["scenario"].items()
         if key not in ("path", "line", "file_digest", "expect", "expect_in", "title", "proves", "tags")
     }
-    return {**told, "scenario": scenario}
+    return {**facts, "scenario": scenario}

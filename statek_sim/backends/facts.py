@@ -13,6 +13,7 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler
 from statek_sim.runtime.state.chat_log import LLM_LogItem, ToolError
 from statek_sim.runtime.state.shown import shown
+from statek_sim.runtime.stored.callables import loaded
 from statek_sim.sandbox.llm_repr import StoredCollection
 from statek_sim.scenario.schema import Scenario
 from statek_sim.values import JSON, Parts, TooLarge
@@ -81,6 +82,14 @@ def record_of(
     )
 
 
+def _variable(value: object) -> JSON:
+    """Return the value of a variable or of an exit, or the error of one that the store cannot read."""
+    try:
+        return plain(loaded(value) if isinstance(value, type) else value, shown)
+    except RuntimeError as error:
+        return f"{type(error).__name__}: {error}"
+
+
 def job_record(job: Job, jobs: Sequence[Job]) -> JobRecord:
     """Return one job's facts; `jobs` are all of its runtime."""
     trace = list(job.trace)
@@ -92,7 +101,7 @@ def job_record(job: Job, jobs: Sequence[Job]) -> JobRecord:
         agent=job.agent.role,
         status=str(job.status),
         stop=job.stop_reason,
-        exit=plain(job.py_env.exit_status, shown),
+        exit=_variable(job.py_env.exit_status),
         error=None if job.error is None else job.error.error_message,
         definition_errors=tuple(error.error_message for error in job.job_def.get_errors()),
         llm_calls=sum(isinstance(event, events.LLMRequested) for event in trace),
@@ -102,7 +111,7 @@ def job_record(job: Job, jobs: Sequence[Job]) -> JobRecord:
         completions=job.num_completions,
         steps=job.steps,
         console=tuple(job.py_env.console),
-        locals={name: plain(value, shown) for name, value in sorted(job.py_env.local_state.items())},
+        locals={name: _variable(value) for name, value in sorted(job.locals.items())},
         history=tuple(job.sent),
         tool_log=tuple(
             _tool_log(item) for item in job.chat_log if isinstance(item, LLM_LogItem) and item.tool_log

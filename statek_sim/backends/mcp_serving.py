@@ -58,14 +58,14 @@ def tools_as_served(found: object, source: str = "tools") -> tuple[ServedTool, .
 
 def _chosen(path: Path, wanted: str | None) -> Scenario:
     scenarios = load_or_fail([path])
-    ids = [one.id for one in scenarios]
+    ids = [scenario.id for scenario in scenarios]
     if wanted is None and len(scenarios) == 1:
         chosen = scenarios[0]
     else:
-        found = next((one for one in scenarios if one.id == wanted), None)
+        found = next((scenario for scenario in scenarios if scenario.id == wanted), None)
         if found is None:
-            said = f"{path} has {len(ids)} scenarios; --scenario names one of them: {', '.join(ids)}."
-            raise BadInput((said + (suggestion(wanted, ids) if wanted else "")).removesuffix("."))
+            problem = f"{path} has {len(ids)} scenarios; --scenario names one of them: {', '.join(ids)}."
+            raise BadInput((problem + (suggestion(wanted, ids) if wanted else "")).removesuffix("."))
         chosen = found
     if chosen.engine != "agent":
         raise BadInput(

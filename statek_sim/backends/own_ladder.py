@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price, QualityCheck, Strategy
-from statek_sim.agent.escalation.rules import escalation_rules
+from statek_sim.agent.escalation.variants import escalation_rules
 from statek_sim.scenario.agent import EscalationText, LevelText
 
 

@@ -39,6 +39,7 @@ from statek_sim.agent.effects import (
     WrittenCall,
 )
 from statek_sim.agent.escalation.ladder import Judgement, Ladder, QualityCheck
+from statek_sim.agent.execution import OWN_FAILURES, from_outside, shown_error
 from statek_sim.agent.people import Approvals
 from statek_sim.agent.permissions.paths import Entry, ScriptedFiles
 from statek_sim.agent.permissions.permissions import DocumentGate, FindTool, PermissionGate, Permissions
@@ -135,8 +136,8 @@ class OwnParts:
         def made() -> Iterator[Guard]:
             entry = guards_file(file, judges=judges) if text.file else (guard_of(text.entry, judges=judges),)
             for guard in entry:
-                one = GuardSet([self._changed(guard)], environment=audience.environment, rules=rules)
-                yield in_loop(one, role=audience.role, tier=audience.tier)
+                own_guards = GuardSet([self._changed(guard)], environment=audience.environment, rules=rules)
+                yield in_loop(own_guards, role=audience.role, tier=audience.tier)
 
         try:
             tuple(made())
@@ -151,10 +152,10 @@ class OwnParts:
             return ()
         files = ScriptedFiles(
             {
-                path: Entry(kind="link", target=one.link)
-                if one.link
-                else Entry(kind=one.kind, links=one.names)
-                for path, one in permissions.files.items()
+                path: Entry(kind="link", target=file.link)
+                if file.link
+                else Entry(kind=file.kind, links=file.names)
+                for path, file in permissions.files.items()
             }
         )
         if self._variant.name == "document":
@@ -198,9 +199,9 @@ class _Part:
         except (*FAILS_THE_RUN, CompactionFailed):
             # A compactor that says that it cannot: the loop ends the run for that.
             raise
-        except (Exception, SystemExit) as error:
+        except OWN_FAILURES as error:
             raise PartBroke(
-                f"{self._who} raised {type(error).__name__}: {error}{_place(error)}{_asked(code, args, named)}"
+                f"{self._who} raised {shown_error(error)}{_place(error)}{_asked(code, args, named)}"
             ) from error
 
     async def awaited(self, what: Awaitable[object]) -> object:
@@ -209,8 +210,10 @@ class _Part:
             return await what
         except FAILS_THE_RUN:
             raise
-        except Exception as error:
-            raise PartBroke(f"{self._who} raised {type(error).__name__}: {error}{_place(error)}") from error
+        except OWN_FAILURES as error:
+            if from_outside(error):
+                raise
+            raise PartBroke(f"{self._who} raised {shown_error(error)}{_place(error)}") from error
 
     def expect(self, fits: bool, got: object, expected: str) -> None:
         """Raise `PartBroke` for an answer that does not fit."""
@@ -234,7 +237,7 @@ def _asked(code: Callable[..., Any], args: Sequence[object], named: Mapping[str,
     try:
         inspect.signature(code).bind(*args, **named)
     except TypeError:
-        given = [type(one).__name__ for one in args] + [f"{name}=" for name in named]
+        given = [type(argument).__name__ for argument in args] + [f"{name}=" for name in named]
         return f"; it is called with {', '.join(given) or 'no arguments'}"
     except ValueError:
         pass  # Code written in C may have no signature.
@@ -303,7 +306,7 @@ def _reader(part: _Part) -> ReplyReader:
             and (got.refused is None or _all([got.refused], str))
             and _all(got.stages, str)
             and _all(got.calls, WrittenCall)
-            and all(_all((one.id, one.name, one.arguments), str) for one in got.calls)
+            and all(_all((call.id, call.name, call.arguments), str) for call in got.calls)
         )
         part.expect(fits, got, "a Reading of texts and WrittenCalls whose arguments are text")
         reading: Reading = got
@@ -359,7 +362,7 @@ def _chooser(part: _Part) -> ToolChooser:
         fits = got is None or (
             isinstance(got, Choice)
             and (got.task is None or _all([got.task], str))
-            and all(one is None or _all(one, str) for one in lists)
+            and all(member is None or _all(member, str) for member in lists)
         )
         part.expect(fits, got, "None or a Choice of names, a task or tags")
         choice: Choice | None = got
@@ -420,4 +423,4 @@ def _all(values: object, kind: type) -> bool:
     """Return whether this is a list, tuple or other sequence of `kind`."""
     if not isinstance(values, Sequence) or isinstance(values, str | bytes):
         return False
-    return all(isinstance(one, kind) for one in values)
+    return all(isinstance(value, kind) for value in values)

@@ -22,7 +22,7 @@ Answer = RawReply | ProviderFailure
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FirstRun:
     """What the jobs of an undisturbed run were answered: by job and reply, from 1, the failed attempts first.
 
     `roles` and `parents` are those of the jobs, in the order of their creation.
@@ -47,16 +47,16 @@ FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
 class PinnedReplies:
     """A provider that answers like another one did, and like that one itself where a script looks at its requests.
 
-    `said` None: this is the undisturbed run, whose answers `taken` collects. `stored` hears of every reply that has
-    become durable. Without `within` only another process gets an answer again: a worker that a scenario kills asks its
-    script anew.
+    `first_run` None: this is the undisturbed run, whose answers `taken` collects. `stored` hears of every reply that
+    has become durable. Without `within` only another process gets an answer again: a worker that a scenario kills asks
+    its script anew.
     """
 
     def __init__(
-        self, provider: Provider, scenario: Scenario, said: Said | None, *, within: bool = True
+        self, provider: Provider, scenario: Scenario, first_run: FirstRun | None, *, within: bool = True
     ) -> None:
         self._provider = provider
-        self._said = said
+        self._first_run = first_run
         self._within = within
         self._owed: dict[str, RawReply] = {}
         self._live = frozenset(key for key, replies in scenario.script.items() if any(map(_looks, replies)))
@@ -72,7 +72,7 @@ class PinnedReplies:
         self._stored: dict[str, int] = {}
         self._pending: dict[str, RawReply] = {}
         self._failed: dict[tuple[str, int], int] = {}
-        self.taken = Said()
+        self.taken = FirstRun()
         self.requests: list[tuple[str, int]] = []
         """Every request that was not a second attempt: whose, and how many replies were stored before it."""
         self.unknown: list[tuple[str, int]] = []
@@ -103,7 +103,8 @@ class PinnedReplies:
             "faults": [*self._faults],
             "roles": [*self.taken.roles.items()],
             "parents": [*self.taken.parents.items()],
-            "asked": (tuple(self.requests), tuple(self.unknown), tuple(self.repeated)),
+            # Lists have rows of their own: of a long one a commit writes the end.
+            "asked": (self.requests, self.unknown, self.repeated),
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
@@ -115,8 +116,9 @@ class PinnedReplies:
         self._faults = {key: self._faults[key] for key in saved["faults"]}
         self.taken.roles.update(saved["roles"])
         self.taken.parents.update(saved["parents"])
-        for noted, told in zip((self.requests, self.unknown, self.repeated), saved["asked"], strict=True):
-            noted.extend(told)
+        # The store knows these lists by now; it had tuples once.
+        lists = (noted if isinstance(noted, list) else [*noted] for noted in saved["asked"])
+        self.requests, self.unknown, self.repeated = lists
 
     def created(self, job: str, role: str, parent: str | None) -> None:
         """Take note of a new job."""
@@ -151,7 +153,7 @@ class PinnedReplies:
         return reply
 
     def _answer(self, request: ChatRequest, place: tuple[str, int]) -> RawReply:
-        if self._said is None:
+        if self._first_run is None:
             return self._provider.complete(request)
         if self._lane(request) in self._live:
             try:
@@ -159,10 +161,10 @@ class PinnedReplies:
             except ScriptError:
                 return self._no_reply(request, place)
         job, number = self._twin(request), place[1]
-        answers = self._said.answers.get((job, number))
+        answers = self._first_run.answers.get((job, number))
         if answers is None and self._lane(request) in self._endless:
             answers = next(
-                reversed([a for (other, _), a in self._said.answers.items() if other == job]), None
+                reversed([a for (other, _), a in self._first_run.answers.items() if other == job]), None
             )
         if answers is None:
             return self._no_reply(request, place)
@@ -184,8 +186,8 @@ class PinnedReplies:
 
     def _twin(self, request: ChatRequest) -> str:
         """Return the job of the undisturbed run whose replies this one gets: itself, or the one that it repeats."""
-        assert self._said is not None, "only a run that departs from another asks"
-        job, roles, parents = request.job_id, self._said.roles, self._said.parents
+        assert self._first_run is not None, "only a run that departs from another asks"
+        job, roles, parents = request.job_id, self._first_run.roles, self._first_run.parents
         if roles.get(job) == request.role:
             return job
         alike = [other for other, role in roles.items() if role == request.role]
@@ -195,5 +197,5 @@ class PinnedReplies:
 
 def _looks(reply: object) -> bool:
     """Return whether a scripted reply depends on the request: its condition, or a callable that makes it."""
-    said = getattr(reply, "said", None)
-    return said is not None and (said("when") or said("call"))
+    states = getattr(reply, "said", None)
+    return states is not None and (states("when") or states("call"))

@@ -11,10 +11,12 @@ from typing import Final
 
 from statek_sim import trace as events
 from statek_sim.backends.call_log import AnsweredCall
+from statek_sim.quick import sent_quickly
 from statek_sim.trace import Event
 from statek_sim.values import JSON, Message
 
 
+@sent_quickly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandlerCall:
     """One call of an error handler: texts as agents would see them."""
@@ -26,6 +28,7 @@ class HandlerCall:
     failed: str | None
 
 
+@sent_quickly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRecord:
     """Usage in three columns: bytes and STATEK's estimate, the tokenizer's count, the provider's report."""
@@ -40,6 +43,7 @@ class UsageRecord:
     tokenizer: str = "none"
 
 
+@sent_quickly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
     """One job at the end of a run.
@@ -84,6 +88,7 @@ class JobRecord:
 _LEFT_OVER: Final = ("UnusedEvents", "UnusedReplies", "UnplayedRecordings")
 
 
+@sent_quickly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunError:
     """Why the run itself failed: a script that does not fit, a forbidden connection, a runaway job."""
@@ -101,6 +106,7 @@ class RunError:
         )
 
 
+@sent_quickly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """One scenario under one profile.
@@ -127,7 +133,7 @@ class RunRecord:
     digest: str
     events: Sequence[Event] = field(repr=False)
     error: RunError | None = None
-    calls: tuple[AnsweredCall, ...] = field(default=(), repr=False, compare=False)
+    calls: Sequence[AnsweredCall] = field(default=(), repr=False, compare=False)
 
 
 def handler_calls(trace: Iterable[events.Event]) -> tuple[HandlerCall, ...]:

@@ -47,20 +47,20 @@ class CassetteExchanges:
 
     def send(self, request: HttpRequest) -> HttpResponse:
         """Answer one request; `CassetteMiss` when it is not recorded and must not go live."""
-        asked = Request(
+        wanted = Request(
             method=request.method,
             uri=request.url,
             headers=tuple(request.headers.items()),
             body=request.body,
         )
-        recorded = self._session.play(asked)
+        recorded = self._session.play(wanted)
         if recorded is not None:
             return HttpResponse(status=recorded.status, headers=dict(recorded.headers), body=recorded.body)
         if self._live is None:
             raise ProviderBug(f"{self._session.path}: a session that records needs a live transport")
         response = self._live.send(request)
         self._session.record(
-            asked,
+            wanted,
             Response(status=response.status, headers=tuple(response.headers.items()), body=response.body),
         )
         return response
@@ -102,10 +102,12 @@ def check_provider_of(path: Path, recordings: Iterable[Exchange], provider: str)
 
 def _format_of_answer(body: bytes) -> FormatName | None:
     try:
-        said = parsed(body)
+        body_fields = parsed(body)
     except NotJson:
         return None
-    found = {_ANSWERS[key] for key in said if key in _ANSWERS} if isinstance(said, dict) else set()
+    found = (
+        {_ANSWERS[key] for key in body_fields if key in _ANSWERS} if isinstance(body_fields, dict) else set()
+    )
     return found.pop() if len(found) == 1 else None
 
 
@@ -145,7 +147,7 @@ def _api_url(uri: str) -> str:
 def _is_cached(body: bytes) -> bool:
     """Tell whether an Anthropic request marks what is to be cached."""
     try:
-        said = parsed(body)
+        body_fields = parsed(body)
     except NotJson:
         return False
-    return isinstance(said, dict) and isinstance(said.get("system"), list)
+    return isinstance(body_fields, dict) and isinstance(body_fields.get("system"), list)

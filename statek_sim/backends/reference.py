@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, Protocol, assert_never
+from typing import Protocol
 
 from statek_sim import trace as events
 from statek_sim.backends.call_log import AnsweredCall, CallLog
@@ -17,22 +17,16 @@ from statek_sim.backends.deviating import (
     with_moved_events,
     with_other_limits,
 )
-from statek_sim.backends.driver import Driver, Refused, style_of_all
+from statek_sim.backends.driver import Driver, Refused
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.facts import record_of
-from statek_sim.backends.pinned_replies import PinnedReplies, Said
+from statek_sim.backends.pinned_replies import FirstRun, PinnedReplies
 from statek_sim.backends.record import RunError, RunRecord
-from statek_sim.backends.setup import (
-    harness_for,
-    load_attribute,
-    script_of,
-    settings_of,
-    tool_named,
-    world_for,
-)
+from statek_sim.backends.reference_agents import agents_of
+from statek_sim.backends.reference_side import ReferenceSide
+from statek_sim.backends.setup import harness_for, job_settings, script_of, world_for
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
-from statek_sim.harness.current import get_llm_harness
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
 from statek_sim.metering.tokenizers import TokenizerRegistry, tokenizer_for_model
@@ -42,29 +36,12 @@ from statek_sim.providers.over_http import HttpLLM
 from statek_sim.providers.protocol import ChatRequest, Provider
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.request import PLAIN
-from statek_sim.runtime import task
-from statek_sim.runtime.agents.agent import Agent, DialogAgent, RecurringReminder
-from statek_sim.runtime.agents.warmup_source import parse_warmup
-from statek_sim.runtime.execution.builtin import get_all, get_any
-from statek_sim.runtime.execution.model_name import BadModelName
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
-from statek_sim.runtime.jobs import subtask as subtasks
 from statek_sim.runtime.jobs.current import get_current_job
-from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.jobs.subtask import SubTaskHandler, create_sub_task
-from statek_sim.runtime.state import error_handlers, futures
-from statek_sim.runtime.state.containment import WorkerKilled
-from statek_sim.runtime.stored.containers import kept
-from statek_sim.runtime.tools import declaration as tools
 from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.scenario.references import WorldReference
-from statek_sim.scenario.schema import AgentText, JobText, Scenario
+from statek_sim.scenario.schema import Scenario
 from statek_sim.semantics import Profile, profile_named
-from statek_sim.values import JSON
 from statek_sim.wall_clock import frozen_wall_clock
-from statek_sim.world.external_futures import ExternalEvents
-from statek_sim.world.tool_api import ToolApi
-from statek_sim.world.tools import WorldTools
 
 
 def unchanged(harness: LLM_Harness) -> LLM_Harness:
@@ -137,7 +114,7 @@ def _as_written(
         undisturbed.play(allow_network=True)
     finally:
         undisturbed.runtime.close()
-    return Exploring(said=undisturbed.said)
+    return Exploring(first_run=undisturbed.first_run)
 
 
 def _llm(
@@ -149,38 +126,6 @@ def _llm(
         return llm, exchanges.check_finished
     script = ScriptedLLM(script_of(scenario), measure=partial(measured, tokenizers=tokenizers))
     return script, script.check_finished
-
-
-def tool_api(agents: Mapping[str, Agent]) -> ToolApi:
-    """Return what the built-in tools need of the reference runtime; `agents` are those they may delegate to."""
-    return ToolApi(
-        tool=tools.tool,
-        subtask=subtasks.subtask,
-        error_handler=error_handlers.error_handler,
-        temporal=futures.temporal,
-        future=futures.FutureResult,
-        future_error=futures.FutureError,
-        get_current_job=get_current_job,
-        create_new_job=task.create_new_job,
-        complete_sub_task=subtasks.complete_sub_task,
-        delegate_task=task.delegate_task,
-        any_future=futures.get_any_future,
-        all_future=futures.get_all_future,
-        get_llm_harness=get_llm_harness,
-        agents=agents,
-        kept=_as_attribute,
-    )
-
-
-def _as_attribute(value: Any) -> Any:
-    """Return what an attribute of a stored object makes of a value of the current job."""
-    job = get_current_job()
-    return value if job is None or not job.py_env.stores else kept(value).value
-
-
-def _known_as(reason: Exception) -> str:
-    """Return the class of a refusal as STATEK's users know it: of a model name, ValueError."""
-    return ValueError.__name__ if isinstance(reason, BadModelName) else type(reason).__name__
 
 
 class Durable(Protocol):
@@ -209,9 +154,7 @@ class ReferenceRun:
         exploring: Exploring | None = None,
     ) -> None:
         self.scenario = scenario = with_moved_events(scenario)
-        settings = settings_of(scenario, preset=preset)
-        if (style := style_of_all(scenario)) is not None:
-            settings = settings.model_copy(update={"chat_style": style})
+        settings = job_settings(scenario, preset=preset)
         behaviour = profile_named(profile) if isinstance(profile, str) else profile
         self.seed = seed = scenario.seed if seed is None else seed
         llm, self.check_finished = _llm(scenario, tokenizers, exchanges)
@@ -219,7 +162,7 @@ class ReferenceRun:
         self._replies = (
             None
             if exploring is None
-            else PinnedReplies(llm, scenario, exploring.said, within=exploring.pinned)
+            else PinnedReplies(llm, scenario, exploring.first_run, within=exploring.pinned)
         )
         self.calls = CallLog(llm if self._replies is None else self._replies)
         self.runtime = Runtime(
@@ -239,8 +182,8 @@ class ReferenceRun:
         )
         self.deviations: Deviations | None = None
         self.world = world_for(scenario.world, self._world_changed, self._may_change)
-        self.agents: dict[str, Agent] = {}
-        self._driver: Driver | None = None
+        self.agents = agents_of(scenario, self.world)
+        self.driver = Driver(scenario, ReferenceSide(self.runtime, self.world, self.agents))
         self.durable: Durable | None = None
         """What makes this run durable; None: it ends with its process."""
         self.resumed = False
@@ -255,7 +198,6 @@ class ReferenceRun:
                 ledger=self.world.ledger.lines,
                 exploring=exploring,
             )
-        self._add_agents()
 
     @property
     def replies(self) -> PinnedReplies:
@@ -264,7 +206,7 @@ class ReferenceRun:
         return self._replies
 
     @property
-    def said(self) -> Said:
+    def first_run(self) -> FirstRun:
         """What the jobs of an undisturbed run were answered."""
         return self.replies.taken
 
@@ -277,123 +219,12 @@ class ReferenceRun:
         now = self.runtime.clock.now()
         self.runtime.trace.add(events.WorldChanged(now, "" if job is None else job.id, subject, what))
 
-    # -- agents ------------------------------------------------------------------------------------------------
+    # -- running -----------------------------------------------------------------------------------------------
 
-    def _add_agents(self) -> None:
-        builtin = WorldTools(self.world, tool_api(self.agents), extra=(get_any, get_all))
-        for role, text in self.scenario.agents.items():
-            self.agents[role] = self._agent(role, text, builtin)
-
-    def _agent(self, role: str, text: AgentText, builtin: Mapping[str, Callable[..., Any]]) -> Agent:
-        metadata = {key: str(value) for key, value in text.metadata.items()}
-        if text.chat_style is not None and text.dialog:
-            metadata["CHAT_STYLE"] = text.chat_style
-        if text.tools_scope is not None:
-            metadata["LLM_TOOLS_SCOPE"] = text.tools_scope
-        if text.temperature is not None:
-            metadata["TEMPERATURE"] = str(text.temperature)
-        own = [tool_named(self.scenario, name, builtin) for name in text.tools]
-        if not text.dialog:
-            return Agent(
-                role,
-                text.prompt,
-                tools=own,
-                model=text.model,
-                metadata=metadata,
-                warmup=text.warmup,
-                chat_style=None if text.chat_style == style_of_all(self.scenario) else text.chat_style,
-            )
-        reminder = text.reminder
-        return DialogAgent(
-            self._deliver,
-            role,
-            text.prompt,
-            tools=own,
-            add_answer_tool=text.answer_tool,
-            reminder=None if reminder is None else RecurringReminder(reminder.text, reminder.min_dialog_len),
-            model=text.model,
-            metadata=metadata,
-            warmup=text.warmup,
-        )
-
-    def _deliver(self, body: str, media: str | None = None) -> None:
-        """The user of every dialog agent: reads and stays silent. What was sent is in the trace."""
-
-    def _read_warmups(self) -> None:
-        """Refuse an agent whose warmup cannot be read: STATEK reads it when it is given, before any job."""
-        for agent in self.agents.values():
-            try:
-                parse_warmup(agent.warmup, bind_assignments=self.runtime.profile.as_tool_binds_assignment)
-            except (SyntaxError, ValueError) as reason:
-                raise Refused(reason) from reason
-
-    # -- the stage that the driver plays on ---------------------------------------------------------------------
-
-    @property
-    def now(self) -> float:
-        """The virtual second."""
-        return self.runtime.clock.now()
-
-    @property
-    def events(self) -> ExternalEvents:
-        """The external events of the world."""
-        return self.world.events
-
-    def at(self, when: float, action: Callable[[], None]) -> None:
-        """Do `action` at virtual second `when`."""
-        self.runtime.at(when, action)
-
-    def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Job:
-        """Create a job as an application does."""
-        return self.runtime.create_job(
-            self.agents[text.agent or next(iter(self.agents))],
-            name=name,
-            parent_job=None if text.parent is None else self.runtime.job(text.parent),
-            warmup_code=text.warmup,
-            shared_vars=shared,
-        )
-
-    def job(self, name: str) -> Job:
-        """Return a job by its name."""
-        return self.runtime.job(name)
-
-    def thing(self, reference: WorldReference) -> object:
-        """Return what a reference to the world stands for."""
-        match reference.kind:
-            case "owner":
-                return self.world.owner_named(reference.name)
-            case "queue":
-                return self.world.queue
-            case "item":
-                return self.world.queue.items[reference.name]
-            case "future":
-                return self.world.events[reference.name]
-            case _:
-                assert_never(reference.kind)
-
-    def make_subtask(self, job: Job, subtask_id: str) -> SubTaskHandler:
-        """Make a job a subtask of its parent."""
-        return create_sub_task(job, id=subtask_id)
-
-    def find_subtask(self, subtask_id: str) -> SubTaskHandler | None:
-        """Return the subtask of this id that a tool made."""
-        return next((handle for handle in subtask_handles(self.runtime) if handle.id == subtask_id), None)
-
-    def kill(self, reason: str, *, in_call: bool) -> None:
-        """Kill the worker; in a call by what unwinds the step."""
-        if in_call:
-            raise WorkerKilled(reason)
-        self.runtime.crash_worker(reason)
-
-    def restart(self) -> None:
-        """Start a new worker."""
-        self.runtime.restart_worker()
-
-    def _begin(self) -> Driver:
-        for role in self.scenario.loops:
-            self.runtime.add_loop(self.agents[role], self.world.queue.ready)
-        driver = self._driver = Driver(self.scenario, self)
-        if any(event.after for event in self.scenario.events):
+    def _begin(self) -> None:
+        driver = self.driver
+        driver.prepare()
+        if driver.follows_calls:
             self.runtime.on_tool_returned.append(driver.tool_returned)
         if self.durable is not None:
             self.durable.begin(driver)
@@ -403,13 +234,6 @@ class ReferenceRun:
         self.begun = True
         if self.durable is not None:
             self.durable.begun()
-        return driver
-
-    def driver_memory(self) -> JSON:
-        """Return what has happened of the scenario's events, and which calls of tools they count."""
-        return None if self._driver is None else self._driver.memory()
-
-    # -- running -----------------------------------------------------------------------------------------------
 
     def finish(self, *, allow_network: bool) -> RunRecord:
         """Run to the end and collect the facts."""
@@ -423,16 +247,15 @@ class ReferenceRun:
             guard = None if allow_network else stack.enter_context(forbid_network())
             stack.enter_context(frozen_wall_clock(self.runtime.clock, active=self._reads_wall_clock()))
             try:
-                self._read_warmups()
-                driver = self._begin()
+                self._begin()
                 outcome = self.runtime.run(self.scenario.until)
                 if not self.scenario.deviations:
-                    driver.check_finished()
+                    self.driver.check_finished()
                     self.check_finished()
             except BadInput:
                 raise
             except Refused as refusal:
-                error = RunError(type=_known_as(refusal.reason), message=str(refusal.reason))
+                error = RunError(type=refusal.kind, message=str(refusal))
             except StatekSimError as failure:
                 error = RunError(type=type(failure).__name__, message=str(failure))
                 if outcome is not None:
@@ -484,12 +307,3 @@ def measured(
     prompt = sum(message_tokens(message, tokenizer) for message in request.messages)
     prompt += tools_tokens(request.tools, tokenizer) + REPLY_PRIMING
     return prompt, completion_tokens(content, None, tokenizer)
-
-
-def subtask_handles(runtime: Runtime) -> list[SubTaskHandler]:
-    """Return the handlers of all subtask jobs, in the order of the jobs."""
-    found = [job.py_env.local_state.get("sub_task_handler") for job in runtime.jobs]
-    return [handle for handle in found if isinstance(handle, SubTaskHandler)]
-
-
-__all__ = ["Job", "load_attribute", "measured", "run_scenario"]

@@ -85,7 +85,7 @@ class ReferenceApplication:
             streak=record.streak,
             completions=record.completions,
             console=record.console,
-            locals={name: plain(value, _text) for name, value in sorted(job.py_env.local_state.items())},
+            locals={name: plain(value, _text) for name, value in sorted(job.locals.items())},
             history=record.history,
             tools=tuple(_tool_use(call) for call in record.tool_calls),
             handlers=record.handlers,

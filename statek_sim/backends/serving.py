@@ -71,8 +71,8 @@ def _chosen(path: Path, scenario_id: str | None) -> Scenario:
     if scenario_id is None and len(scenarios) == 1:
         return next(iter(scenarios.values()))
     if scenario_id not in scenarios:
-        said = "several scenarios" if scenario_id is None else f"no scenario {scenario_id!r}"
-        raise BadInput(f"{path}: {said}; name one of {', '.join(scenarios)}")
+        found = "several scenarios" if scenario_id is None else f"no scenario {scenario_id!r}"
+        raise BadInput(f"{path}: {found}; name one of {', '.join(scenarios)}")
     return scenarios[scenario_id]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from statek_sim.backends.written_agents import style_of_all
 from statek_sim.errors import BadScenario
 from statek_sim.harness.harness import LLM_Harness, harness_of
 from statek_sim.harness.limits import ExtensionRule
@@ -52,6 +53,12 @@ def settings_of(scenario: Scenario, *, preset: str | None = None) -> StatekSetti
         return StatekSettings(**{**settings.model_dump(exclude_unset=True), **scenario.settings})
     except Exception as error:
         raise BadScenario(f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: {error}") from error
+
+
+def job_settings(scenario: Scenario, *, preset: str | None = None) -> StatekSettings:
+    """Return the settings that STATEK's jobs run with: `settings_of`, and the style that all agents have."""
+    settings, style = settings_of(scenario, preset=preset), style_of_all(scenario)
+    return settings if style is None else settings.model_copy(update={"chat_style": style})
 
 
 @cache
@@ -202,8 +209,8 @@ def _usage(entry: written.Reply) -> ScriptedUsage | UsageKind:
     report = entry.usage
     if isinstance(report, str):
         raise AssertionError("the schema admits no other text")
-    said: dict[str, Any] = {key: getattr(report, key) for key in ("prompt", "completion", "cached", "cost")}
-    return ScriptedUsage(**{key: value for key, value in said.items() if report.said(key)})
+    counts: dict[str, Any] = {key: getattr(report, key) for key in ("prompt", "completion", "cached", "cost")}
+    return ScriptedUsage(**{key: value for key, value in counts.items() if report.said(key)})
 
 
 def condition_of(when: written.When | None) -> Condition | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import importlib
+import io
 import re
 import zlib
 from collections.abc import Iterable
@@ -31,6 +32,10 @@ _PARTS: Final = "multipart/"
 
 class Undecodable(ValueError):
     """A body cannot be read, so that nobody can say what secrets are in it."""
+
+
+class TooLarge(Undecodable):
+    """A compressed body has more in it than is opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +77,17 @@ def is_allowed(body: bytes, headers: Headers, allowed: Iterable[str]) -> bool:
     return all(any(fnmatchcase(kind, name) for name in names) for kind in kinds)
 
 
-def opened(body: bytes, encoding: str) -> bytes:
-    """Return a body without its content encodings, such as `gzip` or `deflate, gzip`; `Undecodable` if impossible."""
+def opened(body: bytes, encoding: str, most: int = LARGEST) -> bytes:
+    """Return a body without its content encodings, such as `gzip` or `deflate, gzip`; `Undecodable` if impossible.
+
+    `TooLarge` when that is more than `most` bytes.
+    """
     for name in reversed([part.strip().lower() for part in encoding.split(",")]):
         if name not in ("", "identity") and body:
             try:
-                body = _opened(body, name)
+                body = _opened(body, name, most)
+            except TooLarge:
+                raise
             except Undecodable:
                 # Some clients have undone it, and leave the header.
                 if as_text(body).binary:
@@ -85,16 +95,18 @@ def opened(body: bytes, encoding: str) -> bytes:
     return body
 
 
-def _opened(body: bytes, name: str) -> bytes:
+def _opened(body: bytes, name: str, most: int) -> bytes:
     try:
         if name in ("gzip", "x-gzip"):
-            return _inflated(body, zlib.MAX_WBITS | 16)
+            return _inflated(body, zlib.MAX_WBITS | 16, most)
         if name == "deflate":
-            return _inflated(body, zlib.MAX_WBITS if body[0] & 0x0F == 8 else -zlib.MAX_WBITS)
+            return _inflated(body, zlib.MAX_WBITS if body[0] & 0x0F == 8 else -zlib.MAX_WBITS, most)
         if name == "br":
             return bytes(_package("brotli", "brotlicffi").decompress(body))
         if name == "zstd":
-            return bytes(_package("zstandard").ZstdDecompressor().decompressobj().decompress(body))
+            return _of_zstd(body, most)
+    except TooLarge:
+        raise
     except ImportError:
         raise Undecodable(f"content encoding {name!r} needs a package that is not installed") from None
     except Exception as error:  # noqa: BLE001  # each package has errors of its own
@@ -102,14 +114,22 @@ def _opened(body: bytes, name: str) -> bytes:
     raise Undecodable(f"content encoding {name!r} is not known here")
 
 
-def _inflated(body: bytes, bits: int) -> bytes:
+def _of_zstd(body: bytes, most: int) -> bytes:
+    reader = _package("zstandard").ZstdDecompressor().stream_reader(io.BytesIO(body), read_across_frames=True)
+    plain = bytes(reader.read(most + 1))
+    if len(plain) > most:
+        raise TooLarge(f"more than {most} bytes")
+    return plain
+
+
+def _inflated(body: bytes, bits: int, most: int) -> bytes:
     pieces, size = [], 0
     while body:
         inflater = zlib.decompressobj(bits)
-        piece = inflater.decompress(body, LARGEST - size + 1)
+        piece = inflater.decompress(body, most - size + 1)
         size += len(piece)
-        if size > LARGEST:
-            raise Undecodable(f"more than {LARGEST} bytes")
+        if size > most:
+            raise TooLarge(f"more than {most} bytes")
         if not inflater.eof:
             raise Undecodable("it ends too early")
         pieces.append(piece)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ from statek_sim.cassettes.exchange import Chunk, Exchange, Headers, Request, Res
 from statek_sim.cassettes.layout import original
 from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded
 from statek_sim.errors import BadCassette
-from statek_sim.unreadable import why_unreadable
+from statek_sim.unreadable import content_of, why_unreadable
 
 _ADVICE: Final = "delete the file and record it again"
 
@@ -28,7 +29,7 @@ def read(path: Path) -> list[Exchange]:
 def source_of(path: Path) -> bytes:
     """Return the bytes of a cassette; `BadCassette` when it cannot be read."""
     try:
-        return path.read_bytes()
+        return content_of(path)
     except OSError as error:
         raise BadCassette(f"{path}: {why_unreadable(error, path)}") from error
 
@@ -57,7 +58,9 @@ def _exchanges(top: _Spot, document: Document) -> Iterator[Exchange]:
     version = top.mapping()["version"]
     if version != VERSION or isinstance(version, bool):
         raise top.at("version").error(f"version {version!r}; this reads vcrpy's version {VERSION}")
-    for spot, line in zip(top.at("interactions").items(), document.lines, strict=True):
+    # An alias has no lines of its own.
+    lines = chain(document.lines, repeat(document.end))
+    for spot, line in zip(top.at("interactions").items(), lines, strict=False):
         yield Exchange(
             request=_request(spot.at("request")), response=_response(spot.at("response")), line=line
         )

@@ -45,6 +45,8 @@ class Frame:
     keys: set[str] = field(default_factory=set)
     nearest: tuple[Frame | None, bool] | None = None
     """What readers of names find out once: see `reading`."""
+    sort: Label | None = None
+    """What tells its texts from others at the same place, found out once: see `_sort`."""
 
     @property
     def name(self) -> str | None:
@@ -175,12 +177,15 @@ def columns(view: View, found: list[Leaf]) -> Iterator[View]:
 
 def _sort(leaf: Leaf) -> Label:
     """Return what tells a text of a stream from others at the same place."""
-    identity: list[str | int] = []
+    frames: list[Frame] = []
     frame: Frame | None = leaf.frame
-    while frame is not None:
-        identity += [frame.texts.get(name, "") for name in _SORTS]
+    while frame is not None and frame.sort is None:
+        frames.append(frame)
         frame = frame.above
-    return tuple(identity)
+    sort = () if frame is None or frame.sort is None else frame.sort
+    for each in reversed(frames):
+        sort = each.sort = (*(each.texts.get(name, "") for name in _SORTS), *sort)
+    return sort
 
 
 def _joined(view: View, group: list[Leaf]) -> View:

@@ -14,9 +14,11 @@ PLACEHOLDER: Final = "REDACTED"
 
 # Names are compared without hyphens, underscores and case, by how they end.
 _STRONG: Final = (
-    "accesskey", "accesskeyid", "accountkey", "apikey", "authkey", "authorization", "bearer", "cookie", "encryptionkey",
-    "hmackey", "jwt", "masterkey", "passcode", "passphrase", "passwd", "password", "passwort", "privatekey", "pwd",
-    "secret", "secretkey", "servicekey", "sessionkey", "sharedkey", "signingkey", "subscriptionkey", "token",
+    "accesskey", "accesskeyid", "accountkey", "adminpass", "apikey", "authkey", "authorization", "bearer", "cookie",
+    "dbpass", "emailpass", "encryptionkey", "ftppass", "hmackey", "jwt", "loginpass", "mailpass", "masterkey",
+    "mysqlpass", "passcode", "passphrase", "passwd", "password", "passwort", "pgpass", "privatekey", "proxypass",
+    "pwd", "redispass", "rootpass", "secret", "secretkey", "servicekey", "sessionkey", "sharedkey", "signingkey",
+    "smtppass", "sshpass", "subscriptionkey", "token", "userpass",
 )  # fmt: skip
 _VAGUE: Final = ("auth", "credential", "key")
 """Names of credentials and of much else: what they hold counts when it looks random."""
@@ -86,7 +88,7 @@ _PROTOCOL: Final = frozenset(
 def is_secret_header(name: str, own: OwnSecrets = NO_OWN) -> bool:
     """Whether a header of this name holds a credential or a session."""
     plain = folded(name)
-    return (plain.endswith(_HEADERS) and not plain.endswith(_PUBLIC)) or own.is_name(name)
+    return (plain.endswith(_HEADERS) and not plain.endswith(_PUBLIC)) or is_secret_name(name, own)
 
 
 def is_secret_parameter(name: str, own: OwnSecrets = NO_OWN) -> bool:

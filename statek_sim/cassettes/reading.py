@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import blake2b
 from typing import Final
 from urllib.parse import unquote, unquote_plus
 
@@ -34,21 +36,26 @@ _FREE: Final = 200_000
 """Characters that may be read whatever the size of a text."""
 _MOST_TIMES: Final = 60
 """How often each character of a text may be read, on average."""
+_SHORT: Final = 64
+"""Characters of a text that is kept to know it again; of a longer one its digest is."""
 
 _NUMBER: Final = re.compile(r"-?\d[\d.eE+-]*")
 _PERCENT: Final = re.compile(r"%[0-9A-Fa-f]{2}")
+_QUOTED_PRINTABLE: Final = re.compile(
+    r"content-transfer-encoding:[ \t]{0,9}\"?quoted-printable", re.IGNORECASE
+)
 _PAIR: Final = re.compile(r"([^&;=?#]*)=([^&;#]*)")
 _FORM_PAIR: Final = re.compile(r"([^&=]*)=([^&]*)")
 _FORM: Final = re.compile(r"[\w.~%+*\[\]-]{1,200}=[^\s{}\"<>]*")
 _PART: Final = re.compile(
-    r"content-disposition:[^\r\n]{0,1000}?[; ]name\*?=\"?([^\";\r\n]{0,200})\"?[^\r\n]{0,1000}\r?\n"
-    r"(?:[^\r\n]{1,1000}\r?\n){0,20}\r?\n",
+    r"content-disposition:([^\r\n]{0,2200}+)\r?\n(?:[^\r\n]{1,1000}+\r?\n){0,20}+\r?\n",
     re.IGNORECASE,
 )
+_NAME_OF_PART: Final = re.compile(r"[; ]name\*?=\"?([^\";]{0,200})", re.IGNORECASE)
 _END_OF_PART: Final = re.compile(r"\r?\n--")
 # Where a rule may start from what is not there yet: escapes of letters, references, several documents, events.
 _HIDING: Final = re.compile(
-    r"\\u00|\\/|%[0-9A-Fa-f]{2}|&[#\w]{1,9};|[}\"]\s*\n\s*[{\"]|^data:|\n[ \t]", re.MULTILINE
+    r"\\u00|\\/|(?i:quoted-p)|%[0-9A-Fa-f]{2}|&[#\w]{1,9};|[}\"]\s*\n\s*[{\"]|^data:|\n[ \t]", re.MULTILINE
 )
 # In a learned secret: what may be written in another way.
 _ODD: Final = re.compile(r"[^A-Za-z0-9._~-]")
@@ -74,23 +81,62 @@ class Found:
     learned: str = ""
 
 
-@dataclass(slots=True)
-class _Work:
-    left: int
+class Part(StrEnum):
+    """How much of a text was read: its encodings, the members of its documents, or both."""
+
+    LAYERS = "layers"
+    MEMBERS = "members"
+    WHOLE = "whole"
+
+
+class Work:
+    """What reading a text may still cost, in characters, and which texts are known by now to hold nothing.
+
+    Encodings can be undone in any order, and most orders come to the same text: of N encodings that are all in a text,
+    N! ways lead to one. What a text holds does not depend on the way, so that one without a secret is read once.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.spent = 0
+        self._most = _FREE + _MOST_TIMES * size
+        self._clean: set[tuple[Part, str | bytes]] = set()
 
     def spend(self, size: int, layer: int) -> None:
-        self.left -= size
-        if self.left < 0 or layer > MOST_LAYERS:
+        """Pay for `size` characters; `Tangled` when that is too much, or too many layers down."""
+        self.spent += size
+        if self.spent > self._most or layer > MOST_LAYERS:
             raise Tangled(f"more than {MOST_LAYERS} encodings in one another, or too much in them")
+
+    def once(self, part: Part, text: str, found: Iterator[Found]) -> Iterator[Found]:
+        """Yield what is found in this part of a text, unless it is known that nothing is."""
+        key = (part, _short(text))
+        if key in self._clean:
+            return
+        nothing = True
+        for finding in found:
+            nothing = False
+            yield finding
+        if nothing:
+            self._clean.add(key)
+
+
+def _short(text: str) -> str | bytes:
+    """Return something to know a text again by that is not as long as it."""
+    if len(text) <= _SHORT:
+        return text
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 @dataclass(slots=True)
 class _Reader:
     sought: Sought
-    work: _Work
+    work: Work
 
     def read(self, view: View, layer: int) -> Iterator[Found]:
         """Yield what is in a view: in all its layers, its members, and the texts that its pieces add up to."""
+        return self.work.once(Part.WHOLE, view.text, self._read(view, layer))
+
+    def _read(self, view: View, layer: int) -> Iterator[Found]:
         yield from self._layers(view, layer)
         yield from _fields(view, self.sought)
         text = view.text
@@ -102,6 +148,9 @@ class _Reader:
 
     def _layers(self, view: View, layer: int) -> Iterator[Found]:
         """Yield what a view holds as it stands, and without each of its encodings."""
+        return self.work.once(Part.LAYERS, view.text, self._each_layer(view, layer))
+
+    def _each_layer(self, view: View, layer: int) -> Iterator[Found]:
         text = view.text
         self.work.spend(len(text), layer)
         for span in find_secrets(text, self.sought):
@@ -136,6 +185,9 @@ class _Reader:
 
     def _inside(self, view: View, layer: int) -> Iterator[Found]:
         """Yield what the members of a document within a string hold; its layers were read with the text around it."""
+        return self.work.once(Part.MEMBERS, view.text, self._inner_members(view, layer))
+
+    def _inner_members(self, view: View, layer: int) -> Iterator[Found]:
         self.work.spend(len(view.text), layer)
         yield from _fields(view, self.sought)
         if '"' in view.text:
@@ -161,7 +213,7 @@ class _Reader:
         if leaf.key == "value":
             for other in _PAIR_NAMES:
                 text = leaf.frame.texts.get(other, "")
-                if text and (is_secret_header(text, own) or is_secret_name(text, own)):
+                if text and is_secret_header(text, own):
                     return is_secret_name(text, own) or looks_random(value) or "-" in text
         return _above(leaf, self.sought) is not None
 
@@ -180,10 +232,12 @@ def read(text: str, sought: Sought = NOTHING_ELSE, *, form: bool = False) -> lis
     return [] if not form and looks_clean(text, sought) else read_whole(text, sought, form=form)
 
 
-def read_whole(text: str, sought: Sought = NOTHING_ELSE, *, form: bool = False) -> list[Found]:
-    """Return what `read` does, without the quick look before it."""
+def read_whole(
+    text: str, sought: Sought = NOTHING_ELSE, *, form: bool = False, work: Work | None = None
+) -> list[Found]:
+    """Return what `read` does, without the quick look before it; `work` counts what it took."""
     view = View.of(text)
-    reader = _Reader(sought, _Work(_FREE + _MOST_TIMES * len(text)))
+    reader = _Reader(sought, work or Work(len(text)))
     found = list(reader.read(view, 0))
     if form or (_FORM.match(text) and _FORM.fullmatch(text)):
         if "+" in text:
@@ -227,7 +281,7 @@ def read_header(name: str, value: str, sought: Sought = NOTHING_ELSE) -> list[Fo
         return [] if whole else [Found(((0, len(value)),), f"a header named {name!r}", value)]
     found = read(value, sought)
     if "\n" in value:
-        reader = _Reader(sought, _Work(_FREE + _MOST_TIMES * len(value)))
+        reader = _Reader(sought, Work(len(value)))
         for unfolded in View.of(value).unfolded():
             found += reader.read(unfolded, 1)
     return found
@@ -283,6 +337,8 @@ def _plainer(view: View, keys: tuple[str, ...]) -> Iterator[View]:
         yield view.without_percent()
     if "&" in text and ";" in text:
         yield view.without_references()
+    if ("uoted-" in text or "UOTED-" in text) and _QUOTED_PRINTABLE.search(text):
+        yield view.without_quoted()
     if "+" in text and any(" " in key for key in keys):
         yield view.without_plus()
 
@@ -311,13 +367,13 @@ def _nearest(frame: Frame, sought: Sought) -> tuple[Frame | None, bool]:
 
     Each object is asked once: a text may hold many members of one that is a hundred levels deep.
     """
-    asked = []
+    places = []
     at: Frame | None = frame
     while at is not None and at.nearest is None:
-        asked.append(at)
+        places.append(at)
         at = at.above
     found = (None, False) if at is None or at.nearest is None else at.nearest
-    for each in reversed(asked):
+    for each in reversed(places):
         name = each.label[-1] if each.label else None
         tells = isinstance(name, str) and is_secret_name(name, sought.own)
         found = (each, _is_schema(each)) if tells else (found[0], found[1] or _is_schema(each))
@@ -341,10 +397,15 @@ def _fields(view: View, sought: Sought) -> Iterator[Found]:
         return
     at = 0
     while (part := _PART.search(text, at)) is not None:
+        named = _NAME_OF_PART.search(part[1])
+        if named is None:
+            # Behind its line only: a line with a name may be among those that follow.
+            at = part.end(1)
+            continue
         end = _END_OF_PART.search(text, part.end())
         at = stop = end.start() if end is not None else len(text)
         value = text[part.end() : stop]
-        name = unquote(part[1])
+        name = unquote(named[1])
         if is_secret_parameter(name, sought.own) and value.strip() and not is_placeholder(value):
             yield Found(tuple(view.ranges(part.end(), stop)), f"a field named {name!r}", value)
         if at == len(text):
@@ -355,4 +416,16 @@ def _pairs(view: View, pattern: re.Pattern[str], sought: Sought) -> Iterator[Fou
     for match in pattern.finditer(view.text):
         name, value = unquote_plus(match[1]), unquote_plus(match[2])
         if value and is_secret_parameter(name, sought.own) and not is_placeholder(value):
-            yield Found(tuple(view.ranges(*match.span(2))), f"the parameter {name!r}", value)
+            ranges = tuple(view.ranges(*match.span(2)))
+            yield Found(ranges, f"the parameter {name!r}", value)
+            if (plain := _without_percent(value)) != value:
+                # It may come again as whoever undoes all of its encodings reads it.
+                yield Found(ranges, f"the parameter {name!r}", plain)
+
+
+def _without_percent(text: str) -> str:
+    for _ in range(MOST_LAYERS):
+        if not _PERCENT.search(text):
+            break
+        text = unquote(text)
+    return text

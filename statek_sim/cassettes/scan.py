@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from statek_sim.cassettes.bodies import Undecodable, as_text, opened
+from statek_sim.cassettes.bodies import TooLarge, Undecodable, as_text, opened
 from statek_sim.cassettes.names import (
     bare,
     is_placeholder,
@@ -24,7 +24,8 @@ from statek_sim.cassettes.names import (
 )
 from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
 from statek_sim.cassettes.reading import Found, Tangled, apart, read, read_address, read_header
-from statek_sim.cassettes.scrub import keys_in_header, learned, redacted
+from statek_sim.cassettes.redaction import redacted_body
+from statek_sim.cassettes.scrub import keys_in_header, learned
 from statek_sim.cassettes.secrets import Sought
 from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded
 from statek_sim.errors import BadCassette, BadInput
@@ -52,7 +53,12 @@ LARGEST_YAML: Final = 16 * 1024 * 1024
 MOST_CHARACTERS: Final = 2 * LARGEST
 """Characters in the values of a file, each counted as often as an alias repeats it."""
 MOST_VALUES: Final = 300_000
-_GZIP: Final = b"\x1f\x8b"
+_MARKS: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"} | {
+    bytes((0x78, level)): "deflate" for level in (0x01, 0x5E, 0x9C, 0xDA)
+}
+"""How compressed bodies begin (RFC 1952, RFC 8878, RFC 1950), which other tools keep as they came."""
+MOST_COMPRESSED: Final = 4
+"""Compressions of a body in one another that are undone."""
 _SHOWN: Final = 4
 """Characters of a credential that are shown, so that the report does not leak it."""
 _INTERACTIONS: Final = "interactions"
@@ -262,7 +268,7 @@ def _in_value(value: str | bytes, keypath: Keypath, walk: _Walk) -> Iterator[_Hi
         start, end = finding.ranges[0]
         kind = finding.kind if len(finding.ranges) == 1 else f"{finding.kind}, in pieces of a stream"
         yield _Hit(keypath, text.count("\n", 0, start), kind, text[start:end])
-    if redacted("body", text, walk.sought.own) != text:
+    if redacted_body(text, walk.sought.own) != text:
         yield _Hit(keypath, 0, "what statek_cassette_redact replaces", text)
 
 
@@ -271,11 +277,16 @@ def _text(value: str | bytes) -> str:
     if isinstance(value, str) and "\0" not in value:
         return value
     value = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-    if value.startswith(_GZIP):
+    for _ in range(MOST_COMPRESSED):
+        encoding = next((name for mark, name in _MARKS.items() if value.startswith(mark)), None)
+        if encoding is None:
+            break
         try:
-            value = opened(value, "gzip")
+            value = opened(value, encoding, MOST_CHARACTERS)
+        except TooLarge as error:
+            raise Skipped(f"a compressed body has {error} in it") from None
         except Undecodable:
-            pass
+            break
     return as_text(value).text
 
 

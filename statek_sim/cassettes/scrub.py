@@ -28,9 +28,9 @@ from statek_sim.cassettes.exchange import (
 from statek_sim.cassettes.names import bare, is_placeholder, is_secret_header, is_worth_learning
 from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
 from statek_sim.cassettes.reading import Found, Tangled, read, read_address, read_header, replaced
+from statek_sim.cassettes.redaction import redacted, redacted_body
 from statek_sim.cassettes.secrets import Sought
 from statek_sim.cassettes.view import base64_text
-from statek_sim.errors import BadInput
 
 _FORM: Final = "application/x-www-form-urlencoded"
 _ENCODING: Final = "content-encoding"
@@ -197,18 +197,5 @@ def _body(body: bytes, headers: Headers, known: Sought) -> bytes:
             break
         clean = text.encoded(plain)
     text = as_text(clean, headers)
-    last = redacted("body", text.text, known.own)
+    last = redacted_body(text.text, known.own)
     return text.encoded(last) if last != text.text else clean
-
-
-def redacted(place: str, text: str, own: OwnSecrets) -> str:
-    """Return a text as a team's own function leaves it; `BadInput` when that fails or returns something else."""
-    if own.redact is None:
-        return text
-    try:
-        clean = own.redact(place, text)
-    except Exception as error:
-        raise BadInput(f"statek_cassette_redact: {type(error).__name__} for the {place}: {error}") from error
-    if not isinstance(clean, str):
-        raise BadInput(f"statek_cassette_redact: expected a text for the {place}, got {clean!r}")
-    return clean

@@ -7,11 +7,13 @@ place that was read is not read again from another start.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from statek_sim.beginnings import Beginning, Places
 from statek_sim.cassettes.names import (
     LEAST_RANDOM,
     WHOLE_WORDS,
@@ -25,6 +27,7 @@ from statek_sim.cassettes.names import (
 from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets, folded
 from statek_sim.cassettes.shapes import BOT_TOKEN, hints, shaped
 from statek_sim.cassettes.view import base64_text
+from statek_sim.needles import Needles
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +57,27 @@ _NAME: Final = (
     r"sig(?:nature)?"
 )
 _NAMES: Final = re.compile(
-    rf"(?:token|(?:{_NAME})(?:id)?s?)(?:[_-]?(?:\d{{1,2}}|again|confirm(?:ation)?|current|new|old|repeat|value))?(?![a-z0-9_])"
+    rf"(?:token|(?:{_NAME})(?:id)?s?|(?:admin|db|e?mail|ftp|login|mysql|pg|proxy|redis|root|smtp|ssh|user)[_-]?pass)(?:[_-]?(?:\d{{1,2}}|again|confirm(?:ation)?|current|new|old|repeat|value))?(?![a-z0-9_])"
 )
 _LONGEST_NAME: Final = 80
+_LONG_TEXT: Final = 2_000
+"""Characters from which on names are looked for by how they begin; a shorter text is read faster than asked about."""
 # What is between a name and its value: `"name": "…`, `\\"name\\": \\"…`, `name=…`, `x["name"] = '…`, `<name>…`.
 _BETWEEN: Final = re.compile(
     r"(?P<close>(?:\\{0,15}[\"'`])?\]?)(?P<wide>[ \t]{0,4})(?P<sign>=>|:=|={1,2}|:|>)(?P<gap>\s{0,200})"
     r"(?P<open>\\{0,15}[\"'`])?"
 )
+# The whole name of an element, and the name without its namespace.
+_TAG: Final = re.compile(r"<((?:[\w.-]{1,80}:)?([\w.-]{1,80}))(?:\s[^<>]{0,1000})?>")
+_CLOSING: Final = re.compile(r"</([\w.:-]{1,161})")
+_ELEMENT_TEXT: Final = re.compile(r"<!\[CDATA\[((?:[^\]]|\](?!\]>))+)(?:\]\]>)?|<[^<>]{0,1000}>|([^<]+)")
 _QUOTE: Final = re.compile(r"(\\*)([\"'`])|\n")
 _NUMBER: Final = re.compile(r"-?\d[\d.eE+-]*")
 _WORD: Final = re.compile(r"[^\s&,;\"'`<>\\()\[\]{}|]+")
+# Where a word may go on behind a bracket, unless that is a tag or a call's end.
+_BRACKET: Final = re.compile(
+    r"(?!</?[A-Za-z][^<>\n]{0,300}>)[()\[\]{}<>|]{1,20}(?=[^\s&,;\"'`<>\\()\[\]{}|])"
+)
 _FIELD: Final = re.compile(r"[^&#\s\"'`<>\\]+")
 # What a header holds, and a sentence about one does not.
 _HEADER_VALUE: Final = re.compile(
@@ -74,8 +87,10 @@ _HEADER_VALUE: Final = re.compile(
 _REST_OF_LINE: Final = re.compile(r"[^\r\n\"'\\]+(?:\r?\n[ \t]+[^\r\n\"'\\]+)*")
 _CODE: Final = re.compile(r"[A-Za-z_][A-Za-z_.]*[(\[]|[a-z_]+(?:\.[a-z_]+)+$")
 _NEAR: Final = re.compile(
-    r"[\"'`)]?(?:\s{1,3}(?:is|was|are|of|for|to|as|be|named|called|value|here)){0,3}[\s:=\"'`*(>,-]{1,6}([A-Za-z0-9+/_.~-]{16,}={0,2})"
+    r"[\"'`)]?(?:\s{1,3}(?:is|was|are|of|for|to|as|be|named|called|value|here)){0,3}[\s:=\"'`*(>,-]{1,6}([A-Za-z0-9+/_.~-]{16,256})"
 )
+# How the text goes on of which the first 256 characters were judged.
+_NEAR_REST: Final = re.compile(r"[A-Za-z0-9+/_.~-]*={0,2}")
 _FLAG_VALUE: Final = re.compile(r"[ \t]+([^\s\"'`]+)")
 _BEFORE_A_WORD: Final = ("", " ", "\t", "\r", "\n", '"', "'", "`")
 _OF_CODE: Final = (",", ")", "(", "[", "]")
@@ -95,7 +110,7 @@ def looks_clean(text: str, lowered: str, own: OwnSecrets) -> bool:
     """Whether a text has nothing in it that any of these rules starts from."""
     return (
         not any(hint in lowered for hint in _HINTS)
-        and _pattern(own).search(lowered) is None
+        and _pattern(own).pattern.search(lowered) is None
         and BOT_TOKEN.search(text) is None
         and not ("://" in text and "@" in text)
     )
@@ -111,6 +126,7 @@ def find_secrets(text: str, sought: Sought = NOTHING_ELSE) -> list[Span]:
         *_authorizations(text, lowered),
         *_logins(text),
         *_named(text, lowered, sought.own),
+        *_elements(text, sought.own),
     ]
 
 
@@ -163,10 +179,31 @@ def _logins(text: str) -> Iterator[Span]:
         at = text.find("://", at + 3)
 
 
+def _elements(text: str, own: OwnSecrets) -> Iterator[Span]:
+    """Yield the texts in XML elements of a telling name, which may have a namespace, attributes, CDATA or children."""
+    if "</" not in text:
+        return
+    # Found once for all: a search per element is as long as the text where none of them is closed.
+    closings: dict[str, list[int]] = {}
+    for closing in _CLOSING.finditer(text):
+        closings.setdefault(closing[1], []).append(closing.start())
+    done = 0
+    for tag in _TAG.finditer(text):
+        name, ends = tag[2], closings.get(tag[1], ())
+        after = bisect_left(ends, tag.end())
+        if tag.start() < done or after == len(ends) or not is_secret_name(name, own):
+            continue
+        done = ends[after]
+        for part in _ELEMENT_TEXT.finditer(text, tag.end(), done):
+            value = part[part.lastindex or 0]
+            if value.strip() and not is_placeholder(value):
+                yield Span(*part.span(part.lastindex or 0), f"a value named {name!r}", value)
+
+
 def _named(text: str, lowered: str, own: OwnSecrets) -> Iterator[Span]:
     """Yield what has a telling name: a member, a field, a variable, a header, an element, or a string beside a name."""
     done = 0
-    for match in _pattern(own).finditer(lowered):
+    for match in _ends_of_names(lowered, own):
         if match.start() < done:
             continue
         span = _after_name(text, match, own)
@@ -176,13 +213,25 @@ def _named(text: str, lowered: str, own: OwnSecrets) -> Iterator[Span]:
                 yield span
 
 
+def _ends_of_names(lowered: str, own: OwnSecrets) -> Iterator[re.Match[str]]:
+    names = _pattern(own)
+    if len(lowered) < _LONG_TEXT:
+        return names.pattern.finditer(lowered)
+    return names.matches(Places(lowered, _first_of_names(own)), 0, len(lowered))
+
+
 @lru_cache(maxsize=16)
-def _pattern(own: OwnSecrets) -> re.Pattern[str]:
+def _first_of_names(own: OwnSecrets) -> Needles:
+    return Needles(sorted(_pattern(own).long))
+
+
+@lru_cache(maxsize=16)
+def _pattern(own: OwnSecrets) -> Beginning:
     """Return what ends a telling name, in a text in lower case."""
     if not own.names:
-        return _NAMES
+        return Beginning(_NAMES)
     names = "|".join("[_-]?".join(map(re.escape, name)) for name in sorted(own.names))
-    return re.compile(rf"(?:{names})(?![a-z0-9_])|{_NAMES.pattern}")
+    return Beginning(re.compile(rf"(?:{names})(?![a-z0-9_])|{_NAMES.pattern}"))
 
 
 def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None:
@@ -209,7 +258,9 @@ def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None
         and looks_random(near[1])
         and "/" not in near[1][:2]
     ):
-        return Span(*near.span(1), f"a random text beside {name!r}", near[1])
+        rest = _NEAR_REST.match(text, near.end())
+        stop = rest.end() if rest is not None else near.end()
+        return Span(near.start(1), stop, f"a random text beside {name!r}", text[near.start(1) : stop])
     return None
 
 
@@ -267,27 +318,62 @@ def _value(
         line = _REST_OF_LINE.match(text, start)
         if line and _HEADER_VALUE.match(line[0]) and not is_placeholder(line[0]):
             return Span(*line.span(), kind)
+    return _bare_value(text, name, between, own) if sure else None
+
+
+def _bare_value(text: str, name: str, between: re.Match[str], own: OwnSecrets) -> Span | None:
+    """Return the value without quotes behind a name that is sure, unless code or a sentence goes on there."""
+    start = between.end()
     word = _WORD.match(text, start)
-    if word is None or not sure:
+    if word is None:
         return None
-    assigned = _is_assigned(text, name, between, word)
-    if _CODE.match(text[start : word.end() + 1]) and (not assigned or is_secret_name(word[0])):
-        return None
+    end = _end_of_word(text, word.end(), alone=_stands_alone(text, name, between))
+    value = text[start:end]
+    assigned = _is_assigned(text, name, between, value, end)
+    if _CODE.match(text[start : word.end() + 1]):
+        # A call, unless nothing closes it.
+        unclosed = end > word.end() and any(map(str.isdigit, value))
+        if (
+            not assigned
+            or is_secret_name(word[0])
+            or (text[word.end() : word.end() + 1] == "(" and not unclosed)
+        ):
+            return None
     upper = name.isupper() and (between["sign"] == "=" or len(name) > 5)
     telling = assigned or own.is_name(name) or _is_telling(name, word[0], upper=upper)
-    return Span(*word.span(), kind, word[0]) if telling else None
+    return Span(start, end, f"a value named {name!r}", value) if telling else None
 
 
-def _is_assigned(text: str, name: str, between: re.Match[str], word: re.Match[str]) -> bool:
+def _end_of_word(text: str, end: int, *, alone: bool) -> int:
+    """Return where a value without quotes ends that goes on behind brackets, as passwords do.
+
+    Among arguments or members, not `alone`, a bracket that closes what was open before it ends it.
+    """
+    depth = 0
+    while (bracket := _BRACKET.match(text, end)) is not None:
+        for sign in bracket[0]:
+            depth += (sign in "([{<") - (sign in ")]}>")
+            if depth < 0 and not alone:
+                return end
+        more = _WORD.match(text, bracket.end())
+        if more is None:
+            return end
+        end = more.end()
+    return end
+
+
+def _stands_alone(text: str, name: str, between: re.Match[str]) -> bool:
+    """Whether `name=value` is no argument of a call and no member of a list."""
+    start = between.start() - len(name)
+    before = text[max(0, start - 2) : start]
+    return before[-1:] in _BEFORE_A_WORD and not before.startswith((",", "("))
+
+
+def _is_assigned(text: str, name: str, between: re.Match[str], value: str, end: int) -> bool:
     """Whether `name=value` is a word of its own, as in a shell or a settings file and not among arguments of code."""
-    if between["sign"] != "=" or between["wide"] or between["gap"] or not _is_value(name, word[0]):
+    if between["sign"] != "=" or between["wide"] or between["gap"] or not _is_value(name, value):
         return False
-    before = text[max(0, between.start() - len(name) - 2) : between.start() - len(name)]
-    return (
-        before[-1:] in _BEFORE_A_WORD
-        and not before.startswith((",", "("))
-        and text[word.end() : word.end() + 1] not in _OF_CODE
-    )
+    return _stands_alone(text, name, between) and text[end : end + 1] not in _OF_CODE
 
 
 def _is_field(text: str, name: str, between: re.Match[str]) -> bool:

@@ -19,26 +19,23 @@ from statek_sim.needles import Needles
 class Shape:
     """Credentials known by how they look. One of `hints` is in each of them, in lower case: a quick first look.
 
-    `inner` is a second look where hints are in many texts: the pattern without what stands before it.
+    `inner` is a second look: the pattern without what stands before it, whose first letters are found at once.
     """
 
     kind: str
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
+    inner: re.Pattern[str]
     needs_digit: bool = False
-    inner: re.Pattern[str] | None = None
 
 
 # Not in the middle of a word; an escape that ends there (`\n`, `\u0020`, `%20`) is no word.
 _START: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
 
 
-def _shape(
-    kind: str, hints: str, pattern: str, *, needs_digit: bool = False, has_common_hint: bool = False
-) -> Shape:
+def _shape(kind: str, hints: str, pattern: str, *, needs_digit: bool = False) -> Shape:
     whole = re.compile(_START + pattern, re.DOTALL)
-    inner = re.compile(pattern, re.DOTALL) if has_common_hint else None
-    return Shape(kind, tuple(hints.split("|")), whole, needs_digit, inner)
+    return Shape(kind, tuple(hints.split("|")), whole, re.compile(pattern, re.DOTALL), needs_digit)
 
 
 # Each finds its places in time linear in the text: what is repeated without a bound ends the pattern, or cannot start
@@ -47,6 +44,7 @@ SHAPES: Final = (
     # OpenAI, Anthropic, OpenRouter, DeepSeek, LiteLLM and others; with a digit, so that hyphenated words are none.
     _shape("an API key (sk-…)", "sk-", r"sk-[A-Za-z0-9_-]{20,}", needs_digit=True),
     _shape("a Google API key", "aiza", r"AIza[\w-]{35}"),
+    _shape("a Google API key", "aq.ab", r"AQ\.Ab[\w-]{40,}"),
     _shape("a Google OAuth token", "ya29.", r"ya29\.[\w-]{20,}"),
     _shape("a Google OAuth secret", "gocspx-", r"GOCSPX-[\w-]{20,}"),
     _shape("a Groq API key", "gsk_", r"gsk_[A-Za-z0-9]{40,}"),
@@ -90,7 +88,7 @@ SHAPES: Final = (
     _shape("a Shopify token", "shpat_|shpca_|shppa_|shpss_", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
     _shape("a Square token", "sq0", r"sq0[a-z]{3}-[\w-]{22,}"),
     _shape("a Square token", "eaaa", r"EAAA[\w-]{56,}", needs_digit=True),
-    _shape("a Twilio key", "sk", r"SK[0-9a-f]{32}(?![A-Za-z0-9])", has_common_hint=True),
+    _shape("a Twilio key", "sk", r"SK[0-9a-f]{32}(?![A-Za-z0-9])"),
     _shape("a Mailchimp key", "-us", r"[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])"),
     _shape("a Mailgun key", "key-", r"key-[0-9a-f]{32}(?![A-Za-z0-9])"),
     _shape("a Vault token", "hvs.|hvb.|hvr.", r"hv[sbr]\.[\w-]{24,}"),
@@ -101,6 +99,20 @@ SHAPES: Final = (
         r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,}",
     ),
     _shape("a Linear key", "lin_api_", r"lin_api_[A-Za-z0-9]{40,}"),
+    _shape("a Docker token", "dckr_", r"dckr_[op]at_[\w-]{27,}"),
+    _shape("a Figma token", "figd_|figu_|figo_", r"fig[duo]_[\w-]{36,}"),
+    _shape("a Supabase key", "sbp_|sb_secret_", r"sbp_[0-9a-f]{40}|sb_secret_[\w-]{22,}"),
+    _shape("a Resend key", "re_", r"re_[A-Za-z0-9]{8}_[A-Za-z0-9]{24}(?![A-Za-z0-9])", needs_digit=True),
+    _shape("an E2B key", "e2b_", r"e2b_[0-9a-f]{40}"),
+    _shape("a Firecrawl key", "fc-", r"fc-[0-9a-f]{32}(?![A-Za-z0-9])"),
+    _shape("a Together key", "tgp_v1_", r"tgp_v1_[\w-]{40,}"),
+    _shape("a PostHog key", "phx_", r"phx_[A-Za-z0-9]{40,}"),
+    _shape("a Jina key", "jina_", r"jina_[0-9a-f]{32}[\w-]{20,}"),
+    _shape(
+        "a HubSpot token", "pat-na|pat-eu", r"pat-(?:na|eu)\d-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    ),
+    _shape("a Render key", "rnd_", r"rnd_[A-Za-z0-9]{28,}"),
+    _shape("a Trello token", "atta", r"ATTA[0-9a-f]{72}"),
     _shape("a Notion token", "ntn_", r"ntn_\d{11}[A-Za-z0-9]{35}"),
     _shape("a Postman key", "pmak-", r"PMAK-[0-9a-fA-F]{24}-[0-9a-fA-F]{34}"),
     _shape("a Pulumi token", "pul-", r"pul-[0-9a-f]{40}"),
@@ -111,13 +123,12 @@ SHAPES: Final = (
     _shape("a Dynatrace token", "dt0c01.", r"dt0c01\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{64}"),
     _shape("a Sentry token", "sntrys_|sntryu_", r"sntry[su]_[A-Za-z0-9+/=_-]{40,}"),
     _shape("an Atlassian token", "atatt3|atctt3", r"AT[AC]TT3[A-Za-z0-9_=-]{60,}"),
-    _shape("an Airtable token", "pat", r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}", has_common_hint=True),
+    _shape("an Airtable token", "pat", r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
     _shape("a PlanetScale key", "pscale_", r"pscale_(?:tkn|oauth|pw|id)_[\w.-]{20,}"),
     _shape(
         "a Telegram bot token",
         ":a",
-        r"\d{5,16}:A[A-Za-z0-9_-]{34}(?![A-Za-z0-9_-])",
-        has_common_hint=True,
+        r"\d{5,16}:A[A-Za-z0-9_-]{34}(?![A-Za-z0-9-])",
     ),
     _shape(
         "a 1Password token",
@@ -187,7 +198,7 @@ def shaped(text: str, lowered: str) -> Iterator[tuple[int, int, str]]:
     hinted = _HINTS.within(lowered)
     for shape in SHAPES:
         if not hinted.isdisjoint(shape.hints):
-            if shape.inner is not None and shape.inner.search(text) is None:
+            if shape.inner.search(text) is None:
                 continue
             for match in shape.pattern.finditer(text):
                 if not shape.needs_digit or any(map(str.isdigit, match[0])):
@@ -220,4 +231,7 @@ def _web_tokens(text: str) -> Iterator[tuple[int, int, str]]:
         if first is not None:
             end = _TOKEN_END.match(text, match.end())
             yield first.start(), end.end() if end else match.end(), "a JSON Web Token"
-        done = match.end()
+            done = match.end()
+        else:
+            # Behind any other full stop it is the first part of a token itself.
+            done = match.start() + 1

@@ -26,6 +26,8 @@ _ESCAPE: Final = re.compile(
 _PLAIN: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 _PERCENT: Final = re.compile(r"%[0-7][0-9A-Fa-f]|(?:%[89A-Fa-f][0-9A-Fa-f])+")
 _REFERENCE: Final = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,8});")
+_SOFT: Final = re.compile(r"=[ \t]{0,99}\r?\n")
+_QUOTED: Final = re.compile(r"=[0-7][0-9A-Fa-f]|(?:=[89A-Fa-f][0-9A-Fa-f])+")
 _FOLD: Final = re.compile(r"\r?\n[ \t]+")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 _STANDARD: Final = str.maketrans("-_", "+/")
@@ -142,6 +144,11 @@ class View:
         """Return the view without HTML's character references."""
         return self._decoded(_REFERENCE, lambda match: html.unescape(match[0]))
 
+    def without_quoted(self) -> View:
+        """Return the view without quoted-printable (RFC 2045): its escapes, and the ends of lines that are none."""
+        whole = self._decoded(_SOFT, lambda match: "")
+        return whole._decoded(_QUOTED, _unquoted)
+
     def unfolded(self) -> Iterator[View]:
         """Yield the view of a header's value without the line breaks that fold it, as readers differ about them."""
         yield self._decoded(_FOLD, lambda match: "")
@@ -179,6 +186,10 @@ def _printable(token: str) -> str:
     text = text.rstrip("\ufffd")
     plain = text.replace("\n", "").replace("\r", "").replace("\t", "")
     return text if "\ufffd" not in plain and plain.isprintable() else ""
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    return bytes.fromhex(match[0].replace("=", "")).decode("utf-8", "replace")
 
 
 def _unescaped(match: re.Match[str]) -> str:

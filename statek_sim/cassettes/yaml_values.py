@@ -104,6 +104,7 @@ class _Builder:
         self._next = events.__next__
         self._anchors: dict[str, object] = {}
         self._lines: list[int] = []
+        self._is_counted = False
 
     def document(self) -> Document:
         """Return the first document's value; a second one is an error."""
@@ -144,6 +145,10 @@ class _Builder:
             key = self._value(event, depth + 1)
             if isinstance(key, dict | list):
                 raise self._error(event, "a key is a list or mapping: not a cassette")
+            if depth == 0:
+                if key in value:
+                    raise self._error(event, f"{key!r} stands here a second time, and would hide the first")
+                self._is_counted = key == "interactions"
             value[key] = self._value(self._next(), depth + 1)
         return value
 
@@ -151,7 +156,7 @@ class _Builder:
         self._refuse(start, f"{_TAGS}seq")
         value: list[object] = []
         while not isinstance(event := self._next(), yaml.SequenceEndEvent):
-            if depth == 1:
+            if depth == 1 and self._is_counted:
                 self._lines.append(_line(event.start_mark))
             value.append(self._value(event, depth + 1))
         return value

@@ -97,6 +97,14 @@ Paths = Annotated[
     ),
 ]
 
+JsonOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--json", metavar="FILE", help="Write it as JSON to this file; - prints JSON instead of text."
+    ),
+]
+"""Of commands that print one list: `statek_sim.cli.inputs.written_as_json` does it."""
+
 AlsoPaths = Annotated[list[Path] | None, typer.Option("--scenarios", metavar="PATH", hidden=True)]
 """What some commands called their paths before all of them took paths alike."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from typer.core import TyperGroup
 
@@ -46,6 +46,10 @@ ELSEWHERE: Final[Mapping[str, str]] = {
 """What other tools call such a command."""
 
 
+PRINTED: Final = (("validate",), ("evals", "list"), ("jobs", "list"), ("jobs", "show"))
+"""Commands whose `--json` once took no FILE and printed: a bare one still does."""
+
+
 class HelpText(Protocol):
     """What a command's help is written to."""
 
@@ -60,6 +64,11 @@ class HelpText(Protocol):
 
 class Commands(TyperGroup):
     """A group that lists its commands under headings; one that has none comes last."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read arguments, those of before among them."""
+        rest: list[str] = super().parse_args(ctx, with_file(args))
+        return rest
 
     def format_commands(self, ctx: object, formatter: HelpText) -> None:
         """Write the list of commands into the help."""
@@ -87,6 +96,22 @@ def as_options(arguments: Sequence[str], commands: Mapping[str, object]) -> list
             return ["--version"]
         case _:
             return list(arguments)
+
+
+def with_file(arguments: Sequence[str]) -> list[str]:
+    """Return arguments with `-`, standard output, after a `--json` that names no FILE, where that was a flag once."""
+    words = list(arguments)
+    if not any(tuple(words[: len(command)]) == command for command in PRINTED):
+        return words
+    for place in reversed([number for number, word in enumerate(words) if word == "--json"]):
+        following = words[place + 1] if place + 1 < len(words) else "--"
+        if following != "-" and (following.startswith("-") or _is_scenarios(following)):
+            words.insert(place + 1, "-")
+    return words
+
+
+def _is_scenarios(word: str) -> bool:
+    return Path(word).is_dir() or word.endswith((".yaml", ".yml"))
 
 
 def unknown(arguments: Sequence[str], commands: Mapping[str, object]) -> str | None:

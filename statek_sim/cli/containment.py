@@ -109,7 +109,7 @@ def _chosen(names: Sequence[str]) -> Callable[[str], bool]:
     from statek_sim.agent.containment.attack import bad_calls, programs
     from statek_sim.did_you_mean import suggestion
 
-    known = [*(one.name for one in programs()), *(one.name for one in bad_calls())]
+    known = [*(attack.name for attack in programs()), *(attack.name for attack in bad_calls())]
     for name in names:
         if name not in known:
             raise BadInput(f"attack {name!r} is unknown.{suggestion(name, known)}".removesuffix("."))

@@ -14,7 +14,7 @@ import typer
 from statek_sim.cli.app import app
 from statek_sim.cli.inputs import say
 from statek_sim.errors import BadInput
-from statek_sim.unreadable import why_unreadable
+from statek_sim.unreadable import content_of, why_unreadable
 
 if TYPE_CHECKING:
     from statek_sim.agent.context.talks import Talk
@@ -122,15 +122,15 @@ def _talks_of(paths: list[Path]) -> list[Talk]:
     from dataclasses import replace
 
     from statek_sim.agent.context.talks import Talk
-    from statek_sim.agent.variants import HARDENED
+    from statek_sim.agent.variants import VARIANTS
     from statek_sim.backends.agent import run_agent_scenario
     from statek_sim.scenario.load import load_or_fail
 
-    whole = replace(HARDENED, compacts=False)
     found = []
     for scenario in load_or_fail(paths):
         if scenario.engine == "agent":
-            record = run_agent_scenario(scenario, whole)
+            variant = "hardened" if "hardened" in scenario.profiles else scenario.profiles[0]
+            record = run_agent_scenario(scenario, replace(VARIANTS[variant], compacts=False))
             found += [
                 Talk(id=f"{scenario.id}/{name}", messages=tuple(job.history))
                 for name, job in record.jobs.items()
@@ -272,7 +272,7 @@ def _fit(
 
 def _text(path: Path) -> str:
     try:
-        return path.read_bytes().decode()
+        return content_of(path).decode()
     except OSError as error:
         raise BadInput(f"{path}: {why_unreadable(error, path)}") from None
     except UnicodeDecodeError as error:

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import app
-from statek_sim.cli.inputs import say
+from statek_sim.cli.app import JsonOption, app
+from statek_sim.cli.inputs import check_json, say, written_as_json
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -47,36 +46,41 @@ SeedsOption = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Ho
 @evals.command("list")
 def list_evals(
     paths: EvalPaths = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print them as JSON on standard output.")] = False,
+    json_file: JsonOption = None,
 ) -> None:
     """List evals with what they need of an agent.
 
     Each comes with its tier and how many of its scripts have to fail.
     """
+    check_json(json_file)
     suite = loaded_evals(paths)
-    if as_json:
-        rows = [_row(one) for one in suite]
-        typer.echo(json.dumps({"schema": "statek-sim/evals-list@1", "evals": rows}, indent=2))
+    rows = [_row(scenario) for scenario in suite]
+    if written_as_json(json_file, {"schema": "statek-sim/evals-list@1", "evals": rows}):
         return
-    width = max(len(one.id) for one in suite)
-    say(f"{one.tier:<6}  {one.id:<{width}}  {one.capability:<18}  {one.title}" for one in suite)
-    tiers = [f"{sum(one.tier == tier for one in suite)} {tier}" for tier in ("easy", "medium", "hard")]
-    wrong = sum(len(one.text.wrong) for one in suite)
+    width = max(len(scenario.id) for scenario in suite)
+    say(
+        f"{scenario.tier:<6}  {scenario.id:<{width}}  {scenario.capability:<18}  {scenario.title}"
+        for scenario in suite
+    )
+    tiers = [
+        f"{sum(scenario.tier == tier for scenario in suite)} {tier}" for tier in ("easy", "medium", "hard")
+    ]
+    wrong = sum(len(scenario.text.wrong) for scenario in suite)
     typer.echo(f"\n{len(suite)} evals ({', '.join(tiers)}), {wrong} wrong scripts")
 
 
-def _row(one: EvalScenario) -> dict[str, object]:
+def _row(scenario: EvalScenario) -> dict[str, object]:
     return {
-        "id": one.id,
-        "tier": one.tier,
-        "capability": one.capability,
-        "title": one.title,
-        "source": one.source,
-        "tools": list(one.text.tools),
-        "workflow": list(one.workflow),
-        "max_iterations": one.max_iterations,
-        "context": one.context,
-        "wrong": [script.id for script in one.text.wrong],
+        "id": scenario.id,
+        "tier": scenario.tier,
+        "capability": scenario.capability,
+        "title": scenario.title,
+        "source": scenario.source,
+        "tools": list(scenario.text.tools),
+        "workflow": list(scenario.workflow),
+        "max_iterations": scenario.max_iterations,
+        "context": scenario.context,
+        "wrong": [script.id for script in scenario.text.wrong],
     }
 
 
@@ -105,12 +109,12 @@ def check(
         _each_demand(suite, seeds)
         return
     failed = played = 0
-    for one in suite:
-        found = list(proofs(one, range(seeds)))
+    for scenario in suite:
+        found = list(proofs(scenario, range(seeds)))
         bad = [proof for proof in found if not proof.as_it_should]
         played += len(found)
         failed += bool(bad)
-        say([failure_line(one, proof) for proof in bad], err=True)
+        say([failure_line(scenario, proof) for proof in bad], err=True)
     typer.echo(
         f"{len(suite) - failed} of {len(suite)} evals tell right from wrong: {played} plays, {seeds} of each script"
     )
@@ -123,8 +127,8 @@ def _each_demand(suite: Sequence[EvalScenario], seeds: int) -> None:
     from statek_sim.evals.relaxed import worths
 
     by_scripts = by_forgeries = implied = idle = 0
-    for one in suite:
-        for worth in worths(one, range(seeds)):
+    for scenario in suite:
+        for worth in worths(scenario, range(seeds)):
             by_scripts += bool(worth.scripts)
             by_forgeries += not worth.scripts and worth.needed
             if worth.needed:
@@ -133,7 +137,7 @@ def _each_demand(suite: Sequence[EvalScenario], seeds: int) -> None:
             idle += not worth.broken
             why = ", ".join(worth.with_others) or "one of several others"
             sentence = f"stays, only broken together with {why}" if worth.broken else "nothing ever breaks it"
-            typer.echo(f"{one.id}: {worth.demand}: {sentence}")
+            typer.echo(f"{scenario.id}: {worth.demand}: {sentence}")
     total = by_scripts + by_forgeries + implied + idle
     typer.echo(
         f"{total} demands of {len(suite)} evals: without it {by_scripts} let a wrong script pass, {by_forgeries} a "
@@ -161,7 +165,7 @@ def poisoned_evals(
         for sample in corpus.samples
         if sample.bad
     ]
-    return tuple(one.with_injections(texts) for one in suite)
+    return tuple(scenario.with_injections(texts) for scenario in suite)
 
 
 def loaded_evals(paths: Sequence[Path] | None, only: Sequence[str] | None = None) -> tuple[EvalScenario, ...]:
@@ -171,8 +175,8 @@ def loaded_evals(paths: Sequence[Path] | None, only: Sequence[str] | None = None
     from statek_sim.evals.suite import EVALS, load_suite
 
     suite = load_suite(paths or [builtin_scenarios() / EVALS])
-    ids = [one.id for one in suite]
+    ids = [scenario.id for scenario in suite]
     for name in only or ():
         if name not in ids:
             raise BadInput(f"--eval {name}: there is no such eval.{suggestion(name, ids)}".removesuffix("."))
-    return tuple(one for one in suite if not only or one.id in only)
+    return tuple(scenario for scenario in suite if not only or scenario.id in only)

@@ -117,8 +117,8 @@ class _Outputs:
         from statek_sim.evals.baseline import baseline_text
         from statek_sim.reporting.artifact import write_artifact
         from statek_sim.reporting.evals_json import evals_json_text
-        from statek_sim.reporting.evals_junit import evals_junit
         from statek_sim.reporting.evals_tables import evals_tables, table_markdown
+        from statek_sim.reporting.junit import evals_junit
         from statek_sim.reporting.page.evals import evals_page
         from statek_sim.reporting.page.template import write_page
 
@@ -205,15 +205,8 @@ def _recorded(
     from statek_sim.evals.experiment import Experiment
     from statek_sim.evals.recorded import recordings_in
 
-    found = recordings_in(folder, suite, arms)
-    if seeds is not None and seeds > found.seeds:
-        raise BadInput(f"--seeds {seeds}: {folder} has {found.seeds}; expected no more, or more recordings")
-    return Experiment(
-        suite=found.evals,
-        model=found.model,
-        arms=found.arms,
-        seeds=found.seeds if seeds is None else seeds,
-    )
+    found = recordings_in(folder, suite, arms, seeds)
+    return Experiment(suite=found.evals, model=found.model, arms=found.arms, seeds=found.seeds)
 
 
 def _demanded(path: Path, experiment: Experiment) -> EvalsPolicy:
@@ -229,8 +222,8 @@ def _obeyed(policy: EvalsPolicy, experiment: Experiment, outcomes: Sequence[Outc
     from statek_sim.gate.evals_policy import judge_evals
 
     verdicts = judge_evals(policy, experiment, outcomes)
-    passed = sum(one.passed for one in verdicts)
-    say([line for one in verdicts for line in one.lines])
+    passed = sum(verdict.passed for verdict in verdicts)
+    say([line for verdict in verdicts for line in verdict.lines])
     say([f"{policy.path}: {passed} of {len(verdicts)} rules kept"])
     return passed == len(verdicts)
 
@@ -250,7 +243,7 @@ def _held(
     # What nobody asked to leave out has to be run again: an eval that is gone is not as right as it was.
     part = before.only(
         arms=[arm.name for arm in experiment.arms] if arms else None,
-        evals=[one.id for one in experiment.suite] if only else None,
+        evals=[scenario.id for scenario in experiment.suite] if only else None,
     )
     broken = held_against(part, experiment, outcomes, name=name)
     say([*broken.lines, *left_out(before, part, name=name)])
@@ -288,7 +281,7 @@ def _prices(text: str | None) -> Prices | None:
     except InvalidOperation:
         found = None
     amounts = () if found is None else (found.prompt, found.completion)
-    if found is None or not colon or not all(one.is_finite() and one >= 0 for one in amounts):
+    if found is None or not colon or not all(amount.is_finite() and amount >= 0 for amount in amounts):
         raise BadInput(
             f"--price {text!r}: expected two numbers of dollars per million tokens, such as 0.15:0.6"
         )

@@ -229,12 +229,12 @@ def _place_of(kill: str | None, kinds: Sequence[Kind] | None, pairs: Sequence[Pa
 
 def _added(scenarios: Sequence[Explored], kill: str | None) -> Iterator[str]:
     """Yield what the one crash adds to each scenario; `BadInput` where none has that place."""
-    reached = [one for one in scenarios if one.cells]
-    if not reached and all(one.problem is None for one in scenarios):
+    reached = [scenario for scenario in scenarios if scenario.cells]
+    if not reached and all(scenario.problem is None for scenario in scenarios):
         raise BadInput(f"--kill {kill}: no scenario that was chosen has this place")
-    for one in reached:
-        cost = f"a cost of {one.crash.cost:g}" if one.crash.priced else "a cost that nobody knows"
-        yield f"{one.id}: this crash adds {one.crash.tokens:,} tokens and {cost}"
+    for scenario in reached:
+        cost = f"a cost of {scenario.crash.cost:g}" if scenario.crash.priced else "a cost that nobody knows"
+        yield f"{scenario.id}: this crash adds {scenario.crash.tokens:,} tokens and {cost}"
 
 
 def _write(found: Exploration, seconds: float, json_file: Path | None, markdown: Path | None) -> None:
@@ -345,7 +345,7 @@ def _over_budget(scenarios: Iterable[Explored], tokens: int | None, cost: float 
             yield (
                 f"FAILED {scenario.id}: what one crash adds to its cost is not known: an answer reports no cost, and "
                 "its model has no price; name price files with --prices (engine agent: prompt_price and "
-                "completion_price in harness.budget)"
+                "completion_price in harness.budget, too)"
             )
         if cost is not None and scenario.crash.cost > cost:
             yield (
@@ -362,7 +362,7 @@ def _replay(paths: Sequence[Path]) -> None:
     if not paths:
         raise BadInput("--replay: name the files or folders of the found cases")
     replayed = [replay(scenario) for scenario in loaded(paths)]
-    for one in replayed:
-        typer.echo(replay_line(one))
-    if not all(one.fixed for one in replayed):
+    for replayed_case in replayed:
+        typer.echo(replay_line(replayed_case))
+    if not all(replayed_case.fixed for replayed_case in replayed):
         raise typer.Exit(1)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import Paths, app
-from statek_sim.cli.inputs import loaded, proven_by_all, say
+from statek_sim.cli.app import JsonOption, Paths, app
+from statek_sim.cli.inputs import check_json, loaded, proven_by_all, say, written_as_json
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ def validate(
     paths: Annotated[
         list[Path], typer.Argument(metavar="PATH", show_default=False, help="Scenario files or folders.")
     ],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON on standard output.")
-    ] = False,
+    json_file: JsonOption = None,
 ) -> None:
     """Check files of scenarios and of evals without running them.
 
@@ -35,28 +33,27 @@ def validate(
     from statek_sim.scenario.load import LoadResult, load_paths
     from statek_sim.scenario.tool_modules import missing_tools
 
+    check_json(json_file)
     evals, bad_evals, others = _evals_among(paths)
     found = load_paths(others) if others else LoadResult((), ())
     wrong = (*found.problems, *missing_tools(found.scenarios), *bad_evals)
-    if as_json:
-        problems = [
-            {
-                "path": str(problem.path),
-                "line": problem.line,
-                "column": problem.column,
-                "message": problem.message,
-            }
-            for problem in wrong
-        ]
-        reasons = {
-            "schema": "statek-sim/validation@1",
-            "valid": not problems,
-            "scenarios": len(found.scenarios),
-            "evals": evals,
-            "problems": problems,
+    problems = [
+        {
+            "path": str(problem.path),
+            "line": problem.line,
+            "column": problem.column,
+            "message": problem.message,
         }
-        typer.echo(json.dumps(reasons, indent=2))
-    else:
+        for problem in wrong
+    ]
+    document = {
+        "schema": "statek-sim/validation@1",
+        "valid": not problems,
+        "scenarios": len(found.scenarios),
+        "evals": evals,
+        "problems": problems,
+    }
+    if not written_as_json(json_file, document):
         say(map(str, wrong), err=True)
         if not wrong:
             typer.echo(f"{len(found.scenarios)} valid{f', {evals} evals' if evals else ''}")

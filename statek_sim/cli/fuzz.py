@@ -79,7 +79,7 @@ def fuzz(
 
     Without PATH in drawn examples, else in deviations of your scenarios.
     """
-    from statek_sim.cli.fuzz_told import FuzzProgress, fuzz_json_text, fuzz_lines
+    from statek_sim.cli.fuzz_progress import FuzzProgress, fuzz_json_text, fuzz_lines
     from statek_sim.executors.choose import executor_for
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.fuzz.corpus import save_corpus
@@ -102,7 +102,7 @@ def fuzz(
             rounds = search(player, report, runs_it, limits=limits, go_on=go_on, most=runs)
             for _ in rounds:
                 report.corpus.seconds = before + time.monotonic() - started
-                shown.told(report, time.monotonic() - started)
+                shown.update(report, time.monotonic() - started)
                 if corpus is not None:
                     save_corpus(report.corpus, corpus)
     except KeyboardInterrupt:

@@ -127,7 +127,8 @@ def gate(
             {"--junit": junit, "--markdown": markdown, "--github": github, "--baseline": baseline}
         )
         sweep_preset(
-            [*sweep, *words],
+            sweep,
+            words,
             scenarios,
             policy=policy,
             profile=profile,
@@ -189,7 +190,7 @@ class _Outputs:
         from statek_sim.reporting.artifact import write_artifact
         from statek_sim.reporting.gate_github import gate_markdown
         from statek_sim.reporting.gate_json import gate_json_text
-        from statek_sim.reporting.gate_junit import gate_junit
+        from statek_sim.reporting.junit import gate_junit
 
         written: tuple[tuple[Path | None, Callable[[GateResult], str]], ...] = (
             (self.json_file, gate_json_text),

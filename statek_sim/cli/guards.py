@@ -12,7 +12,7 @@ import typer
 from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_outputs
 from statek_sim.errors import BadInput
-from statek_sim.unreadable import Unreadable, why_unreadable
+from statek_sim.unreadable import Unreadable, text_of, why_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -179,7 +179,7 @@ def _verdicts(file: Path, together: GuardSet, tier: str) -> Iterator[str]:
     from statek_sim.agent.guards.efficacy import checked, entry_of
 
     try:
-        lines = file.read_text(encoding="utf-8").split("\n")
+        lines = text_of(file).split("\n")
     except Unreadable as error:
         raise BadInput(f"{file}: {why_unreadable(error, file)}") from None
     for number, line in enumerate(lines, start=1):
@@ -264,12 +264,12 @@ def _got_worse(file: Path, measured: Sequence[Efficacy]) -> bool:
     from statek_sim.reporting.guard_tables import SCHEMA
 
     try:
-        before = json.loads(file.read_text(encoding="utf-8"))
+        before = json.loads(text_of(file))
         known = {
             (row["name"], row["corpus"]): (set(row["missed"]), set(row["wrong"])) for row in before["guards"]
         }
         good = before["schema"] == SCHEMA
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(
             f"{file}: is no baseline, which `statek-sim guards --json {file}` writes: {error!r}"
         ) from None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +49,7 @@ def proven(scenarios: Sequence[Scenario]) -> tuple[tuple[Statement, ...], Covera
     from statek_sim.scenario.statements import coverage, load_statements
 
     every = load_statements(builtin_scenarios() / STATEMENTS)
-    statements = tuple([one for one in every if one.by == "scenarios"])
+    statements = tuple([statement for statement in every if statement.by == "scenarios"])
     return statements, coverage(statements, scenarios)
 
 
@@ -65,11 +66,28 @@ def proven_by_all(
     from statek_sim.scenario.statements import coverage, load_statements
 
     files = [file for file in find_files(paths or [builtin_scenarios()])[0] if is_eval_file(file)]
-    suite = [one for one in load_suite(files) if one.proves] if files else []
-    wrong = {one.id: tells_apart(one) for one in suite}
+    suite = [scenario for scenario in load_suite(files) if scenario.proves] if files else []
+    wrong = {scenario.id: tells_apart(scenario) for scenario in suite}
     statements = load_statements(builtin_scenarios() / STATEMENTS)
-    covered = coverage(statements, [*scenarios, *[one for one in suite if not wrong[one.id]]])
+    covered = coverage(statements, [*scenarios, *[scenario for scenario in suite if not wrong[scenario.id]]])
     return statements, covered, [line for lines in wrong.values() for line in lines]
+
+
+def check_json(path: Path | None) -> None:
+    """Raise BadInput for a file that `written_as_json` could not write."""
+    from statek_sim.reporting.artifact import STANDARD_OUTPUT
+
+    if path != STANDARD_OUTPUT:
+        check_outputs({"--json": path})
+
+
+def written_as_json(path: Path | None, document: Mapping[str, object]) -> bool:
+    """Write what a command lists to `path`, if there is one; return whether that was instead of its text."""
+    from statek_sim.reporting.artifact import STANDARD_OUTPUT, write_artifact
+
+    if path is not None:
+        write_artifact(path, json.dumps(document, indent=2) + "\n")
+    return path == STANDARD_OUTPUT
 
 
 def check_once(paths: Sequence[Path]) -> None:

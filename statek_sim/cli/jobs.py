@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from statek_sim.cli.app import app
-from statek_sim.cli.inputs import say
+from statek_sim.cli.app import JsonOption, app
+from statek_sim.cli.inputs import check_json, say, written_as_json
 from statek_sim.errors import BadInput, BadStore, DamagedStore, NotOurs, RunTakenOver
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ StoreOption = Annotated[
         "--store", metavar="ADDRESS", help="The store: sqlite:PATH or postgresql://USER@HOST/DATABASE."
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 RunArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="[RUN]...", show_default=False, help="Runs by name; none: all that nobody ends."),
@@ -60,27 +59,26 @@ DEFAULT_LEASE = 60.0
 
 
 @jobs.command("list")
-def list_jobs(store: StoreOption, as_json: JsonOption = False) -> None:
+def list_jobs(store: StoreOption, json_file: JsonOption = None) -> None:
     """List all jobs of all runs.
 
     Exits 2 when a run cannot be read.
     """
+    check_json(json_file)
     with closing(_opened(store, read_only=True)) as opened:
-        listed = [(one, *_readable(opened, one.run)) for one in opened.runs()]
-    if as_json:
-        rows = [
-            {
-                **asdict(one),
-                "jobs": [{"id": job.id, "role": job.role, "status": job.status} for job in found],
-                "problem": problem,
-            }
-            for one, found, problem in listed
-        ]
-        typer.echo(json.dumps({"schema": SCHEMA, "runs": rows}, indent=2))
-    else:
+        listed = [(listed_run, *_readable(opened, listed_run.run)) for listed_run in opened.runs()]
+    rows = [
+        {
+            **asdict(listed_run),
+            "jobs": [{"id": job.id, "role": job.role, "status": job.status} for job in found],
+            "problem": problem,
+        }
+        for listed_run, found, problem in listed
+    ]
+    if not written_as_json(json_file, {"schema": SCHEMA, "runs": rows}):
         say([f"{store}: no runs"] if not listed else [])
-        for one, found, problem in listed:
-            say(_lines(one, found, problem))
+        for listed_run, found, problem in listed:
+            say(_lines(listed_run, found, problem))
     if any(problem is not None for _, _, problem in listed):
         raise typer.Exit(2)
 
@@ -89,11 +87,12 @@ def list_jobs(store: StoreOption, as_json: JsonOption = False) -> None:
 def show_job(
     store: StoreOption,
     job: Annotated[str, typer.Argument(metavar="JOB", help="A job by its id, or by RUN:ID.")],
-    as_json: JsonOption = False,
+    json_file: JsonOption = None,
 ) -> None:
     """Show what a job consists of: variables, console, chat, handlers."""
+    check_json(json_file)
     with closing(_opened(store, read_only=True)) as opened:
-        runs = [(one.run, *_readable(opened, one.run)) for one in opened.runs()]
+        runs = [(opened_run.run, *_readable(opened, opened_run.run)) for opened_run in opened.runs()]
     every = [(run, shown) for run, jobs, _ in runs for shown in jobs]
     found = [shown for run, shown in every if job in (shown.id, f"{run}:{shown.id}")]
     if not found:
@@ -101,11 +100,9 @@ def show_job(
         unread = "".join(f"; cannot be read: {problem}" for _, _, problem in runs if problem is not None)
         raise BadStore(f"{store}: there is no job {job!r}; there are: {known}{unread}")
     if len(found) > 1:
-        named = ", ".join(f"{one.run}:{one.id}" for one in found)
+        named = ", ".join(f"{found_job.run}:{found_job.id}" for found_job in found)
         raise BadStore(f"{store}: {job!r} is the id of {len(found)} jobs; say which: {named}")
-    if as_json:
-        typer.echo(json.dumps({"schema": JOB_SCHEMA, **asdict(found[0])}, indent=2))
-    else:
+    if not written_as_json(json_file, {"schema": JOB_SCHEMA, **asdict(found[0])}):
         say(_shown_lines(found[0]))
 
 
@@ -182,9 +179,9 @@ def _readable(opened: SqlRuns, run: str) -> tuple[list[ShownJob], str | None]:
         return [], str(error)
 
 
-def _lines(one: Listed, found: Sequence[ShownJob], problem: str | None) -> Iterator[str]:
-    held = f", {one.worker} works on it" if one.worker else ""
-    yield f"{one.run}  {one.status}, revision {one.revision}{held}"
+def _lines(listed: Listed, found: Sequence[ShownJob], problem: str | None) -> Iterator[str]:
+    held = f", {listed.worker} works on it" if listed.worker else ""
+    yield f"{listed.run}  {listed.status}, revision {listed.revision}{held}"
     if problem is not None:
         yield f"  cannot be read: {problem}"
     for job in found:

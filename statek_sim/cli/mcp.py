@@ -14,6 +14,7 @@ from statek_sim.cli.app import app
 from statek_sim.cli.inputs import say
 from statek_sim.cli.serve import Told
 from statek_sim.errors import BadInput
+from statek_sim.unreadable import text_of
 
 if TYPE_CHECKING:
     from statek_sim.mcp.server import McpServer
@@ -119,8 +120,8 @@ def _asked_before(journal: Path) -> list[str]:
     from statek_sim.mcp.journal import counted
 
     try:
-        return list(counted(journal.read_text("utf-8").splitlines()))
-    except ValueError as error:
+        return list(counted(text_of(journal).splitlines()))
+    except (ValueError, RecursionError) as error:
         raise BadInput(
             f"{journal}: this is no journal: {error}; name a new file, or one that this command wrote"
         ) from None

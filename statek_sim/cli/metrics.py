@@ -83,7 +83,7 @@ def metrics(
     """
     from statek_sim.agent.telemetry.bands import Bands
     from statek_sim.agent.telemetry.report import metrics_report
-    from statek_sim.agent.telemetry.rules import metric_rules
+    from statek_sim.agent.telemetry.variants import metric_rules
 
     check_outputs({"--json": json_file, "--openmetrics": openmetrics_file})
     rules = metric_rules(variant)

@@ -23,7 +23,7 @@ from statek_sim.cli.app import (
     app,
 )
 from statek_sim.cli.inputs import check_writable, loaded
-from statek_sim.cli.sweep import is_range
+from statek_sim.cli.sweep import swept_words
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -111,11 +111,14 @@ def report(
     from statek_sim.suite.watched import run_watched
 
     if sweep:
-        words = [str(path) for path in paths or ()]
-        sweep = [*sweep, *filter(is_range, words)]
-        paths = [Path(word) for word in words if not is_range(word)]
+        sweep, others = swept_words(sweep, [str(path) for path in paths or ()])
+        paths = list(map(Path, others))
     if policy is not None and not gate:
         raise BadInput("--policy: it says what the gate demands; name a preset with --gate")
+    if workload and not gate and not sweep:
+        raise BadInput(
+            "--workload: it says what --gate and --sweep are about; scenarios to run are named without it"
+        )
     check_writable(json_file=output, folder=None)
     pairs = _chosen(paths, profile, select, tag or ())
     judging = profile_known(profile[0] if profile else "docs")
@@ -205,7 +208,7 @@ def _corpus() -> CorpusTable:
     """Run the corpus."""
     from statek_sim.analysis.corpus.scenarios import corpus_scenarios
     from statek_sim.analysis.corpus.table import corpus_table
-    from statek_sim.analysis.read import analyse
+    from statek_sim.analysis.run_usage import analyse
     from statek_sim.suite.run import run_one
 
     return corpus_table(analyse(run_one(scenario, "docs") for scenario in corpus_scenarios()))

@@ -15,7 +15,8 @@ import typer
 
 from statek_sim.cli.app import app
 from statek_sim.errors import BadInput
-from statek_sim.unreadable import why_unreadable
+from statek_sim.unreadable import content_of, why_unreadable
+from statek_sim.unreadable import opened as opened_file
 
 if TYPE_CHECKING:
     from statek_sim.agent.rescue import RescueRules
@@ -52,6 +53,14 @@ def rescue(
             help="The format that the model is known to write, as hermes or mistral. None: every format is read.",
         ),
     ] = None,
+    coerce: Annotated[
+        bool,
+        typer.Option(
+            "--coerce",
+            help="A text where the schema takes none becomes what it takes, as in a call on the wire: "
+            '"3" is 3. Otherwise such a call does not fit.',
+        ),
+    ] = False,
 ) -> None:
     """Print the tool calls in a model's raw text.
 
@@ -62,7 +71,7 @@ def rescue(
     from statek_sim.agent.rescue import hint_called, rescue_rules
 
     hint_called(dialect)
-    reading = _Reading(rescue_rules(variant), dialect)
+    reading = _Reading(rescue_rules(variant), dialect, coerce)
     offered = None if tools is None else _tools(json_in(tools, _text(tools)), f"{tools}")
     if jsonl:
         raise typer.Exit(_answered(file, offered, reading))
@@ -75,6 +84,7 @@ class _Reading:
 
     rules: RescueRules
     dialect: str | None
+    coerce: bool
 
 
 def _answered(file: Path, offered: Tools | None, reading: _Reading) -> int:
@@ -96,7 +106,7 @@ def _answered(file: Path, offered: Tools | None, reading: _Reading) -> int:
 def _lines(file: Path) -> Iterator[bytes]:
     """Yield the lines, without the mark that Windows puts before the first."""
     try:
-        opened = sys.stdin.buffer if file == _STANDARD_INPUT else file.open("rb")
+        opened = sys.stdin.buffer if file == _STANDARD_INPUT else opened_file(file)
     except OSError as error:
         raise BadInput(f"{file}: {why_unreadable(error, file)}") from None
     with opened:
@@ -128,13 +138,14 @@ def _line(read: bytes, where: str, offered: Tools | None, reading: _Reading) -> 
 def _record(text: str, offered: Tools | None, reading: _Reading) -> dict[str, object]:
     from statek_sim.agent.rescue import rescue as rescued
 
-    return dict(rescued(text, offered, rules=reading.rules, dialect=reading.dialect).record())
+    read = rescued(text, offered, rules=reading.rules, dialect=reading.dialect, coerce=reading.coerce)
+    return dict(read.record())
 
 
 def _text(file: Path) -> str:
     name = "standard input" if file == _STANDARD_INPUT else str(file)
     try:
-        content = sys.stdin.buffer.read() if file == _STANDARD_INPUT else file.read_bytes()
+        content = sys.stdin.buffer.read() if file == _STANDARD_INPUT else content_of(file)
     except OSError as error:
         raise BadInput(f"{name}: {why_unreadable(error, file)}") from None
     try:
@@ -152,6 +163,9 @@ def json_in(where: Path | str, text: str) -> object:
         raise BadInput(f"{place}: not JSON: {error.msg} (column {error.colno})") from None
     except RecursionError:
         raise BadInput(f"{where}: not JSON that can be read: it is nested too deeply") from None
+    except ValueError:
+        # Python 3.11 and later read no integers of more than 4,300 digits.
+        raise BadInput(f"{where}: not JSON that can be read: a number has too many digits") from None
     return made
 
 

@@ -64,11 +64,13 @@ class _Recordings:
 
     def opened(self) -> Cassettes | None:
         """Return the cassettes, None when scripts are played."""
+        if self.folder is None:
+            return None
         from statek_sim.cassettes.own_secrets import OwnSecrets
         from statek_sim.suite.recorded import Cassettes
 
         own = OwnSecrets.of(self.secret_names, self.secret_patterns)
-        return None if self.folder is None else Cassettes(self.folder, self.provider, self.model, own)
+        return Cassettes(self.folder, self.provider, self.model, own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,19 +93,22 @@ class _Outputs:
 
     def write(self, results: Sequence[ScenarioResult], report: Report) -> None:
         """Write them."""
-        from statek_sim.reporting.json import write_json
-        from statek_sim.reporting.markdown import write_markdown
-        from statek_sim.reporting.page.data import page_data
-        from statek_sim.reporting.page.template import write_page
-
         folder = self.folder
-        if self.json_file is not None:
-            write_json(report, self.json_file)
+        files = [path for path in (self.json_file, folder and folder / "report.json") if path is not None]
+        if files:
+            from statek_sim.reporting.json import write_json
+
+            for path in files:
+                write_json(report, path)
         if folder is not None:
-            write_json(report, folder / "report.json")
+            from statek_sim.reporting.markdown import write_markdown
+
             write_markdown(report, folder / "report.md")
         pages = [path for path in (self.html, folder and folder / "report.html") if path is not None]
         if pages:
+            from statek_sim.reporting.page.data import page_data
+            from statek_sim.reporting.page.template import write_page
+
             page = page_data(results, report)
             for path in pages:
                 write_page(page, path)
@@ -355,12 +360,12 @@ def _installed(
 def _accept(results: Sequence[ScenarioResult]) -> bool:
     """Rewrite expectations, print the diff, and return whether something was left to a person."""
     from statek_sim.reporting.numbers import plural
-    from statek_sim.scenario.problem import dotted
     from statek_sim.suite.accept import accept
+    from statek_sim.suite.diff import describe
 
     accepted = accept(results)
     typer.echo(accepted.diff, nl=False)
     typer.echo(f"{plural(len(accepted.changes), 'expectation')} written")
     for result, mismatch in accepted.left:
-        typer.echo(f"left to you: {result.id} {dotted(mismatch.keypath)}", err=True)
+        typer.echo(f"left to you: {result.id}: {describe(result, mismatch)[0]}", err=True)
     return bool(accepted.left)

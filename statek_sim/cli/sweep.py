@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import typer
 
 from statek_sim.cli.inputs import check_writable
 from statek_sim.errors import BadInput
@@ -13,8 +15,12 @@ from statek_sim.errors import BadInput
 if TYPE_CHECKING:
     from statek_sim.gate.sweep import Sweep
 
+_INTERRUPTED: Final = 130
+"""The exit code after Ctrl-C."""
+
 
 def sweep_preset(
+    sweep: Sequence[str],
     words: Sequence[str],
     scenarios: Sequence[str],
     *,
@@ -25,46 +31,63 @@ def sweep_preset(
     workers: int | None,
     watchdog: str,
 ) -> None:
-    """Try a preset under every setting and print what each does; `words` are the preset and the ranges, in any order.
+    """Try a preset under every setting and print what each does; `words` are the preset and more ranges, in any order.
 
-    Without a preset it is STATEK's defaults. Costs are counted with the prices of the policy.
+    Without a preset it is STATEK's defaults. Costs are counted with the prices of the policy. After Ctrl-C it prints
+    what was tried so far, writes no file and exits with 130.
     """
     from statek_sim.executors.choose import executor_for
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.gate.gate import policy_for
     from statek_sim.gate.gated_preset import gated_preset
     from statek_sim.gate.sweep_ranges import read_axes
-    from statek_sim.gate.sweep_run import run_sweep
+    from statek_sim.gate.sweep_run import SweepStopped, run_sweep
     from statek_sim.gate.workloads import workloads
     from statek_sim.metering.pricing import load_prices
     from statek_sim.reporting.artifact import write_artifact
     from statek_sim.reporting.sweep_json import sweep_json_text
+    from statek_sim.reporting.sweep_terminal import SweepProgress
     from statek_sim.suite.run import profile_known
 
     check_writable(json_file=json_file, folder=None)
-    ranges = [word for word in words if is_range(word)]
+    ranges, presets = swept_words(sweep, words)
     axes = read_axes(ranges)
-    preset = gated_preset(_only_preset([word for word in words if not is_range(word)]))
+    preset = gated_preset(_only_preset(presets))
     prices = policy_for(preset.name, policy).prices
     limits, weighed, behaviour = parse_watchdog(watchdog), workloads(scenarios), profile_known(profile)
-    with executor_for(executor, workers=workers) as runs_it:
-        found = run_sweep(
-            preset,
-            weighed,
-            behaviour,
-            axes,
-            prices=None if prices is None else load_prices(prices),
-            executor=runs_it,
-            watchdog=limits,
-        )
+    shown = SweepProgress()
+    try:
+        with executor_for(executor, workers=workers) as runs_it:
+            found = run_sweep(
+                preset,
+                weighed,
+                behaviour,
+                axes,
+                prices=None if prices is None else load_prices(prices),
+                executor=runs_it,
+                watchdog=limits,
+                progressed=shown.update,
+            )
+    except SweepStopped as stopped:
+        typer.echo(str(stopped))
+        raise typer.Exit(_INTERRUPTED) from None
+    finally:
+        shown.close()
     _print(found)
+    if found.left:
+        # The file is what others count on: half a sweep is none.
+        raise typer.Exit(_INTERRUPTED)
     if json_file is not None:
         write_artifact(json_file, sweep_json_text(found))
 
 
-def is_range(word: str) -> bool:
-    """Return whether a word is `LIMIT=VALUES` and no file."""
-    return "=" in word and not Path(word).exists()
+def swept_words(sweep: Sequence[str], words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the ranges of a sweep, and the words that are none. `sweep`: what the option said; files are no ranges."""
+    from statek_sim.gate.sweep_ranges import ranges_among
+
+    files = [word for word in words if Path(word).exists()]
+    ranges, others = ranges_among(sweep, [word for word in words if word not in files])
+    return ranges, [*files, *others]
 
 
 def _only_preset(names: Sequence[str]) -> str:

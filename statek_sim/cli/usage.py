@@ -94,7 +94,7 @@ def usage(
         raise BadInput("--model: scenarios name their own models; it goes with --corpus")
     check_outputs({"--json": json_file, "--markdown": markdown_file})
     from statek_sim.analysis.corpus.table import corpus_table
-    from statek_sim.analysis.read import NO_PRICES, analyse
+    from statek_sim.analysis.run_usage import NO_PRICES, analyse
     from statek_sim.metering.local_tokenizers import registry_of
     from statek_sim.metering.pricing import load_prices
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from statek_sim.backends.record import HandlerCall, JobRecord, RunRecord
 from statek_sim.conformance.traces import size_corrections
-from statek_sim.metering.usage import approx_tokens
+from statek_sim.metering.estimate import approx_tokens
 from statek_sim.values import JSON
 
 Facts = Mapping[str, JSON]

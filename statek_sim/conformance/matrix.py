@@ -18,7 +18,7 @@ from statek_sim.conformance.facts import facts_of
 from statek_sim.conformance.traces import parting
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.endings import Ending, died, ending, real_ending
-from statek_sim.trace import Event
+from statek_sim.trace import Event, StoreRemark
 from statek_sim.values import JSON
 
 ReferenceRuns = Mapping[tuple[str, Profile], RunRecord]
@@ -138,11 +138,12 @@ def compared(reference: RunRecord, installed: RunRecord) -> tuple[Difference, ..
 
 
 def _until(stop: Ending, reference: RunRecord, installed: RunRecord) -> Iterator[Difference]:
-    theirs = real_ending(installed, stop.position)
+    theirs = real_ending(installed, stop)
     if theirs != stop.expected:
         yield Difference("ending", stop.expected, theirs)
-    position = min(stop.position, len(installed.events)) if died(installed) else stop.position
-    yield from _trace_difference(reference.events[:position], installed.events[:position])
+    seen = installed.events[: stop.there]
+    ours = [event for event in reference.events[: stop.position] if not isinstance(event, StoreRemark)]
+    yield from _trace_difference(ours[: len(seen)] if died(installed) else ours, seen)
 
 
 def _trace_difference(reference: Sequence[Event], installed: Sequence[Event]) -> Iterator[Difference]:

@@ -36,6 +36,8 @@ _CAME: Final = re.compile(r'(SubTaskLogItem\([^\n]*?timestamp=)datetime\(\\?"[\d
 _STACK_ENDED: Final = re.compile(
     r"(RecursionError: maximum recursion depth exceeded)(?: (?:while|in) [\w ]+)"
 )
+# Python's errors name a class of the store with its module, and the built-in world's is another one on each side.
+_OWN_CLASS: Final = re.compile(r"\bstatek_sim\.(?:\w+\.)+(?=[A-Z])")
 # A job shows its private fields and when it was created.
 _JOB: Final = re.compile(r"^Job\(created_at=.*\)$", re.DOTALL)
 
@@ -52,6 +54,8 @@ def normal_text(text: str) -> str:
         text = _CAME.sub(r"\1(moment)", text)
     if "RecursionError: " in text:
         text = _STACK_ENDED.sub(r"\1", text)
+    if "statek_sim" in text:
+        text = _OWN_CLASS.sub("", text).replace("'statek_sim_published'", "'statek_sim'")
     return _ADDRESS.sub("", text) if " at 0x" in text else text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -10,6 +11,7 @@ from typing import Final
 
 from statek_sim import trace as events
 from statek_sim.conformance.normal import normal, normal_local
+from statek_sim.metering.estimate import approx_tokens
 from statek_sim.trace import Event, as_dict
 from statek_sim.values import JSON
 
@@ -44,6 +46,7 @@ def parting(reference: Sequence[Event], installed: Sequence[Event]) -> Parting |
 def comparable(trace: Iterable[Event]) -> Iterator[dict[str, JSON]]:
     """Yield events as plain values: without what only one side can know, machine-dependent text made normal."""
     requests = Requests()
+    usage: dict[str, _Usage] = defaultdict(_Usage)
     for event in trace:
         if isinstance(event, events.StoreRemark):
             # What is said about a loss; the loss itself shows in what both sides have.
@@ -51,12 +54,41 @@ def comparable(trace: Iterable[Event]) -> Iterator[dict[str, JSON]]:
         kind = type(event).__name__
         fields: dict[str, JSON] = json.loads(json.dumps(as_dict(event), default=dict))
         if isinstance(event, events.LLMRequested):
-            fields["bytes_sent"] = event.bytes_sent + requests.correction(event)
+            correction = requests.correction(event)
+            usage[event.job].asked(event.bytes_sent, correction)
+            fields["bytes_sent"] = event.bytes_sent + correction
             # A text with an id of the store may be another one although nothing else is: count in normal text.
             fields["kept"], fields["new"] = requests.kept(event.job)
+        elif isinstance(event, events.LLMReplied):
+            usage[event.job].answered(event.bytes_received)
+        elif isinstance(event, events.DifficultyRaised) and usage[event.job].correction:
+            fields["tokens"] = usage[event.job].tokens
         yield {
             name: _normal(name, value) for name, value in fields.items() if (kind, name) not in UNSEEN_FIELDS
         }
+
+
+@dataclass(slots=True)
+class _Usage:
+    """What the answered requests of one job came to, in bytes; `correction` is what normal text adds to them."""
+
+    sent: int = 0
+    received: int = 0
+    correction: int = 0
+    _latest: tuple[int, int] = (0, 0)
+
+    def asked(self, size: int, correction: int) -> None:
+        self._latest = size, correction
+
+    def answered(self, size: int) -> None:
+        sent, correction = self._latest
+        self.sent += sent
+        self.correction += correction
+        self.received += size
+
+    @property
+    def tokens(self) -> int:
+        return approx_tokens(self.sent + self.correction, self.received)
 
 
 _SHOWN: Final = ("arguments", "context", "detail", "result")
@@ -98,11 +130,10 @@ class Requests:
 def size_corrections(trace: Iterable[Event]) -> dict[str, int]:
     """Return by how many bytes each job's answered requests would be longer with normal text."""
     requests = Requests()
-    turns: dict[str, int] = {}
-    total: dict[str, int] = {}
+    usage: dict[str, _Usage] = defaultdict(_Usage)
     for event in trace:
         if isinstance(event, events.LLMRequested):
-            turns[event.job] = requests.correction(event)
+            usage[event.job].asked(event.bytes_sent, requests.correction(event))
         elif isinstance(event, events.LLMReplied):
-            total[event.job] = total.get(event.job, 0) + turns.get(event.job, 0)
-    return total
+            usage[event.job].answered(event.bytes_received)
+    return {job: used.correction for job, used in usage.items()}

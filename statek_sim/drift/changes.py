@@ -106,8 +106,8 @@ def find_changes(
 def _changes(
     scenario: Scenario, before: Side, after: Side, rules: Sequence[str], runs: Runs
 ) -> Iterator[Change | Resized]:
-    one, other = runs.of(scenario, before.rules), runs.of(scenario, after.rules)
-    found = behaviour(one, other)
+    old, new = runs.of(scenario, before.rules), runs.of(scenario, after.rules)
+    found = behaviour(old, new)
 
     if found:
         reasons = causes(
@@ -115,18 +115,18 @@ def _changes(
             after.rules,
             rules,
             lambda mixed: runs.of(scenario, mixed),
-            lambda record: not behaviour(record, other),
+            lambda record: not behaviour(record, new),
         )
-        yield Change(scenario=scenario, before=one, after=other, differences=found, causes=reasons)
-    elif bytes_sent(one) != bytes_sent(other):
+        yield Change(scenario=scenario, before=old, after=new, differences=found, causes=reasons)
+    elif bytes_sent(old) != bytes_sent(new):
         reasons = causes(
             before.rules,
             after.rules,
             rules,
             lambda mixed: runs.of(scenario, mixed),
-            lambda record: bytes_sent(record) == bytes_sent(other),
+            lambda record: bytes_sent(record) == bytes_sent(new),
         )
-        yield Resized(scenario=scenario, before=bytes_sent(one), after=bytes_sent(other), causes=reasons)
+        yield Resized(scenario=scenario, before=bytes_sent(old), after=bytes_sent(new), causes=reasons)
 
 
 def find_stops(scenarios: Iterable[Scenario], before: Side, after: Side, preset: str) -> tuple[Stop, ...]:
@@ -136,8 +136,8 @@ def find_stops(scenarios: Iterable[Scenario], before: Side, after: Side, preset:
 
 
 def _stops(scenario: Scenario, before: Side, after: Side, rules: Sequence[str], runs: Runs) -> Iterator[Stop]:
-    one, other = runs.of(scenario, before.rules), runs.of(scenario, after.rules)
-    stopped, then = stops(one), stops(other)
+    old, new = runs.of(scenario, before.rules), runs.of(scenario, after.rules)
+    stopped, then = stops(old), stops(new)
     if stopped == then:
         return
     reasons = causes(
@@ -153,10 +153,10 @@ def _stops(scenario: Scenario, before: Side, after: Side, rules: Sequence[str], 
         yield Stop(
             scenario=scenario,
             job=job,
-            before=_end(one, job, stopped),
-            after=_end(other, job, then),
-            calls_before=one.jobs[job].llm_calls if job in one.jobs else 0,
-            calls_after=other.jobs[job].llm_calls if job in other.jobs else 0,
+            before=_end(old, job, stopped),
+            after=_end(new, job, then),
+            calls_before=old.jobs[job].llm_calls if job in old.jobs else 0,
+            calls_after=new.jobs[job].llm_calls if job in new.jobs else 0,
             causes=reasons,
         )
 

@@ -51,7 +51,11 @@ def _section(report: DriftReport, section: Section) -> Iterator[str]:
     for rule in section.rules:
         yield from _rule(rule)
     for change in section.changes:
-        yield from _change(report, change, [one for one in section.stops if one.scenario is change.scenario])
+        yield from _change(
+            report,
+            change,
+            [difference for difference in section.stops if difference.scenario is change.scenario],
+        )
     shown = {change.scenario.id for change in section.changes}
     for stop in section.stops:
         if stop.scenario.id not in shown:

@@ -87,7 +87,7 @@ def _end(end: str, calls: int) -> str:
 
 def resized_phrase(resized: Sequence[Resized]) -> str:
     """Return by how much requests change in size, and in which scenarios."""
-    most = max(resized, key=lambda one: abs(one.after - one.before))
+    most = max(resized, key=lambda change: abs(change.after - change.before))
     names = ", ".join(found.scenario.id for found in resized)
     return (
         f"Requests of another size, and nothing else, in {_many(len(resized), 'scenario')}; most in "

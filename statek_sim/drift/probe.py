@@ -45,8 +45,8 @@ def answers(before: Side, after: Side, preset: str) -> Iterator[Answer]:
         scenario = Scenario.placed(
             text, text.jobs, suite="drift", path=Path(__file__), line=1, file_digest=""
         )
-        one, other = (run_scenario(scenario, side.rules, preset=preset) for side in (before, after))
-        yield Answer(probe.question, probe.answer(one), probe.answer(other))
+        old, new = (run_scenario(scenario, side.rules, preset=preset) for side in (before, after))
+        yield Answer(probe.question, probe.answer(old), probe.answer(new))
 
 
 def _stopped(record: RunRecord) -> bool:

@@ -72,11 +72,11 @@ def _told(change: Change) -> Iterator[Told]:
     if "error" in fields:
         yield Told("the run", _run_error(before), _run_error(after), ending=True)
     for name in dict.fromkeys((*before.jobs, *after.jobs)):
-        one, other = before.jobs.get(name), after.jobs.get(name)
-        if one is None or other is None:
-            yield Told(f"job {name}", _exists(one), _exists(other), ending=True)
+        old, new = before.jobs.get(name), after.jobs.get(name)
+        if old is None or new is None:
+            yield Told(f"job {name}", _exists(old), _exists(new), ending=True)
         else:
-            yield from _job(name, one, other, fields)
+            yield from _job(name, old, new, fields)
     for field, about in _WORLD.items():
         if field in fields:
             yield Told(about, *_first_difference(fields[field]))
@@ -109,8 +109,8 @@ def _job(name: str, before: JobRecord, after: JobRecord, fields: dict[str, Diffe
     changed = [key.removeprefix(f"jobs.{name}.") for key in fields if key.startswith(f"jobs.{name}.")]
     counts = [key for key in _COUNTS if key in changed]
     if any(key in _ENDING for key in changed):
-        one, other = (_with_counts(_ending(job), job, counts) for job in (before, after))
-        yield Told(name, one, other, ending=True)
+        old, new = (_with_counts(_ending(job), job, counts) for job in (before, after))
+        yield Told(name, old, new, ending=True)
     elif counts:
         yield Told(name, _with_counts("", before, counts), _with_counts("", after, counts))
     for key, about in _LISTS.items():
@@ -153,8 +153,8 @@ def _first_difference(difference: Difference) -> tuple[str, str]:
     before, after = difference.reference, difference.installed
     if isinstance(before, list) and isinstance(after, list):
         pairs = enumerate(zip_longest(before, after, fillvalue=_NOTHING), start=1)
-        number, (one, other) = next((n, pair) for n, pair in pairs if pair[0] != pair[1])
-        return _counted_entry(before, number, one), _counted_entry(after, number, other)
+        number, (old, new) = next((n, pair) for n, pair in pairs if pair[0] != pair[1])
+        return _counted_entry(before, number, old), _counted_entry(after, number, new)
     if isinstance(before, dict) and isinstance(after, dict):
         keys = [key for key in dict.fromkeys((*before, *after)) if before.get(key) != after.get(key)]
         return ", ".join(_keyed(before, keys)), ", ".join(_keyed(after, keys))

@@ -70,14 +70,14 @@ def parse_arms(words: Iterable[str], *, said_by: str = "--arms") -> tuple[Arm, .
     `hardened` is meant. One harness is one arm, whatever it is called.
     """
     found: dict[str, Arm] = {}
-    asked: dict[str, str] = {}
+    by_arm: dict[str, str] = {}
     for word in words:
         for arm in _arms(word, said_by):
-            if arm.name in asked:
+            if arm.name in by_arm:
                 raise BadInput(
-                    f"{said_by}: {word!r} and {asked[arm.name]!r} both have the arm {arm.name}; expected it once"
+                    f"{said_by}: {word!r} and {by_arm[arm.name]!r} both have the arm {arm.name}; expected it once"
                 )
-            asked[arm.name], found[arm.name] = word, arm
+            by_arm[arm.name], found[arm.name] = word, arm
     if not found:
         raise BadInput(
             f"{said_by}: none is named; expected ablation, all, full, bare, no-PART or parts joined by +"
@@ -98,7 +98,7 @@ def _arms(word: str, said_by: str) -> tuple[Arm, ...]:
     elif name.startswith("no-"):
         arms = (named_after(part for part in PARTS if part != _part(name[3:], said_by)),)
     else:
-        arms = (named_after(_part(one, said_by) for one in name.split("+")),)
+        arms = (named_after(_part(part_name, said_by) for part_name in name.split("+")),)
     named = variant not in ("", HARDENED)
     return tuple(Arm(f"{arm.name}@{variant}", arm.parts, variant) for arm in arms) if named else arms
 

@@ -19,7 +19,7 @@ from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.recorded import RecordedModel
 from statek_sim.evals.statistics.paired import mcnemar
-from statek_sim.unreadable import Unreadable, why_unreadable
+from statek_sim.unreadable import Unreadable, text_of, why_unreadable
 
 SHOWN: Final = 10
 """Evals that are told one by one."""
@@ -84,9 +84,9 @@ def profile_digest(profile: Profile | RecordedModel) -> str:
 def baseline_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
     """Return the baseline of an experiment as text, a line per scenario and arm."""
     runs: dict[str, dict[str, list[Any]]] = {arm.name: {} for arm in experiment.arms}
-    for one in outcomes:
-        digests = " ".join(turn.digest for turn in one.turns)
-        runs[one.arm].setdefault(one.scenario, []).append([int(one.passed), digests])
+    for outcome in outcomes:
+        digests = " ".join(turn.digest for turn in outcome.turns)
+        runs[outcome.arm].setdefault(outcome.scenario, []).append([int(outcome.passed), digests])
     head = {
         "schema": SCHEMA,
         "model": experiment.model.name,
@@ -99,7 +99,7 @@ def baseline_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
 def read_baseline(path: Path) -> Baseline:
     """Return the baseline of a file; `BadInput` where it is none."""
     try:
-        document = written(path.read_text(encoding="utf-8"))
+        document = written(text_of(path))
     except Unreadable as error:
         raise BadInput(f"{path}: {why_unreadable(error, path)}; write one with --update-baseline") from None
     except NoBaseline as error:
@@ -161,12 +161,14 @@ def refuse_another(
 def _not_run(before: Baseline, experiment: Experiment, name: str) -> Iterator[str]:
     """Yield what a baseline knows and nobody ran: arms, evals, and seeds of those that were run."""
     arms = {arm.name for arm in experiment.arms}
-    evals = {one.id for one in experiment.suite}
+    evals = {scenario.id for scenario in experiment.suite}
     if gone := [arm for arm in before.arms if arm not in arms]:
         yield f"{name}: not run of its arms: {', '.join(gone)}; expected all, or --arms for some of them"
-    if gone := [one for one in before.evals if one not in evals]:
+    if gone := [scenario for scenario in before.evals if scenario not in evals]:
         yield f"{name}: not run of its evals: {', '.join(gone)}; {_ALL_EVALS}"
-    seeds = max((seed + 1 for arm, one, seed in before.runs if arm in arms and one in evals), default=0)
+    seeds = max(
+        (seed + 1 for arm, scenario, seed in before.runs if arm in arms and scenario in evals), default=0
+    )
     if seeds > experiment.seeds:
         yield f"{name}: it has {seeds} seeds, run were {experiment.seeds}; expected --seeds {seeds}"
 

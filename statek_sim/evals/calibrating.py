@@ -63,14 +63,14 @@ def _read(exchanges: Iterable[Exchange]) -> Iterator[tuple[str, RecordedTurn]]:
         if format_ is None or exchange.response.status >= _REFUSED:
             continue
         try:
-            asked = format_.read_request(parsed(exchange.request.body), exchange.request.uri)
+            params = format_.read_request(parsed(exchange.request.body), exchange.request.uri)
         except (BadRequest, NotJson):
             continue
         response = exchange.response
         body = format_.join_stream(response.body) if response.is_stream else response.body
         reply = read_model_reply(body, format_.NAME)
-        if asked.tools and asked.messages and reply.unreadable is None:
-            yield asked.model, RecordedTurn(messages=asked.messages, tools=asked.tools, reply=reply)
+        if params.tools and params.messages and reply.unreadable is None:
+            yield params.model, RecordedTurn(messages=params.messages, tools=params.tools, reply=reply)
 
 
 def calibrated_on(
@@ -82,7 +82,7 @@ def calibrated_on(
         tasks.setdefault(turn.task, []).append(turn)
     counts = {failure: sum(turn.failure == failure for turn in turns) for failure in SEEN}
     classes = [_class(failure, tasks, len(turns), source) for failure in SEEN]
-    classes += [_taken_over(one, base.name) for one in base.classes if one.failure not in SEEN]
+    classes += [_taken_over(rate, base.name) for rate in base.classes if rate.failure not in SEEN]
     rates = {each: _assumed(rate, base.name) for each, rate in base.rates.items()}
     rates |= {rate.name: rate for rate in _seen_rates(turns, source)}
     profile = replace(
@@ -111,8 +111,8 @@ def _class(
     return ClassRate(failure=failure, a=fitted.a, b=fitted.b, interval=fitted.interval, origin=origin)
 
 
-def _taken_over(one: ClassRate, base: str) -> ClassRate:
-    return replace(one, origin=Origin(kind="assumed", source=f"{_UNSEEN}{base}"), interval=None)
+def _taken_over(rate: ClassRate, base: str) -> ClassRate:
+    return replace(rate, origin=Origin(kind="assumed", source=f"{_UNSEEN}{base}"), interval=None)
 
 
 def _assumed(rate: Rate, base: str) -> Rate:

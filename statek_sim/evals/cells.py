@@ -35,12 +35,12 @@ class Cell:
     @property
     def lost(self) -> tuple[tuple[Kept, Outcome], ...]:
         """The runs that were right and are wrong."""
-        return tuple((kept, one) for kept, one in self.pairs if kept.passed and not one.passed)
+        return tuple((kept, after) for kept, after in self.pairs if kept.passed and not after.passed)
 
     @property
     def won(self) -> int:
         """How many runs were wrong and are right."""
-        return sum(one.passed and not kept.passed for kept, one in self.pairs)
+        return sum(after.passed and not kept.passed for kept, after in self.pairs)
 
     @property
     def worse(self) -> bool:
@@ -51,31 +51,31 @@ class Cell:
 def cells_of(before: Mapping[Key, Kept], outcomes: Iterable[Outcome]) -> list[Cell]:
     """Return the cells of all runs that a baseline knows, in the order of the runs."""
     pairs: dict[tuple[str, str], list[tuple[Kept, Outcome]]] = {}
-    for one in outcomes:
-        kept = before.get((one.arm, one.scenario, one.seed))
+    for after in outcomes:
+        kept = before.get((after.arm, after.scenario, after.seed))
         if kept is not None:
-            pairs.setdefault((one.arm, one.scenario), []).append((kept, one))
+            pairs.setdefault((after.arm, after.scenario), []).append((kept, after))
     return [Cell(arm=arm, scenario=scenario, pairs=tuple(found)) for (arm, scenario), found in pairs.items()]
 
 
 def told(cell: Cell) -> Iterator[str]:
     """Yield what became of a cell that is worse: how often it was right, its seeds, and where one went another way."""
     was, now = (sum(run.passed for run in runs) for runs in zip(*cell.pairs, strict=True))
-    seeds = ", ".join(str(one.seed) for _, one in cell.lost[:SHOWN])
+    seeds = ", ".join(str(after.seed) for _, after in cell.lost[:SHOWN])
     more = ", ..." if len(cell.lost) > SHOWN else ""
     often = f"{was} of {len(cell.pairs)} right before, {now} now"
     yield f"{cell.scenario} [{cell.arm}]: {often}; wrong now: seeds {seeds}{more}"
-    kept, one = cell.lost[0]
-    yield f"  seed {one.seed}: {_first_difference(kept, one)}"
-    yield f"  {'; '.join(one.problems) or one.stop}"
+    kept, after = cell.lost[0]
+    yield f"  seed {after.seed}: {_first_difference(kept, after)}"
+    yield f"  {'; '.join(after.problems) or after.stop}"
 
 
-def _first_difference(kept: Kept, one: Outcome) -> str:
-    for turn, digest in zip(one.turns, kept.turns, strict=False):
+def _first_difference(kept: Kept, after: Outcome) -> str:
+    for turn, digest in zip(after.turns, kept.turns, strict=False):
         if turn.digest != digest:
             return f"turn {turn.number} is the first that differs: {_did(turn)}"
-    if len(one.turns) != len(kept.turns):
-        return f"ended after {len(one.turns)} turns ({one.stop}), before after {len(kept.turns)}"
+    if len(after.turns) != len(kept.turns):
+        return f"ended after {len(after.turns)} turns ({after.stop}), before after {len(kept.turns)}"
     return "every turn says the same as before: the tools, the world or the check changed"
 
 

@@ -143,13 +143,13 @@ def _change(at: Keypath, change: Change, text: EvalText, known: Iterable[str]) -
 
 def _check(text: EvalText) -> Iterator[Finding]:
     known = {*text.vary, *text.world, *text.facts}
-    for number, one in enumerate(text.check.calls):
+    for number, wanted_call in enumerate(text.check.calls):
         at: Keypath = ("check", "calls", number)
-        if isinstance(one, tuple):
-            for inner, wanted in enumerate(one):
+        if isinstance(wanted_call, tuple):
+            for inner, wanted in enumerate(wanted_call):
                 yield from _wanted((*at, inner), wanted, text, known)
         else:
-            yield from _wanted(at, one, text, known)
+            yield from _wanted(at, wanted_call, text, known)
     for number, wanted in enumerate(text.check.never):
         yield from _wanted(("check", "never", number), wanted, text, known)
     for number, change in enumerate(text.check.changes):

@@ -36,8 +36,8 @@ def flow_of(outcomes: Sequence[Outcome]) -> tuple[FlowRow, ...]:
 
 
 def _row(name: str, outcomes: Sequence[Outcome]) -> FlowRow:
-    turns = [turn for one in outcomes for turn in one.turns if turn.failure == name]
-    runs = [one for one in outcomes if any(turn.failure == name for turn in one.turns)]
+    turns = [turn for outcome in outcomes for turn in outcome.turns if turn.failure == name]
+    runs = [outcome for outcome in outcomes if any(turn.failure == name for turn in outcome.turns)]
     read = (stage for turn in turns if (stage := _read_by(turn)) is not None)
     return FlowRow(
         failure=name,
@@ -45,13 +45,13 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> FlowRow:
         rescued=_counted(Counter(read)),
         nudged=_counted(Counter(turn.nudged for turn in turns if turn.nudged is not None)),
         runs=len(runs),
-        completed=sum(one.completed for one in runs),
-        passed=sum(one.passed for one in runs),
+        completed=sum(outcome.completed for outcome in runs),
+        passed=sum(outcome.passed for outcome in runs),
     )
 
 
 def _counted(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+    return tuple(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
 class Path(NamedTuple):
@@ -69,13 +69,15 @@ class Path(NamedTuple):
 def paths_of(outcomes: Iterable[Outcome]) -> tuple[tuple[Path, int], ...]:
     """Return the ways of all failed turns, each with how many went it: by class, the most frequent first."""
     counts = Counter(
-        Path(turn.failure, _read_by(turn), turn.nudged, _end(one))
-        for one in outcomes
-        for turn in one.turns
+        Path(turn.failure, _read_by(turn), turn.nudged, _end(outcome))
+        for outcome in outcomes
+        for turn in outcome.turns
         if turn.failure is not None
     )
     order = [name.value for name in ORDER]
-    return tuple(sorted(counts.items(), key=lambda one: (order.index(one[0].failure), -one[1], repr(one[0]))))
+    return tuple(
+        sorted(counts.items(), key=lambda entry: (order.index(entry[0].failure), -entry[1], repr(entry[0])))
+    )
 
 
 def _read_by(turn: Turn) -> str | None:
@@ -83,7 +85,7 @@ def _read_by(turn: Turn) -> str | None:
     return (turn.stage or "").removeprefix(_READ) if read else None
 
 
-def _end(one: Outcome) -> Literal["right", "wrong answer", "no answer"]:
-    if one.passed:
+def _end(outcome: Outcome) -> Literal["right", "wrong answer", "no answer"]:
+    if outcome.passed:
         return "right"
-    return "wrong answer" if one.completed else "no answer"
+    return "wrong answer" if outcome.completed else "no answer"

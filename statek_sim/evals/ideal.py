@@ -7,8 +7,8 @@ from typing import Final
 
 from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
+from statek_sim.evals.ideal_plan import Plan, PlannedCall
 from statek_sim.evals.models.shown import shown_calls
-from statek_sim.evals.plan import Plan, PlannedCall
 from statek_sim.evals.players import Agent, Assignment
 from statek_sim.evals.record import Record
 from statek_sim.evals.scenario import Instance

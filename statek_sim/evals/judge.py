@@ -62,7 +62,7 @@ def demands(check: CheckText, before: Tables, scope: Scope) -> Demands:
     after: Tables = {name: list(rows) for name, rows in before.items()}
     for change in check.changes:
         apply(change, after, {**scope, **after})
-    groups = [one if isinstance(one, tuple) else (one,) for one in check.calls]
+    groups = [demand if isinstance(demand, tuple) else (demand,) for demand in check.calls]
     calls = [tuple([call for wanted in group for call in _expected(wanted, scope)]) for group in groups]
     return Demands(
         calls=tuple([group for group in calls if group]),
@@ -70,8 +70,8 @@ def demands(check: CheckText, before: Tables, scope: Scope) -> Demands:
         after=after,
         changes=bool(check.changes),
         ignore=check.ignore,
-        cites=tuple([(tuple(_texts(resolved(one.value, scope))), one) for one in check.cites]),
-        avoids=tuple(_texts([resolved(one, scope) for one in check.avoids])),
+        cites=tuple([(tuple(_texts(resolved(citation.value, scope))), citation) for citation in check.cites]),
+        avoids=tuple(_texts([resolved(avoided, scope) for avoided in check.avoids])),
         most=check.most,
     )
 
@@ -184,14 +184,14 @@ def meets(call: Called, expected: Expected) -> bool:
     )
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(expected: Any, other: Any) -> bool:
     """Return whether values are the same: texts whatever their case and the space around them, lists in any order."""
-    if isinstance(one, list) and isinstance(other, list):
+    if isinstance(expected, list) and isinstance(other, list):
         left = list(other)
-        return len(one) == len(other) and all(_taken(item, left) for item in one)
-    if isinstance(one, str) and isinstance(other, str):
-        return one.strip().casefold() == other.strip().casefold()
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+        return len(expected) == len(other) and all(_taken(item, left) for item in expected)
+    if isinstance(expected, str) and isinstance(other, str):
+        return expected.strip().casefold() == other.strip().casefold()
+    return isinstance(expected, bool) == isinstance(other, bool) and bool(expected == other)
 
 
 def _taken(item: Any, left: list[Any]) -> bool:
@@ -260,7 +260,7 @@ def _was_shown(text: str, tool: str | None, calls: Iterable[Called]) -> bool:
         for call in calls
         if tool is None or call.name == tool
     ]
-    return any(says(plain(one), text) for one in shown if one is not None)
+    return any(says(plain(value), text) for value in shown if value is not None)
 
 
 _THOUSANDS = re.compile(r"(?<=\d)[,\u202f\u00a0'](?=\d{3}(?!\d))")

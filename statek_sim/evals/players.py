@@ -73,7 +73,10 @@ class Calls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What an agent is given: the task, the system prompt (maybe empty) and the tools by name."""
+    """What an agent is given: the task, the system prompt (maybe empty) and the tools by name.
+
+    A tool takes its arguments by name and returns what a model would read: a text, JSON for anything that is none.
+    """
 
     task: str
     prompt: str

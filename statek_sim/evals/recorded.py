@@ -56,19 +56,27 @@ class Recordings:
     seeds: int
 
 
-def recordings_in(folder: Path, suite: Sequence[EvalScenario], arms: Sequence[str] = ()) -> Recordings:
-    """Return what is recorded of these evals, in these arms or in those of the first eval.
+def recordings_in(
+    folder: Path, suite: Sequence[EvalScenario], arms: Sequence[str] = (), seeds: int | None = None
+) -> Recordings:
+    """Return what is recorded of these evals, in these arms or in those of the first eval, on the first `seeds`.
 
-    `BadInput` when there is nothing, or when a run is missing that others have.
+    Without `seeds`, on all that the first eval has. `BadInput` when there is nothing, or a run of these is missing.
     """
-    evals = tuple(one for one in suite if (folder / one.id).is_dir())
+    evals = tuple(scenario for scenario in suite if (folder / scenario.id).is_dir())
     runs = dict(_runs_in(folder / evals[0].id)) if evals else {}
     if not runs:
         raise BadInput(f"{folder}: no recordings of evals in it; make them with statek-sim evals record")
-    seeds = max(seed for _, seed in runs) + 1
+    recorded = max(seed for _, seed in runs) + 1
+    if seeds is None:
+        seeds = recorded
+    elif seeds > recorded:
+        raise BadInput(f"--seeds {seeds}: {folder} has {recorded}; expected no more, or more recordings")
     chosen = parse_arms(arms or sorted({arm for arm, _ in runs}, key=lambda arm: (arm != "full", arm)))
     model = RecordedModel(_model_of(next(iter(runs.values()))), folder)
-    for path in (model.path(one.id, arm.name, n) for one in evals for arm in chosen for n in range(seeds)):
+    for path in (
+        model.path(scenario.id, arm.name, n) for scenario in evals for arm in chosen for n in range(seeds)
+    ):
         if not path.is_file():
             raise BadInput(f"{path}: not recorded; expected every eval in every arm with {seeds} seeds")
     return Recordings(model=model, evals=evals, arms=chosen, seeds=seeds)

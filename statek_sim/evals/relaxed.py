@@ -55,7 +55,7 @@ class Worth:
 def relaxations(text: EvalText) -> Iterator[Relaxed]:
     """Yield the check without each of its demands in turn."""
     check = text.check
-    groups = [one if isinstance(one, tuple) else (one,) for one in check.calls]
+    groups = [call if isinstance(call, tuple) else (call,) for call in check.calls]
     for at, group in enumerate(groups):
         for inner, wanted in enumerate(group):
             name = f"calls[{at}]" if len(group) == 1 else f"calls[{at}][{inner}]"
@@ -210,15 +210,15 @@ def _blinded(call: Called, texts: Sequence[str]) -> Called:
 
 def worths(scenario: EvalScenario, seeds: Sequence[int]) -> list[Worth]:
     """Return what every demand of an eval is good for, by its wrong scripts and forged records on these seeds."""
-    found = [_Found(one) for one in relaxations(scenario.text)]
+    found = [_Found(relaxation) for relaxation in relaxations(scenario.text)]
     for seed in seeds:
-        relaxed = [(one, _relaxed(scenario, seed, one.relaxed)) for one in found]
+        relaxed = [(candidate, _relaxed(scenario, seed, candidate.relaxed)) for candidate in found]
         for run in wrong_runs(scenario, seed):
             whole = judge(run.instance, run.record)
             if whole.passed:
                 continue  # a forgery that changes nothing here
             _note(run, whole.problems, relaxed)
-    return [one.worth() for one in found]
+    return [candidate.worth() for candidate in found]
 
 
 class _Found:
@@ -242,16 +242,16 @@ class _Found:
 
 def _note(run: Run, problems: Sequence[str], relaxed: Sequence[tuple[_Found, Demands]]) -> None:
     broken = []
-    for one, less in relaxed:
+    for candidate, less in relaxed:
         verdict = judge(replace(run.instance, demands=less), run.record)
         if verdict.problems != problems:
-            broken.append(one)
+            broken.append(candidate)
         if verdict.passed:
-            (one.forgeries if run.forged else one.scripts)[run.name] = None
-    names = {one.relaxed.demand for one in broken}
-    for one in broken:
-        others = names - {one.relaxed.demand}
-        one.others = others if one.others is None else one.others & others
+            (candidate.forgeries if run.forged else candidate.scripts)[run.name] = None
+    names = {candidate.relaxed.demand for candidate in broken}
+    for candidate in broken:
+        others = names - {candidate.relaxed.demand}
+        candidate.others = others if candidate.others is None else candidate.others & others
 
 
 def _relaxed(scenario: EvalScenario, seed: int, relaxed: Relaxed) -> Demands:

@@ -25,8 +25,8 @@ from statek_sim.evals.outcome import Count, Outcome, Tokens, Turn
 from statek_sim.evals.record import Called
 from statek_sim.evals.scenario import EvalScenario, Instance
 from statek_sim.evals.task import EvalTask
+from statek_sim.metering.estimate import BYTES_PER_TOKEN
 from statek_sim.metering.tokenizers import TokenizerRegistry
-from statek_sim.metering.usage import BYTES_PER_TOKEN
 from statek_sim.providers.protocol import Provider
 
 MODEL: Final = TOKENIZER_OF

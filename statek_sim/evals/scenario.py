@@ -14,8 +14,8 @@ from statek_sim.errors import BadInput
 from statek_sim.evals.approving import Approving
 from statek_sim.evals.draws import Draws
 from statek_sim.evals.expression import Scope, filled, names_in, resolved
+from statek_sim.evals.ideal_plan import Plan
 from statek_sim.evals.judge import Demands, demands
-from statek_sim.evals.plan import Plan
 from statek_sim.evals.world import Tables, World, begun, varied
 from statek_sim.evals.written import Draw, EvalText, PlanStep, WantedCall, arguments_schema
 from statek_sim.values import JSON
@@ -167,7 +167,7 @@ def told_names(text: EvalText) -> frozenset[str]:
 
 
 def _tools_of(text: EvalText) -> tuple[str, ...]:
-    groups = [one if isinstance(one, tuple) else (one,) for one in text.check.calls]
+    groups = [demand if isinstance(demand, tuple) else (demand,) for demand in text.check.calls]
     wanted: list[WantedCall] = [call for group in groups for call in group]
     return tuple(dict.fromkeys(call.tool for call in wanted))
 

@@ -29,6 +29,11 @@ from statek_sim.server.llm import FakeLLM
 from statek_sim.server.running import RunningServer, listen
 
 _TOOLS: Final = "/tools/"
+_OF_THE_LLM: Final = ("/v1", "/statek/")
+_PLACES: Final = (
+    "there are GET /task, POST /tools/NAME, POST /answer, and the fake LLM at POST /v1/chat/completions and its "
+    "other addresses"
+)
 _OK: Final = 200
 _TWICE: Final = 409
 
@@ -99,6 +104,8 @@ class ServedEval:
             return self._ended(request.body)
         if request.method == "POST" and path.startswith(_TOOLS):
             return self._called(path.removeprefix(_TOOLS), request.body)
+        if not path.startswith(_OF_THE_LLM):
+            return _json(404, {"error": f"nothing at {request.method} {path}; {_PLACES}"})
         answer = self.llm.answer(request)
         with self._lock:
             self._asked += request.method == "POST"

@@ -41,9 +41,13 @@ def load_paths(paths: Iterable[Path | str]) -> LoadedSuite:
     problems = list(wrong)
     evals: dict[str, EvalScenario] = {}
     for path in [path for path in files if path in given or is_eval_file(path)]:
-        for loaded in list(_load_file(path))[:MAX_PROBLEMS]:
+        found_wrong = 0
+        for loaded in _load_file(path):
             if isinstance(loaded, Problem):
                 problems.append(loaded)
+                found_wrong += 1
+                if found_wrong == MAX_PROBLEMS:
+                    break
                 continue
             first = evals.setdefault(loaded.id, loaded)
             if first is not loaded:

@@ -94,26 +94,26 @@ def by_scenario(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
 def _cell(outcomes: Sequence[Outcome]) -> CellSummary:
     return CellSummary(
         runs=len(outcomes),
-        completed=sum(one.completed for one in outcomes),
-        passed=sum(one.passed for one in outcomes),
-        points=sum(one.score for one in outcomes) / len(outcomes),
+        completed=sum(outcome.completed for outcome in outcomes),
+        passed=sum(outcome.passed for outcome in outcomes),
+        points=sum(outcome.score for outcome in outcomes) / len(outcomes),
     )
 
 
 def _arm(arm: Arm, outcomes: Sequence[Outcome]) -> ArmSummary:
     count = len(outcomes)
     groups = by_scenario(outcomes).values()
-    passes = [[float(one.passed) for one in group] for group in groups]
+    passes = [[float(outcome.passed) for outcome in group] for group in groups]
     return ArmSummary(
         arm=arm,
         runs=count,
-        completion=sum(one.completed for one in outcomes) / count,
-        score=sum(one.passed for one in outcomes) / count,
+        completion=sum(outcome.completed for outcome in outcomes) / count,
+        score=sum(outcome.passed for outcome in outcomes) / count,
         interval=cluster_interval(passes) or (0.0, 1.0),
-        points=sum(one.score for one in outcomes) / count,
-        model_calls=sum(one.model_calls for one in outcomes) / count,
-        calls=sum(one.calls for one in outcomes) / count,
-        wasted=sum(one.wasted for one in outcomes) / count,
+        points=sum(outcome.score for outcome in outcomes) / count,
+        model_calls=sum(outcome.model_calls for outcome in outcomes) / count,
+        calls=sum(outcome.calls for outcome in outcomes) / count,
+        wasted=sum(outcome.wasted for outcome in outcomes) / count,
         tokens=_tokens(outcomes),
         powers={k: pass_power([(int(sum(group)), len(group)) for group in passes], k) for k in POWERS},
         worth_runs=effective_runs(passes),
@@ -122,16 +122,16 @@ def _arm(arm: Arm, outcomes: Sequence[Outcome]) -> ArmSummary:
 
 
 def _tokens(outcomes: Sequence[Outcome]) -> Tokens:
-    reported = [one.tokens.reported for one in outcomes if one.tokens.reported is not None]
+    reported = [outcome.tokens.reported for outcome in outcomes if outcome.tokens.reported is not None]
     return Tokens(
         reported=_added(reported) if reported else None,
-        measured=_added([one.tokens.measured for one in outcomes]),
-        estimated=_added([one.tokens.estimated for one in outcomes]),
+        measured=_added([outcome.tokens.measured for outcome in outcomes]),
+        estimated=_added([outcome.tokens.estimated for outcome in outcomes]),
     )
 
 
 def _added(counts: Sequence[Count]) -> Count:
-    return Count(sum(one.prompt for one in counts), sum(one.completion for one in counts))
+    return Count(sum(count.prompt for count in counts), sum(count.completion for count in counts))
 
 
 def _comparisons(arms: Sequence[Arm], by_arm: Mapping[str, Sequence[Outcome]]) -> tuple[Comparison, ...]:
@@ -141,7 +141,7 @@ def _comparisons(arms: Sequence[Arm], by_arm: Mapping[str, Sequence[Outcome]]) -
     base = next((arm.name for arm in arms if arm.name == FULL), arms[0].name)
     pairs = {
         (base, other.name): [
-            [(one.passed, two.passed) for one, two in zip(*groups, strict=True)]
+            [(first.passed, second.passed) for first, second in zip(*groups, strict=True)]
             for groups in zip(
                 by_scenario(by_arm[base]).values(), by_scenario(by_arm[other.name]).values(), strict=True
             )
@@ -152,9 +152,9 @@ def _comparisons(arms: Sequence[Arm], by_arm: Mapping[str, Sequence[Outcome]]) -
     return compared(pairs, same=[names for names in pairs if _same(by_arm[names[0]], by_arm[names[1]])])
 
 
-def _same(one: Sequence[Outcome], other: Sequence[Outcome]) -> bool:
+def _same(group: Sequence[Outcome], other: Sequence[Outcome]) -> bool:
     """Return whether the runs of two arms were the same, turn by turn and token by token."""
-    return [run._replace(arm="") for run in one] == [run._replace(arm="") for run in other]
+    return [run._replace(arm="") for run in group] == [run._replace(arm="") for run in other]
 
 
 def _shapley(arms: Sequence[ArmSummary]) -> dict[str, dict[str, float]] | None:

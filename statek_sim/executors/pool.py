@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar
@@ -49,12 +50,14 @@ _Task = tuple[int, tuple[Any, ...]]
 """The number of a piece of work, and its arguments."""
 LOOK: Final = 0.02
 """Seconds between two looks at workers that have not answered."""
-AHEAD: Final = 32
+AHEAD: Final = 48
 """Pieces of work per worker that may be begun before the one that is waited for has ended."""
-GIVEN: Final = 12
+GIVEN: Final = 24
 """Pieces of work that a worker has at a time: it need not wait for the next."""
 ENOUGH: Final = GIVEN // 2
 """Pieces of work that keep a worker busy while nobody looks for its answers."""
+UNREAD: Final = 65_536 if sys.platform == "linux" else 8_192
+"""Bytes of work that any pipe takes while nobody reads: on Linux a third of its buffer, elsewhere that can be all."""
 PAUSE: Final = 0.005
 """Seconds in which answers are left to gather while all workers have enough to do."""
 
@@ -92,6 +95,8 @@ class _Worker:
     pipe: Connection
     place: Place
     given: deque[_Task] = field(default_factory=deque)
+    sizes: deque[int] = field(default_factory=deque)
+    """Bytes of each piece of work that it was given."""
     begun: float = 0.0
     looked: float = 0.0
 
@@ -101,15 +106,28 @@ class _Worker:
         return max(self.begun, self.place.began)
 
     def give(self, task: _Task) -> bool:
-        """Send it a piece of work, which it begins when it is done with the one before; False when it is gone."""
+        """Send it a piece of work, which it begins when it is done with the one before.
+
+        False when it is gone, or has not read so much that the pipe may be full: it reads nothing while an answer of
+        its own waits for us.
+        """
+        packed = ForkingPickler.dumps(task[1])
+        if self.given and sum(self.sizes) + len(packed) > UNREAD:
+            return False
         try:
-            self.pipe.send(task[1])
+            self.pipe.send_bytes(packed)
         except OSError:
             return False
         self.given.append(task)
+        self.sizes.append(len(packed))
         if len(self.given) == 1:
             self.begin()
         return True
+
+    def take(self) -> _Task:
+        """Return its first piece of work, which has ended."""
+        self.sizes.popleft()
+        return self.given.popleft()
 
     def begin(self) -> None:
         """Note that it begins a run now, or has begun it."""
@@ -221,20 +239,30 @@ class Pool(Generic[R]):
             self._came.pop(number, None)
 
     def _hand_out(self, wanted: int) -> None:
+        """Give work to those who will soon have none: some that follow each other, which often share what they need."""
         todo = self._todo
         while todo and todo[0][0] < wanted + AHEAD * self._size:
             idle = min(self._workers, key=lambda worker: len(worker.given), default=None)
             if (idle is None or idle.given) and len(self._workers) < self._size:
                 idle = self._start()
-            if idle is None or len(idle.given) >= GIVEN:
+            if idle is None or len(idle.given) > ENOUGH:
                 return
-            if idle.give(todo[0]):
-                todo.popleft()
-            elif not idle.given:
-                # It died with nothing to do. One that died at work is found when its answer does not come.
-                self._drop(idle)
+            # The last ones go round one by one, so that no worker is left with many.
+            share = max(1, min(GIVEN - len(idle.given), len(todo) // (2 * self._size)))
+            if not self._give(idle, share):
+                return
+
+    def _give(self, worker: _Worker, pieces: int) -> bool:
+        """Give a worker the next so many pieces; False when it takes no more for now, or died at work."""
+        for _ in range(pieces):
+            if worker.give(self._todo[0]):
+                self._todo.popleft()
+            elif not worker.given:
+                self._drop(worker)
+                return True
             else:
-                return
+                return False
+        return True
 
     def _look(self) -> None:
         """Wait a moment for answers; keep those that are there, and what became of workers that are not."""
@@ -245,19 +273,28 @@ class Pool(Generic[R]):
         answers = select.poll()
         for worker in busy:
             answers.register(worker.pipe, select.POLLIN)
-        ready = {descriptor for descriptor, _ in answers.poll(LOOK * 1000)}
+        by_pipe = {worker.pipe.fileno(): worker for worker in busy}
+        ready = [by_pipe[descriptor] for descriptor, _ in answers.poll(LOOK * 1000)]
         for worker in busy:
-            if worker.pipe.fileno() in ready:
+            if worker not in ready and self._limits is not None:
+                why = _exceeded(worker, self._limits)
+                if why is not None:
+                    self._take(worker, _killed(worker, why))
+        while ready:
+            for worker in ready:
                 self._take(worker, self._answer(worker))
-            elif self._limits is not None and (why := _exceeded(worker, self._limits)) is not None:
-                self._take(worker, _killed(worker, why))
+            if any(worker not in self._workers or len(worker.given) <= ENOUGH for worker in busy):
+                # There is work to be given out first.
+                return
+            # With one answer of each at a look, workers waited for who reads them.
+            ready = [by_pipe[descriptor] for descriptor, _ in answers.poll(0)]
 
     def _take(self, worker: _Worker, came: R | Killed | Raised | _Died) -> None:
         """Keep what came of a worker's first piece of work; where it died, the work is tried once more.
 
         What a worker was given and had not begun goes back to be done.
         """
-        task = worker.given.popleft()
+        task = worker.take()
         if isinstance(came, _Died):
             self._died.add(task[0])
             worker.given.appendleft(task)
@@ -289,28 +326,33 @@ class Pool(Generic[R]):
         if self._prepare is not None and self._context.get_start_method() == "fork":
             self._prepare()
             self._prepare = None
-        ours, theirs = self._context.Pipe()
-        place = Place(self._context, None if self._limits is None else self._limits.cpu)
-        _OURS.add(ours)
-        # A copy of this process has our ends of all pipes too, and while it has them no worker hears that we are gone.
-        inherited = tuple(_OURS) if self._context.get_start_method() == "fork" else ()
-        process = self._context.Process(  # type: ignore[attr-defined]  # every context has it
-            target=serve, args=(theirs, self._function, place, inherited), daemon=True
-        )
-        with warnings.catch_warnings():
-            # From Python 3.12 on any thread counts here, also those of libraries that wait in C and hold no lock.
-            warnings.filterwarnings(
-                "ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning
-            )
-            process.start()
-        theirs.close()
-        worker = _Worker(process, ours, place)
+        worker = _started(self._context, self._function, self._limits)
         self._workers.append(worker)
         return worker
 
     def _drop(self, worker: _Worker) -> None:
         self._workers.remove(worker)
         _end(worker)
+
+
+def _started(context: BaseContext, function: Callable[..., Any], limits: WatchdogLimits | None) -> _Worker:
+    """Return a new worker that calls `function`."""
+    ours, theirs = context.Pipe()
+    place = Place(context, None if limits is None else limits.cpu)
+    _OURS.add(ours)
+    # A copy of this process has our ends of all pipes too, and while it has them no worker hears that we are gone.
+    inherited = tuple(_OURS) if context.get_start_method() == "fork" else ()
+    process = context.Process(  # type: ignore[attr-defined]  # every context has it
+        target=serve, args=(theirs, function, place, inherited), daemon=True
+    )
+    with warnings.catch_warnings():
+        # From Python 3.12 on any thread counts here, also those of libraries that wait in C and hold no lock.
+        warnings.filterwarnings(
+            "ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning
+        )
+        process.start()
+    theirs.close()
+    return _Worker(process, ours, place)
 
 
 def _killed(worker: _Worker, why: str) -> Killed:

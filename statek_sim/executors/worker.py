@@ -6,7 +6,6 @@ which is all that can be known of a process that is killed in the middle of C co
 
 from __future__ import annotations
 
-import gc
 import math
 import os
 import pickle
@@ -23,7 +22,7 @@ from multiprocessing.context import BaseContext
 from typing import Any, Final, NoReturn
 
 from statek_sim import progress
-from statek_sim.executors.limits import GARBAGE
+from statek_sim.executors.limits import begin_runs
 
 _PLACE_BYTES: Final = 512
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -117,8 +116,7 @@ def serve(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     progress.listen(place)
-    gc.freeze()
-    gc.set_threshold(*GARBAGE)
+    begin_runs()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             arguments = pipe.recv()

@@ -106,13 +106,17 @@ def two_owners(base: Undisturbed) -> Undisturbed | None:
         return None
     second = {_seconds(name): text for name, text in jobs.items()}
     answers = {
-        (_seconds(job), number): each for (job, number), each in base.said.answers.items() if job in jobs
+        (_seconds(job), number): each for (job, number), each in base.first_run.answers.items() if job in jobs
     }
-    roles = {_seconds(job): role for job, role in base.said.roles.items() if job in jobs}
+    roles = {_seconds(job): role for job, role in base.first_run.roles.items() if job in jobs}
     return replace(
         base,
         scenario=scenario.model_copy(update={"jobs": {**scenario.jobs, **second}, "deviations": ()}),
-        said=replace(base.said, answers={**base.said.answers, **answers}, roles={**base.said.roles, **roles}),
+        first_run=replace(
+            base.first_run,
+            answers={**base.first_run.answers, **answers},
+            roles={**base.first_run.roles, **roles},
+        ),
     )
 
 

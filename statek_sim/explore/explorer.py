@@ -11,7 +11,7 @@ from typing import Final
 from statek_sim.backends.call_log import cost_of_all
 from statek_sim.backends.deviating import Place, Point
 from statek_sim.backends.reference import ReferenceRun
-from statek_sim.errors import BadInput, StatekSimError
+from statek_sim.errors import BadInput, StatekSimError, Untimely
 from statek_sim.explore import plan
 from statek_sim.explore.certificates import Effects, certificates, two_owners
 from statek_sim.explore.invariants import BUILT_IN, Invariant, Violation, is_sometimes, violations
@@ -190,6 +190,10 @@ class Explorer:
         try:
             with varied(self._base, deviations) as variation:
                 return violations(variation, self._invariants)
+        except Untimely:
+            raise
+        except BadInput as error:
+            return (_refused(error),)
         except StatekSimError:
             raise
         except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
@@ -203,9 +207,12 @@ class Explorer:
         try:
             with varied(self._base, deviations) as variation:
                 self._visit(deviations, variation)
-        except BadInput:
+        except Untimely:
             # An event that was moved to where what it is about does not exist yet.
             return False
+        except BadInput as error:
+            self._found.runs += 1
+            self._found.note(deviations, (_refused(error),))
         except StatekSimError:
             raise
         except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
@@ -218,7 +225,7 @@ class Explorer:
         found.runs += 1
         wrong = violations(variation, self._invariants)
         if found.runs % EVERY == 0:
-            wrong += self.repeated(variation)
+            wrong += self.repeated(variation, deviations)
         found.note(deviations, wrong)
         found.unknown += not variation.known
         for name, reached in found.reached.items():
@@ -247,10 +254,14 @@ class Explorer:
             known = replace(known, cost=dearer, cost_where=str(deviation))
         self._found.crash = known
 
-    def repeated(self, played: Variation | Undisturbed) -> tuple[Violation, ...]:
-        """Play it again: two runs that differ depend on something that nobody controls, and it is named."""
+    def repeated(
+        self, played: Variation | Undisturbed, deviations: Sequence[Deviation]
+    ) -> tuple[Violation, ...]:
+        """Play it again: two runs that differ depend on something that nobody controls, and it is named.
+
+        `deviations`: those that give the run, also where a picker made its choices and none was asked for.
+        """
         self._found.runs += 1
-        deviations = played.deviations if isinstance(played, Variation) else ()
         with varied(self._base, deviations) as again:
             if again.digest == played.digest:
                 return ()
@@ -258,11 +269,21 @@ class Explorer:
 
     def _repeat_undisturbed(self) -> None:
         try:
-            self._found.note((), self.repeated(self._base))
+            self._found.note((), self._base_repeated())
         except StatekSimError:
             raise
         except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
             self._found.note((), (Violation(SURVIVES, f"{type(error).__name__}: {error}"),))
+
+    def _base_repeated(self) -> tuple[Violation, ...]:
+        if self._record.error is None:
+            return self.repeated(self._base, ())
+        # Its script has run out, for example, where a variation's provider refuses.
+        self._found.runs += 1
+        again, _ = undisturbed(self._base.scenario, self._base.profile)
+        if again.digest == self._base.digest:
+            return ()
+        return (Violation(REPEATS, difference(self._base.events, again.events)),)
 
     def _two_owners(self) -> None:
         """Play the scenario with a second owner who does the same, each of them first once, for the certificates."""
@@ -363,7 +384,7 @@ class Explorer:
         self._found.runs += 1
         try:
             found = self.play(deviations)
-        except BadInput:
+        except Untimely:
             return None
         return next((one.message for one in found if one.invariant == name), None)
 
@@ -371,13 +392,18 @@ class Explorer:
         """Return how these deviations break an invariant, None if they do not, and those that find no occasion."""
         if name == REPEATS:
             with varied(self._base, deviations) as variation:
-                wrong = self.repeated(variation)
+                wrong = self.repeated(variation, deviations)
                 return (wrong[0].message if wrong else None), variation.steering.check_happened()
         message = self.breaks(name, deviations)
         if message is not None:
             return message, ()
         with varied(self._base, deviations) as variation:
             return None, variation.steering.check_happened()
+
+
+def _refused(error: BadInput) -> Violation:
+    """Return what is wrong with a run that the toolkit refuses to go on with; the undisturbed one it did not refuse."""
+    return Violation(SURVIVES, f"{type(error).__name__}: {error}")
 
 
 def _share(every: list[Deviation], number: int, shares: int) -> list[Deviation]:

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from statek_sim import trace as events
 from statek_sim.explore.variation import Ending, Variation
 from statek_sim.harness.limits import HarnessLimits, LimitName
-from statek_sim.metering.usage import approx_tokens
+from statek_sim.metering.estimate import approx_tokens
 from statek_sim.trace import Event
 
 Invariant = Callable[[Variation], str | None]

@@ -11,8 +11,9 @@ from statek_sim.backends.deviating import Place, Point
 from statek_sim.clock import FOREVER
 from statek_sim.explore.variation import Undisturbed
 from statek_sim.harness.limits import HarnessLimits, LimitName
-from statek_sim.metering.usage import approx_tokens
+from statek_sim.metering.estimate import approx_tokens
 from statek_sim.scenario.deviation import RESTART, Deviation, Fault
+from statek_sim.scenario.schema import Scenario
 
 AUTOCOMMIT: Final = 0.25
 """Seconds between two commits that dbzero makes by itself: what is younger may be lost."""
@@ -26,7 +27,7 @@ MOST_TIMES: Final = 8
 _SOON: Final = 1.0
 """Seconds until a restart where the run ends in time."""
 
-_MOVABLE: Final = frozenset({"resolve", "fail", "push", "notify", "complete"})
+_MOVABLE: Final = frozenset({"resolve", "fail", "push", "notify", "complete", "answer", "refuse"})
 
 
 def distinct_points(base: Undisturbed) -> list[Point]:
@@ -70,7 +71,7 @@ def lost_commits(base: Undisturbed) -> list[Deviation]:
     # Only whole events can be named as commits; a later one of the same second is tried first.
     commits = [point for point in distinct_points(base) if point.place[1] == 0]
     found = []
-    for event, line in base.said.lines:
+    for event, line in base.first_run.lines:
         at = base.events[event - 1].at
         before = [one for one in commits if one.place[0] < event and one.at >= at - AUTOCOMMIT]
         found += [
@@ -82,7 +83,7 @@ def lost_commits(base: Undisturbed) -> list[Deviation]:
 
 def faults(base: Undisturbed) -> list[Deviation]:
     """Return every way in which every request may fail once."""
-    return faults_of(base.said.answers)
+    return faults_of(base.first_run.answers)
 
 
 def faults_of(answered: Iterable[tuple[str, int]]) -> list[Deviation]:
@@ -101,12 +102,17 @@ def _nameable(job: str) -> bool:
 
 def moves(base: Undisturbed) -> list[Deviation]:
     """Return every event of the world at the other seconds at which something happens, and after all of them."""
-    seconds = sorted({point.at for point in base.points} | {0.0})
+    return moves_of(base.scenario, (point.at for point in base.points))
+
+
+def moves_of(scenario: Scenario, moments: Iterable[float]) -> list[Deviation]:
+    """Return every event of a scenario's world at the other seconds at which something happens, and after them."""
+    seconds = sorted({*moments, 0.0})
     last = seconds[-1] + RESTART
     times = [*seconds[:: max(1, len(seconds) // MOST_TIMES)], last]
     return [
         Deviation(move=number, to=time)
-        for number, event in enumerate(base.scenario.events, 1)
+        for number, event in enumerate(scenario.events, 1)
         if event.action in _MOVABLE
         for time in times
         if event.after is not None or time != event.at

@@ -128,6 +128,8 @@ class Explored:
     crash: CrashCost = CrashCost()
     problem: str | None = None
     """Why it could not be explored."""
+    killed: bool = False
+    """Whether that is because it ended its process, or used more than the watchdog allows."""
 
     @property
     def explored(self) -> int:
@@ -136,8 +138,8 @@ class Explored:
 
     @property
     def failed(self) -> bool:
-        """Whether an invariant does not hold, or what some run must reach was never reached."""
-        return bool(self.failures) or not all(self.reached.values())
+        """Whether an invariant does not hold, what some run must reach was never reached, or its process was killed."""
+        return bool(self.failures) or not all(self.reached.values()) or self.killed
 
 
 @dataclass(frozen=True, slots=True)

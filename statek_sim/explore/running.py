@@ -17,7 +17,7 @@ from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.explore.explorer import REPEATS, SURVIVES, Bounds, Explorer
 from statek_sim.explore.invariants import BUILT_IN, Invariant, is_sometimes, sometimes
 from statek_sim.explore.result import Explored
-from statek_sim.explore.shares import Shares, joined, shares_of
+from statek_sim.explore.shares import Shares, joined, shares_of, size_of
 from statek_sim.explore.variation import Variation
 from statek_sim.scenario.schema import Scenario
 
@@ -116,12 +116,7 @@ def _agent_explored(scenario: Scenario, profile: str, bounds: Bounds) -> Explore
     if not set(VARIED) & set(bounds.kinds):
         return _not_explored(scenario, profile, NOT_VARIED)
     try:
-        return AgentExplorer(scenario, profile).explore(
-            depth=bounds.depth,
-            pairs=bounds.pairs,
-            kinds=bounds.kinds,
-            transcripts=bounds.transcripts,
-        )
+        return AgentExplorer(scenario, profile).explore(bounds)
     except BadInput as error:
         # Parts of its agent cannot be kept, or it has slots, crashes of its own, or tools that a server took back.
         return _not_explored(scenario, profile, str(error))
@@ -164,14 +159,16 @@ def explored_as_done(
 ) -> Generator[tuple[int, Explored], None, None]:
     """Yield the place of each pair and what came of it: those that are divided into shares after all others.
 
-    The shares of all of them are one lot, the costliest first, so that no process waits for the last one long.
+    What seems to take longest comes first, of the pairs and of the shares, so that no process waits for the last one
+    long.
     """
     work = _Work(pairs, tuple(own), bounds or Bounds())
     own_invariants(own)
     runs_it: Executor = ProcessExecutor() if executor is None else executor
     large: dict[int, Shares] = {}
-    with closing(runs_it.map(work, ((place,) for place in range(len(pairs))), limits=limits)) as came:
-        for place, one in enumerate(came):
+    order = sorted(range(len(pairs)), key=lambda place: -size_of(pairs[place][0]))
+    with closing(runs_it.map(work, ((place,) for place in order), limits=limits)) as came:
+        for place, one in zip(order, came, strict=True):
             if isinstance(one, Shares):
                 large[place] = one
             else:
@@ -208,7 +205,7 @@ def _whole_of(shares: Sequence[Explored | Killed]) -> Explored | Killed:
 
 
 def _come(pair: Pair, one: Explored | Killed) -> Explored:
-    return _not_explored(*pair, str(one)) if isinstance(one, Killed) else one
+    return replace(_not_explored(*pair, str(one)), killed=True) if isinstance(one, Killed) else one
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +247,8 @@ def replay(scenario: Scenario) -> Replayed:
 
 def _agent_replayed(scenario: Scenario, where: str) -> Replayed:
     """Play a found case of engine two again."""
-    from statek_sim.explore.agent_runs import AGENT_INVARIANTS, AgentExplorer  # noqa: PLC0415
+    from statek_sim.explore.agent_runs import AgentExplorer  # noqa: PLC0415
+    from statek_sim.explore.agent_variation import AGENT_INVARIANTS  # noqa: PLC0415
 
     name = scenario.violates
     known = {*AGENT_INVARIANTS, REPEATS, SURVIVES}

@@ -14,9 +14,14 @@ from statek_sim.explore.explorer import Bounds
 from statek_sim.explore.plan import distinct_points
 from statek_sim.explore.result import Count, CrashCost, Explored, Failure, ToolCertificate
 from statek_sim.explore.variation import Undisturbed
+from statek_sim.scenario.schema import Scenario
 
 SHARE: Final = 100_000
 """Events that one share plays at most, were every run as long as the undisturbed one."""
+
+
+_ENDLESS: Final = 10
+"""Turns that a reply without end is taken for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,16 @@ class Shares:
 
     number: int
     events: int
+
+
+def size_of(scenario: Scenario) -> int:
+    """Return about how long exploring a scenario takes beside others: what its text shows, before anything is played.
+
+    A run takes as long as it has replies, and there are as many crash points.
+    """
+    replies = (reply.repeat for given in scenario.script.values() for reply in given)
+    turns = sum(_ENDLESS if repeat == "forever" else repeat for repeat in replies)
+    return (turns + len(scenario.events) + len(scenario.jobs)) ** 2
 
 
 def shares_of(base: Undisturbed, bounds: Bounds) -> Shares:

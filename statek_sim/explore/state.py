@@ -139,7 +139,7 @@ class States:
                 run.begun,
                 # Where chance decides, how often it has done so decides too.
                 len(run.runtime.trace.events) if run.scenario.order == "shuffled" else None,
-                repr(run.driver_memory()),
+                repr(run.driver.memory()),
                 # A script may look at how often a job has asked.
                 tuple(job.llm_calls for job in run.runtime.jobs) if run.replies.looks else None,
                 tuple(_job(walk, job, self._names[job.id]) for job in run.runtime.jobs),

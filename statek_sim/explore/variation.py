@@ -18,7 +18,7 @@ from statek_sim.backends.deviating import (
     undeviating,
     with_deviations,
 )
-from statek_sim.backends.pinned_replies import Said
+from statek_sim.backends.pinned_replies import FirstRun
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.explore.state import States
@@ -185,7 +185,7 @@ class Undisturbed:
 
     scenario: Scenario
     profile: str
-    said: Said = field(repr=False)
+    first_run: FirstRun = field(repr=False)
     points: tuple[Point, ...] = field(repr=False)
     states: tuple[str, ...] = field(repr=False)
     choices: tuple[Choice, ...]
@@ -219,7 +219,7 @@ def undisturbed(scenario: Scenario, profile: str) -> tuple[Undisturbed, RunRecor
             Undisturbed(
                 scenario=plain,
                 profile=profile,
-                said=run.said,
+                first_run=run.first_run,
                 points=tuple(points),
                 states=tuple(states),
                 choices=tuple(played.steering.choices),
@@ -256,7 +256,7 @@ def varied(
     """Play a variation; it can be asked everything inside the block."""
     run: ReferenceRun
     exploring = Exploring(
-        said=base.said, pick=pick, watch=None if watch is None else lambda point: watch(run, point)
+        first_run=base.first_run, pick=pick, watch=None if watch is None else lambda point: watch(run, point)
     )
     run = ReferenceRun(with_deviations(base.scenario, deviations), base.profile, exploring=exploring)
     try:

@@ -75,11 +75,11 @@ def load_corpus(folder: Path, *, seed: int, about: str, scenarios: int) -> Corpu
         raise BadInput(
             f"{state}: it is a search of other examples, or with another seed than {seed}; take an empty folder"
         )
-    for number, one in enumerate(corpus.kept):
-        if (one.scenario is None) != (scenarios == 0) or (one.scenario or 0) >= max(scenarios, 1):
+    for number, example in enumerate(corpus.kept):
+        if (example.scenario is None) != (scenarios == 0) or (example.scenario or 0) >= max(scenarios, 1):
             raise BadInput(
-                f"{state}: kept[{number}]: scenario {one.scenario!r} is none of this search, which has {scenarios}; "
-                "take an empty folder"
+                f"{state}: kept[{number}]: scenario {example.scenario!r} is none of this search, which has "
+                f"{scenarios}; take an empty folder"
             )
     return corpus
 
@@ -87,7 +87,7 @@ def load_corpus(folder: Path, *, seed: int, about: str, scenarios: int) -> Corpu
 def _read(document: dict[str, Any]) -> Corpus:
     """Return the search of a document; ValueError, KeyError or TypeError for what is none."""
     counts = {name: document[name] for name in ("rounds", "runs", "played", "place", "began")}
-    kept = [from_dict(one) for one in document["kept"]]
+    kept = [from_dict(example) for example in document["kept"]]
     for name, count in counts.items():
         if type(count) is not int or count < 0:
             raise ValueError(f"{name}: expected a whole number from 0, got {count!r}")
@@ -105,7 +105,7 @@ def _read(document: dict[str, Any]) -> Corpus:
 
 def save_corpus(corpus: Corpus, folder: Path) -> None:
     """Write a search into a folder; the state last, so that an interrupted write leaves the one before."""
-    write_artifact(folder / _SHAPES, "".join(f"{one}\n" for one in sorted(corpus.shapes)))
+    write_artifact(folder / _SHAPES, "".join(f"{shape}\n" for shape in sorted(corpus.shapes)))
     document = {
         "schema": SCHEMA,
         "seed": corpus.seed,
@@ -116,7 +116,7 @@ def save_corpus(corpus: Corpus, folder: Path) -> None:
         "place": corpus.place,
         "began": corpus.began,
         "seconds": corpus.seconds,
-        "kept": [as_dict(one) for one in corpus.kept],
+        "kept": [as_dict(example) for example in corpus.kept],
         "steps": sorted(corpus.steps),
     }
     write_artifact(folder / _STATE, json.dumps(document) + "\n")
@@ -125,6 +125,6 @@ def save_corpus(corpus: Corpus, folder: Path) -> None:
 def about_of(player: Player) -> str:
     """Return a digest of what is searched: scenarios, wherever their files are, profile, invariants."""
     nowhere = {"path": Path(), "line": 0, "file_digest": ""}
-    subjects = [(one.model_copy(update=nowhere), profile) for one, profile in player.subjects]
+    subjects = [(scenario.model_copy(update=nowhere), profile) for scenario, profile in player.subjects]
     parts = [str(subjects), str(player.own), str(sorted(player.ignored)), player.profile]
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=12).hexdigest()

@@ -45,6 +45,7 @@ def made_small(player: Player, found: Example, violation: Violation) -> Find:
         deviations = ()
     elif violation.invariant != DIFFERS and len(deviations) > 1:
         deviations = ddmin(deviations, lambda parts: search.broken(small, parts) is not None)
+        deviations = search.alone(small, deviations) or deviations
     small_violation = search.broken(small, deviations) or violation
     file = subject.write(small_violation, deviations).as_posix()
     return Find(
@@ -78,7 +79,9 @@ class _Search:
             while at < len(best.numbers) and self._left > 0:
                 fewer = best.numbers[:at] + best.numbers[at + size :]
                 zeros = (*best.numbers[:at], *[0] * size, *best.numbers[at + size :])[: len(best.numbers)]
-                smaller = next((one for one in map(_with(best), (fewer, zeros)) if self._shows(one)), None)
+                smaller = next(
+                    (example for example in map(_with(best), (fewer, zeros)) if self._shows(example)), None
+                )
                 if smaller is None or smaller == best:
                     at += size
                 else:
@@ -99,7 +102,26 @@ class _Search:
         except (StatekSimError, AssertionError):
             # Numbers that lead to no example.
             return None
-        return next((one for one in wrong if _alike(one, self._violation)), None)
+        return next((violation for violation in wrong if _alike(violation, self._violation)), None)
+
+    def alone(self, example: Example, deviations: Sequence[Deviation]) -> tuple[Deviation, ...]:
+        """Return one deviation that shows it by itself, nothing when there is none or `deviations` are one.
+
+        Leaving one of two out moves the events behind it, and the other one to another event: those of its kind are
+        tried from the nearest on.
+        """
+        if len(deviations) < 2:
+            return ()
+        subject, _, _ = self._player.subject(example)
+        kills = [deviation.kill for deviation in deviations if "kill" in deviation.model_fields_set]
+        singles = [deviation for deviation in subject.singles if "kill" in deviation.model_fields_set]
+        for kill in kills:
+            for single in sorted(singles, key=lambda deviation: abs(deviation.kill - kill)):
+                if self._left <= 0:
+                    return ()
+                if self.broken(example, (single,)) is not None:
+                    return (single,)
+        return ()
 
     def deviations(self, example: Example) -> tuple[Deviation, ...]:
         """Return what an example's dice choose; nothing where its undisturbed run fails."""
@@ -117,7 +139,7 @@ def _with(example: Example) -> Callable[[tuple[int, ...]], Example]:
     return lambda numbers: Example(scenario=example.scenario, numbers=numbers, dice=example.dice)
 
 
-def _alike(one: Violation, other: Violation) -> bool:
-    if one.invariant == DIFFERS == other.invariant:
-        return one.message.partition(":")[0] == other.message.partition(":")[0]
-    return one.invariant == other.invariant
+def _alike(first: Violation, second: Violation) -> bool:
+    if first.invariant == DIFFERS == second.invariant:
+        return first.message.partition(":")[0] == second.message.partition(":")[0]
+    return first.invariant == second.invariant

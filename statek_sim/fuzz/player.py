@@ -12,7 +12,7 @@ from statek_sim.backends.installed.peer import Peer, profile_of_peer
 from statek_sim.conformance.examples.replies import Written
 from statek_sim.conformance.examples.scenarios import scenario as example
 from statek_sim.conformance.randomised import differences_of, scenario_of
-from statek_sim.errors import BadInput, StatekSimError
+from statek_sim.errors import BadInput, StatekSimError, Untimely
 from statek_sim.explore.invariants import BUILT_IN, Violation
 from statek_sim.explore.subject import Subject
 from statek_sim.explore.variation import varied
@@ -86,7 +86,7 @@ class Player:
 
     def __call__(self, examples: Sequence[Example]) -> list[Outcome]:
         """Play each of them."""
-        return [self.play(one) for one in examples]
+        return [self.play(example) for example in examples]
 
     def play(self, given: Example) -> Outcome:
         """Play one example."""
@@ -116,16 +116,16 @@ class Player:
     def deviations(self, subject: Subject, example: Example) -> tuple[Deviation, ...]:
         """Return what the dice of an example choose."""
         singles = subject.singles if example.dice else ()
-        return tuple(dict.fromkeys(singles[one % len(singles)] for one in example.dice)) if singles else ()
+        return tuple(dict.fromkeys(singles[die % len(singles)] for die in example.dice)) if singles else ()
 
     def wrong(self, subject: Subject, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
         """Return what is wrong with a run, without what nobody asks for."""
-        return tuple(one for one in subject.wrong(deviations) if one.invariant not in self.ignored)
+        return tuple(broken for broken in subject.wrong(deviations) if broken.invariant not in self.ignored)
 
     def repeats(self, subject: Subject, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
         """Return how two runs that depart alike differ."""
         with varied(subject.base, deviations) as variation:
-            return subject.explorer.repeated(variation)
+            return subject.explorer.repeated(variation, deviations)
 
     def differences(self, written: Written, name: str) -> tuple[Violation, ...]:
         """Return how a drawn example differs from the real package, where there is one."""
@@ -135,9 +135,10 @@ class Player:
         found = differences_of(peer, profile, written, name)
         return tuple(
             Violation(
-                DIFFERS, f"{one.field}: {one.reference!r} here, {one.installed!r} on STATEK {peer.version}"
+                DIFFERS,
+                f"{first.field}: {first.reference!r} here, {first.installed!r} on STATEK {peer.version}",
             )
-            for one in found[:1]
+            for first in found[:1]
         )
 
     def _subject(self, scenario: Scenario, profile: Profile) -> Subject:
@@ -154,8 +155,8 @@ class Player:
                 runs += bool(deviations)
                 if full.twice:
                     runs += 1
-                    wrong = subject.explorer.repeated(variation)
-        except BadInput:
+                    wrong = subject.explorer.repeated(variation, deviations)
+        except Untimely:
             return Outcome(example=full, shape="refused", steps=frozenset())
         except Exception:  # noqa: BLE001  # a bug of the runtime's: the next line names it
             shape = ("fails",)
@@ -190,9 +191,9 @@ def _peer(python: str) -> tuple[Peer, Profile]:
     return _OPEN[python], profile_of_peer(_OPEN[python])
 
 
-def as_dict(one: Example) -> dict[str, Any]:
+def as_dict(example: Example) -> dict[str, Any]:
     """Return an example as a corpus keeps it."""
-    return {"scenario": one.scenario, "numbers": list(one.numbers), "dice": list(one.dice)}
+    return {"scenario": example.scenario, "numbers": list(example.numbers), "dice": list(example.dice)}
 
 
 def from_dict(document: object) -> Example:
@@ -201,6 +202,6 @@ def from_dict(document: object) -> Example:
         raise ValueError("expected scenario, numbers and dice")
     scenario, numbers, dice = document["scenario"], document["numbers"], document["dice"]
     whole = [*numbers, *dice, *([] if scenario is None else [scenario])]
-    if not all(type(one) is int and one >= 0 for one in whole):
+    if not all(type(number) is int and number >= 0 for number in whole):
         raise ValueError("expected whole numbers from 0")
     return Example(scenario=scenario, numbers=tuple(numbers), dice=tuple(dice))

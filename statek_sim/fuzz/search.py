@@ -75,9 +75,13 @@ def next_round(player: Player, corpus: Corpus) -> list[Example]:
     made = [_drawn(player, kept, chance) for _ in range(ROUND)]
     return [
         Example(
-            scenario=one.scenario, numbers=one.numbers, tail=one.tail, dice=one.dice, twice=place % EVERY == 0
+            scenario=example.scenario,
+            numbers=example.numbers,
+            tail=example.tail,
+            dice=example.dice,
+            twice=place % EVERY == 0,
         )
-        for place, one in enumerate(made)
+        for place, example in enumerate(made)
     ][corpus.place :]
 
 
@@ -87,13 +91,13 @@ def _drawn(player: Player, kept: Sequence[Example], chance: random.Random) -> Ex
     if not kept or chance.random() < 0.3:
         scenario = chance.randrange(len(player.subjects)) if player.subjects else None
         return Example(scenario=scenario, tail=tail, dice=dice)
-    one, other = chance.choice(kept), chance.choice(kept)
-    if one.scenario is not None or chance.random() < 0.3:
+    first, second = chance.choice(kept), chance.choice(kept)
+    if first.scenario is not None or chance.random() < 0.3:
         return Example(
-            scenario=one.scenario, numbers=one.numbers, tail=tail, dice=_dice(one.dice, dice, chance)
+            scenario=first.scenario, numbers=first.numbers, tail=tail, dice=_dice(first.dice, dice, chance)
         )
-    numbers = changed(one.numbers, other.numbers, chance)
-    return Example(numbers=numbers, tail=tail, dice=chance.choice((one.dice, dice)))
+    numbers = changed(first.numbers, second.numbers, chance)
+    return Example(numbers=numbers, tail=tail, dice=chance.choice((first.dice, dice)))
 
 
 def _dice(kept: Sequence[int], drawn: Sequence[int], chance: random.Random) -> tuple[int, ...]:
@@ -129,10 +133,10 @@ def _played_alone(
     limits: WatchdogLimits | None,
     report: Report,
 ) -> Iterator[Outcome]:
-    with closing(executor.map(player, (([one],) for one in piece), limits=limits)) as came:
-        for one, outcomes in zip(piece, came, strict=True):
+    with closing(executor.map(player, (([example],) for example in piece), limits=limits)) as came:
+        for example, outcomes in zip(piece, came, strict=True):
             if isinstance(outcomes, Killed):
-                report.killed.append(f"{one}: {outcomes}")
+                report.killed.append(f"{example}: {outcomes}")
             else:
                 yield from outcomes
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from statek_sim.errors import BadInput
 from statek_sim.gate.baseline import Baseline, Figures, Need
 from statek_sim.harness.limits import LimitName
-from statek_sim.unreadable import Unreadable, why_unreadable
+from statek_sim.unreadable import Unreadable, text_of, why_unreadable
 from statek_sim.values import JSON
 
 FORMAT: Final = "statek-sim/baseline@1"
@@ -83,7 +83,7 @@ def baseline_paths(path: Path, presets: Sequence[str]) -> dict[str, Path]:
 def read_baseline(path: Path, *, profile: str) -> Baseline:
     """Return the baseline in a file; `BadInput` (`path:line: ...`) for a wrong one, or one of another profile."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = text_of(path)
     except Unreadable as error:
         raise BadInput(f"{path}: {why_unreadable(error, path)}; --update-baseline writes it") from None
     try:

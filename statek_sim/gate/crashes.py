@@ -39,10 +39,17 @@ def crash_added(
         raise BadScenario(f"{where}: {error}") from None
 
 
-def replay_command(scenario: Scenario, profile: Profile, preset: GatedPreset, place: CrashPlace) -> str:
-    """Return the command that plays one crash again."""
+def replay_command(
+    scenario: Scenario,
+    profile: Profile,
+    preset: GatedPreset,
+    place: CrashPlace,
+    prices: PriceList | None = None,
+) -> str:
+    """Return the command that plays one crash again, and says what it costs by the same `prices`."""
     words = ["statek-sim", "explore", str(scenario.path), "--select", scenario.id, "--profile", profile]
-    return shlex.join([*words, "--preset", preset.name, "--kill", place.number])
+    priced = [] if prices is None or prices.folder is None else ["--prices", str(prices.folder)]
+    return shlex.join([*words, "--preset", preset.name, "--kill", place.number, *priced])
 
 
 def _added(scenario: Scenario, profile: Profile, prices: PriceList | None) -> CrashAdded:

@@ -25,7 +25,7 @@ from statek_sim.evals.arms import FULL
 from statek_sim.evals.experiment import Experiment
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.scenario import EvalScenario
-from statek_sim.evals.statistics.clusters import cluster_interval
+from statek_sim.evals.statistics.clusters import LEAST_CLUSTERS, cluster_interval
 from statek_sim.evals.summary import by_scenario
 from statek_sim.gate.policy_file import read_toml
 from statek_sim.gate.policy_problems import Finding, Inner, lines_of
@@ -111,7 +111,7 @@ def _contradictions(policy: PolicyText) -> Iterator[Finding]:
 
 
 def check_evals_policy(policy: EvalsPolicy, experiment: Experiment, *, option: str = "--arms") -> None:
-    """Raise `BadPolicy` for a rule that judges none of an experiment's runs; before they are made.
+    """Raise `BadPolicy` for a rule that judges none of an experiment's runs, or too few evals; before they are made.
 
     `option` is what chooses arms.
     """
@@ -123,8 +123,14 @@ def check_evals_policy(policy: EvalsPolicy, experiment: Experiment, *, option: s
             problems.append(
                 f"{place}: arm {rule.arm!r} is not run; expected one of {', '.join(arms)}, or {option}"
             )
-        if not selected(rule, experiment.suite):
+        judged = len(selected(rule, experiment.suite))
+        if not judged:
             problems.append(f"{place}: selects none of {len(experiment.suite)} evals, so it could not fail")
+        elif rule.right_surely_percent is not None and judged < LEAST_CLUSTERS:
+            problems.append(
+                f"{place}: right_surely_percent is about evals like these, of which {judged} tell nothing; "
+                f"expected {LEAST_CLUSTERS} or more of them, or right_percent"
+            )
     if problems:
         raise BadPolicy("\n".join(problems))
 
@@ -133,11 +139,11 @@ def selected(rule: RuleText, suite: Sequence[EvalScenario]) -> list[EvalScenario
     """Return the evals that a rule judges."""
     chosen = rule.select
     return [
-        one
-        for one in suite
-        if (not chosen.tiers or one.tier in chosen.tiers)
-        and (not chosen.capabilities or one.capability in chosen.capabilities)
-        and (not chosen.evals or one.id in chosen.evals)
+        scenario
+        for scenario in suite
+        if (not chosen.tiers or scenario.tier in chosen.tiers)
+        and (not chosen.capabilities or scenario.capability in chosen.capabilities)
+        and (not chosen.evals or scenario.id in chosen.evals)
     ]
 
 
@@ -152,8 +158,8 @@ def judge_evals(
 def _verdict(
     path: Path, line: int, rule: RuleText, experiment: Experiment, outcomes: Sequence[Outcome]
 ) -> EvalsVerdict:
-    wanted = {one.id for one in selected(rule, experiment.suite)}
-    runs = [one for one in outcomes if one.arm == rule.arm and one.scenario in wanted]
+    wanted = {scenario.id for scenario in selected(rule, experiment.suite)}
+    runs = [outcome for outcome in outcomes if outcome.arm == rule.arm and outcome.scenario in wanted]
     broken = tuple(
         f"{path}:{line}: rule {rule.name!r}: [{rule.arm}] {words}" for words in _broken(rule, runs)
     )
@@ -163,21 +169,23 @@ def _verdict(
 def _broken(rule: RuleText, runs: Sequence[Outcome]) -> Iterator[str]:
     """Yield the demands that these runs do not meet."""
     groups = by_scenario(runs)
-    right = 100 * sum(one.passed for one in runs) / len(runs)
-    completed = 100 * sum(one.completed for one in runs) / len(runs)
+    right = 100 * sum(outcome.passed for outcome in runs) / len(runs)
+    completed = 100 * sum(outcome.completed for outcome in runs) / len(runs)
     yield from _too_few("right", right, rule.right_percent, len(runs))
     yield from _too_few("completed", completed, rule.completed_percent, len(runs))
     if rule.right_surely_percent is not None:
-        bounds = cluster_interval([[float(one.passed) for one in group] for group in groups.values()])
+        bounds = cluster_interval([[float(outcome.passed) for outcome in group] for group in groups.values()])
         surely = 0.0 if bounds is None else 100 * bounds[0]
         yield from _too_few(
             "right by the lower end of the interval", surely, rule.right_surely_percent, len(runs)
         )
     for name, group in groups.items() if rule.each_right_percent is not None else ():
-        share = 100 * sum(one.passed for one in group) / len(group)
+        share = 100 * sum(outcome.passed for outcome in group) / len(group)
         yield from _too_few(f"of {name} right", share, rule.each_right_percent, len(group))
-    yield from _too_many("wasted calls", sum(one.wasted for one in runs) / len(runs), rule.wasted_calls)
-    tokens = sum(one.tokens.measured.total for one in runs) / len(runs)
+    yield from _too_many(
+        "wasted calls", sum(outcome.wasted for outcome in runs) / len(runs), rule.wasted_calls
+    )
+    tokens = sum(outcome.tokens.measured.total for outcome in runs) / len(runs)
     yield from _too_many("measured tokens", tokens, rule.measured_tokens)
 
 

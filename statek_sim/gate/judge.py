@@ -37,7 +37,7 @@ def judge(trial: Trial, preset: GatedPreset, rule: Rule, *, prices: PriceList | 
     # What a rule does not count needs no price.
     priced = prices if rule.max_crash_cost is not None else None
     crash = trial.crash(preset, priced) if rule.budgets_crashes else None
-    found = [*_findings(trial, preset, rule, figures, spent), *_crashes(trial, preset, rule, crash)]
+    found = [*_findings(trial, preset, rule, figures, spent), *_crashes(trial, preset, rule, crash, priced)]
     # What failed is the reason; what passed is one only when everything did.
     findings = [finding for finding in found if not finding.passed] or found
     limit = next((finding.limit for finding in findings if finding.limit is not None), None)
@@ -207,13 +207,15 @@ def _claims(trial: Trial, record: RunRecord) -> _Finding:
     return _Finding(False, f"`{trial.scenario.id}` leaks {claims}{after}", stopped.limit if stopped else None)
 
 
-def _crashes(trial: Trial, preset: GatedPreset, rule: Rule, crash: CrashAdded | None) -> Iterator[_Finding]:
+def _crashes(
+    trial: Trial, preset: GatedPreset, rule: Rule, crash: CrashAdded | None, prices: PriceList | None
+) -> Iterator[_Finding]:
     """Yield what one crash adds: one finding if that is allowed, else one for tokens, one for cost, or both."""
     if crash is None:
         return
     over = list(_crash_over(rule, crash))
     for added, place, allowed in over:
-        again = replay_command(trial.scenario, trial.profile, preset, place)
+        again = replay_command(trial.scenario, trial.profile, preset, place, prices)
         killed = f"a crash of `{trial.scenario.id}` after {place} adds {added}; allowed {allowed}; `{again}` plays it"
         yield _Finding(False, killed)
     if not over:

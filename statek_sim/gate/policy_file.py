@@ -18,7 +18,7 @@ from statek_sim.gate.policy_problems import OF_PRESETS, Finding, Inner, Keypath,
 from statek_sim.gate.policy_text import HeadroomText, PolicyText, RuleText
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
-from statek_sim.unreadable import Unreadable, why_unreadable
+from statek_sim.unreadable import Unreadable, toml_in, why_unreadable
 
 POLICIES_DIR: Final = Path(__file__).parent / "policies"
 """Where the shipped policies are."""
@@ -56,7 +56,7 @@ def read_toml(
     """Return what a policy file of a shape says, and its text; raises `BadPolicy` as `read_policy` does."""
     text = _text(path)
     try:
-        written = tomllib.loads(text)
+        written = toml_in(text)
     except tomllib.TOMLDecodeError as error:
         raise BadPolicy(_syntax(path, text, error)) from None
     try:

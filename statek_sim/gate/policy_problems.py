@@ -16,6 +16,7 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.gate.policy_text import BaselineText, HeadroomText, PolicyText, RuleText, SelectText
 from statek_sim.scenario.locate import shown as shown_value
 from statek_sim.scenario.problem import dotted
+from statek_sim.unreadable import toml_in
 
 Keypath = tuple[str | int, ...]
 
@@ -47,7 +48,7 @@ def _beginnings(text: str) -> Iterator[tuple[int, object]]:
     begin = 1
     for end in range(1, len(lines) + 1):
         try:
-            yield begin, tomllib.loads("".join(lines[:end]))
+            yield begin, toml_in("".join(lines[:end]))
         except tomllib.TOMLDecodeError:
             # In the middle of a statement, which began after the last line with which the text was whole.
             continue

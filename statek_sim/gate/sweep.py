@@ -58,7 +58,8 @@ class Sweep:
 
     `frontier` are the places of those cells which no other cell beats: one that stops fewer healthy scenarios has
     runaways burn more. Among cells that do the same it is the one with the lowest limits. `current` is the cell that
-    has the preset's own values, None when the sweep leaves them out.
+    has the preset's own values, None when the sweep leaves them out. `left` are the scenarios that were not tried under
+    every setting when the sweep was stopped, and count nowhere.
     """
 
     preset: str
@@ -70,6 +71,7 @@ class Sweep:
     cells: tuple[Cell, ...]
     frontier: tuple[int, ...]
     current: int | None
+    left: int = 0
 
 
 def settings(x: Axis, y: Axis | None) -> tuple[Setting, ...]:

@@ -19,6 +19,7 @@ COMFORTABLE: Final = 20
 
 _NAMES: Final = tuple(limit.value for limit in LimitName)
 _NUMBER: Final = re.compile(r"(\d+)([kKmM]?)")
+_VALUES: Final = re.compile(r"\d[\d.,/kKmM]*")
 _UNITS: Final = {"": 1, "k": 1_000, "m": 1_000_000}
 _EXAMPLE: Final = "like max_turns=3..20, max_token_usage=5k..60k/5k or max_turns=3,5,8"
 
@@ -29,6 +30,32 @@ class Axis:
 
     limit: LimitName
     values: tuple[int, ...]
+
+
+def ranges_among(sweep: Sequence[str], words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the ranges `LIMIT=VALUES`, and the words that are none. `sweep` is what the option said.
+
+    `LIMIT VALUES` is a range as well: limits without values take the words that look like values, in their order. A
+    limit that finds none stays alone, for `read_axis` to tell.
+    """
+    ranges: list[str] = []
+    limits: list[str] = []
+    values: list[str] = []
+    others: list[str] = []
+    for word in sweep:
+        limit, _, rest = word.strip().partition(" ")
+        (ranges if "=" in word or rest else limits).append(
+            f"{limit}={rest}" if rest and "=" not in word else word
+        )
+    for word in words:
+        if "=" in word:
+            ranges.append(word)
+        elif _VALUES.fullmatch(word):
+            values.append(word)
+        else:
+            (limits if word in _NAMES else others).append(word)
+    paired = [f"{limit}={value}" for limit, value in zip(limits, values, strict=False)]
+    return [*paired, *limits[len(paired) :], *ranges], [*values[len(paired) :], *others]
 
 
 def read_axes(texts: Sequence[str]) -> tuple[Axis, ...]:

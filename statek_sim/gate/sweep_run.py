@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 
 from statek_sim import progress
@@ -31,6 +31,10 @@ HEALTHY, RUNAWAY = "healthy", "runaway"
 """Tags of the scenarios that a sweep is about."""
 
 
+class SweepStopped(Exception):
+    """A sweep was stopped before there was anything to weigh; the text says how far it was."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """One scenario to be tried under settings of a sweep: those at these places."""
@@ -53,12 +57,17 @@ def run_sweep(
     prices: PriceList | None = None,
     executor: Executor | None = None,
     watchdog: WatchdogLimits | None = None,
+    progressed: Callable[[int, int], None] | None = None,
 ) -> Sweep:
     """Return the sweep of a preset over one axis or two; limits that are not swept stay the preset's.
 
     `executor` runs it, None: a process per core that this process may use; the result is the same with any. Scenarios
     with neither tag are left out; `BadInput` when there are no healthy or no runaway ones, as then there is nothing to
-    weigh, and for a scenario that one run of is more than the `watchdog` allows.
+    weigh, and for a scenario that one run of is more than the `watchdog` allows. `progressed` hears how many pieces
+    of the work are done, and of how many.
+
+    Ctrl-C ends it early: the sweep is then one of the scenarios that were tried under every setting. Where these are
+    nothing to weigh it is `SweepStopped`.
     """
     x, y = axes[0], axes[1] if len(axes) > 1 else None
     weighed = _weighed(scenarios, profile)
@@ -79,8 +88,17 @@ def run_sweep(
         for scenario in weighed
         for part in range(parts)
     ]
-    tried = _together(weighed, _attempts(tasks, runs_it, watchdog), parts)
-    return sweep(tried, preset.limits, x, y, preset=preset.name, profile=profile)
+    came = _attempts(tasks, runs_it, watchdog, progressed)
+    whole = [n for n in range(len(weighed)) if all(n * parts + part in came for part in range(parts))]
+    tried = [_together(weighed[n], [came[n * parts + part] for part in range(parts)]) for n in whole]
+    left = len(weighed) - len(whole)
+    if left and len({trial.runaway for trial in tried}) < 2:
+        raise SweepStopped(
+            f"stopped: {len(whole)} of {len(weighed)} scenarios were tried under every setting, which is nothing to "
+            "weigh yet"
+        )
+    found = sweep(tried, preset.limits, x, y, preset=preset.name, profile=profile)
+    return replace(found, left=left)
 
 
 def attempt(task: Task) -> tuple[Outcome, ...]:
@@ -170,18 +188,13 @@ def _outcome(
     return outcome
 
 
-def _together(
-    scenarios: Sequence[Scenario], outcomes: Sequence[tuple[Outcome, ...]], parts: int
-) -> list[Tried]:
-    """Return every scenario with the outcomes of its parts, in the order of the settings."""
-    return [
-        Tried(
-            name=f"{scenario.suite}/{scenario.id}",
-            runaway=RUNAWAY in scenario.tags,
-            outcomes=_interleaved(outcomes[number * parts : (number + 1) * parts]),
-        )
-        for number, scenario in enumerate(scenarios)
-    ]
+def _together(scenario: Scenario, parts: Sequence[tuple[Outcome, ...]]) -> Tried:
+    """Return a scenario with the outcomes of its parts, in the order of the settings."""
+    return Tried(
+        name=f"{scenario.suite}/{scenario.id}",
+        runaway=RUNAWAY in scenario.tags,
+        outcomes=_interleaved(parts),
+    )
 
 
 def _interleaved(parts: Sequence[tuple[Outcome, ...]]) -> tuple[Outcome, ...]:
@@ -190,8 +203,12 @@ def _interleaved(parts: Sequence[tuple[Outcome, ...]]) -> tuple[Outcome, ...]:
 
 
 def _attempts(
-    tasks: Sequence[Task], executor: Executor, watchdog: WatchdogLimits | None
-) -> list[tuple[Outcome, ...]]:
+    tasks: Sequence[Task],
+    executor: Executor,
+    watchdog: WatchdogLimits | None,
+    progressed: Callable[[int, int], None] | None,
+) -> dict[int, tuple[Outcome, ...]]:
+    """Return what came of the tasks, by their places; of those that were done when Ctrl-C came."""
     # Runaways take longest: begun first, they leave no worker without work at the end.
     places = sorted(range(len(tasks)), key=lambda place: (RUNAWAY not in tasks[place].scenario.tags, place))
     found: dict[int, tuple[Outcome, ...]] = {}
@@ -199,9 +216,11 @@ def _attempts(
     attempts = executor.map(
         _Attempts(tasks), ((place,) for place in places), limits=watchdog, prepare=prepare
     )
-    with closing(attempts):
+    with closing(attempts), suppress(KeyboardInterrupt):
         for place, came in zip(places, attempts, strict=True):
             if isinstance(came, Killed):
                 raise BadInput(f"--sweep: {tasks[place].scenario.id}: {came}")
             found[place] = came
-    return [found[place] for place in range(len(tasks))]
+            if progressed is not None:
+                progressed(len(found), len(tasks))
+    return found

@@ -66,10 +66,10 @@ class Trial:
 
     def crash(self, preset: GatedPreset, prices: PriceList | None) -> CrashAdded:
         """Return the most that one crash adds under a preset; the runs are made when this is first asked."""
-        asked = (preset.runs_as, prices is not None)
-        if asked not in self._crashes:
-            self._crashes[asked] = crash_added(self.scenario, self.profile, preset, prices)
-        return self._crashes[asked]
+        key = (preset.runs_as, prices is not None)
+        if key not in self._crashes:
+            self._crashes[key] = crash_added(self.scenario, self.profile, preset, prices)
+        return self._crashes[key]
 
     def reaches(self, preset: GatedPreset) -> bool:
         """Return whether a job goes bad, if no limit stops it before."""

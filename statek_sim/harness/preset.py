@@ -16,7 +16,7 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.harness.variables import PREFIX, VARIABLES
-from statek_sim.unreadable import Unreadable, why_unreadable
+from statek_sim.unreadable import Unreadable, content_of, why_unreadable
 
 PRESETS_DIR: Final = Path(__file__).parent / "presets"
 """Where the built-in presets are."""
@@ -26,6 +26,9 @@ BUILT_IN: Final = ("default", "local", "interactive", "batch")
 
 MAX_BYTES: Final = 1_000_000
 """Largest preset file read; a preset is a few lines."""
+
+_SHOWN: Final = 400
+"""Characters of a line that an error shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ def _read(path: Path) -> str:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise BadSetting(f"{path}: {path.stat().st_size} bytes; a preset has at most {MAX_BYTES}")
-        content = path.read_bytes()
+        content = content_of(path)
     except OSError as error:
         raise BadSetting(f"{path}: {why_unreadable(error, path)}") from None
     try:
@@ -125,8 +128,8 @@ def _read(path: Path) -> str:
 def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:
     """Return what is wrong with one entry, or None."""
     name, text = binding.key, binding.value
-    if binding.error or name is None or text is None:
-        return f"{binding.original.string.strip()!r}: expected KEY=VALUE"
+    if binding.error or name is None or text is None or len(name) > _SHOWN:
+        return f"{_shown(binding.original.string.strip())!r}: expected KEY=VALUE"
     if name in first_line:
         return f"{name}: already set on line {first_line[name]}"
     if name not in VARIABLES and not name.upper().startswith(PREFIX):
@@ -136,8 +139,13 @@ def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:
     try:
         StatekSettings.from_env({name: text})
     except BadSetting as error:
-        return str(error)
+        return _shown(str(error))
     return None
+
+
+def _shown(text: str) -> str:
+    """Return a text as an error has it: a line that is longer than a screen says nothing more."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _unprefixed(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from statek_sim.mcp.fault import LIST, McpFault
@@ -50,8 +51,7 @@ class Session:
         self._announce = announce
         self._die = die
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._asked: dict[str, asyncio.Future[JSON]] = {}
-        self._number = 0
+        self._questions = _Questions()
         self._level = 0
         self._told: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
@@ -77,7 +77,8 @@ class Session:
         if isinstance(method, str):
             self._noticed(method, _params(message))
         else:
-            self._answered(message)
+            self._note(Asked(what="response"))
+            self._questions.answered(message)
 
     # -- requests ----------------------------------------------------------------------------------------------
 
@@ -165,7 +166,7 @@ class Session:
             self.server.list_only(fault.names)
             await asyncio.sleep(0)  # the notification goes out before the answer
         try:
-            given = await tool.run(arguments, _Call(self, _token(params), reply))
+            given = await tool.run(arguments, _Call(self, self._questions, _token(params), reply))
         except RpcError:
             raise
         except Exception as failure:  # noqa: BLE001  # a user's tool
@@ -204,7 +205,7 @@ class Session:
             case "refuses":
                 await reply(_line(error(id_, INTERNAL_ERROR, fault.value or "Internal error")))
 
-    # -- notifications, and requests of the server's own --------------------------------------------------------
+    # -- notifications -----------------------------------------------------------------------------------------
 
     def _noticed(self, method: str, params: Mapping[str, JSON]) -> None:
         self._note(Asked(what="notification", method=method))
@@ -212,28 +213,6 @@ class Session:
             task = self._running.get(id_of(params.get("requestId")))
             if task is not None:
                 task.cancel()
-
-    def _answered(self, message: Message) -> None:
-        """Take the client's answer to a request of the server's own."""
-        self._note(Asked(what="response"))
-        waiting = self._asked.pop(id_of(message.get("id")), None)
-        if waiting is not None and not waiting.done():
-            failure = message.get("error")
-            if isinstance(failure, dict):
-                waiting.set_exception(
-                    RpcError(INTERNAL_ERROR, f"the client refused: {failure.get('message')}")
-                )
-            else:
-                waiting.set_result(message.get("result"))
-
-    async def ask(self, method: str, params: Mapping[str, JSON], reply: Send) -> JSON:
-        """Ask the client something on the way of the request that is being answered."""
-        self._number += 1
-        id_ = f"server-{self._number}"
-        waiting = self._asked[id_of(id_)] = asyncio.get_running_loop().create_future()
-        await reply(_line(request(id_, method, params)))
-        answer: JSON = await waiting
-        return answer
 
     def wants_log(self, level: str) -> bool:
         """Return whether the client wants lines of this level."""
@@ -255,23 +234,43 @@ class Session:
         await self._announce(_line(notification("notifications/tools/list_changed")))
 
     def _note(self, entry: Asked) -> None:
-        self.server.journal.add(
-            Asked(
-                what=entry.what,
-                session=self.name,
-                method=entry.method,
-                name=entry.name,
-                arguments=entry.arguments,
-                detail=entry.detail,
-            )
-        )
+        self.server.journal.add(replace(entry, session=self.name))
+
+
+class _Questions:
+    """The server's own requests to its client, and who waits for their answers."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, asyncio.Future[JSON]] = {}
+        self._number = 0
+
+    async def ask(self, method: str, params: Mapping[str, JSON], reply: Send) -> JSON:
+        """Ask the client something on the way of the request that is being answered."""
+        self._number += 1
+        id_ = f"server-{self._number}"
+        waiting = self._waiting[id_of(id_)] = asyncio.get_running_loop().create_future()
+        await reply(_line(request(id_, method, params)))
+        answer: JSON = await waiting
+        return answer
+
+    def answered(self, message: Message) -> None:
+        """Take the client's answer; one to nothing that was asked is let go."""
+        waiting = self._waiting.pop(id_of(message.get("id")), None)
+        if waiting is None or waiting.done():
+            return
+        failure = message.get("error")
+        if isinstance(failure, dict):
+            waiting.set_exception(RpcError(INTERNAL_ERROR, f"the client refused: {failure.get('message')}"))
+        else:
+            waiting.set_result(message.get("result"))
 
 
 class _Call:
     """The `Asking` of one call."""
 
-    def __init__(self, session: Session, token: JSON, reply: Send) -> None:
+    def __init__(self, session: Session, questions: _Questions, token: JSON, reply: Send) -> None:
         self._session = session
+        self._questions = questions
         self._token = token
         self._reply = reply
 
@@ -296,7 +295,7 @@ class _Call:
             await self._reply(_line(notification("notifications/message", {"level": level, "data": data})))
 
     async def ask(self, method: str, params: Mapping[str, JSON]) -> JSON:
-        return await self._session.ask(method, params, self._reply)
+        return await self._questions.ask(method, params, self._reply)
 
 
 def _params(message: Message) -> Mapping[str, JSON]:

@@ -19,6 +19,8 @@ DIED: Final = 3
 
 _LONGEST: Final = 64 * 1024 * 1024
 """Bytes of one line."""
+_GRACE: Final = 0.5
+"""Seconds that calls have when the client has closed its end; what takes longer is cancelled."""
 
 
 def serve_stdio(server: McpServer) -> None:
@@ -45,9 +47,14 @@ async def _serve(server: McpServer, out: TextIO) -> None:
     server.journal.add(Asked(what="started", method="stdio", detail=str(os.getpid())))
     session = Session(server, announce=send, die=_die)
     async with asyncio.TaskGroup() as group:
+        taken: set[asyncio.Task[None]] = set()
         while line := await reader.readline():
             if line.strip():
-                group.create_task(_take(session, line, send))
+                taken.add(task := group.create_task(_take(session, line, send)))
+                task.add_done_callback(taken.discard)
+        if taken:
+            # `echo ... | statek-sim mcp TOOLS` closes its end before the answer can be there.
+            await asyncio.wait(taken, timeout=_GRACE)
         session.close()
 
 

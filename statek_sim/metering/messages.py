@@ -90,7 +90,7 @@ def completion_tokens(text: str | None, tool_calls: Sequence[JSON] | None, token
     Hidden reasoning cannot be measured and is not included.
     """
     total = tokenizer.count(text) if text else 0
-    return total + sum(tool_call_tokens(call, tokenizer) for call in tool_calls or ())
+    return total + sum(tool_call_tokens(call, tokenizer) for call in tool_calls) if tool_calls else total
 
 
 def tool_call_tokens(call: JSON, tokenizer: Tokenizer) -> int:

@@ -8,6 +8,7 @@ same rows count, and those that do not are told with their place.
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.errors import BadInput
+from statek_sim.unreadable import opened
 
 SUFFIXES: Final = (".csv", ".txt")
 COLUMNS: Final = (
@@ -63,6 +65,8 @@ class PriceList:
 
     prices: tuple[Price, ...] = ()
     problems: tuple[str, ...] = ()
+    folder: Path | None = None
+    """Where they were read from."""
 
     def find(self, provider: str, model: str) -> tuple[Price, ...]:
         """Return the prices that STATEK may take for a model as it is sent upstream; more than one is ambiguous.
@@ -97,7 +101,7 @@ def load_prices(folder: Path) -> PriceList:
     for path in files:
         for row in _rows(path):
             (prices if isinstance(row, Price) else problems).append(row)  # type: ignore[arg-type]  # by its kind
-    return PriceList(tuple(prices), tuple(problems))
+    return PriceList(tuple(prices), tuple(problems), folder)
 
 
 def statek_cost(price: Price, tokens: Tokens) -> Decimal:
@@ -140,7 +144,7 @@ def _cost(price: Price, uncached: int, tokens: Tokens) -> Decimal:
 def _rows(path: Path) -> Iterator[Price | str]:
     """Yield the rows of one file: prices, and a line `path:line: problem` for what STATEK skips."""
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with io.TextIOWrapper(opened(path), newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             for row in reader:
                 yield _row(f"{path}:{reader.line_num}", row)

@@ -8,18 +8,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from statek_sim.metering.estimate import approx_tokens
 from statek_sim.values import JSON
-
-BYTES_PER_TOKEN: Final = 4
-"""STATEK's estimate (000; behaviour 5)."""
 
 NO_TOKENIZER: Final = "none"
 """The label of totals that nothing was measured for."""
-
-
-def approx_tokens(bytes_sent: int, bytes_received: int) -> int:
-    """Return STATEK's token estimate: the floor is taken once, of the totals."""
-    return (bytes_sent + bytes_received) // BYTES_PER_TOKEN
 
 
 # A named tuple, not a frozen dataclass: every turn makes one, and it costs a third.

@@ -77,10 +77,10 @@ def check_provider(
     if first[0].last:
         _violated(f"answered no request, so pass `requests` that it accepts: {first[0].detail!s}")
     second = _outcomes(make_provider, conversation, malformed_bodies=malformed_bodies)
-    for number, (one, other) in enumerate(zip(first, second, strict=False), 1):
-        if one != other:
+    for number, (answer, again) in enumerate(zip(first, second, strict=False), 1):
+        if answer != again:
             _violated(
-                f"is not repeatable: a fresh provider answered request {number} with {other}, not {one}"
+                f"is not repeatable: a fresh provider answered request {number} with {again}, not {answer}"
             )
 
 

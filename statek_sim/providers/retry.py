@@ -40,10 +40,11 @@ def retry_delay(failure: ProviderFailure, attempt: int) -> float | None:
     return RETRY_DELAYS[attempt - 1]
 
 
-def bug_of(who: str, error: Exception) -> ProviderBug:
+def bug_of(who: str, error: BaseException) -> ProviderBug:
     """Return what an exception is that is no failure of a provider's."""
+    shown = f"{type(error).__name__}: {error}".removesuffix(": ")
     return ProviderBug(
-        f"{who} raised {type(error).__name__}: {error}; a provider that fails raises "
+        f"{who} raised {shown}; a provider that fails raises "
         "ProviderHTTPError, ProviderTimeout or ProviderUnreachable"
     )
 
@@ -71,7 +72,8 @@ def ask(provider: Provider, request: ChatRequest) -> RawReply:
         raise
     except Exception as error:
         raise bug_of(type(provider).__name__, error) from error
-    reply = checked_reply(f"{type(provider).__name__}.complete", reply)
+    if not isinstance(reply, RawReply):
+        reply = checked_reply(f"{type(provider).__name__}.complete", reply)
     if reply.latency > CLIENT_TIMEOUT:
         raise ProviderTimeout("", latency=CLIENT_TIMEOUT)
     return reply

@@ -7,7 +7,6 @@ from typing import Any, Final, final
 
 from statek_sim.errors import BadInput, ScriptError, ScriptExhausted, UnmatchedRequest, UnusedReplies
 from statek_sim.providers.delivery import Measure, Styles, deliver, manner
-from statek_sim.providers.lane import Lane
 from statek_sim.providers.mismatch import (
     PendingReply,
     exhausted_text,
@@ -16,6 +15,7 @@ from statek_sim.providers.mismatch import (
     unused_text,
 )
 from statek_sim.providers.protocol import ChatRequest, ChatStyleName, RawReply
+from statek_sim.providers.reply_lane import Lane
 from statek_sim.providers.script import ScriptEntry, UsageKind
 
 Script = Mapping[str, Sequence[ScriptEntry]] | Sequence[ScriptEntry]

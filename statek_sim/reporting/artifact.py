@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from pathlib import Path
 from typing import Final
 
 from statek_sim.errors import BadInput
 
+STANDARD_OUTPUT: Final = Path("-")
+"""What a path is that means standard output."""
+
 
 def write_artifact(path: Path, text: str) -> None:
     """Write `text` as UTF-8 to `path`, making its folders; a reader sees the old file or the new one.
 
-    What is not a regular file, such as a pipe or `/dev/stdout`, is written to as it stands. `BadInput` when
-    the file cannot be written.
+    What is not a regular file, such as a pipe or `/dev/stdout`, is written to as it stands; `-` is standard output.
+    `BadInput` when the file cannot be written.
     """
+    if path == STANDARD_OUTPUT:
+        sys.stdout.write(text)
+        return
     try:
         # Asked of `path` itself: where `/dev/stdout` leads, there may be no path.
         if path.exists() and not path.is_file():
@@ -38,6 +45,8 @@ def check_writable(path: Path) -> None:
 
     So does a file that is there and looks like one that people write, a scenario or a preset.
     """
+    if path == STANDARD_OUTPUT:
+        raise BadInput(f"{path}: standard output has the text for people; name a file")
     if path.suffix.lower() in WRITTEN_BY_PEOPLE and path.is_file():
         raise BadInput(f"{path}: is there already, and is no report to be replaced; name another file")
     problem = _problem(path)

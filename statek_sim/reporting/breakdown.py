@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from statek_sim.backends.record import RunRecord
+from statek_sim.metering.estimate import BYTES_PER_TOKEN
 from statek_sim.metering.messages import REPLY_PRIMING, message_tokens
 from statek_sim.metering.tokenizers import ModelTokenizer, tokenizer_for_model
-from statek_sim.metering.usage import BYTES_PER_TOKEN
 from statek_sim.metering.wire import body_size, envelope_size, message_size
 from statek_sim.trace import Event, LLMReplied, LLMRequested
 from statek_sim.values import Message

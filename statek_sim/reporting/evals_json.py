@@ -41,7 +41,7 @@ def evals_json(summary: Summary) -> dict[str, Any]:
             }
             for scenario in experiment.suite
         ],
-        "tests": [_test(one) for one in summary.comparisons],
+        "tests": [_test(comparison) for comparison in summary.comparisons],
         "shapley": None
         if summary.shapley is None
         else {
@@ -63,8 +63,8 @@ def rates_json(profile: Profile | RecordedModel) -> list[dict[str, Any]]:
     """
     if isinstance(profile, RecordedModel):
         return []
-    rates = [(one.name, one.mean, str(one.origin)) for one in profile.classes]
-    rates += [(one.name, one.rate, str(one.origin)) for one in profile.rates.values()]
+    rates = [(rate.name, rate.mean, str(rate.origin)) for rate in profile.classes]
+    rates += [(rate.name, rate.rate, str(rate.origin)) for rate in profile.rates.values()]
     rates += [(name, share, str(profile.damage_origin)) for name, share in profile.damage_shares.items()]
     return [{"class": name, "rate": _rounded(rate), "label": label} for name, rate, label in rates]
 
@@ -93,8 +93,12 @@ def _count(count: Count) -> dict[str, int]:
     return {"prompt": count.prompt, "completion": count.completion}
 
 
-def _test(one: Comparison) -> dict[str, Any]:
-    return {"arms": [one.first, one.second], "p": _rounded(one.p), "enough_runs": one.enough}
+def _test(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "arms": [comparison.first, comparison.second],
+        "p": _rounded(comparison.p),
+        "enough_runs": comparison.enough,
+    }
 
 
 def _rounded(number: float) -> float:

@@ -25,7 +25,7 @@ def _sums(found: SideBySide) -> TextTable:
             published, simulated = found.of(harness=harness, tier=tier)
             name = f"{'with harness' if harness else 'bare'}, {tier or 'all'}"
             rows.append((name, *_sides(published, simulated), ""))
-    lows, highs = zip(*[(min(one), max(one)) for one in zip(*found.drawn, strict=True)], strict=True)
+    lows, highs = zip(*[(min(column), max(column)) for column in zip(*found.drawn, strict=True)], strict=True)
     poor = [row for row in found.rows if row.poor]
     drawn = f"complete {_range(lows[0], highs[0])} of their bare runs, {_range(lows[1], highs[1])} right"
     below = (

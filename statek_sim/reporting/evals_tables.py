@@ -116,15 +116,15 @@ def comparisons_table(comparisons: Sequence[Comparison]) -> TextTable:
     """Return what can be told of differences."""
     rows = tuple(
         (
-            f"{one.first} against {one.second}",
-            signed(one.seen.difference),
-            f"{signed(one.interval[0])} - {signed(one.interval[1])}",
-            f"{one.seen.first}:{one.seen.second}",
-            _p(one.p),
-            _p(one.adjusted),
-            answer_words(one),
+            f"{comparison.first} against {comparison.second}",
+            signed(comparison.seen.difference),
+            f"{signed(comparison.interval[0])} - {signed(comparison.interval[1])}",
+            f"{comparison.seen.first}:{comparison.seen.second}",
+            _p(comparison.p),
+            _p(comparison.adjusted),
+            answer_words(comparison),
         )
-        for one in comparisons
+        for comparison in comparisons
     )
     header = ("arms", "difference", "95 % by scenarios", "only one right", "p", "p (Holm)", "answer")
     below = (
@@ -138,9 +138,9 @@ def _p(value: float) -> str:
     return "<0.0001" if value < 0.00005 else f"{value:.4f}"
 
 
-def answer_words(one: Comparison) -> str:
+def answer_words(comparison: Comparison) -> str:
     """Return what can be told of a difference, in words."""
-    match one.answer:
+    match comparison.answer:
         case "different":
             return "different"
         case "different here":
@@ -150,9 +150,10 @@ def answer_words(one: Comparison) -> str:
         case "not exercised":
             return "not exercised: every run was the same in both"
         case "cannot tell":
-            if one.needed is None:
+            if comparison.needed is None:
                 return "not enough runs to tell; no number that anybody runs would be"
-            return f"not enough runs to tell; about {max(one.needed, one.seen.pairs + 1):,} pairs would be"
+            pairs = max(comparison.needed, comparison.seen.pairs + 1)
+            return f"not enough runs to tell; about {pairs:,} pairs would be"
 
 
 def shapley_table(shares: Mapping[str, Mapping[str, float]]) -> TextTable:
@@ -188,7 +189,7 @@ def matrix_table(summary: Summary) -> TextTable:
 
 def flow_table(summary: Summary) -> TextTable:
     """Return where failures went, in the full harness or the first arm."""
-    arm = next((one for one in summary.arms if one.arm.name == FULL), summary.arms[0])
+    arm = next((arm_row for arm_row in summary.arms if arm_row.arm.name == FULL), summary.arms[0])
     rows = tuple(
         (
             row.failure,
@@ -213,10 +214,12 @@ def _listed(counts: Sequence[tuple[str, int]]) -> str:
 
 def rates_table(profile: Profile) -> TextTable:
     """Return every rate of the model, and where it comes from."""
-    rows = [(one.name, percent(one.mean), _bounds(one.interval), str(one.origin)) for one in profile.classes]
+    rows = [
+        (rate.name, percent(rate.mean), _bounds(rate.interval), str(rate.origin)) for rate in profile.classes
+    ]
     rows += [
-        (one.name, percent(one.rate), _bounds(one.interval), str(one.origin))
-        for one in profile.rates.values()
+        (rate.name, percent(rate.rate), _bounds(rate.interval), str(rate.origin))
+        for rate in profile.rates.values()
     ]
     rows += [
         (name, percent(share), _bounds(None), str(profile.damage_origin))

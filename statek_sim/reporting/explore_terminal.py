@@ -59,7 +59,9 @@ class ExploreProgress:
 
 def explore_lines(exploration: Exploration, *, quiet: bool = False) -> Iterator[Text]:
     """Yield a line per scenario, the failures, the tools' certificates and the verdict."""
-    for explored in exploration.scenarios if not quiet or exploration.nothing else ():
+    for explored in exploration.scenarios:
+        if quiet and not (exploration.nothing or explored.killed):
+            continue
         yield Text(
             scenario_line(explored), "red" if explored.failed else "yellow" if explored.problem else ""
         )
@@ -167,7 +169,9 @@ def verdict_words(exploration: Exploration) -> str:
         not reached for explored in exploration.scenarios for reached in explored.reached.values()
     )
     parts = [f"{name} in {times}" for name, times in sorted(failing.items())]
-    return f"{words}: {', '.join([*parts, *([f'{unreached} never reached'] if unreached else [])])}"
+    killed = sum(explored.killed for explored in exploration.scenarios)
+    parts += [f"{unreached} never reached"] * bool(unreached) + [f"{killed} killed"] * bool(killed)
+    return f"{words}: {', '.join(parts)}"
 
 
 def replay_line(replayed: Replayed) -> str:

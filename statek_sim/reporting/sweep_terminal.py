@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeRemainingColumn
 from rich.text import Text
 
 from statek_sim.gate.sweep import Cell, Sweep
@@ -23,8 +25,38 @@ _HEAT: Final = ("black on green", "black on yellow", "white on dark_orange3", "w
 _GAP: Final = 2
 
 
+class SweepProgress:
+    """Shows how much of a sweep is done, on `console`, the standard error if none is given; on terminals only."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        console = console or Console(stderr=True)
+        self._progress: Progress | None = None
+        self._task = TaskID(0)
+        if console.is_terminal and not console.is_dumb_terminal:
+            columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn())
+            self._progress = Progress(*columns, console=console, transient=True)
+            self._progress.start()
+            self._task = self._progress.add_task("", total=None)
+
+    def update(self, done: int, of: int) -> None:
+        """Show how many pieces of the work are done."""
+        if self._progress is not None:
+            self._progress.update(self._task, completed=done, total=of)
+
+    def close(self) -> None:
+        """Take it away."""
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+
 def sweep_lines(sweep: Sweep, *, width: int) -> Iterator[Text]:
     """Yield the heat maps and the frontier, no line wider than `width`."""
+    if sweep.left:
+        scenarios = plural(sweep.left, "scenario")
+        yield from paragraph(
+            f"stopped: {scenarios} not tried under every setting; the others follow", width, "yellow"
+        )
     swept = " and ".join(axis.limit for axis in _axes(sweep))
     yield from paragraph(f"Sweep of {sweep.preset} [{sweep.profile}] over {swept}", width, "bold")
     yield from paragraph(

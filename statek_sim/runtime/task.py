@@ -81,7 +81,7 @@ TaskFutureResult.__name__ = f"{TaskFutureResult.stored_in}.{TaskFutureResult.__q
 
 
 def is_done(future: TaskFutureResult) -> bool:
-    return future.job.status is JobStatus.DONE
+    return future.job.life.status is JobStatus.DONE
 
 
 def exit_and_job(future: TaskFutureResult) -> tuple[object, Job]:

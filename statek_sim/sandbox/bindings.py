@@ -39,6 +39,30 @@ def bound_names(statement: ast.stmt) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(found), tuple(as_global)
 
 
+def bound_by_plain(statement: ast.stmt) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what `bound_names` does for a statement of plain code: there only statements bind, and nothing global."""
+    found: dict[str, None] = {}
+    pending: list[Any] = [statement]
+    while pending:
+        node = pending.pop()
+        kind = type(node)
+        if kind is ast.Name:
+            found[node.id] = None
+        elif kind is ast.Assign:
+            pending.extend(reversed(node.targets))
+        elif kind is ast.AugAssign:
+            pending.append(node.target)
+        elif kind is ast.Tuple or kind is ast.List:
+            pending.extend(reversed(node.elts))
+        elif kind is ast.For:
+            pending += [*reversed(node.orelse), *reversed(node.body), node.target]
+        elif kind is ast.If or kind is ast.While:
+            pending += [*reversed(node.orelse), *reversed(node.body)]
+        elif kind is ast.Import or kind is ast.ImportFrom:
+            found.update(dict.fromkeys(name for alias in node.names for name in _bound_by(ast.alias, alias)))
+    return tuple(found), ()
+
+
 def _bound_by(kind: type[ast.AST], node: Any) -> list[str]:
     if kind is ast.Name:
         return [] if type(node.ctx) is ast.Load else [node.id]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import Final
 
-from statek_sim.sandbox.bindings import bound_names
-from statek_sim.sandbox.policy import SandboxPolicy, check
+from statek_sim.sandbox.bindings import bound_by_plain, bound_names
+from statek_sim.sandbox.policy import SandboxPolicy, checked
 from statek_sim.sandbox.transform import transformed
 
-_FILENAME: Final = "<string>"
+FILENAME: Final = "<string>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,12 @@ class CompiledBlock:
 
     source: str
     statements: tuple[Statement, ...]
+    binds_globals: bool
+    """Whether some statement may bind globals."""
+    binds: frozenset[str]
+    """All names that its statements may bind or delete as their own."""
+    places_change: bool
+    """Whether a name may leave its place among the others: it is deleted, or a function's and bound again."""
 
 
 @lru_cache(maxsize=512)
@@ -47,14 +54,29 @@ def compile_block(source: str, policy: SandboxPolicy) -> CompiledBlock:
 
     The same source under an equal policy is compiled once.
     """
-    tree = check(source, policy)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return CompiledBlock(source, tuple(map(_compiled, tree.body)))
+        tree, found = checked(source, policy)
+        names = bound_by_plain if found.plain else bound_names
+        statements = tuple(_compiled(statement, *names(statement)) for statement in tree.body)
+        bound = Counter(name for statement in statements for name in statement.binds)
+        functions = [
+            node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+        return CompiledBlock(
+            source,
+            statements,
+            binds_globals=any(statement.global_binds for statement in statements),
+            binds=frozenset(bound),
+            places_change=any(bound[name] > 1 for name in functions) or (not found.plain and _deletes(tree)),
+        )
 
 
-def _compiled(statement: ast.stmt) -> Statement:
-    binds, global_binds = bound_names(statement)
+def _deletes(tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del) for node in ast.walk(tree))
+
+
+def _compiled(statement: ast.stmt, binds: tuple[str, ...], global_binds: tuple[str, ...]) -> Statement:
     is_print = (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Call)
@@ -67,7 +89,7 @@ def _compiled(statement: ast.stmt) -> Statement:
 def _code_of(statement: ast.stmt) -> CodeType:
     module = ast.Module([transformed(statement)], [])
     try:
-        return compile(module, _FILENAME, "exec", dont_inherit=True)
+        return compile(module, FILENAME, "exec", dont_inherit=True)
     except SyntaxError as error:
         # Statements before this one still run; it fails when its turn comes.
         return _raising(error)
@@ -75,4 +97,4 @@ def _code_of(statement: ast.stmt) -> CodeType:
 
 def _raising(error: SyntaxError) -> CodeType:
     constants = ", ".join(map(repr, error.args))
-    return compile(f"raise _statek_syntax_error({constants})", _FILENAME, "exec", dont_inherit=True)
+    return compile(f"raise _statek_syntax_error({constants})", FILENAME, "exec", dont_inherit=True)

@@ -48,9 +48,9 @@ def _named(rule: CallPayment, names: str) -> dict[str, CallPayment]:
 _TEXT: Final[Rules] = {
     **_named(
         pay.copying,
-        "capitalize casefold lower lstrip partition removeprefix removesuffix rpartition rstrip strip swapcase title"
-        " upper hex fromhex",
+        "lstrip partition removeprefix removesuffix rpartition rstrip strip hex fromhex",
     ),
+    **_named(pay.changing_case, "capitalize casefold lower swapcase title upper"),
     **_named(pay.encoding, "encode decode"),
     **_named(
         pay.searching,

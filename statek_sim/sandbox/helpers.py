@@ -18,7 +18,7 @@ from statek_sim.sandbox.budget import LONG_INTEGER, ExecutionBudget
 from statek_sim.sandbox.call_guard import UNBOUND, CallGuard
 from statek_sim.sandbox.formatting import paid_format, paid_repr, paid_str, pay_for_text
 from statek_sim.sandbox.intake import pay_for_sorting
-from statek_sim.sandbox.lazy import GuardedGenerator, LazyTypes, iterated, spread
+from statek_sim.sandbox.lazy import GuardedGenerator, LazyTypes, iterated, spread, spread_in_set
 from statek_sim.sandbox.llm_repr import llm_repr
 from statek_sim.sandbox.modules import SandboxModule
 from statek_sim.sandbox.operators import POINTER_BYTES, length, paying_operators, size_in_bytes, size_of_exact
@@ -47,6 +47,10 @@ ALLOWED_BUILTINS: Final = (
 """What restricted code finds without importing. STATEK leaves out the rest, `hasattr` and `ZeroDivisionError` too."""
 
 _FORMATTING: Final = ("format", "format_map")
+_CALLED_AGAIN: Final = 8
+REACHING_SHIFT: Final = 16
+"""Going to the middle of a deque of 2**16 items, block by block, takes as long as one iteration."""
+
 _REPR_CONVERSION: Final = ord("r")
 _STR_CONVERSION: Final = ord("s")
 
@@ -75,6 +79,7 @@ def build_helpers(
         "_statek_syntax_error": SyntaxError,
     }
     helpers.update(_function_helpers(budget))
+    helpers.update(_item_helpers(budget))
     helpers.update(_data_helpers(budget))
     helpers.update(_text_helpers(budget))
     helpers.update({transform.OPERATOR + name: paid for name, paid in paying_operators(budget).items()})
@@ -96,13 +101,22 @@ def sandbox_builtins(
     return found
 
 
+CALLING: Final = "call_helper"
+"""The name of the function through which compiled code makes its calls, in Python's frames."""
+
+
 def _calling(budget: ExecutionBudget, guard: CallGuard, call: Callable[..., Value]) -> Callable[..., Value]:
     prepare = guard.prepare
 
     def call_helper(func: Value, *args: Value, **kwargs: Value) -> Value:
         if type(func) is not FunctionType or func in UNBOUND:
             args = prepare(func, args, kwargs)
-        result = call(func, args, kwargs)
+        try:
+            result = call(func, args, kwargs)
+        except (ValueError, TypeError):
+            # STATEK reads the signature then, and calls once more.
+            budget.work(_CALLED_AGAIN)
+            raise
         kind = type(result)
         if kind is int:
             if result.bit_length() > LONG_INTEGER:
@@ -153,6 +167,30 @@ def _function_helpers(budget: ExecutionBudget) -> dict[str, object]:
     }
 
 
+def _item_helpers(budget: ExecutionBudget) -> dict[str, object]:
+    def key(index: Value) -> Value:
+        kind = type(index)
+        if (
+            kind is tuple
+            or (kind is int and not -HASH_MODULUS < index < HASH_MODULUS)
+            or isinstance(index, frozenset)
+        ):
+            pay_for_hash(budget, index)
+        return index
+
+    def item(container: Value, index: Value) -> Value:
+        if type(container) is deque:
+            budget.work(len(container) >> REACHING_SHIFT)
+        return container[key(index)]
+
+    def reached(container: Value) -> Value:
+        if type(container) is deque:
+            budget.work(len(container) >> REACHING_SHIFT)
+        return container
+
+    return {transform.KEY: key, transform.ITEM: item, transform.REACHED: reached}
+
+
 def _data_helpers(budget: ExecutionBudget) -> dict[str, object]:
     def rows(iterable: Iterable[Value]) -> Iterator[Value]:
         return (spread(budget, row) for row in iterated(budget, iterable))
@@ -180,23 +218,12 @@ def _data_helpers(budget: ExecutionBudget) -> dict[str, object]:
             budget.allocate(len(value))
         return value
 
-    def key(index: Value) -> Value:
-        kind = type(index)
-        if (
-            kind is tuple
-            or (kind is int and not -HASH_MODULUS < index < HASH_MODULUS)
-            or isinstance(index, frozenset)
-        ):
-            pay_for_hash(budget, index)
-        return index
-
     def ordered_set(items: list[Value]) -> OrderedSet:
         for item in items:
             pay_for_hash(budget, item)
         return OrderedSet(items)
 
     return {
-        transform.KEY: key,
         transform.ROWS: rows,
         transform.COPIED: copied,
         transform.MADE: made,
@@ -204,6 +231,7 @@ def _data_helpers(budget: ExecutionBudget) -> dict[str, object]:
         transform.OPERAND: operand,
         transform.SET: ordered_set,
         transform.SPREAD: functools.partial(spread, budget),
+        transform.SPREAD_IN_SET: functools.partial(spread_in_set, budget),
     }
 
 
@@ -222,7 +250,12 @@ def _text_helpers(budget: ExecutionBudget) -> dict[str, object]:
             value = ascii(paid_repr(budget, value))[1:-1] if not isinstance(value, str) else ascii(value)
         return paid_format(budget, value, spec)
 
-    return {transform.TEXT: text, transform.FORMAT: formatted}
+    def message(value: Value) -> Value:
+        # Consoles show errors, so an error pays for its text when it is made.
+        pay_for_text(budget, value)
+        return value
+
+    return {transform.TEXT: text, transform.FORMAT: formatted, transform.MESSAGE: message}
 
 
 @functools.lru_cache(maxsize=8)

@@ -58,9 +58,10 @@ def pay_for_sorting(budget: ExecutionBudget, value: Value) -> None:
 
 
 def pays_for_comparing(budget: ExecutionBudget, key: Callable[[Value], Value]) -> Callable[[Value], Value]:
-    """Return `key` with results that pay for being compared a few times each."""
+    """Return `key` with results that pay for being compared a few times each; each call of it counts, too."""
 
     def paid(item: Value) -> Value:
+        budget.tick()
         found = key(item)
         if is_container(found):
             budget.work(pay_for_walk(budget, found, "in comparison") >> _COMPARING_SHIFT)

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from gc import get_referents
 from typing import Any, Final
 
 from statek_sim.sandbox.budget import ExecutionBudget
@@ -22,7 +23,13 @@ Item = Any
 Guard = Callable[[Item], Item]
 """Takes a callable from model code, returns one that pays before it does expensive work."""
 
-_SIZED: Final = (range, list, tuple, str, bytes, dict, set, frozenset)
+_VIEWS: Final[tuple[type[Any], ...]] = (type({}.keys()), type({}.values()), type({}.items()))
+_PLACE_BYTES: Final = 40
+"""What a place for an entry takes in a large dict, whether it is used or not."""
+_MANY_PLACES: Final = 20_000
+_PLACES_SHIFT: Final = 10
+_MAKING: Final = 2
+"""Making an iterator or generator takes as long as two iterations; they can be made around each other."""
 _WIDE: Final = 16
 SORTING: Final = 128
 """Putting a set in order costs an iteration for each item: what `scan` charges 128 items for."""
@@ -37,6 +44,7 @@ class LazyIterator:
     __slots__ = ("_statek_next", "_statek_source", "_statek_tick")
 
     def __init__(self, budget: ExecutionBudget, source: Iterator[Item]) -> None:
+        budget.tick(_MAKING)
         self._statek_source = source
         self._statek_next = source.__next__
         self._statek_tick = budget.tick
@@ -65,6 +73,7 @@ class GuardedGenerator:
     __slots__ = ("_statek_budget", "_statek_generator")
 
     def __init__(self, budget: ExecutionBudget, generator: Any) -> None:
+        budget.tick(_MAKING)
         self._statek_budget = budget
         self._statek_generator = generator
 
@@ -107,11 +116,24 @@ GuardedGenerator.__module__ = "builtins"
 
 
 def iterated(budget: ExecutionBudget, iterable: Item) -> Item:
-    """Return `iterable` in a fixed order; pay for finding that order if it is a set."""
+    """Return `iterable` in a fixed order; pay for finding that order if it is a set.
+
+    A dict pays for finding its first entry: Python passes over each place from which one was deleted.
+    """
     if isinstance(iterable, set | frozenset):
         budget.scan(SORTING * len(iterable))
         return stable_set(iterable)
+    if isinstance(iterable, _VIEWS):
+        _pay_for_empty_places(budget, get_referents(iterable)[0])
+    elif isinstance(iterable, dict):
+        _pay_for_empty_places(budget, iterable)
     return iterable
+
+
+def _pay_for_empty_places(budget: ExecutionBudget, table: dict[Item, Item]) -> None:
+    places = dict.__sizeof__(table) // _PLACE_BYTES
+    if places >= _MANY_PLACES:
+        budget.work(max(0, places - len(table)) >> _PLACES_SHIFT)
 
 
 def paying_items(budget: ExecutionBudget, iterable: Item) -> Item:
@@ -119,7 +141,7 @@ def paying_items(budget: ExecutionBudget, iterable: Item) -> Item:
 
     Values that cannot be iterated come back as they are, for the caller's own error.
     """
-    if not isinstance(iterable, _SIZED):
+    if isinstance(iterable, LazyIterator | GuardedGenerator) or not isinstance(iterable, Iterable):
         return iterable
     return _ticking(budget, iterated(budget, iterable))
 
@@ -130,6 +152,11 @@ def spread(budget: ExecutionBudget, value: Item) -> Item:
     budget.scan(size)
     budget.allocate(POINTER_BYTES * size)
     return iterated(budget, value)
+
+
+def spread_in_set(budget: ExecutionBudget, value: Iterable[Item]) -> Iterator[Item]:
+    """As `spread`, for `{*value}`, where Python refuses what has no items in the words of a loop."""
+    return iter(spread(budget, value))
 
 
 def _ticking(budget: ExecutionBudget, iterable: Iterable[Item]) -> Iterator[Item]:

@@ -58,13 +58,17 @@ class StoredCollection:
 _COLLECTIONS: Final = (list, tuple, set, frozenset, dict, StoredCollection)
 
 
+_Names = str | tuple[str, ...]
+"""Names of members; a text stands for every name that is a part of it, as in STATEK."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Members:
     """Which members of the outermost object to show, and which of them in full."""
 
-    hide: tuple[str, ...] = ()
-    expand: tuple[str, ...] = ()
-    show_only: tuple[str, ...] | None = None
+    hide: _Names = ()
+    expand: _Names = ()
+    show_only: _Names | None = None
 
     def shows(self, name: str) -> bool:
         return (self.show_only is None or name in self.show_only) and name not in self.hide
@@ -129,7 +133,18 @@ def llm_value(value: Value, *, quoted: bool = True) -> str:
 def _wanted(
     hide: Iterable[str] | None, expand: Iterable[str] | None, show_only: Iterable[str] | None
 ) -> _Members:
-    return _Members(tuple(hide or ()), tuple(expand or ()), None if show_only is None else tuple(show_only))
+    # A text names every member whose name is a part of it, as in STATEK.
+    return _Members(
+        _names(hide or ()), _names(expand or ()), None if show_only is None else _names(show_only)
+    )
+
+
+def _as_given(names: _Names) -> Value:
+    return list(names) if isinstance(names, tuple) else names
+
+
+def _names(given: Iterable[str]) -> _Names:
+    return given if isinstance(given, str) else tuple(given)
 
 
 def format_print_arg(value: Value, budget: ExecutionBudget | None = None) -> str:
@@ -246,11 +261,11 @@ class _Printer:
         """Return the options to hand to an object's own `__llm_repr__`: those given, and `is_nested`."""
         given: dict[str, Value] = {"is_nested": is_nested}
         if members.hide:
-            given["hide"] = list(members.hide)
+            given["hide"] = _as_given(members.hide)
         if members.expand:
-            given["expand"] = list(members.expand)
+            given["expand"] = _as_given(members.expand)
         if members.show_only is not None:
-            given["show_only"] = list(members.show_only)
+            given["show_only"] = _as_given(members.show_only)
         if self._max_len != DEFAULT_MAX_LEN:
             given["max_len"] = self._max_len
         if repeated:

@@ -22,6 +22,7 @@ from statek_sim.sandbox.intake import (
 from statek_sim.sandbox.lazy import SORTING
 from statek_sim.sandbox.operators import (
     POINTER_BYTES,
+    WIDE_BYTES,
     length,
     pay_for_comparing_each,
     pay_for_decimals,
@@ -33,6 +34,7 @@ from statek_sim.sandbox.operators import (
 from statek_sim.sandbox.ordered_set import stable_set
 from statek_sim.sandbox.weigh import pay_for_hash
 
+_LETTERS_OF_ONE: Final = 3
 _PIECE_BYTES: Final = 16
 _WIDEST: Final = {
     "unicode_escape": 10, "raw_unicode_escape": 10, "utf_7": 8, "backslashreplace": 10, "xmlcharrefreplace": 10,
@@ -52,6 +54,13 @@ def copying(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, V
         budget.allocate(size)
     budget.scan(size >> 4)
     return args
+
+
+def changing_case(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+    """A letter may become three of them; Python makes room for that first."""
+    if isinstance(owner, str) and not owner.isascii():
+        budget.allocate(_LETTERS_OF_ONE * WIDE_BYTES * len(owner))
+    return copying(budget, owner, args, kwargs)
 
 
 def encoding(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:

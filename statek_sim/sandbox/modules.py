@@ -31,7 +31,7 @@ from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.call_guard import CallGuard
 from statek_sim.sandbox.exports import EXPORTED_NAMES
 from statek_sim.sandbox.jsontext import paid_dumps, paid_loads
-from statek_sim.sandbox.lazy import GuardedGenerator, LazyIterator, LazyTypes
+from statek_sim.sandbox.lazy import GuardedGenerator, LazyIterator, LazyTypes, paying_items
 from statek_sim.sandbox.operators import length, pay_for_comparing_each, paying_operators
 from statek_sim.sandbox.ordered_set import stable_set
 from statek_sim.sandbox.paid_function import PaidFunction
@@ -147,8 +147,8 @@ def _reduce(budget: ExecutionBudget, guard: CallGuard) -> Callable[..., Any]:
         if len(args) < 2:
             return functools.reduce(*args)
         function, iterable, *initial = args
-        budget.scan(length(iterable))
-        return functools.reduce(guard.guarded(function), stable_set(iterable), *initial)
+        # What is called for each item may pay little, and is a call all the same.
+        return functools.reduce(guard.guarded(function), paying_items(budget, iterable), *initial)
 
     return reduce
 

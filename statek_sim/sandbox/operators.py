@@ -31,6 +31,9 @@ POINTER_BYTES: Final = 8
 ENTRY_BYTES: Final = 64
 """What an entry of a dict or set costs."""
 
+WIDE_BYTES: Final = 4
+"""What a character costs in a text with others than ASCII: what the widest takes."""
+
 INTEGER_BYTES: Final = 40
 """What an item of a range costs when it becomes an object of its own."""
 
@@ -54,7 +57,9 @@ _DECIMAL_SHIFT: Final = 8
 
 def size_in_bytes(value: Value) -> int:
     """Return what a copy of the sequence, set or dict `value` costs, or 0 for anything else."""
-    if isinstance(value, str | bytes):
+    if isinstance(value, str):
+        return len(value) if value.isascii() else WIDE_BYTES * len(value)
+    if isinstance(value, bytes):
         return len(value)
     if isinstance(value, list | tuple | deque):
         return POINTER_BYTES * len(value)

@@ -62,7 +62,12 @@ def check(source: str, policy: SandboxPolicy) -> ast.Module:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _check_restricted(source, policy) if policy.restricted else _parse(source)[0]
+        return checked(source, policy)[0]
+
+
+def checked(source: str, policy: SandboxPolicy) -> tuple[ast.Module, Survey]:
+    """Return the tree and what was seen of it, as `check` does; Python's warnings are the caller's business."""
+    return _check_restricted(source, policy) if policy.restricted else _parse(source)
 
 
 def check_import(name: str, allowed: frozenset[str], level: int) -> None:
@@ -76,7 +81,7 @@ def check_import(name: str, allowed: frozenset[str], level: int) -> None:
         raise SandboxViolation(f"import '{name}' is not available in the sandbox")
 
 
-def _check_restricted(source: str, policy: SandboxPolicy) -> ast.Module:
+def _check_restricted(source: str, policy: SandboxPolicy) -> tuple[ast.Module, Survey]:
     size = len(source.encode("utf-8"))
     if size > policy.max_source_bytes:
         raise SandboxViolation(f"source is {size} bytes; limit is {policy.max_source_bytes}")
@@ -92,7 +97,7 @@ def _check_restricted(source: str, policy: SandboxPolicy) -> ast.Module:
         # RestrictedPython rewrites the tree it is given, so it gets its own.
         _check_restrictedpython(ast.parse(source))
         _check_inner_attributes(tree)
-    return tree
+    return tree, found
 
 
 def _parse(source: str) -> tuple[ast.Module, Survey]:
@@ -104,10 +109,16 @@ def _parse(source: str) -> tuple[ast.Module, Survey]:
     found = survey(tree)
     if found.depth > _MAX_NESTING:
         raise _nested_too_deep()
+    if not found.plain:
+        # Plain code has no name that begins with an underscore.
+        _refuse_names_of_helpers(found)
+    return tree, found
+
+
+def _refuse_names_of_helpers(found: Survey) -> None:
     for name in sorted(found.names | found.bound):
         if name.startswith(HELPER_PREFIX):
             raise SandboxViolation(f"name '{name}' is reserved")
-    return tree, found
 
 
 def _nested_too_deep() -> RecursionError:

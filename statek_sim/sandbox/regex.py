@@ -124,6 +124,7 @@ class PaidPattern:
 
     def _charging(self, repl: Callable[[Value], Value]) -> Callable[[Value], Value]:
         def replacement(match: Value) -> Value:
+            self._statek_budget.tick()
             text = repl(match)
             if isinstance(text, str | bytes):
                 self._statek_budget.allocate(len(text))

@@ -67,7 +67,9 @@ def pay_for_search(
     limit = MAX_STEPS + STEPS_PER_CHARACTER * size
     readable = text if isinstance(text, str) else text.decode("latin-1")
     program = program_of(pattern.pattern, pattern.flags, whole=whole)
-    steps = steps_to_search(program, readable, limit, anchored=anchored, every=every)
+    # More than there are iterations for is not counted: on a long text that alone would take minutes.
+    affordable = _STEPS_PER_ITERATION * (budget.loop_iterations - budget.iterations + 1)
+    steps = steps_to_search(program, readable, min(limit, affordable), anchored=anchored, every=every)
     if steps > limit:
         budget.stop(
             f"a regular expression needed more than {limit:,} steps for a text of {size:,} characters; the likely "

@@ -38,10 +38,13 @@ class Program:
 
     code: list[tuple[str, Any, Any]] = field(default_factory=list)
     loops: int = 0
+    written: list[int] = field(default_factory=lambda: [0])
+    """How many instructions there are, with those of the programs within this one, which share the count."""
 
     def add(self, what: str, first: Any = None, second: Any = None) -> int:
         """Append an instruction and return its index."""
         self.code.append((what, first, second))
+        self.written[0] += 1
         return len(self.code) - 1
 
     def patch(self, at: int, first: Any, second: Any = None) -> None:
@@ -116,12 +119,14 @@ def _compile(program: Program, nodes: Iterable[Node], flags: int) -> None:
 
 def _compile_repeat(program: Program, argument: Node, flags: int, *, greedy: bool) -> None:
     low, high, body = int(argument[0]), argument[1], argument[2]
+    # A repeat within a repeat within a repeat would be written twice as often with each of them.
+    copied = program.written[0] <= _MAX_PROGRAM
     before = len(program.code)
-    for _ in range(low):
+    for _ in range(low if copied else 0):
         _compile(program, body, flags)
         if len(program.code) - before > _MAX_PROGRAM:
             break
-    if high is not ops.MAXREPEAT and int(high) - low <= _MAX_COPIES:
+    if copied and high is not ops.MAXREPEAT and int(high) - low <= _MAX_COPIES:
         for _ in range(int(high) - low):
             split = program.add("split")
             _compile(program, body, flags)
@@ -155,7 +160,7 @@ def _compile_lookaround(program: Program, op: Node, argument: Node, flags: int) 
     direction, body = argument
     if direction < 0:
         return
-    inner = Program()
+    inner = Program(written=program.written)
     _compile(inner, body, flags)
     inner.add("match")
     program.add("look", inner, op is ops.ASSERT)

@@ -43,6 +43,9 @@ class Steps:
             node = pending.pop()
             kind = type(node)
             total += _STEPS.get(kind, 0)
+            if kind is ast.Name or kind is ast.Constant:
+                # Most of all nodes, and nothing below them takes a step.
+                continue
             if kind is ast.If:
                 pending.append(node.test)
                 total += self._if_short(node.body) + self._if_short(node.orelse)

@@ -9,10 +9,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from RestrictedPython.transformer import FORBIDDEN_FUNC_NAMES, INSPECT_ATTRIBUTES
 
+_NAME: Final = ast.Name
+_CONSTANT: Final = ast.Constant
+_WITHOUT_NODES: Final = frozenset(
+    {"id", "attr", "arg", "kind", "type_comment", "conversion", "level", "module", "simple", "is_async"}
+)
+"""Fields that hold a text or a number in every kind of node that has them."""
 _DEPTH_IN_DOUBT: Final = 18
 _ROLES: Final = "__roles__"
 _FORBIDDEN_CALLS: Final = frozenset({"eval", "exec"})
@@ -39,35 +45,51 @@ def survey(tree: ast.Module) -> Survey:
     nodes, depth, plain, has_import = 1, 0, True, False
     names: set[str] = set()
     bound: set[str] = set()
-    level: list[ast.AST] = [tree]
+    level: list[Any] = [tree]
     while level:
         depth += 1
-        below: list[ast.AST] = []
+        below: list[Any] = []
         for node in level:
             kind = type(node)
-            if kind is ast.Name:
-                names.add(node.id)  # type: ignore[attr-defined]  # the kind says so
-            elif kind in _IMPORTS:
+            if kind is _NAME:
+                # Names and constants are most of all nodes: nothing is below them but a name's context.
+                nodes += 1
+                names.add(node.id)
+                plain = plain and (node.id not in FORBIDDEN_FUNC_NAMES or _is_read_print(node))
+                continue
+            if kind is _CONSTANT:
+                continue
+            if kind in _IMPORTS:
                 has_import = True
             elif kind in _BINDING:
                 bound.update(_names_bound(node))
             if plain and kind not in _PLAIN:
                 check = _PLAIN_IF.get(kind)
                 plain = check is not None and check(node)
-            for name in node._fields:
+            for name in NODE_FIELDS[kind]:
                 value = getattr(node, name, None)
                 if isinstance(value, list):
-                    for item in value:
-                        if isinstance(item, ast.AST):
-                            nodes += 1
-                            below.append(item)
+                    inside = [item for item in value if isinstance(item, ast.AST)]
+                    nodes += len(inside)
+                    below += inside
                 elif isinstance(value, ast.AST):
                     nodes += 1
                     if value._fields:
                         below.append(value)
         level = below
-    plain = plain and depth <= _DEPTH_IN_DOUBT
+    plain = plain and depth <= _DEPTH_IN_DOUBT and not names & _FORBIDDEN_CALLS and all(map(_is_plain, names))
     return Survey(nodes, depth, frozenset(names), frozenset(bound), has_import, plain)
+
+
+class _Fields(dict[type[ast.AST], tuple[str, ...]]):
+    """The fields of each kind of node that may hold nodes."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        found = self[kind] = tuple(name for name in kind._fields if name not in _WITHOUT_NODES)
+        return found
+
+
+NODE_FIELDS: Final = _Fields()
 
 
 def _names_bound(node: ast.AST) -> list[str]:
@@ -76,10 +98,8 @@ def _names_bound(node: ast.AST) -> list[str]:
     return [name for name in (*found, *getattr(node, "names", ())) if isinstance(name, str)]
 
 
-def _is_plain_name(node: ast.Name) -> bool:
-    if node.id in FORBIDDEN_FUNC_NAMES:
-        return node.id == "print" and isinstance(node.ctx, ast.Load)
-    return _is_plain(node.id) and node.id not in _FORBIDDEN_CALLS
+def _is_read_print(node: ast.Name) -> bool:
+    return node.id == "print" and isinstance(node.ctx, ast.Load)
 
 
 def _is_plain_attribute(node: ast.Attribute) -> bool:
@@ -124,7 +144,6 @@ _PLAIN: Final[frozenset[type[ast.AST]]] = frozenset(
 """Nodes that RestrictedPython takes in any form and that always compile."""
 
 _PLAIN_IF: Final[dict[type[ast.AST], Callable[..., bool]]] = {
-    ast.Name: _is_plain_name,
     ast.Attribute: _is_plain_attribute,
     ast.Call: _is_plain_call,
     ast.keyword: _is_plain_keyword,

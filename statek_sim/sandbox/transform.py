@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from statek_sim.sandbox.steps import STEPS_PER_ITERATION, Steps, passes
+from statek_sim.sandbox.survey import NODE_FIELDS
 
 VALUE: Final = "_statek_value"
 CALL: Final = "_statek_call"
@@ -30,10 +32,14 @@ GENERATED: Final = "_statek_gen"
 ITERATE: Final = "_statek_iter"
 ROWS: Final = "_statek_rows"
 SPREAD: Final = "_statek_spread"
+SPREAD_IN_SET: Final = "_statek_spread_in_set"
+MESSAGE: Final = "_statek_message"
 COPIED: Final = "_statek_copied"
 MADE: Final = "_statek_made"
 SET: Final = "_statek_set"
 KEY: Final = "_statek_key"
+ITEM: Final = "_statek_item"
+REACHED: Final = "_statek_reached"
 OPERAND: Final = "_statek_operand"
 MOVED: Final = "_statek_moved"
 OPERATOR: Final = "_statek_op_"
@@ -54,7 +60,10 @@ COMPARISONS: Final[dict[type[ast.AST], str]] = {
 
 _LOAD: Final = ast.Load()
 _NOT_FORMATTED: Final = -1
+_CAUGHT: Final = 4 * STEPS_PER_ITERATION
+"""Steps that an exception counts which is caught: four iterations, as many as the call of a function."""
 _SMALL: Final = 100
+_NEAR: Final = 1_000
 _BIG_DISPLAY: Final = 8
 _CHEAP_WITH_NUMBER: Final = (ast.Add, ast.Sub, ast.BitOr, ast.BitAnd, ast.BitXor)
 _Node = TypeVar("_Node", bound=ast.AST)
@@ -84,12 +93,23 @@ class _Transformer(ast.NodeTransformer):
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Visit what is inside `node`."""
-        for name in node._fields:
+        for name in NODE_FIELDS[type(node)]:
             value = getattr(node, name, None)
             if isinstance(value, list):
                 value[:] = [self.visit(item) if isinstance(item, ast.AST) else item for item in value]
             elif isinstance(value, ast.AST) and value._fields:
                 setattr(node, name, self.visit(value))
+        return node
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        node.value = self.visit(node.value)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        node.value = self.visit(node.value)
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -160,7 +180,11 @@ class _Transformer(ast.NodeTransformer):
             return _helper(COPIED, node, node)
         if sliced or isinstance(node.ctx, ast.Del):
             node.value = _helper(MOVED, node, node.value)
-        if not sliced:
+        if not sliced and not _is_near(node.slice):
+            if isinstance(node.ctx, ast.Load):
+                return _helper(ITEM, node, node.value, node.slice)
+            if isinstance(node.ctx, ast.Store):
+                node.value = _helper(REACHED, node, node.value)
             node.slice = _key(node.slice)
         return node
 
@@ -176,9 +200,12 @@ class _Transformer(ast.NodeTransformer):
         return self._steps.of_branch(branch) if self._repeating and branch else 0
 
     def visit_Starred(self, node: ast.Starred) -> ast.expr:
+        return self._spread(node, SPREAD)
+
+    def _spread(self, node: ast.Starred, helper: str) -> ast.expr:
         self.generic_visit(node)
         if isinstance(node.ctx, ast.Load):
-            node.value = _helper(SPREAD, node, node.value)
+            node.value = _helper(helper, node, node.value)
         return node
 
     def visit_List(self, node: ast.List) -> ast.expr:
@@ -196,8 +223,11 @@ class _Transformer(ast.NodeTransformer):
         return self._charged(node, 2 * len(node.keys))
 
     def visit_Set(self, node: ast.Set) -> ast.expr:
-        elements = _at(ast.List([self.visit(element) for element in node.elts], _LOAD), node)
-        return _helper(SET, node, elements)
+        elements = [
+            self._spread(element, SPREAD_IN_SET) if isinstance(element, ast.Starred) else self.visit(element)
+            for element in node.elts
+        ]
+        return _helper(SET, node, _at(ast.List(elements, _LOAD), node))
 
     def visit_SetComp(self, node: ast.SetComp) -> ast.expr:
         return _helper(
@@ -250,9 +280,15 @@ class _Transformer(ast.NodeTransformer):
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
         steps = self._branch_steps(node.body)
         self.generic_visit(node)
-        if steps:
-            node.body.insert(0, _tick(steps, node))
+        if self._repeating:
+            node.body.insert(0, _tick(steps + _CAUGHT, node))
         node.body.insert(0, _statement(CHECK, node))
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        self.generic_visit(node)
+        if node.msg is not None:
+            node.msg = _helper(MESSAGE, node.msg, node.msg)
         return node
 
     def visit_Try(self, node: ast.Try) -> ast.stmt:
@@ -348,7 +384,19 @@ _METHODS: Final[dict[type[ast.AST], Callable[[_Transformer, Any], Any]]] = {
 
 def _helper(name: str, place: ast.expr | ast.stmt, *args: ast.expr) -> ast.Call:
     """Return a call of the helper `name`, located at `place`."""
-    return _at(ast.Call(_at(ast.Name(name, _LOAD), place), list(args), []), place)
+    line = place.lineno
+    located: Any = ast.Call(_named(name, line), list(args), [])
+    located.lineno, located.col_offset = line, place.col_offset
+    return located  # type: ignore[no-any-return]  # a call
+
+
+@lru_cache(maxsize=4096)
+def _named(name: str, line: int) -> ast.Name:
+    """Return the name of a helper on a line, one node for all its places: what fails there is the call."""
+    located: Any = ast.Name(name, _LOAD)
+    located.lineno = located.end_lineno = line
+    located.col_offset = located.end_col_offset = 0
+    return located  # type: ignore[no-any-return]  # a name
 
 
 def _statement(name: str, place: ast.AST, *args: ast.expr) -> ast.stmt:
@@ -371,6 +419,15 @@ def _extra(steps: int, place: ast.AST) -> list[ast.expr]:
     """Return the argument of a call: what its body costs beyond what every call costs."""
     extra = steps // STEPS_PER_ITERATION
     return [_constant(extra, place)] if extra else []
+
+
+def _is_near(index: ast.expr) -> bool:
+    """Return whether an item is at hand: under a name, or not far from the beginning or the end."""
+    if isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub):
+        return _is_near(index.operand)
+    return isinstance(index, ast.Constant) and not (
+        isinstance(index.value, int | float) and index.value > _NEAR
+    )
 
 
 def _key(index: ast.expr) -> ast.expr:
@@ -415,7 +472,10 @@ def _is_short(node: ast.expr) -> bool:
 
 
 def _has_star(target: ast.expr) -> bool:
-    return any(isinstance(node, ast.Starred) for node in ast.walk(target))
+    # Nearly all targets are names.
+    return not isinstance(target, ast.Name) and any(
+        isinstance(node, ast.Starred) for node in ast.walk(target)
+    )
 
 
 def _is_slice(target: ast.expr) -> bool:

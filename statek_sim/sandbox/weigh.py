@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from statek_sim.sandbox.budget import ExecutionBudget
@@ -53,6 +53,60 @@ def pay_for_deep_walk(budget: ExecutionBudget, value: Value, doing: str) -> tupl
     return walk.weight(value), walk.depth
 
 
+MOST_UNFOLDED: Final = 5_000_000
+"""Items that may be copied or compared at once: `x = [x, x]` forty times is a million million."""
+
+
+def unfolded_size(value: Value) -> int:
+    """Return how many items a walk through `value` meets that goes into a shared part each time it meets it.
+
+    Worked out from the parts, each of which is looked at once, so it takes no longer than there is data. Containers
+    more than 400 levels down, and one that is met inside itself, count as one item.
+    """
+    sizes: dict[int, int] = {}
+    # The entries of a dict's view are made anew: while they are held, no other one has their identity.
+    held: list[list[Value]] = []
+    open_: list[_Counting] = []
+    container: Value | None = value
+    while True:
+        if container is not None:
+            inside = _inside(container)
+            held.append(inside)
+            flat = len(open_) >= _MAX_NESTING or set(map(type, inside)) <= _FLAT
+            # Until all of it is counted: one item.
+            sizes[id(container)] = 1
+            open_.append(_Counting(container, iter(() if flat else inside), len(inside)))
+        container = _next_inside(open_[-1], sizes)
+        if container is None:
+            done = open_.pop()
+            sizes[id(done.container)] = done.total
+            if not open_:
+                return done.total
+            open_[-1].total += done.total
+
+
+class _Counting:
+    """A container whose items are being counted: those that remain, and how many there are so far."""
+
+    __slots__ = ("container", "rest", "total")
+
+    def __init__(self, container: Value, rest: Iterator[Value], total: int) -> None:
+        self.container = container
+        self.rest = rest
+        self.total = total
+
+
+def _next_inside(counting: _Counting, sizes: Mapping[int, int]) -> Value | None:
+    """Count items up to the next container whose size is not known, and return it; None when there is none."""
+    for item in counting.rest:
+        if is_container(item):
+            known = sizes.get(id(item))
+            if known is None:
+                return item
+            counting.total += known
+    return None
+
+
 def pay_for_hash(budget: ExecutionBudget, value: Value) -> None:
     """Charge hashing `value`, which for a tuple means hashing what is inside it."""
     if isinstance(value, _KEYS):
@@ -64,13 +118,14 @@ def pay_for_hash(budget: ExecutionBudget, value: Value) -> None:
 class _Walk:
     """One walk, depth first, with a stack of its own."""
 
-    __slots__ = ("_budget", "_doing", "_met", "_open", "_path", "_unpaid", "depth")
+    __slots__ = ("_budget", "_doing", "_looked_at", "_met", "_open", "_path", "_unpaid", "depth")
 
     def __init__(self, budget: ExecutionBudget, doing: str) -> None:
         self._budget = budget
         self._doing = doing
         self._met = 0
         self._unpaid = 0
+        self._looked_at = 0
         self.depth = 1
         self._path: list[Iterator[Value]] = []
         self._open: dict[int, None] = {}
@@ -105,7 +160,10 @@ class _Walk:
             if self._path:
                 return False
             inside = []
+        self._looked_at += len(inside)
         if len(self._path) >= _MAX_NESTING:
+            # Code that catches the error may do it again and again; on the way down little was paid for.
+            self._budget.work(self._unpaid + (self._looked_at >> _FLAT_SHIFT))
             raise RecursionError(f"maximum recursion depth exceeded {self._doing}")
         self._open[id(container)] = None
         self._path.append(iter(inside))

@@ -41,6 +41,11 @@ def jobs_of(scenario: ScenarioText) -> dict[str, JobText]:
     }
 
 
+def _job_names(scenario: ScenarioText) -> tuple[str, ...]:
+    """Return the names of `jobs_of`."""
+    return tuple(scenario.jobs) or (() if scenario.loops else (MAIN,))
+
+
 def check(scenario: ScenarioText, path: Path) -> tuple[Finding, ...]:
     """Return what in `scenario`, written in file `path`, names something unknown or contradicts itself."""
     return tuple(islice((finding for rule in _CHECKS for finding in rule(scenario, path)), MAX_PROBLEMS))
@@ -133,7 +138,7 @@ def _parameters(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 
 def _locals(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
-    for name, job in jobs_of(scenario).items():
+    for name, job in scenario.jobs.items():
         at: Keypath = ("jobs", name, "locals")
         try:
             for keypath, reference in references_in(job.locals):
@@ -146,7 +151,7 @@ def _reference(
     at: Keypath, reference: WorldReference | JobReference, scenario: ScenarioText
 ) -> Iterator[Finding]:
     if isinstance(reference, JobReference):
-        yield from _known(at, reference.name, jobs_of(scenario), "job")
+        yield from _known(at, reference.name, _job_names(scenario), "job")
     elif reference.kind == "future":
         yield from _known(at, reference.name, scenario.world.futures, "future of the world")
     elif scenario.world.queue is None:
@@ -169,7 +174,7 @@ def _world(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 
 def _script(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
-    jobs = jobs_of(scenario)
+    jobs = _job_names(scenario)
     for key, replies in scenario.script.items():
         if key.startswith("job:"):
             yield from _known(("script", key), key.removeprefix("job:"), jobs, "job", made=_MADE_JOB)
@@ -181,7 +186,7 @@ def _script(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 
 def _events(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
-    jobs = jobs_of(scenario)
+    jobs = _job_names(scenario)
     started: list[str] = []
     yield from _too_late(scenario)
     for position, event in enumerate(scenario.events):
@@ -240,7 +245,7 @@ def _mentions(scenario: ScenarioText, name: str) -> bool:
 
 
 def _goes_bad(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
-    jobs = jobs_of(scenario)
+    jobs = _job_names(scenario)
     for name in scenario.goes_bad:
         yield from _known(("goes_bad", name), name, jobs, "job", made=_MADE_JOB)
 
@@ -258,7 +263,7 @@ def _expect(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 
 def _expectations(at: Keypath, expect: Expect, scenario: ScenarioText) -> Iterator[Finding]:
-    jobs = jobs_of(scenario)
+    jobs = _job_names(scenario)
     for name in expect.jobs:
         yield from _known((*at, "jobs", name), name, jobs, "job", made=_MADE_JOB)
     queue = scenario.world.queue
@@ -292,11 +297,11 @@ def _repeated(at: Keypath, names: Iterable[str]) -> Iterator[Finding]:
 
 
 def _deviations(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
-    for place, one in enumerate(scenario.deviations):
-        if scenario.engine == "agent" and one.action not in ("kill", "fault", "limit"):
+    for place, deviation in enumerate(scenario.deviations):
+        if scenario.engine == "agent" and deviation.action == "lose":
             yield Finding(
                 ("deviations", place),
-                f"deviations: {one.action} is for engine statek; a run of engine agent departs by kill, fault or limit",
+                "deviations: lose is for engine statek; a run of engine agent loses no commit",
             )
 
 

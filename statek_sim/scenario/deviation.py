@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
@@ -109,6 +110,10 @@ class Deviation(Part):
         if self.action == "lose" and self.to_event >= self.lose:
             raise refused("to_event comes before the event after which the worker dies")
         return self
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
+        """Yield what is said of it: what belongs to other actions means nothing here."""
+        return ((name, value) for name, value in super().__repr_args__() if name in self.model_fields_set)
 
     def __str__(self) -> str:
         """The deviation in a few words."""

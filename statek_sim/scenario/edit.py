@@ -57,9 +57,9 @@ def _read(text: str) -> JSON:
     return None if root is None else node_value(root)
 
 
-def _same(one: JSON, other: JSON) -> bool:
+def _same(old: JSON, new: JSON) -> bool:
     # Python's == would take 1 for true and 1.0.
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+    return json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
 
 
 def _at(whole: JSON, keypath: Keypath) -> JSON:

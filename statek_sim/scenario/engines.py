@@ -13,13 +13,15 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from statek_sim.agent.effects import SideModel
+from statek_sim.agent.steps.enforcement import Step, StepPlan, beyond
 from statek_sim.agent.tools.mcp.servers import check_server_name
 from statek_sim.agent.tools.names import server_tool_name
+from statek_sim.agent.variants import VARIANTS as KNOWN_VARIANTS
 from statek_sim.agent.variants import Variant
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.mcp.fault import Faults, fault_from
-from statek_sim.scenario.agent import AGENT_STOPS, HarnessText, ToolText
+from statek_sim.scenario.agent import AGENT_STOPS, HarnessText, OfferText, StepsText, ToolText
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import Part
 from statek_sim.scenario.permissions import PermissionsText
@@ -147,6 +149,7 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     if scenario.engine != "agent":
         return
     yield from _servers(scenario)
+    yield from _task_types(scenario)
     registered = [known for name, tool in scenario.tools.items() for known in _names(scenario, name, tool)]
     for role, agent in scenario.agents.items():
         at: Keypath = ("agents", role)
@@ -170,7 +173,10 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         yield from _permissions(
             (*at, "harness", "permissions"), agent.harness.permissions, [*registered, *own]
         )
+        yield from _offer((*at, "offer"), scenario, agent)
+        yield from _unoffered(at, scenario, agent)
         flow: Keypath = (*at, "workflow")
+        yield from _plan(flow, agent.workflow, _rules_of(scenario, agent, "final_answer"))
         for position, step in enumerate(agent.workflow.steps):
             yield from _known((*flow, "steps", position), step.tool, known, "tool")
             for number, before in enumerate(step.after):
@@ -178,6 +184,88 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         for key in ("helpers", "terminal"):
             for position, name in enumerate(getattr(agent.workflow, key) or ()):
                 yield from _known((*flow, key, position), name, known, "tool")
+
+
+def _rules_of(scenario: ScenarioText, agent: AgentText, rule: str) -> list[object]:
+    """Return how the variants that a scenario runs under read a rule, for this agent."""
+    names = scenario.profiles if scenario.said("profiles") else ("hardened",)
+    variants = [KNOWN_VARIANTS[name] for name in names if name in KNOWN_VARIANTS]
+    return [agent.harness.overrides.get(rule, getattr(variant, rule)) for variant in variants]
+
+
+def _offer(at: Keypath, scenario: ScenarioText, agent: AgentText) -> Iterator[Finding]:
+    """Yield what an offer names and nothing is, under a variant to which that is an error."""
+    offer = agent.offer
+    if offer.task is not None and "error" in _rules_of(scenario, agent, "unknown_task_type"):
+        yield from _known((*at, "task"), offer.task, scenario.task_types, "type of task")
+    for key in ("all_tags", "any_tag"):
+        empty = getattr(offer, key) == ()
+        if empty and "error" in _rules_of(scenario, agent, "empty_tag_filter"):
+            here: Keypath = (*at, key)
+            problem = "an empty list of tags filters nothing; leave the filter out to have every tool"
+            yield Finding(here, f"{dotted(here)}: {problem}")
+
+
+def _unoffered(at: Keypath, scenario: ScenarioText, agent: AgentText) -> Iterator[Finding]:
+    """Yield steps that wait for a tool which the offer never has, under a variant that refuses its calls."""
+    if agent.harness.chooser is not None:
+        return
+    gates = zip(_rules_of(scenario, agent, "executes"), _rules_of(scenario, agent, "final_gate"), strict=True)
+    ends = zip(
+        _rules_of(scenario, agent, "executes"), _rules_of(scenario, agent, "final_answer"), strict=True
+    )
+    left_out = {
+        known
+        for name, tool in scenario.tools.items()
+        for known in _names(scenario, name, tool)
+        if not _chosen(known, tool, agent.offer, scenario.task_types)
+    }
+    held = ("offered", True) in gates, ("offered", "terminal_tool") in ends
+    workflow = agent.workflow
+    for position, problem in beyond(_steps(workflow), workflow.terminal, left_out.__contains__):
+        if held[position is None]:
+            flow = (*at, "workflow")
+            here: Keypath = (*flow, "terminal") if position is None else (*flow, "steps", position)
+            yield Finding(here, f"{dotted(here)}: {problem}")
+
+
+def _chosen(name: str, tool: ToolText, offer: OfferText, task_types: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether an offer may have a tool; an unknown type of task is told elsewhere."""
+    if name not in task_types.get(offer.task or "", (name,)):
+        return False
+    if offer.all_tags and not set(offer.all_tags) <= set(tool.tags):
+        return False
+    return not offer.any_tag or bool(set(offer.any_tag) & set(tool.tags))
+
+
+def _task_types(scenario: ScenarioText) -> Iterator[Finding]:
+    """Yield tools of task types that nobody has, where that is an error to one of the agents."""
+    agents = scenario.agents.values()
+    if not any("error" in _rules_of(scenario, agent, "missing_task_tool") for agent in agents):
+        return
+    known = [known for name, tool in scenario.tools.items() for known in _names(scenario, name, tool)]
+    known += [name.rpartition(":")[2] for agent in agents for name in agent.tools if ":" in name]
+    for task, names in scenario.task_types.items():
+        for position, name in enumerate(names):
+            yield from _known(("task_types", task, position), name, known, "tool")
+
+
+def _plan(at: Keypath, workflow: StepsText, endings: Sequence[object]) -> Iterator[Finding]:
+    """Yield why steps can never be done, or the run never end."""
+    try:
+        StepPlan(steps=_steps(workflow))
+    except BadInput as error:
+        here: Keypath = (*at, "steps")
+        yield Finding(here, f"{dotted(here)}: {error}")
+    if "terminal_tool" in endings and not workflow.terminal:
+        problem = "a run that ends by a terminal tool needs one; expected its name under terminal"
+        yield Finding(at, f"{dotted(at)}: {problem}")
+
+
+def _steps(workflow: StepsText) -> tuple[Step, ...]:
+    return tuple(
+        Step(tool=step.tool, required=step.required, after=tuple(step.after)) for step in workflow.steps
+    )
 
 
 def _permissions(at: Keypath, permissions: PermissionsText | None, tools: Sequence[str]) -> Iterator[Finding]:

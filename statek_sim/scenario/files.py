@@ -19,6 +19,9 @@ from statek_sim.unreadable import why_unreadable
 MAX_BYTES: Final = 5_000_000
 """Largest scenario file, in bytes; larger ones are refused before they are read."""
 
+_START_BYTES: Final = 65_536
+"""Of a file that is refused, how much is looked at to tell what it was meant to be."""
+
 SUFFIXES: Final = (".yaml", ".yml")
 STATEMENTS: Final = "statements.yaml"
 """The list of normative statements; it lives beside the suites and is no scenario file."""
@@ -104,11 +107,25 @@ def parsed(path: Path) -> Parsed | Problem:
 
 
 def is_eval_file(path: Path) -> bool:
-    """Return whether a file is one of evals, by its key; one that cannot be read is none."""
+    """Return whether a file is one of evals, by its key.
+
+    One that is too large, or no UTF-8, is one as well if it begins like one: who loads it says what is wrong with it.
+    """
     source = read(path)
-    if isinstance(source, Problem) or "evals" not in source.text:
-        return False  # Nearly all are; looking for the key itself takes 30 times as long.
-    return _EVALS_KEY.search(source.text) is not None
+    text = _start(path) if isinstance(source, Problem) else source.text
+    # Nearly all have no such word; looking for the key itself takes 30 times as long.
+    return "evals" in text and _EVALS_KEY.search(text) is not None
+
+
+def _start(path: Path) -> str:
+    """Return the first bytes of a regular file that `read` refuses, as far as they are text; "" where none are."""
+    try:
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
+            return file.read(_START_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _decode(path: Path, content: bytes) -> str | Problem:

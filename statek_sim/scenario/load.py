@@ -97,7 +97,9 @@ def _without_foreign(files: Sequence[Path], given: Sequence[Path]) -> tuple[tupl
         if within:
             names = ", ".join(str(path.relative_to(folder)) for path in within[:MOST_NAMED])
             more = f" and {len(within) - MOST_NAMED} more" if len(within) > MOST_NAMED else ""
-            message = f"no scenario files: {names}{more}; name the files or folders that hold scenarios"
+            message = (
+                f"has YAML that is no scenarios: {names}{more}; name the files or folders that hold scenarios"
+            )
             problems.append(Problem(folder, 0, 0, message))
     return tuple(path for path in files if path not in foreign), problems
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Final
 
 from statek_sim.server.answering import Answering, in_one_piece, json_text
-from statek_sim.server.exchange import Answer, Incoming, Limits, Live, Streamed, Whole
+from statek_sim.server.exchange import Answer, Incoming, Later, Limits, Live, Streamed, Whole
 
-Handler = Callable[[Incoming], Answer | Live]
+Handler = Callable[[Incoming], Answer | Later | Live]
 
 _MOST_PENDING: Final = 64
 """Requests of one client that may wait for an answer that takes its time; it is not read from while so many do."""
@@ -89,7 +89,7 @@ class AnswerQueue:
         if self._out.drained is not None and self._transport.get_write_buffer_size() > _MOST_UNREAD:
             self._transport.pause_reading()
 
-    def _answer(self, request: Incoming) -> Answer | Live:
+    def _answer(self, request: Incoming) -> Answer | Later | Live:
         try:
             return self._handler(request)
         except Exception as error:  # noqa: BLE001  # the parser would take it for a malformed request
@@ -109,7 +109,7 @@ class AnswerQueue:
             if unread <= _MOST_UNREAD:
                 self._transport.resume_reading()
 
-    async def _take_time(self, request: Incoming, answer: Answer | Live, *, keep_alive: bool) -> None:
+    async def _take_time(self, request: Incoming, answer: Answer | Later | Live, *, keep_alive: bool) -> None:
         """Give an answer that takes its time, then those that queued behind it."""
         await self._out.send(request, answer, keep_alive=keep_alive)
         while self._pending and not self._transport.is_closing():

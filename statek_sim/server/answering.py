@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from statek_sim.providers.http_status import PHRASES
-from statek_sim.server.exchange import Answer, Incoming, Live, Silence, Streamed, Whole
+from statek_sim.server.exchange import Answer, Incoming, Later, Live, Silence, Streamed, Whole
 
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 _ABORTIVE: Final = struct.pack("ii", 1, 0)
@@ -35,8 +35,10 @@ class Answering:
         if not keep_alive:
             self.transport.close()
 
-    async def send(self, request: Incoming, answer: Answer | Live, *, keep_alive: bool) -> None:
+    async def send(self, request: Incoming, answer: Answer | Later | Live, *, keep_alive: bool) -> None:
         """Write an answer that takes its time."""
+        if isinstance(answer, Later):
+            answer = await self.loop.run_in_executor(None, answer.make)
         if isinstance(answer, Silence):
             await self.loop.create_future()
         elif isinstance(answer, Whole):

@@ -1,7 +1,7 @@
 """The fake LLM as an ASGI application, for uvicorn, granian, hypercorn or a test client that speaks ASGI.
 
     llm = FakeLLM(["print('hello')"])
-    app = asgi_app(llm.answer)                     # uvicorn module:app
+    app = asgi_app(llm.begin)                      # uvicorn module:app
 
 An ASGI server decides itself how large heads may be and how a connection ends: a reset on command is an exception
 after the frames before it, upon which servers close the connection without ending the body.
@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any, Final
 
-from statek_sim.server.exchange import DEFAULT_LIMITS, Answer, Frame, Incoming, Limits, Silence, Whole
+from statek_sim.server.exchange import DEFAULT_LIMITS, Answer, Frame, Incoming, Later, Limits, Silence, Whole
 
 # The names and types of the ASGI 3 specification.
 Scope = MutableMapping[str, Any]
@@ -30,7 +30,9 @@ class ConnectionResetOnCommand(ConnectionResetError):
     """Raised into the ASGI server where the script wants the connection to break."""
 
 
-def asgi_app(handler: Callable[[Incoming], Answer], *, limits: Limits = DEFAULT_LIMITS) -> Application:
+def asgi_app(
+    handler: Callable[[Incoming], Answer | Later], *, limits: Limits = DEFAULT_LIMITS
+) -> Application:
     """Return an ASGI 3 application that answers what `handler` says."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -39,6 +41,8 @@ def asgi_app(handler: Callable[[Incoming], Answer], *, limits: Limits = DEFAULT_
         elif scope["type"] == "http":
             body = await _body(receive, limits.body)
             answer = _TOO_LARGE if body is None else handler(_request(scope, body))
+            if isinstance(answer, Later):
+                answer = await asyncio.to_thread(answer.make)
             await _give(answer, receive, send)
 
     return app

@@ -63,8 +63,8 @@ def elsewhere(
     match found.place:
         case Place.MODELS:
             return Whole(status=200, body=models_body(wire.NAME, models, created))
-        case Place.MODEL if found.model in models:
-            return Whole(status=200, body=model_body(wire.NAME, found.model, created))
+        case Place.MODEL if found.name in models:
+            return Whole(status=200, body=model_body(wire.NAME, found.name, created))
         case Place.JOURNAL:
             return _page([entry.record() for entry in journal.entries()])
         case Place.UNUSED:
@@ -85,14 +85,15 @@ def _refusal(method: str, found: Route, models: Sequence[str]) -> tuple[int, str
     """Return the status and the words for a request that leads nowhere."""
     match found.place:
         case Place.MODEL:
-            return 404, f"no model {found.model!r}; there are {', '.join(models)}"
+            return 404, f"no model {found.name!r}; there are {', '.join(models)}"
         case Place.WRONG_METHOD:
             return 405, f"{method} is not what {found.path} is for"
         case Place.NO_EVENTS:
             return 400, f"{found.path} streams events only: add ?alt=sse"
         case _:
             return 404, (
-                f"nothing at {found.path}; there are /v1/chat/completions, /v1/responses, /v1/embeddings, "
+                f"nothing at {found.path}; there are /v1/chat/completions, /v1/responses (and /ID), "
+                "/v1/embeddings, "
                 "/v1/messages, /v1/messages/count_tokens, /v1beta/models/MODEL:generateContent (and :countTokens, "
                 f":embedContent), /v1/models, {JOURNAL} and {UNUSED}"
             )

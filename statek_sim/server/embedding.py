@@ -12,7 +12,7 @@ import hashlib
 import math
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
@@ -31,15 +31,24 @@ Vector = tuple[float, ...]
 
 _SIZES: Final[Mapping[str, int]] = {
     "text-embedding-3-large": 3072,
+    "text-embedding-3-small": 1536,
+    "text-embedding-ada-002": 1536,
     "gemini-embedding-001": 3072,
     "text-embedding-004": 768,
     "embedding-001": 768,
 }
 _SIZE: Final = 1536
-"""Numbers in a vector of text-embedding-3-small, and of models that are not listed."""
+"""Numbers in a vector of a model that is not listed, unless the request says how many."""
 _LARGEST: Final = 8192
+"""Numbers in the longest vector of a model that is not listed."""
+_ONE_SIZE: Final = frozenset({"text-embedding-ada-002", "embedding-001"})
+"""Models that make vectors of one size, and refuse to be asked for another."""
 _MOST_TEXTS: Final = 2048
+# Gemini: "BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch".
+_LARGEST_BATCH: Final = 100
 _MOST_WORDS: Final = 256
+_WEIGHT: Final = 8
+"""How much more a word counts than the text as a whole."""
 _LONGEST: Final = 65_536
 """Characters of a text whose words are looked at; of a longer one the rest counts as one word more."""
 
@@ -80,7 +89,7 @@ def _openai(body: dict[str, JSON]) -> tuple[str, EmbeddingRequest, tuple[str, ..
             f"encoding_format: expected float or base64, got {encoding!r}", parameter="encoding_format"
         )
     texts = _texts(body.get("input"), model)
-    size = _size(number_or_none(body, "dimensions"), "dimensions")
+    size = _size(number_or_none(body, "dimensions"), "dimensions", model)
     wanted = EmbeddingRequest(
         texts=texts, sizes=(size,) * len(texts), shape="base64" if encoding == "base64" else "floats"
     )
@@ -118,6 +127,10 @@ def _gemini(body: dict[str, JSON], path: str) -> tuple[str, EmbeddingRequest, tu
         raise BadRequest(f"the URL: expected to end in MODEL:embedContent, got {path!r}")
     single = named["method"] == "embedContent"
     requests = [body] if single else objects(body.get("requests"), where="requests")
+    if len(requests) > _LARGEST_BATCH:
+        raise BadRequest(
+            f"requests: expected at most {_LARGEST_BATCH}, got {len(requests)}", parameter="requests"
+        )
     texts: list[str] = []
     sizes: list[int | None] = []
     unheeded: list[str] = []
@@ -127,7 +140,8 @@ def _gemini(body: dict[str, JSON], path: str) -> tuple[str, EmbeddingRequest, tu
         texts.append(text_in(content.get("parts")) if isinstance(content, dict) else "")
         config = request.get("embedContentConfig")
         options = {**request, **config} if isinstance(config, dict) else request
-        sizes.append(_size(number_or_none(options, "outputDimensionality"), f"{where}outputDimensionality"))
+        wanted_size = number_or_none(options, "outputDimensionality")
+        sizes.append(_size(wanted_size, f"{where}outputDimensionality", named["model"]))
         unheeded += GEMINI_EMBEDDING.unheeded(
             {key: value for key, value in options.items() if key != "embedContentConfig"}, within=where
         )
@@ -135,10 +149,19 @@ def _gemini(body: dict[str, JSON], path: str) -> tuple[str, EmbeddingRequest, tu
     return named["model"], wanted, tuple(unheeded)
 
 
-def _size(number: float | None, where: str) -> int | None:
+def _size(number: float | None, where: str, model: str) -> int | None:
+    """Return how many numbers are wanted; `BadRequest` for more than the model's vectors have, as providers have it."""
     size = limit_of(number, where=where)
-    if size is not None and size > _LARGEST:
-        raise BadRequest(f"{where}: expected at most {_LARGEST}, got {size}", parameter=where)
+    if size is None:
+        return None
+    bare = bare_model_name(model)
+    if bare in _ONE_SIZE:
+        raise BadRequest(
+            f"{where}: {model} makes vectors of {_SIZES[bare]} numbers and no others", parameter=where
+        )
+    most = _SIZES.get(bare, _LARGEST)
+    if size > most:
+        raise BadRequest(f"{where}: expected at most {most} for {model}, got {size}", parameter=where)
     return size
 
 
@@ -155,13 +178,12 @@ def vector_of(text: str, model: str, size: int | None) -> Vector:
 def _computed(text: str, size: int) -> Vector:
     words = list(dict.fromkeys(_WORD.findall(text[:_LONGEST].lower())))[:_MOST_WORDS]
     # Texts of the same words in another order, or with other signs between, are near but not the same.
-    directions = [(8, _direction(word, size)) for word in words]
-    directions.append(
-        (1, _direction(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), size))
-    )
-    total = [0] * size
-    for weight, direction in directions:
-        total = [have + weight * more for have, more in zip(total, direction, strict=True)]
+    own = _drawn(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), size)
+    added = _WEIGHT * sum(_lanes(word, size) for word in words) + int.from_bytes(_spread(own), "little")
+    # A direction is `2 * byte - 255` for each byte that was drawn.
+    middle = 255 * (_WEIGHT * len(words) + 1)
+    lanes = struct.unpack(f"<{size}I", added.to_bytes(4 * size, "little"))
+    total = [2 * lane - middle for lane in lanes]
     length = math.sqrt(sum(number * number for number in total)) or 1.0
     return tuple(number / length for number in total)
 
@@ -170,32 +192,53 @@ _remembered = lru_cache(maxsize=64)(_computed)
 
 
 @lru_cache(maxsize=512)
-def _direction(word: str, size: int) -> tuple[int, ...]:
-    drawn = hashlib.shake_128(word.encode("utf-8", "surrogatepass")).digest(size)
-    return tuple(2 * byte - 255 for byte in drawn)
+def _lanes(word: str, size: int) -> int:
+    """Return what is drawn for a word as one integer of 32 bits for each byte, so that words are added at once.
+
+    A sum of 256 words has room in its 32 bits: it is below 8 * 255 * 257.
+    """
+    return int.from_bytes(_spread(_drawn(word, size)), "little")
+
+
+def _drawn(word: str, size: int) -> bytes:
+    return hashlib.shake_128(word.encode("utf-8", "surrogatepass")).digest(size)
+
+
+def _spread(drawn: bytes) -> bytes:
+    """Return each byte as four, the other three of them 0."""
+    spread = bytearray(4 * len(drawn))
+    spread[::4] = drawn
+    return bytes(spread)
 
 
 def embeddings_body(
-    wanted: EmbeddingRequest, vectors: Sequence[Vector], model: str, tokens: int | None, *, usage: bool = True
+    wanted: EmbeddingRequest, vectors: Iterable[Vector], model: str, tokens: int | None, *, usage: bool = True
 ) -> bytes:
     """Return the answer. `tokens` None is a usage of `null`, `usage` off leaves it out."""
+    # Written vector by vector: json keeps every other thread waiting until all that it is given is written.
     match wanted.shape:
-        case "one":
-            return compact({"embedding": {"values": list(vectors[0])}}).encode()
-        case "batch":
-            return compact({"embeddings": [{"values": list(vector)} for vector in vectors]}).encode()
+        case "one" | "batch" as shape:
+            written = [compact({"values": list(vector)}) for vector in vectors]
+            return f'{{"embedding":{written[0]}}}'.encode() if shape == "one" else _embeddings(written)
         case shape:
-            listed: list[JSON] = [
-                {
-                    "object": "embedding",
-                    "index": index,
-                    "embedding": _written(vector, packed=shape == "base64"),
-                }
+            listed = [
+                compact(
+                    {
+                        "object": "embedding",
+                        "index": index,
+                        "embedding": _written(vector, packed=shape == "base64"),
+                    }
+                )
                 for index, vector in enumerate(vectors)
             ]
     counts: JSON = None if tokens is None else {"prompt_tokens": tokens, "total_tokens": tokens}
     reported: dict[str, JSON] = {"usage": counts} if usage else {}
-    return compact({"object": "list", "data": listed, "model": model, **reported}).encode()
+    rest = compact({"model": model, **reported})[1:]
+    return f'{{"object":"list","data":[{",".join(listed)}],{rest}'.encode()
+
+
+def _embeddings(written: Sequence[str]) -> bytes:
+    return f'{{"embeddings":[{",".join(written)}]}}'.encode()
 
 
 def _written(vector: Vector, *, packed: bool) -> JSON:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -58,6 +58,16 @@ class Silence:
 
 
 Answer = Whole | Streamed | Silence
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """An answer that takes so much work that it is made in a thread, so that other clients are answered meanwhile.
+
+    What it depends on is settled: `make` returns the same whenever it is called, and raises nothing.
+    """
+
+    make: Callable[[], Whole]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

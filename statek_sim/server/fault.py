@@ -170,14 +170,14 @@ ORDER: Final[tuple[type[Fault], ...]] = (
 _ABOUT_A_REPLY: Final = (NullUsage, NoUsage, EmptyChoices, SlowTokens)
 
 
-def exclude_each_other(one: Fault, other: Fault) -> bool:
+def exclude_each_other(first: Fault, second: Fault) -> bool:
     """Tell whether at most one of two faults can be seen in an answer."""
-    pair = (one, other)
-    if any(isinstance(fault, NoAnswerAtAll) for fault in pair) or type(one) is type(other):
+    pair = (first, second)
+    if any(isinstance(fault, NoAnswerAtAll) for fault in pair) or type(first) is type(second):
         return True
     if any(isinstance(fault, HttpError) for fault in pair):
         return any(isinstance(fault, _ABOUT_A_REPLY) for fault in pair)
-    return {type(one), type(other)} == {NullUsage, NoUsage}
+    return {type(first), type(second)} == {NullUsage, NoUsage}
 
 
 def check_together(rules: Sequence[FaultRule]) -> None:

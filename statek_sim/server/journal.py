@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from statek_sim.providers.lane import Entry
 from statek_sim.providers.mismatch import describe
+from statek_sim.providers.reply_lane import Entry
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.server.fault import Fault
 from statek_sim.server.known import json_of

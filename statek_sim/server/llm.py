@@ -11,16 +11,14 @@ from statek_sim.providers.mismatch import PendingReply
 from statek_sim.providers.protocol import ChatStyleName
 from statek_sim.providers.scripted import Script
 from statek_sim.server.elsewhere import elsewhere
-from statek_sim.server.exchange import Answer, Incoming
+from statek_sim.server.exchange import Answer, Incoming, Later
 from statek_sim.server.fault import FaultRule
 from statek_sim.server.journal import Journal
 from statek_sim.server.known import model_tokenizer
 from statek_sim.server.play import ASKING, Play
 from statek_sim.server.played_script import PlayedScript
-from statek_sim.server.rendering import (
-    Pacing,
-)
-from statek_sim.server.routes import route
+from statek_sim.server.rendering import Pacing
+from statek_sim.server.routes import Place, route
 
 DEFAULT_MODELS: Final = ("gpt-4o",)
 
@@ -92,10 +90,18 @@ class FakeLLM:
 
     def answer(self, request: Incoming) -> Answer:
         """Answer one HTTP request."""
+        answer = self.begin(request)
+        return answer.make() if isinstance(answer, Later) else answer
+
+    def begin(self, request: Incoming) -> Answer | Later:
+        """Answer one HTTP request, or settle what its answer is where making it holds others up: many embeddings."""
         found = route(request.method, request.target)
         if found.place in ASKING:
             with self._lock:
                 return self._play.ask(request, found)
+        if found.place is Place.RESPONSE:
+            with self._lock:
+                return self._play.stored(request, found)
         return elsewhere(request, found, self._models, self.journal, self.unused)
 
     def unused(self) -> list[PendingReply]:

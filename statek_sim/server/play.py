@@ -8,16 +8,16 @@ from typing import Final
 
 from statek_sim.errors import BadRequest, ScriptError, StatekSimError, UnmatchedRequest, UnusedReplies
 from statek_sim.providers.delivery import Manner
-from statek_sim.providers.lane import Entry
-from statek_sim.providers.mismatch import unused_text
+from statek_sim.providers.mismatch import shorten, unused_text
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.protocol import Place as PlaceName
+from statek_sim.providers.reply_lane import Entry
 from statek_sim.providers.script import Chat, Computed, RawStream, Vector
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.formats import FORMATS
-from statek_sim.server.conversations import Conversations
+from statek_sim.server.conversations import Conversations, UnknownAnswer
 from statek_sim.server.embedding import EmbeddingRequest, read_embeddings
-from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed
+from statek_sim.server.exchange import Answer, Incoming, Later, Silence, Streamed, Whole
 from statek_sim.server.fault import Fate, Fault, FaultRule
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.server.known import ReadRequest, read_request
@@ -39,6 +39,9 @@ RETRY_HEADER: Final = "x-stainless-retry-count"
 
 MISMATCH_STATUS: Final = 422
 """The status for a request that the script has no answer to: no client tries again after it."""
+
+_LONGEST_MESSAGE: Final = 2000
+"""Characters of what is said to a request that cannot be read."""
 
 ASKING: Final[Mapping[Place, PlaceName]] = {
     Place.CHAT: "chat",
@@ -85,7 +88,7 @@ class Play:
         if missed:
             raise UnusedReplies(f"{missed[0]} met no request; {self.journal.total} came")
 
-    def ask(self, incoming: Incoming, found: Route) -> Answer:
+    def ask(self, incoming: Incoming, found: Route) -> Answer | Later:
         """Answer one request for a reply, for embeddings, or for a count."""
         number, wire = self.journal.total + 1, FORMATS[found.wire]
         name = f"request {number} (POST {found.path}"
@@ -93,8 +96,12 @@ class Play:
             read, wanted = self._read(incoming, found)
         except (BadRequest, ValueError) as error:
             refused = error if isinstance(error, BadRequest) else BadRequest(str(error))
-            wrong = str(error) if refused.code else f"the request cannot be read: {error}"
-            answer: Answer = http_error(
+            # It quotes the request, and problems are kept: a hundred bodies of 30 MB would fill the memory.
+            message = (
+                str(error) if len(str(error)) <= _LONGEST_MESSAGE else shorten(str(error), _LONGEST_MESSAGE)
+            )
+            wrong = message if refused.code else f"the request cannot be read: {message}"
+            answer: Answer | Later = http_error(
                 wire, 400, message=wrong, parameter=refused.parameter, code=refused.code
             )
             self._note(number, incoming, found, answer, problem=f"{name}): {wrong}")
@@ -122,6 +129,17 @@ class Play:
         )
         return answer
 
+    def stored(self, incoming: Incoming, found: Route) -> Answer:
+        """Answer a request about an answer of before: to have it again, or to have it forgotten."""
+        try:
+            body = self._spoken_before.stored(incoming.method, found.name, found.options)
+        except UnknownAnswer as error:
+            return http_error(FORMATS[found.wire], 404, message=str(error))
+        except BadRequest as error:
+            self.journal.add_problem(f"{incoming.method} {found.path}: {error}")
+            return http_error(FORMATS[found.wire], 400, message=str(error), parameter=error.parameter)
+        return Whole(status=200, body=body)
+
     def _read(self, incoming: Incoming, found: Route) -> tuple[ReadRequest, EmbeddingRequest | None]:
         """Read a request; `BadRequest` for what the server cannot do as well."""
         wanted = None
@@ -129,15 +147,15 @@ class Play:
             read, wanted = read_embeddings(found.wire, found.path, incoming.body)
         else:
             read = read_request(found.wire, found.path, incoming.body)
-        asked = read.asked
-        if asked.unheeded and (unheeded := [name for name in asked.unheeded if name not in self.ignored]):
+        params = read.asked
+        if params.unheeded and (unheeded := [name for name in params.unheeded if name not in self.ignored]):
             raise BadRequest(
                 f"{unheeded[0]} is nothing that this server honours: leave it out, or have it taken without heed "
                 f"(script([...], ignored=[{unheeded[0]!r}]), or serve --ignore {unheeded[0]})",
                 parameter=unheeded[0],
                 code="unsupported_parameter",
             )
-        return (read if asked.previous is None else self._spoken_before.goes_on(read)), wanted
+        return (read if params.previous is None else self._spoken_before.goes_on(read)), wanted
 
     def _answered(
         self,
@@ -148,7 +166,7 @@ class Play:
         wanted: EmbeddingRequest | None,
         wire: WireFormat,
         faults: tuple[Fault, ...],
-    ) -> tuple[Answer, Entry | None]:
+    ) -> tuple[Answer | Later, Entry | None]:
         """Return the answer, and the entry of the script that gives it if one does."""
         if wanted is not None:
             return self._vectors(name, number, request, read, wanted, wire, faults)
@@ -164,7 +182,7 @@ class Play:
             entries.append(self.script.demanded(request, name))
         answer = self._renderer.render(entries, request, read, wire, number, faults)
         if wire.NAME == "responses":
-            self._spoken_before.keep(read.asked, answer)
+            self._spoken_before.keep(read, answer)
         return answer, entries[0]
 
     def _vectors(
@@ -176,29 +194,30 @@ class Play:
         wanted: EmbeddingRequest,
         wire: WireFormat,
         faults: tuple[Fault, ...],
-    ) -> tuple[Answer, Entry | None]:
+    ) -> tuple[Answer | Later, Entry | None]:
         entries: list[Entry | None] = []
         for message in request.messages:
             entry = self.script.scripted(replace(request, messages=(message,)), name)
             entries.append(entry)
             if entry is not None and not isinstance(entry.reply.answer, Vector):
                 return self._renderer.render([entry], request, read, wire, number, faults), entry
-        answer = embeddings(entries, wanted, request, read, faults)
-        return with_faults(answer, faults, wire), next(filter(None, entries), None)
+        made = embeddings(entries, wanted, request, read, faults)
+        answer = made if isinstance(made, Later) else with_faults(made, faults, wire)
+        return answer, next(filter(None, entries), None)
 
     def _note(
         self,
         number: int,
         incoming: Incoming,
         found: Route,
-        answer: Answer,
+        answer: Answer | Later,
         *,
         entry: Entry | None = None,
         faults: tuple[Fault, ...] = (),
         problem: str | None = None,
         latency: float = 0.0,
     ) -> None:
-        status = 0 if isinstance(answer, Silence) else answer.status
+        status = 0 if isinstance(answer, Silence) else 200 if isinstance(answer, Later) else answer.status
         self.journal.add(
             JournalEntry(
                 number,
@@ -215,7 +234,7 @@ class Play:
         )
 
 
-def _latency(entry: Entry | None, answer: Answer, pacing: Pacing) -> float:
+def _latency(entry: Entry | None, answer: Answer | Later, pacing: Pacing) -> float:
     """Return the virtual seconds that an answer takes."""
     if entry is None:
         return 0.0
@@ -228,18 +247,18 @@ def _latency(entry: Entry | None, answer: Answer, pacing: Pacing) -> float:
 
 
 def _request(incoming: Incoming, read: ReadRequest, found: Route, at: float) -> ChatRequest:
-    headers, asked = incoming.headers, read.asked
+    headers, params = incoming.headers, read.asked
     retries = headers.get(RETRY_HEADER, "0")
     return ChatRequest(
         job_id=headers.get(JOB_HEADER, "http"),
-        role=headers.get(AGENT_HEADER, asked.model),
+        role=headers.get(AGENT_HEADER, params.model),
         turn=read.turn,
         attempt=int(retries) + 1 if retries.isdecimal() and len(retries) < 4 else 1,
         at=at,
-        model=asked.model,
-        messages=asked.messages,
-        tools=asked.tools,
-        temperature=asked.temperature,
+        model=params.model,
+        messages=params.messages,
+        tools=params.tools,
+        temperature=params.temperature,
         bytes_sent=len(incoming.body),
         wire=found.wire,
         headers=headers,

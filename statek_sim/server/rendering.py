@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import assert_never
+from typing import Final, assert_never
 
 from statek_sim.errors import BadInput
 from statek_sim.metering.pieces import token_pieces
 from statek_sim.providers.delivery import Manner, computed_reply, usage_of, wire_reply
-from statek_sim.providers.lane import Entry
 from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.reply_lane import Entry
 from statek_sim.providers.script import (
     Chat,
     Computed,
@@ -31,10 +31,14 @@ from statek_sim.providers.wire.request import NO_DEMANDS
 from statek_sim.server.damage import damaged
 from statek_sim.server.demands import met, together
 from statek_sim.server.embedding import EmbeddingRequest, embeddings_body, vector_of
-from statek_sim.server.exchange import ESTIMATED, Answer, Frame, Silence, Streamed, Whole
+from statek_sim.server.exchange import ESTIMATED, Answer, Frame, Later, Silence, Streamed, Whole
 from statek_sim.server.fault import Fault, HttpError, NoAnswerAtAll, NoUsage, NullUsage
 from statek_sim.server.known import PreparedBodies, ReadRequest
 from statek_sim.values import JSON
+
+_MOST_VECTORS: Final = 16
+_MOST_EMBEDDED: Final = 65_536
+"""Texts and characters whose vectors are made at once: some 30 ms of work. Those of more hold no other client up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +85,8 @@ class Renderer:
         that contradicts what the request demands.
         """
         entry = entries[0]
-        reply, asked = entry.reply, read.asked
-        if isinstance(reply.answer, Chat) and not faults and not asked.stream and len(entries) == 1:
+        reply, params = entry.reply, read.asked
+        if isinstance(reply.answer, Chat) and not faults and not params.stream and len(entries) == 1:
             body = self._body(entry, reply.answer, request, read, wire, number)
             answer: Answer = Whole(
                 status=200, body=body, headers=_notes(read, reply), delay=self._pacing.real(reply.latency)
@@ -126,12 +130,12 @@ class Renderer:
         """Return what a reply says, in the form that the request demands."""
         manner = replace(self._spoken, measure=read.measured)
         answer = wire_reply(reply, chat, request, manner, reply_id=reply_id)
-        asked = read.asked
-        formed = met(answer, asked.demands, model=request.model, name=f"reply {entry.position}")
+        params = read.asked
+        formed = met(answer, params.demands, model=request.model, name=f"reply {entry.position}")
         if formed is not answer and reply.usage is UsageKind.MEASURED:
             usage = usage_of(reply, request, formed.text, formed.calls, read.measured)
             formed = replace(formed, usage=usage)
-        return formed if asked.echo is None else replace(formed, echo=asked.echo)
+        return formed if params.echo is None else replace(formed, echo=params.echo)
 
     def _answer(
         self,
@@ -210,17 +214,30 @@ def embeddings(
     request: ChatRequest,
     read: ReadRequest,
     faults: tuple[Fault, ...] = (),
-) -> Whole:
-    """Return the vectors that are asked for: what the script says of each text, or what is computed from it."""
-    vectors = [
-        _scripted_vector(entry, size) if entry is not None else vector_of(text, request.model, size)
-        for entry, text, size in zip(entries, wanted.texts, wanted.sizes, strict=True)
+) -> Whole | Later:
+    """Return the vectors that are asked for: what the script says of each text, or what is computed from it.
+
+    Many are for later, unless a fault has to strike them.
+    """
+    scripted = [
+        None if entry is None else _scripted_vector(entry, size)
+        for entry, size in zip(entries, wanted.sizes, strict=True)
     ]
     null = any(isinstance(fault, NullUsage) for fault in faults)
-    tokens = None if null else sum(map(read.text_tokens, wanted.texts))
+    tokens = None if null else read.text_tokens(wanted.texts)
     reported = not any(isinstance(fault, NoUsage) for fault in faults)
-    body = embeddings_body(wanted, vectors, request.model, tokens, usage=reported)
-    return Whole(status=200, body=body, headers=ESTIMATED if read.estimated else ())
+    headers = ESTIMATED if read.estimated else ()
+
+    def made() -> Whole:
+        vectors = (
+            vector_of(text, request.model, size) if vector is None else vector
+            for vector, text, size in zip(scripted, wanted.texts, wanted.sizes, strict=True)
+        )
+        body = embeddings_body(wanted, vectors, request.model, tokens, usage=reported)
+        return Whole(status=200, body=body, headers=headers)
+
+    few = len(scripted) <= _MOST_VECTORS and sum(map(len, wanted.texts)) <= _MOST_EMBEDDED
+    return made() if few or faults else Later(made)
 
 
 def _scripted_vector(entry: Entry, size: int | None) -> tuple[float, ...]:

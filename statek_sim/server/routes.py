@@ -28,6 +28,7 @@ class Place(Enum):
     CHAT = "chat"
     EMBEDDINGS = "embeddings"
     COUNT = "count_tokens"
+    RESPONSE = "a stored answer"
     MODELS = "models"
     MODEL = "model"
     JOURNAL = "journal"
@@ -39,12 +40,17 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A place, the format that is spoken there, and the path without its query. `model` for `Place.MODEL`."""
+    """A place, the format that is spoken there, and the path without its query.
+
+    `name`: which model (`Place.MODEL`), or the id of which answer, with what of it is wanted (`Place.RESPONSE`);
+    `options` are the names in the query of the latter, but for what is off (`stream=false`).
+    """
 
     place: Place
     wire: FormatName
     path: str
-    model: str = ""
+    name: str = ""
+    options: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=4096)
@@ -64,6 +70,10 @@ def route(method: str, target: str) -> Route:
     place = _asking(path, split.query)
     if place is not None:
         return Route(place if method == "POST" else Place.WRONG_METHOD, wire, path)
+    _, stored, answer = path.partition("/responses/")
+    if stored and answer:
+        options = tuple(option for option, values in parse_qs(split.query).items() if values != ["false"])
+        return Route(Place.RESPONSE, "responses", path, answer, options)
     found = _reading(path, wire)
     if found.place is not Place.NOWHERE and method not in ("GET", "HEAD"):
         return Route(Place.WRONG_METHOD, wire, path)

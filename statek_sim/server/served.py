@@ -50,7 +50,7 @@ class LLMServer:
         self.llm = FakeLLM(
             styles=styles, models=models, count_usage=count_usage, pacing=pacing, ignored=ignored
         )
-        self._running = RunningServer(self.llm.answer, listen(host, port, anywhere=anywhere), limits)
+        self._running = RunningServer(self.llm.begin, listen(host, port, anywhere=anywhere), limits)
         self.url = self._running.url
         self.openai_url = f"{self.url}/v1"
 

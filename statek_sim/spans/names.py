@@ -38,6 +38,8 @@ MODEL: Final = "gen_ai.request.model"
 AGENT: Final = "gen_ai.agent.name"
 CONVERSATION: Final = "gen_ai.conversation.id"
 TOOL: Final = "gen_ai.tool.name"
+TOOL_TYPE: Final = "gen_ai.tool.type"
+TOOL_CALL: Final = "gen_ai.tool.call.id"
 TOOL_ARGUMENTS: Final = "gen_ai.tool.call.arguments"
 TOOL_RESULT: Final = "gen_ai.tool.call.result"
 INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
@@ -67,6 +69,18 @@ OBSERVATIONS: Final[Mapping[Operation, str]] = MappingProxyType(
     }
 )
 """What Langfuse calls a span of each operation. It drops span events, so whatever is an event is a span as well."""
+
+ALWAYS: Final[Mapping[Operation, Mapping[str, str]]] = MappingProxyType(
+    {
+        operation: {
+            **({OPERATION: operation.value} if operation in GEN_AI else {}),
+            **({TOOL_TYPE: "function"} if operation is Operation.TOOL else {}),
+            OBSERVATION: OBSERVATIONS[operation],
+        }
+        for operation in Operation
+    }
+)
+"""The attributes that every span of an operation has; every tool here is what the conventions call a function."""
 
 PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
     {

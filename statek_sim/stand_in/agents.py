@@ -322,13 +322,3 @@ class DialogAgent(SupervisedAgent, runtime.DialogAgent):
             raise TypeError("reminder must be a Reminder instance")
         self._reminder = reminder
         return reminder
-
-
-__all__ = [
-    "Agent",
-    "DialogAgent",
-    "RecurringReminder",
-    "Reminder",
-    "SupervisedAgent",
-    "WarmupDef",
-]

@@ -18,6 +18,7 @@ from statek_sim.runtime.execution.kept_names import matching
 from statek_sim.runtime.execution.model_name import model_provider, models_by_difficulty
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.execution.services import Brought
+from statek_sim.runtime.jobs.inbox import DIALOG_STYLES
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.job_defs import equals_its_like
 from statek_sim.runtime.jobs.post_processing import LLM_StepData, identity, is_final
@@ -27,9 +28,9 @@ from statek_sim.runtime.state.chat_log import LLM_LogItem, UserLogItem
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.stored.kinds import KEEPER
+from statek_sim.runtime.stored.kinds import KEEPER, EnumValue
 from statek_sim.stand_in.here_only import HERE_ONLY, check_reader
-from statek_sim.stand_in.memo import EnumValue, InMemory, enum
+from statek_sim.stand_in.memo import InMemory, enum
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.pricing import ModelPricing, get_model_pricing
 from statek_sim.stand_in.queries import as_tag
@@ -120,7 +121,7 @@ class AppJobDef(JobDef):
 
     def get_errors(self) -> Iterator[JobDefError]:  # type: ignore[override]  # STATEK's is a generator
         """Yield the recorded startup failures, in the order of the store."""
-        yield from reversed(self.errors)
+        yield from super().get_errors()
 
     @property
     def chat_style(self) -> Any:
@@ -233,6 +234,8 @@ class AppJob(Job):
 
     def is_step_final(self, llm_step: LLM_StepData) -> bool:
         """Return whether storing a reply would end the job."""
+        if self.chat_style not in DIALOG_STYLES:
+            return False
         return is_final(self.chat_style, llm_step.text, calls=bool(llm_step.call_requests))
 
     def get_response_times(self) -> list[tuple[datetime, float | None]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import is_dataclass
 from functools import wraps
 from types import FrameType, FunctionType
 from typing import Any, Final, TypeVar, overload
@@ -12,13 +14,22 @@ from typing import Any, Final, TypeVar, overload
 from statek_sim.runtime.agents.job_def import JobDef
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler
-from statek_sim.runtime.state.access import FULL, IN_METHOD, access, current_access
-from statek_sim.runtime.state.futures import STORE_ID
-from statek_sim.runtime.stored.attributes import ended_in
-from statek_sim.runtime.stored.hashing import OBJECTS, text_hash
-from statek_sim.runtime.stored.kinds import KEEPER, named
-from statek_sim.sandbox.llm_repr import STORE_MEMBERS, STORES_OWN
+from statek_sim.runtime.state.access import (
+    FULL,
+    IN_METHOD,
+    RESTRICTED,
+    access,
+    current_access,
+    denied,
+    full_name,
+)
+from statek_sim.runtime.stored.attributes import ended_in, is_entered, nothing_to_delete
+from statek_sim.runtime.stored.callables import read_by
+from statek_sim.runtime.stored.hashing import OBJECTS
+from statek_sim.runtime.stored.kinds import KEEPER, EnumValue, named, object_text
+from statek_sim.sandbox.llm_repr import STORE_MEMBERS
 from statek_sim.sandbox.ordered_set import STORE_PLACE
+from statek_sim.stand_in.known_texts import OF_STATEK
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.store import current_store, open_store
 from statek_sim.stand_in.stored_values import STORED_MARK, kept
@@ -31,6 +42,8 @@ _IN_THE_MAKING: Final[list[Any]] = []
 """Objects whose `__init__` runs, innermost last."""
 _MADE: Final = "__memo_by_statek_sim__"
 """Holds, in classes that `memo` made, whether their objects are found by their class."""
+_BEGUN_WITH: Final = "__init_vars_by_statek_sim__"
+"""Holds, in classes that `memo` made, the members that their `__init__` names."""
 _OPTIONS: Final = ("prefix", "singleton", "id", "no_default_tags", "access_control")
 _CLASSES: Final[dict[str, type]] = {}
 """The application's stored classes by module and name, the newest of each."""
@@ -89,6 +102,7 @@ def memo(kind: type[T] | None = None, /, **options: Any) -> type[T] | Callable[[
 def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
     kind: Any = given  # its methods are replaced
     made = any(STORED_MARK in vars(base) for base in kind.__mro__)
+    setattr(kind, _BEGUN_WITH, getattr(kind, _BEGUN_WITH, frozenset()) | _named_at_the_beginning(kind))
     if vars(kind).get("__hash__", kind) is None:
         # dbzero's objects have a hash, also where dataclasses take it away.
         kind.__hash__ = object.__hash__
@@ -97,6 +111,8 @@ def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
     @wraps(begin)
     def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
         if not (singleton and current_store().singletons.get(kind) is self):
+            if type(self) is kind and is_dataclass(kind) and _is_frozen(kind):
+                raise TypeError(f"can't apply this __setattr__ to {full_name(kind)} object")
             _IN_THE_MAKING.append(self)
             try:
                 begin(self, *args, **kwargs)
@@ -127,26 +143,50 @@ def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
     if kind.__eq__ is object.__eq__:
         kind.__eq__ = _is_it
     if kind.__str__ is object.__str__:
-        kind.__str__ = _text
+        kind.__str__ = object_text
     if not made:
         setattr(kind, STORE_PLACE, _place)
         setattr(kind, STORE_MEMBERS, _members)
-        kind.__setattr__ = _set
-        kind.__getattribute__ = _get
+    for name, ours in _ACCESSORS.items():
+        if not made or name in vars(kind):
+            _let_be(kind, name, ours)
     return given
+
+
+def _let_be(kind: Any, name: str, ours: Callable[..., Any]) -> None:
+    """Put our access to attributes in place of a class's own, which dbzero does not ask; ours keep theirs."""
+    home = next((base for base in kind.__mro__ if name in vars(base)), object)
+    own = home is not object and home.__module__.startswith("statek_sim.")
+    if not own and (name != "__getattr__" or home is not object):
+        setattr(kind, name, ours)
+
+
+def _is_frozen(kind: Any) -> bool:
+    """Return whether no object of a dataclass can be made: what a frozen one does in `__init__` is refused."""
+    return bool(kind.__dataclass_params__.frozen and kind.__dataclass_fields__)
+
+
+def _named_at_the_beginning(kind: Any) -> frozenset[str]:
+    """Return the members to which the code of `__init__` binds something, as dbzero looks for them on Python 3.11.
+
+    An object that was never given one of them has None there for agent code and methods that it calls.
+    """
+    begin = inspect.unwrap(kind.__init__)
+    if not isinstance(begin, FunctionType):
+        return frozenset()
+    myself, found, loaded = begin.__code__.co_varnames[:1], set(), None
+    for step in dis.get_instructions(begin):
+        if step.opname == "STORE_ATTR" and loaded is not None and (loaded,) == myself:
+            found.add(step.argval)
+        # Newer Pythons load two at once.
+        names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+        loaded = names[-1] if "LOAD_FAST" in step.opname else None
+    return frozenset(found)
 
 
 def _is_it(self: Any, other: object) -> bool:
     """Compare objects whose class says nothing about it: dbzero answers, and does not ask the other one."""
     return self is other
-
-
-def _text(self: Any) -> str:
-    """Return what `str` says of an object whose class says nothing: dbzero does not ask its `__repr__`."""
-    return f"<{type(self).__module__}.{type(self).__name__} instance uuid={STORE_ID}>"
-
-
-setattr(_text, STORES_OWN, True)
 
 
 def _place(self: Any) -> int | None:
@@ -158,7 +198,7 @@ def _place(self: Any) -> int | None:
 
 def _members(self: Any, shows: Callable[[str], bool]) -> dict[str, Any]:
     """Return the members that agents are shown: those that any object of the class has had, this one or others."""
-    names = current_store().members_of(type(self)).names
+    names = current_store().members_of(type(self)).in_shown_order()
     with access(FULL):
         return {name: getattr(self, name) for name in names if shows(name)}
 
@@ -168,21 +208,43 @@ def _set(self: Any, name: str, value: Any) -> None:
     if name.startswith(_TRANSIENT):
         object.__setattr__(self, name, value)
         return
-    found = kept(value, type(self).__name__, name)
-    object.__setattr__(self, name, found.value)
-    current_store().members_of(type(self)).note(name, found.value)
+    members = current_store().members_of(type(self))
+    try:
+        found = kept(value, type(self).__name__, name)
+    except (AttributeError, TypeError):
+        if is_entered(value):
+            members.names[name] = None
+        raise
+    # Past properties and methods of that name: what is stored hides them.
+    object.__getattribute__(self, "__dict__")[name] = found.value
+    members.note(name, found.value)
     if found.error is not None:
         in_the_making = any(made is self for made in _IN_THE_MAKING)
         raise ended_in(f"{type(self).__qualname__}.__init__") if in_the_making else found.error
 
 
-def _get(self: Any, name: str) -> Any:
+def _delete(self: Any, name: str) -> None:
+    _check_open(self)
+    store, held = current_store(), object.__getattribute__(self, "__dict__")
+    if name in held:
+        del held[name]
+        store.deleted.add((store.number_of(self), name))
+    elif (store.number_of(self), name) not in store.deleted:
+        raise nothing_to_delete(name, known=name in store.members_of(type(self)).names)
+
+
+def read_attribute(self: Any, name: str) -> Any:
+    """Return an attribute of a stored object, as far as whoever asks may have it."""
     if name.startswith("__"):
         return _special(self, name)
     _check_open(self)
     level = current_access()
-    if name in object.__getattribute__(self, "__dict__"):
-        return object.__getattribute__(self, name)
+    held = object.__getattribute__(self, "__dict__")
+    if name in held:
+        value = held[name]
+        if level == RESTRICTED and isinstance(value, FunctionType | type):
+            read_by(sys._getframe(1), value)
+        return value
     if level == FULL:
         return _got_by_application(self, name)
     return _got_by_agents(self, name, level)
@@ -193,7 +255,7 @@ def _special(self: Any, name: str) -> Any:
         return _vars(self)
     if name == "__class__" and current_access() != FULL and not _reads_for_us():
         # So agent code cannot compare two objects of a dataclass: its `__eq__` asks for this.
-        raise AttributeError(f"Restricted memo attribute access denied: {name}")
+        raise denied(name)
     return object.__getattribute__(self, name)
 
 
@@ -211,8 +273,7 @@ def _got_by_application(self: Any, name: str) -> Any:
     except AttributeError:
         if inspect.getattr_static(type(self), name, None) is not None:
             raise
-        kind = type(self)
-        text = f"'{kind.__module__}.{kind.__qualname__}' object has no attribute {name!r}"
+        text = f"{full_name(type(self))!r} object has no attribute {name!r}"
         raise AttributeError(text, name=name, obj=self) from None
 
 
@@ -238,10 +299,14 @@ def _got_by_agents(self: Any, name: str, level: int) -> Any:
             value = object.__getattribute__(self, name)
         if value is not None:
             return value
-    if found is None and name in current_store().members_of(type(self)).names:
-        # Another object of the class has it.
+    store = current_store()
+    if (
+        found is None
+        and name in getattr(type(self), _BEGUN_WITH)
+        and (store.number_of(self), name) not in store.deleted
+    ):
         return None
-    raise AttributeError(f"Restricted memo attribute access denied: {name}")
+    raise denied(name)
 
 
 def _in_method(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -251,6 +316,11 @@ def _in_method(method: Callable[..., Any]) -> Callable[..., Any]:
             return method(*args, **kwargs)
 
     return call
+
+
+_ACCESSORS: Final[dict[str, Callable[..., Any]]] = {
+    "__setattr__": _set, "__delattr__": _delete, "__getattribute__": read_attribute, "__getattr__": read_attribute,
+}  # fmt: skip
 
 
 def _check_open(self: Any) -> None:
@@ -282,27 +352,6 @@ def number_of(stored: Any) -> int:
     return number
 
 
-class EnumValue:
-    """One value of a stored enumeration. Equal to itself only, and without an order, as dbzero's."""
-
-    __slots__ = ("_name", "_owner")
-
-    def __init__(self, owner: str, name: str) -> None:
-        self._owner = owner
-        self._name = name
-
-    def __str__(self) -> str:
-        return self._name
-
-    def __repr__(self) -> str:
-        return f"<EnumValue {self._owner}.{self._name}>"
-
-
-setattr(EnumValue, STORED_MARK, True)
-# As dbzero 0.7.0 hashes them, so that values of two enumerations with one name have one hash.
-setattr(EnumValue, STORE_PLACE, lambda value: text_hash(str(value)))
-
-
 class StoredEnum:
     """A stored enumeration: its values are attributes, and `values()` lists them."""
 
@@ -312,10 +361,14 @@ class StoredEnum:
     def __init__(self, name: str, values: Sequence[str]) -> None:
         self._name = name
         self._values = {value: EnumValue(name, value) for value in values}
-        self._nameless = EnumValue(name, "")
+        self._strays: dict[str, EnumValue] = {}
+
+    def __repr__(self) -> str:
+        return "<dbzero.Enum object at 0x...>"
 
     def __getattr__(self, name: str) -> EnumValue:
         try:
+            self._use()
             return self._values[name]
         except KeyError:
             raise AttributeError(f"'dbzero.Enum' object has no attribute {name!r}") from None
@@ -325,10 +378,18 @@ class StoredEnum:
             return self.values()[name]
         # dbzero reads up to a NUL, and finds something without a name.
         text = name.partition("\0")[0]
-        if text and text not in self._values:
+        self._use()
+        if text in self._values:
+            return self._values[text]
+        if text and not _known(text):
             # dbzero's own words, its line break included.
             raise RuntimeError(f"Enum value not found: {text}\n")
-        return self._values[text] if text else self._nameless
+        return self._strays.setdefault(text, EnumValue(self._name, text))
+
+    def _use(self) -> None:
+        store = open_store()
+        if store is not None:
+            store.texts.update((self._name, *self._values))
 
     def __iter__(self) -> Iterator[EnumValue]:
         raise TypeError("'dbzero.Enum' object is not iterable")
@@ -339,6 +400,11 @@ class StoredEnum:
     def values(self) -> tuple[EnumValue, ...]:
         """Return the values in their order."""
         return tuple(self._values.values())
+
+
+def _known(text: str) -> bool:
+    store = open_store()
+    return text in OF_STATEK or (store is not None and store.knows(text))
 
 
 def is_enum(value: Any) -> bool:

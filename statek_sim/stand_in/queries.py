@@ -9,7 +9,8 @@ from typing import Any, Final, final
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.stand_in.memo import EnumValue, has_class_tag, is_memo, number_of
+from statek_sim.runtime.stored.kinds import EnumValue
+from statek_sim.stand_in.memo import has_class_tag, is_memo, number_of
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.store import current_store
 
@@ -100,8 +101,8 @@ def _fits(item: Any, criterion: Any) -> bool:
             return all(_fits(item, part) for part in criterion)
         case list() | set():
             return any(_fits(item, part) for part in criterion)
-        case JobStatus():
-            return isinstance(item, Job) and item.status is criterion
+        case JobStatus() | EnumValue():
+            return isinstance(item, Job) and item.status == criterion
     if is_memo(criterion):
         return item is criterion
     if isinstance(item, Job):
@@ -137,7 +138,7 @@ class Tags:
 
     def __init__(self, stored: tuple[Any, ...]) -> None:
         self._stored = stored
-        self._numbers = [number_of(one) for one in stored]
+        self._numbers = [number_of(found) for found in stored]
 
     def add(self, *tags: Any) -> None:
         """Add tags."""

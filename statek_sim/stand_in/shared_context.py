@@ -194,15 +194,3 @@ def print_locals(category: str, *args: Any, **kwargs: Any) -> None:
     """Print the variables of a category in the current job's context."""
     job: Any = get_current_job()
     tell(category, args, ContextCategoryDict(), None if job is None else job.shared_names, print)
-
-
-__all__ = [
-    "ContextCategory",
-    "ContextCategoryDict",
-    "ContextVar",
-    "SharedContext",
-    "SharedContextProxy",
-    "init_shared_context",
-    "print_locals",
-    "shared_context_set_var",
-]

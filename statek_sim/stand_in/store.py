@@ -26,6 +26,10 @@ class Store:
         self._tagged: dict[int, Any] = {}
         self.singletons: dict[type, Any] = {}
         self._members: dict[type, Members] = {}
+        self.deleted: set[tuple[int | None, str]] = set()
+        """Members that were deleted, by the number of their object."""
+        self.texts: set[str] = set()
+        """The names of enumerations that were used, and of their values."""
 
     def add(self, instance: Any) -> int:
         """Take a new object in and return its number."""
@@ -54,6 +58,14 @@ class Store:
     def number_of(self, instance: Any) -> int | None:
         """Return the number of one of its objects, None for any other."""
         return self._places.get(id(instance))
+
+    def knows(self, text: str) -> bool:
+        """Return whether a text is the name of a member, an enumeration or its value, or a tag (`known_texts`)."""
+        return (
+            text in self.texts
+            or any(text in members.names for members in self._members.values())
+            or any(text in tags for tags in self._tags.values())
+        )
 
     def members_of(self, kind: type) -> Members:
         """Return the names that objects of a class have had."""
@@ -96,13 +108,17 @@ class Store:
                 for number, tags in self._tags.items()
                 if tags and number in self._objects
             ],
+            "texts": sorted(self.texts),
+            "deleted": sorted((number or 0, name) for number, name in self.deleted),
             "members": [(kind, *members.saved()) for kind, members in self._members.items()],
         }
 
     def resume(self, saved: Mapping[str, Any], tag_of: Callable[[int], Hashable]) -> None:
         """Be what another process `saved`; `tag_of` makes the tag that stands for the object of a number."""
         self._next = max(self._next, saved["next"])
-        self.singletons.update((type(one), one) for one in saved["singletons"])
+        self.texts.update(saved.get("texts", ()))
+        self.deleted.update((number, name) for number, name in saved.get("deleted", ()))
+        self.singletons.update((type(singleton), singleton) for singleton in saved["singletons"])
         self._tags.clear()
         self._tagged.clear()
         for instance, tags in saved["tags"]:

@@ -190,15 +190,3 @@ def _callers_variables(frame: FrameType | None) -> Mapping[str, Any]:
             return frame.f_locals
         frame = frame.f_back
     return {}
-
-
-__all__ = [
-    "create_new_job",
-    "delegate_mute_dialog",
-    "delegate_mute_task",
-    "delegate_task",
-    "new_job",
-    "start_dialog",
-    "submit_new_job",
-    "submit_new_jobs_batch",
-]

@@ -11,7 +11,7 @@ from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs import subtask as subtasks
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.tools import declaration as tools
-from statek_sim.runtime.tools.scope import fits
+from statek_sim.runtime.tools.offered import fits
 
 Tool = Callable[..., Any]
 
@@ -61,9 +61,9 @@ def find_tools(
     """Return registered tools: SYSTEM, APPLICATION or all; the first of each name, hidden ones only if asked for."""
     own = system_tools(current_runtime().profile.system_tools)
     found: dict[str, Tool] = {}
-    for one in _selected([*own, get_any, get_all, *_REGISTRY], scope, chat_style):
-        if include_hidden or not getattr(one, "tool_hidden", False):
-            found.setdefault(one.__name__, one)
+    for found_tool in _selected([*own, get_any, get_all, *_REGISTRY], scope, chat_style):
+        if include_hidden or not getattr(found_tool, "tool_hidden", False):
+            found.setdefault(found_tool.__name__, found_tool)
     return list(found.values())
 
 
@@ -104,14 +104,3 @@ def create_tool(
     made: Tool = tool(tool_func)
     context[tool_name] = made
     return made
-
-
-__all__ = [
-    "create_tool",
-    "find_tools",
-    "registered",
-    "registry_restored",
-    "select_tools",
-    "subtask",
-    "tool",
-]

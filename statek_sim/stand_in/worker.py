@@ -127,16 +127,3 @@ class StatekClientAPI:
     ) -> list[Job]:
         """Create one job per entry."""
         return submit_new_jobs_batch(agent, shared_vars_batch, **kwargs)
-
-
-__all__ = [
-    "AgentLoopDef",
-    "StatekClientAPI",
-    "get_statek_settings",
-    "init",
-    "open_prefix",
-    "run_agentic_fleet",
-    "run_agentic_loop",
-    "start_statek",
-    "start_statek_async",
-]

@@ -10,59 +10,20 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from enum import Enum
-from functools import lru_cache
-from types import BuiltinFunctionType, FunctionType, MappingProxyType
+from types import MappingProxyType
 from typing import Any, Final
 
 from statek_sim.errors import DamagedStore
 from statek_sim.metering.conversation import MessageMeter, MessageView
-from statek_sim.runtime.dialogs.history import HistoryProjection, message_text
-from statek_sim.runtime.state.pyenv import PyEnv
-from statek_sim.runtime.stored.kinds import KEEPER, STORED_MARK
-from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet
+from statek_sim.runtime.dialogs.history import HistoryProjection
+from statek_sim.sandbox.ordered_set import OrderedSet
 from statek_sim.store.anchors import Anchors
-from statek_sim.store.kinds import (
-    BASES,
-    ENUMS,
-    ITEMS,
-    KINDS,
-    NAMES,
-    OPEN,
-    PLACE,
-    RECORDS,
-    attributes,
-    keeper_of,
-    made,
-)
-from statek_sim.store.values import TAG, NoValue, Unstorable, decoded_value, encoded_value, tagged
-from statek_sim.values import JSON
+from statek_sim.store.kinds import ENUMS, ITEMS, KINDS, PLACE, RECORDS, keeper_of, made, with_names_of_today
+from statek_sim.store.values import TAG, Lost, decoded_value
+from statek_sim.store.writing import FROZEN, ROOT, Rows, Storable, Writing, is_object
 
-Rows = dict[str, str]
-"""Rows by name: canonical JSON texts."""
-
-_SETS: Final[Mapping[type, str]] = {set: "set", OrderedSet: "ordered set"}
-_FROZEN: Final[Mapping[type, str]] = {
-    tuple: "tuple", frozenset: "frozenset", OrderedFrozenSet: "ordered frozenset",
-}  # fmt: skip
 _FROZEN_SETS: Final = frozenset({"frozenset", "ordered frozenset"})
-_FROM_ITEMS: Final[Mapping[str, Any]] = {name: kind for kind, name in _FROZEN.items()}
-_RECORDS: Final = frozenset(RECORDS.values())
-_FUNCTIONS: Final = (FunctionType, BuiltinFunctionType, type)
-
-DEEPEST: Final = 50
-"""So many tuples and frozen sets may be in each other, which are written in one row."""
-
-ROOT: Final = "root"
-"""The row that everything else is reached from."""
-
-
-def canonical(value: JSON) -> str:
-    """Return JSON as text: ASCII, in the order that it has."""
-    return _encode(value)
-
-
-_encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+_FROM_ITEMS: Final[Mapping[str, Any]] = {name: kind for kind, name in FROZEN.items()}
 
 
 class Graph:
@@ -77,110 +38,18 @@ class Graph:
         self._rows: dict[int, str] = {}
         self._objects: dict[str, Any] = {}
         self._count = 0
-
-    # -- what can be stored ------------------------------------------------------------------------------------
-
-    def why_not(self, value: object) -> str | None:
-        """Return why a value, or something in it, cannot be stored; None when it can."""
-        open_, seen = deque([(value, 0)]), {id(value): 0}
-        while open_:
-            one, depth = open_.popleft()
-            try:
-                inner = self._inside(one)
-                if depth > DEEPEST:
-                    raise Unstorable(f"tuples are more than {DEEPEST} deep in each other")
-            except Unstorable as reason:
-                return str(reason) if one is value else f"{type(value).__name__}: {reason}"
-            # What is a row of its own begins anew.
-            below = depth + 1 if type(one) in _FROZEN else 0
-            for part in inner:
-                if seen.get(id(part), -1) < below:
-                    seen[id(part)] = below
-                    open_.append((part, below))
-        return None
-
-    def _inside(self, value: Any) -> Iterable[Any]:
-        """Return what of an application's values is in a value; `Unstorable` for one that cannot be stored."""
-        kind: Any = type(value)
-        if kind in _FROZEN or kind is list or kind in _SETS:
-            return value  # type: ignore[no-any-return]  # iterable
-        if kind in (dict, MappingProxyType):
-            return (part for pair in value.items() for part in pair)
-        if self._anchors.name_of(value) is None and _is_object(kind):
-            self._kind_name(kind)
-            if kind in OPEN or self._anchors.original(kind) not in NAMES:
-                return (part for _, part in attributes(value))
-            return ()
-        self._told(value)
-        return ()
+        self._storable = Storable(anchors)
+        self._writing = Writing(self._storable, self._name)
 
     # -- writing -----------------------------------------------------------------------------------------------
 
+    def why_not(self, value: object) -> str | None:
+        """Return why a value, or something in it, cannot be stored; None when it can."""
+        return self._storable.why_not(value)
+
     def rows(self, root: Mapping[str, object]) -> Rows:
         """Return the rows of everything that `root` leads to."""
-        pending: deque[Any] = deque()
-        found: Rows = {ROOT: canonical({"k": "root", "v": self._fields(root, pending)})}
-        while pending:
-            value = pending.popleft()
-            name = self._rows[id(value)]
-            if name not in found:
-                found[name] = canonical(self._row(value, pending))
-        return found
-
-    def _fields(self, value: Any, pending: deque[Any]) -> JSON:
-        """Return mappings and lists in their place, what is in them encoded; an application's values are in tuples."""
-        if isinstance(value, Mapping):
-            return {str(key): self._fields(one, pending) for key, one in value.items()}
-        if type(value) is list:
-            return [self._fields(one, pending) for one in value]
-        return self._encoded(value, pending)
-
-    def _encoded(self, value: Any, pending: deque[Any]) -> JSON:
-        try:
-            kind: Any = type(value)
-            if kind in _FROZEN:
-                return tagged(_FROZEN[kind], self._members(value, pending))
-            if kind in _RECORDS:
-                return tagged("record", [NAMES[kind], *(self._encoded(one, pending) for one in value)])
-            if kind is MappingProxyType:
-                return tagged("view", self._encoded(dict(value), pending))
-            if kind is MessageView:
-                return tagged("messages", [message_text(message) for message in value])
-            if self._anchors.name_of(value) is None and (
-                kind in (list, dict, HistoryProjection) or kind in _SETS or _is_object(kind)
-            ):
-                if kind not in (list, dict, HistoryProjection) and kind not in _SETS:
-                    self._kind_name(kind)
-                pending.append(value)
-                return tagged("e", self._name(value))
-            return self._told(value)
-        except Unstorable as reason:
-            # Where no name could be dropped: what holds it finds nothing there.
-            return tagged("lost", str(reason))
-
-    def _told(self, value: Any) -> JSON:
-        """Return a value that needs no row."""
-        try:
-            return encoded_value(value)
-        except NoValue:
-            pass
-        name = self._anchors.name_of(value)
-        if name is not None:
-            return tagged("a", name)
-        if isinstance(value, Enum):
-            kind = NAMES.get(type(value)) or self._anchors.global_name(type(value))
-            return tagged("enum", [kind, value.name])
-        if isinstance(value, _FUNCTIONS):
-            return tagged("g", self._anchors.global_name(value))
-        raise Unstorable(f"{type(value).__name__} cannot be stored")
-
-    def _kind_name(self, kind: type) -> str:
-        """Return the name of a class whose objects are stored; `Unstorable` for one that has none."""
-        known = NAMES.get(self._anchors.original(kind))
-        if known is not None:
-            return known
-        anchor = self._anchors.name_of(kind)
-        return f"a:{anchor}" if anchor is not None else f"g:{self._anchors.global_name(kind)}"
+        return self._writing.rows(root)
 
     def _name(self, value: Any) -> str:
         name = self._rows.get(id(value))
@@ -192,49 +61,13 @@ class Graph:
             self._objects[name] = value
         return name
 
-    def _row(self, value: Any, pending: deque[Any]) -> JSON:
-        kind: Any = type(value)
-        if kind is list:
-            return {"k": "list", "v": [self._encoded(one, pending) for one in value]}
-        if kind is dict:
-            return {"k": "dict", "v": self._pairs(value, pending)}
-        if kind in _SETS:
-            return {"k": _SETS[kind], "v": self._members(value, pending)}
-        if kind is HistoryProjection:
-            return {"k": "history", "v": self._fields(value.saved(), pending)}
-        fields = {
-            name: self._encoded(one, pending) for name, one in attributes(value) if name != "local_state"
-        }
-        if issubclass(kind, dict):
-            fields[ITEMS] = self._pairs(value, pending)
-        if issubclass(kind, PyEnv):
-            fields["local_state"] = self._names_of(value, pending)
-        return {"k": self._kind_name(kind), "v": fields}
-
-    def _members(self, value: Iterable[Any], pending: deque[Any]) -> list[JSON]:
-        members = [self._encoded(one, pending) for one in value]
-        # Python's own sets have another order in each process; their rows are the same.
-        return sorted(members, key=canonical) if type(value) in (set, frozenset) else members
-
-    def _pairs(self, value: Mapping[Any, Any], pending: deque[Any]) -> JSON:
-        return [[self._encoded(key, pending), self._encoded(one, pending)] for key, one in value.items()]
-
-    def _names_of(self, env: PyEnv, pending: deque[Any]) -> JSON:
-        """Return a job's variables; those that cannot be stored as the reason. In a block: as they were before it."""
-        names = env.local_state if env.in_block is None else env.in_block
-        variables: list[JSON] = []
-        for name, value in names.items():
-            reason = self.why_not(value)
-            lost = None if reason is None else tagged("lost", reason)
-            variables.append([name, self._encoded(value, pending) if lost is None else lost])
-        return variables
-
     def forget(self, names: Iterable[str]) -> None:
         """Let go of objects that nothing leads to any more."""
         for name in names:
             value = self._objects.pop(name, None)
             if value is not None:
                 self._rows.pop(id(value), None)
+            self._writing.forget(name)
 
     # -- reading -----------------------------------------------------------------------------------------------
 
@@ -246,17 +79,6 @@ class Graph:
         self._rows[id(value)] = name
         self._objects[name] = value
         self._count = max(self._count, int(name.removeprefix("e")))
-
-
-@lru_cache(maxsize=1024)
-def _is_object(kind: Any) -> bool:
-    """Return whether objects of a class are rows."""
-    return (
-        kind in KINDS.values()
-        or hasattr(kind, STORED_MARK)
-        or hasattr(kind, KEEPER)
-        or issubclass(kind, BASES)
-    )
 
 
 def _references(content: Any) -> Iterator[str]:
@@ -387,7 +209,7 @@ class Reading:
                 return made(self._anchors.in_place_of(KINDS[kind]))
         how, _, name = kind.partition(":")
         found = self._anchors.named(name) if how == "a" else self._anchors.global_of(name)
-        if not isinstance(found, type) or not _is_object(found):
+        if not isinstance(found, type) or not is_object(found):
             raise DamagedStore(f"the store has an object of {name!r}, which is no class of stored objects")
         return made(found)
 
@@ -446,15 +268,15 @@ class Reading:
         # What is in these may need the attributes above for its hash.
         for name in late:
             object.__setattr__(value, name, self._decoded(content[name]))
+        with_names_of_today(value)
 
     def _fill_pairs(self, value: dict[Any, Any], pairs: Any) -> None:
         value.update((self._key(key), self._decoded(one)) for key, one in pairs)
 
     def _variables(self, pairs: Any) -> dict[str, Any]:
         return {
-            name: self._decoded(one)
+            name: Lost(one["v"]) if isinstance(one, dict) and one.get(TAG) == "lost" else self._decoded(one)
             for name, one in pairs
-            if not (isinstance(one, dict) and one.get(TAG) == "lost")
         }
 
 
@@ -463,15 +285,3 @@ class _View:
 
     def __init__(self, shown: dict[Any, Any]) -> None:
         self.proxy = MappingProxyType(shown)
-
-
-def lost_names(row: str) -> list[tuple[str, str]]:
-    """Return the variables that a row of a job's workspace does not keep, with the reasons."""
-    entry = json.loads(row)
-    if entry["k"] != PyEnv.__qualname__:
-        return []
-    return [
-        (name, one["v"])
-        for name, one in entry["v"]["local_state"]
-        if isinstance(one, dict) and one.get(TAG) == "lost"
-    ]

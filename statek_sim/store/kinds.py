@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 
 from statek_sim.metering.usage import TurnUsage
@@ -25,7 +26,7 @@ from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
 from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.containers import Dict, List, Set, Tuple
-from statek_sim.runtime.stored.kinds import KEEPER, Keeper
+from statek_sim.runtime.stored.kinds import KEEPER, EnumValue, Keeper
 from statek_sim.world.queue import ItemStatus, WorkItem
 
 KINDS: Final[Mapping[str, type]] = {
@@ -40,7 +41,7 @@ KINDS: Final[Mapping[str, type]] = {
         counters.TurnCounters, counters.PositionCounters, counters.LLM_Usage,
         error_handlers.ErrorHandler, error_handlers.HandlerList, error_handlers.LatestInput,
         futures.FutureResult, futures.FutureElement, futures.CombinedFutureResult,
-        WorkItem,
+        WorkItem, EnumValue,
     )
 } | {f"dbzero.{kind.__name__}": kind for kind in (List, Tuple, Dict, Set)}  # fmt: skip
 """Objects with an identity, by the name in the store. Their attributes are what they consist of."""
@@ -68,8 +69,16 @@ PLACE: Final = "#place"
 ITEMS: Final = "#items"
 """What a row calls the pairs of an object that is a dict and has attributes."""
 
+_PENDING: Final = ("_FutureResult__pending_error_handler", "_FutureResult__pending_error_handler_job")
+_RENAMED: Final = {
+    "_condition": "_FutureResult__check_condition",
+    "_complement": "_FutureResult__fetch_result",
+    "_parent": "_FutureElement__parent_result",
+    "_index": "_FutureElement__elem_id",
+}
+
 _PASSING: Final = frozenset({"_listeners", "in_block", "__weakref__", "__dict__"})
-"""Attributes that only one process knows: who listens, and the names before a block that is not over."""
+"""Attributes that only one process knows: who listens, and whether a block is running."""
 
 
 def attributes(value: object) -> Iterator[tuple[str, Any]]:
@@ -86,6 +95,22 @@ def attributes(value: object) -> Iterator[tuple[str, Any]]:
     yield from getattr(value, "__dict__", {}).items()
 
 
+@lru_cache(maxsize=512)
+def slots_of(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]] | None:
+    """Return the names of all attributes of a class's objects, and what reads them all at once.
+
+    None where only `attributes` can say: objects have further ones, a place, or a way of their own to be read. What it
+    returns raises AttributeError for an object that lacks one.
+    """
+    names = _slots(kind)
+    plain = kind.__dictoffset__ == 0 and all(
+        "__getattribute__" not in vars(base) for base in kind.__mro__[:-1]
+    )
+    if len(names) < 2 or not plain or keeper_of(kind) is not None:
+        return None
+    return names, attrgetter(*names)
+
+
 def made(kind: type) -> Any:
     """Return an object of a class without any attribute but those that a process makes for itself."""
     keeper = keeper_of(kind)
@@ -93,8 +118,26 @@ def made(kind: type) -> Any:
     if kind is Signal:
         object.__setattr__(value, "_listeners", {})
     if issubclass(kind, PyEnv):
-        object.__setattr__(value, "in_block", None)
+        object.__setattr__(value, "in_block", False)
+    if kind is WorkItem:
+        # Earlier packages stored items without it.
+        object.__setattr__(value, "_written", {})
     return value
+
+
+def with_names_of_today(value: Any) -> None:
+    """Give a future that an earlier package stored the names of its private members: those that STATEK's have."""
+    if not isinstance(value, futures.FutureResult):
+        return
+    # The object's own dictionary: what is asked for it gives a copy while a store is open.
+    members = object.__getattribute__(value, "__dict__")
+    if "_pending" not in members:
+        return
+    handler_and_job = members.pop("_pending") or (None, None)
+    members.update(zip(_PENDING, handler_and_job, strict=True))
+    for old, name in _RENAMED.items():
+        if old in members:
+            members[name] = members.pop(old)
 
 
 def keeper_of(kind: type) -> Keeper | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from statek_sim.agent.checkpoints.database import Database, Row, Sqlite
-from statek_sim.errors import BadStore, DamagedStore
+from statek_sim.errors import BadStore, DamagedStore, Held
 from statek_sim.store.sql import SqlRuns
 from statek_sim.store.store import LEASE
 from statek_sim.store.worker import is_gone
@@ -24,7 +24,10 @@ class _Telling:
     """A database whose own errors are told with its address, and with what to do."""
 
     def __init__(
-        self, database: Database, errors: type[Exception], tell: Callable[[Exception], BadStore]
+        self,
+        database: Database,
+        errors: tuple[type[Exception], ...],
+        tell: Callable[[Exception], BadStore],
     ) -> None:
         self._database = database
         self._errors = errors
@@ -91,7 +94,7 @@ def _sqlite(address: str, *, read_only: bool) -> Database:
         raise BadStore(f"{address}: folder {path.parent} does not exist; make it first")
 
     def tell(error: Exception) -> BadStore:
-        if any(word in str(error) for word in _BUSY):
+        if isinstance(error, Held) or any(word in str(error) for word in _BUSY):
             return BadStore(f"{address}: another process writes to it all the time: {error}; try again")
         if isinstance(error, sqlite3.OperationalError) and "disk I/O" not in str(error):
             return BadStore(f"{address}: {error}; name another file, or make this one readable and writable")
@@ -101,9 +104,9 @@ def _sqlite(address: str, *, read_only: bool) -> Database:
 
     try:
         database = Sqlite(path, read_only=read_only)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, Held) as error:
         raise tell(error) from error
-    return _Telling(database, sqlite3.Error, tell)
+    return _Telling(database, (sqlite3.Error, Held), tell)
 
 
 def _postgres(address: str) -> Database:
@@ -119,6 +122,6 @@ def _postgres(address: str) -> Database:
         return BadStore(f"{shown(address)}: {str(error).strip()}; check the address and the server")
 
     try:
-        return _Telling(Postgres(address), driver.Error, tell)
+        return _Telling(Postgres(address), (driver.Error, Held), tell)
     except driver.Error as error:
         raise tell(error) from None

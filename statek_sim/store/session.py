@@ -12,9 +12,11 @@ from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.state.access import FULL, access
 from statek_sim.runtime.state.containment import RunLost
 from statek_sim.store.anchors import Anchors
-from statek_sim.store.graph import Graph, Rows
+from statek_sim.store.graph import Graph
 from statek_sim.store.heartbeat import Heartbeat
+from statek_sim.store.pieces import all_pieces, changed_pieces
 from statek_sim.store.store import Changes, Lease, RunStore, Status, Stored
+from statek_sim.store.writing import Rows
 from statek_sim.trace import as_dict
 
 
@@ -107,15 +109,24 @@ class Session:
         # In the middle of an agent's code, too, everything is read.
         with access(FULL):
             rows, trace = self._graph.rows(self._saved()), self._runtime.trace.events
+        lost = [name for name in self._rows if name not in rows]
+        changed: dict[str, str] = {}
+        gone = [piece for name in lost for piece in all_pieces(name, self._rows[name])]
+        for name, row in rows.items():
+            before = self._rows.get(name)
+            if before != row:
+                pieces, left = changed_pieces(name, before, row)
+                changed.update(pieces)
+                gone += left
         changes = Changes(
-            rows={name: row for name, row in rows.items() if self._rows.get(name) != row},
-            gone=[name for name in self._rows if name not in rows],
+            rows=changed,
+            gone=gone,
             events=[_event_text(event) for event in trace[self._events :]],
             status=status,
         )
         if changes or status != "running":
             self.lease = self._store.commit(self.lease, changes)
-        self._graph.forget(changes.gone)
+        self._graph.forget(lost)
         self._rows, self._events = rows, len(trace)
 
     def release(self) -> None:

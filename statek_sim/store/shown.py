@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from statek_sim.errors import DamagedStore
-from statek_sim.store.graph import ROOT
 from statek_sim.store.kinds import ITEMS, PLACE
 from statek_sim.store.store import Stored
 from statek_sim.store.values import TAG
+from statek_sim.store.writing import ROOT
 from statek_sim.values import JSON
 
 _DEEPEST: Final = 6

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from statek_sim.agent.checkpoints.database import Database, Shared
 from statek_sim.errors import BadStore, DamagedStore, RunHeld, RunTakenOver
+from statek_sim.store.pieces import whole_rows
 from statek_sim.store.store import LEASE, Changes, Lease, Listed, Stored
 from statek_sim.store.tables import migrate, recognise
 from statek_sim.values import JSON
@@ -30,6 +31,51 @@ def _about(where: str, text: str) -> dict[str, Any]:
     if not isinstance(about, dict):
         raise DamagedStore(f"{where}: what it is about is no mapping: {about!r}")
     return about
+
+
+def _whole(where: str, pieces: Mapping[str, str]) -> dict[str, str]:
+    """Return the rows of a run; errors begin with `where`."""
+    try:
+        return whole_rows(pieces)
+    except (DamagedStore, ValueError) as error:
+        raise DamagedStore(f"{where}: {error}") from None
+
+
+_HEAD: Final[dict[str, type]] = {"about": str, "status": str, "revision": int, "events": int}
+_WORDS: Final[dict[type, str]] = {str: "a text", int: "a whole number"}
+
+
+def _typed(where: str, columns: Mapping[str, type], rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+    """Return rows whose values are of their columns' types; `DamagedStore` otherwise, as SQLite keeps any in any."""
+    for row in rows:
+        for (name, kind), value in zip(columns.items(), row, strict=True):
+            if not isinstance(value, kind):
+                raise DamagedStore(
+                    f"{where}: {name} is {value!r:.80}, expected {_WORDS[kind]}; put a copy of the store back"
+                )
+    return rows
+
+
+_UNREADABLE: Final = 1 << 30
+"""What counts for a fence that cannot be read: more than any lease was given, so that none of them is valid again."""
+
+
+def _holding(fence: Any, revision: Any, worker: Any, until: Any) -> tuple[int, int, str, float]:
+    """Return who holds a run; one of whom that cannot be read holds it no longer."""
+    return (
+        fence if isinstance(fence, int) else _UNREADABLE,
+        revision if isinstance(revision, int) else 0,
+        worker if isinstance(worker, str) else "",
+        until if isinstance(until, int | float) else 0.0,
+    )
+
+
+def _listed(run: str, status: Any, *holding: Any, now: float, is_gone: Callable[[str], bool]) -> Listed:
+    _, revision, worker, until = _holding(0, *holding)
+    status = status if isinstance(status, str) else "damaged"
+    if until > now and not is_gone(worker):
+        return Listed(run=run, status=status, revision=revision, worker=worker, left=until - now)
+    return Listed(run=run, status=status, revision=revision, worker="", left=0.0)
 
 
 class SqlRuns:
@@ -93,7 +139,7 @@ class SqlRuns:
             )
             if not rows:
                 raise self._unknown(run)
-            fence, revision, holder, until = rows[0]
+            fence, revision, holder, until = _holding(*rows[0])
             left = until - self._clock()
             if holder not in ("", worker) and left > 0 and not self._is_gone(holder):
                 raise RunHeld(
@@ -110,7 +156,8 @@ class SqlRuns:
                 f"ORDER BY lease_until, id {database.words['skip_locked']}"
             )
             now = self._clock()
-            for run, fence, revision, holder, until in rows:
+            for run, *holding in rows:
+                fence, revision, holder, until = _holding(*holding)
                 if run not in besides and (until <= now or self._is_gone(holder)):
                     return self._take(run, worker, fence=fence, revision=revision)
             return None
@@ -189,34 +236,33 @@ class SqlRuns:
             events = database.execute(
                 "SELECT number, content FROM statek_events WHERE run = ? ORDER BY number", (run,)
             )
-        about, status, revision, count = heads[0]
+        where = f"{self.address}: run {run!r}"
+        ((about, status, revision, count),) = _typed(where, _HEAD, heads)
+        _typed(where, {"name": str, "content": str}, rows)
+        _typed(where, {"number": int, "content": str}, events)
         if [number for number, _ in events] != [*range(1, count + 1)]:
             raise DamagedStore(
-                f"{self.address}: run {run!r}: {count} events were committed, and {len(events)} are there; put a "
+                f"{where}: {count} events were committed, and {len(events)} are there; put a "
                 "copy of the store back"
             )
         return Stored(
             run=run,
-            about=_about(f"{self.address}: run {run!r}", about),
+            about=_about(where, about),
             status=status,
             revision=revision,
-            rows=dict(rows),
+            rows=_whole(where, dict(rows)),
             events=[content for _, content in events],
         )
 
     def runs(self) -> Sequence[Listed]:
-        """Return all runs, by name."""
+        """Return all runs, by name; of one that is damaged what can be read of it."""
         now = self._clock()
         with self._shared.alone:
             rows = self._database.execute(
                 "SELECT id, status, revision, worker, lease_until FROM statek_runs ORDER BY id"
             )
-        return [
-            Listed(run=run, status=status, revision=revision, worker=worker, left=until - now)
-            if until > now and not self._is_gone(worker)
-            else Listed(run=run, status=status, revision=revision, worker="", left=0.0)
-            for run, status, revision, worker, until in rows
-        ]
+        _typed(self.address, {"a run's name": str}, [row[:1] for row in rows])
+        return [_listed(*row, now=now, is_gone=self._is_gone) for row in rows]
 
     def _taken_over(self, lease: Lease, at: str = "") -> RunTakenOver:
         return RunTakenOver(

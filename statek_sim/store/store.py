@@ -31,7 +31,10 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """One commit: rows that are new or other, names of rows that are gone, events that were added to the trace."""
+    """One commit: rows that are new or other, names of rows that are gone, events that were added to the trace.
+
+    Long rows are there in pieces, see `pieces`: those that changed.
+    """
 
     rows: Mapping[str, str] = field(default_factory=dict)
     gone: Sequence[str] = ()

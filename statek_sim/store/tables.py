@@ -6,6 +6,7 @@ from typing import Final
 
 from statek_sim.agent.checkpoints.database import Database
 from statek_sim.errors import BadStore
+from statek_sim.store.pieces import MARK, PIECE
 
 FORMAT: Final = "statek-sim/runs"
 """What a store of ours says of itself."""
@@ -39,9 +40,25 @@ CREATE TABLE statek_events (
     PRIMARY KEY (run, number)
 )"""
 
+_FURTHER_PIECES: Final = f"""
+INSERT INTO statek_rows (run, name, revision, content)
+WITH RECURSIVE pieces (run, name, revision, content, number) AS (
+    SELECT run, name, revision, content, 1 FROM statek_rows WHERE LENGTH(content) > {PIECE}
+    UNION ALL
+    SELECT run, name, revision, content, number + 1 FROM pieces WHERE LENGTH(content) > {PIECE} * (number + 1)
+)
+SELECT run, name || '{MARK}' || CAST(number AS TEXT), revision, SUBSTR(content, number * {PIECE} + 1, {PIECE})
+FROM pieces"""
+
+_FIRST_PIECES: Final = (
+    f"UPDATE statek_rows SET content = SUBSTR(content, 1, {PIECE}) WHERE LENGTH(content) > {PIECE}"
+)
+
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     (_RUNS, _ROWS, _EVENTS),
     ("CREATE INDEX statek_runs_free ON statek_runs (status, lease_until, id)",),
+    # Long rows are in pieces: the tables are the same, and an older package would read a piece for a row.
+    (_FURTHER_PIECES, _FIRST_PIECES),
 )
 """What makes each version of the tables of the one before it."""
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from statek_sim.runtime.stored.containers import LostKey
 from statek_sim.values import JSON
 
 TAG: Final = "$"
@@ -21,6 +23,13 @@ _ITSELF: Final = (bool, type(None))
 
 class Unstorable(Exception):
     """A value that no store keeps; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What a new process finds in the place of a variable that could not be stored, until its worker drops it."""
+
+    reason: str
 
 
 class NoValue(Exception):
@@ -99,6 +108,7 @@ _WRITERS: Final[Mapping[type, Callable[[Any], JSON]]] = {
     time: _time,
     timedelta: _delta,
     range: lambda value: tagged("range", [value.start, value.stop, value.step]),
+    LostKey: lambda value: tagged("lost key", hex(value)),
 }
 
 _READERS: Final[Mapping[str, Callable[[Any], object]]] = {
@@ -117,6 +127,7 @@ _READERS: Final[Mapping[str, Callable[[Any], object]]] = {
     ),
     "timedelta": lambda content: timedelta(*content),
     "range": lambda content: range(*content),
+    "lost key": lambda content: LostKey(content, 16),
 }
 
 

@@ -29,10 +29,10 @@ def arguments(tool: Callable[..., Any], **given: st.SearchStrategy[Any]) -> st.S
                 f"arguments of {_name(tool)}: there is no parameter {name!r}; it has {', '.join(parameters) or 'none'}"
             )
     drawn = {name: given[name] if name in given else _of(tool, name, hints) for name in parameters}
-    optional = {name for name, one in parameters.items() if one.default is not one.empty}
+    optional = {name for name, parameter in parameters.items() if parameter.default is not parameter.empty}
     return st.fixed_dictionaries(
-        {name: one for name, one in drawn.items() if name not in optional},
-        optional={name: one for name, one in drawn.items() if name in optional},
+        {name: strategy for name, strategy in drawn.items() if name not in optional},
+        optional={name: strategy for name, strategy in drawn.items() if name in optional},
     )
 
 
@@ -45,7 +45,7 @@ def calls(
     too: for a variable of the job's, write the code yourself.
     """
     parameters, _ = _parameters(tool)
-    unnamed = {key for key, one in parameters.items() if one.kind is one.POSITIONAL_ONLY}
+    unnamed = {key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY}
     called = name or _name(tool)
 
     def written(values: Mapping[str, Any]) -> str:
@@ -66,7 +66,7 @@ def _parameters(tool: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter],
         hints = typing.get_type_hints(function)
     except Exception as error:  # hints are the user's code
         raise BadInput(f"arguments of {_name(tool)}: its type hints cannot be read: {error}") from error
-    return {name: one for name, one in found.items() if one.kind not in _VARIADIC}, hints
+    return {name: parameter for name, parameter in found.items() if parameter.kind not in _VARIADIC}, hints
 
 
 def _of(tool: Callable[..., Any], name: str, hints: Mapping[str, Any]) -> st.SearchStrategy[Any]:

@@ -60,7 +60,7 @@ def machine(
         def a_request_fails(self, fault: Deviation) -> None:
             self.deviations.append(fault)
 
-        @precondition(lambda self: sum(one.action == "kill" for one in self.deviations) < 2)
+        @precondition(lambda self: sum(deviation.action == "kill" for deviation in self.deviations) < 2)
         @rule(kill=kills())
         def the_worker_dies(self, kill: Deviation) -> None:
             self.deviations.append(kill)

@@ -51,7 +51,9 @@ def jobs(*agents: str, most: int = 2, **fields: JSON) -> st.SearchStrategy[dict[
     )
     every = st.lists(job, min_size=1, max_size=most)
     return every.map(
-        lambda drawn: {_job_name(number): {**one, **fields} for number, one in enumerate(drawn, 1)}
+        lambda drawn: {
+            _job_name(number): {**job_fields, **fields} for number, job_fields in enumerate(drawn, 1)
+        }
     )
 
 

@@ -58,7 +58,7 @@ def deviations(
 
     @st.composite
     def drawn(draw: st.DrawFn) -> tuple[Deviation, ...]:
-        every = [one for one in subject.singles if kinds is None or one.action in kinds]
+        every = [deviation for deviation in subject.singles if kinds is None or deviation.action in kinds]
         if not every:
             return ()
         places = draw(st.lists(st.integers(0, len(every) - 1), max_size=most, unique=True))

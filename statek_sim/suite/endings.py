@@ -20,6 +20,7 @@ CORRESPONDING: Final = (
     ("bytes of data", "OutOfMemory"),
     ("would run the same reply again", "Repeats"),
     ("which never ends", "NeverEnds"),
+    ("from the left", "Misreads"),
     ("dbzero ends STATEK's process here", "Dies"),
 )
 """What the reference runtime says when it stops code, and how the same code ends on the real package."""
@@ -29,9 +30,13 @@ _ENDINGS: Final = ("NeverEnds", "OutOfMemory")
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Where the reference runtime stops code: the number of events before, and what is to happen there instead."""
+    """Where the reference runtime stops code: the number of events before, and what is to happen there instead.
+
+    `there` is the number of events before it on the real package, which makes no remarks.
+    """
 
     position: int
+    there: int
     expected: str
 
 
@@ -40,7 +45,9 @@ def ending(reference: RunRecord) -> Ending | None:
     trace = reference.events
     for position, event in enumerate(trace):
         if isinstance(event, events.JobStopped) and event.reason == "contained":
-            return Ending(_begin(trace, position), _expected(event.detail or ""))
+            begin = _begin(trace, position)
+            remarks = sum(isinstance(before, events.StoreRemark) for before in trace[:begin])
+            return Ending(begin, begin - remarks, _expected(event.detail or ""))
     return None
 
 
@@ -72,17 +79,21 @@ def _expected(detail: str) -> str:
     return f"contained: {detail}"
 
 
-def real_ending(installed: RunRecord, position: int) -> str:
-    """Return how a run ended on the real package, or what it did instead from `position` on.
+def real_ending(installed: RunRecord, stop: Ending) -> str:
+    """Return how a run ended on the real package, or what it did instead from where the reference runtime stopped it.
 
+    `Misreads`: dbzero took something of Python's for a list of its own, which ends the process or is answered with an
+    error without sense, as memory happens to be.
     `Repeats`: an exception that STATEK's worker lets through ended the step, and the next step of the job began to
     execute the same code, without a request in between. Whether that goes on for ever depends on the code.
     """
     if installed.error is not None and installed.error.type in _ENDINGS:
         return installed.error.type
+    after = installed.events[stop.there :]
+    if stop.expected == "Misreads" and (died(installed) or _errs(after)):
+        return stop.expected
     if died(installed):
         return "Dies"
-    after = installed.events[position:]
     if _repeats(after):
         return "Repeats"
     if after and isinstance(after[0], events.ConsoleLine):
@@ -96,6 +107,10 @@ def died(installed: RunRecord) -> bool:
     return (
         error is not None and error.type == "Lost" and error.message.startswith("its process died with SIG")
     )
+
+
+def _errs(after: Sequence[Event]) -> bool:
+    return bool(after) and isinstance(after[0], events.ConsoleLine) and after[0].error is not None
 
 
 def _repeats(after: Sequence[Event]) -> bool:

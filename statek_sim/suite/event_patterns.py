@@ -76,6 +76,6 @@ def _every_field() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for names in _FIELDS.values() for name in names))
 
 
-def _equal(one: JSON, other: JSON) -> bool:
+def _equal(first: JSON, second: JSON) -> bool:
     # A flag is no number, but a time of 3 seconds is one of 3.0.
-    return one == other and isinstance(one, bool) == isinstance(other, bool)
+    return first == second and isinstance(first, bool) == isinstance(second, bool)

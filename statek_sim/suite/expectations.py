@@ -80,7 +80,7 @@ def _metrics(record: RunRecord) -> Mapping[str, float | None]:
     from statek_sim.agent.telemetry.measures import measure  # noqa: PLC0415
 
     made = measure(task_facts(record.events)).metrics
-    return {name: one.value for name, one in made.items()}
+    return {name: future.value for name, future in made.items()}
 
 
 def _job(at: Keypath, expect: said.JobExpect, job: JobRecord | None) -> Iterator[Mismatch]:

@@ -71,7 +71,7 @@ def _first_difference(mismatch: Mismatch) -> int:
     if not isinstance(expected, list) or not isinstance(actual, list):
         return 0
     pairs = enumerate(zip_longest(expected, actual))
-    return next((position for position, (one, other) in pairs if one != other), 0)
+    return next((position for position, (before, now) in pairs if before != now), 0)
 
 
 def _number(value: object) -> int:

@@ -70,7 +70,7 @@ def _mismatches(
     )
     if stop is None:
         return compare(record, answerable(expectations_for(scenario, profile)))
-    theirs = real_ending(record, stop.position)
+    theirs = real_ending(record, stop)
     return () if theirs == stop.expected else (Mismatch(("ending",), stop.expected, theirs),)
 
 

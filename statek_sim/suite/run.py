@@ -67,7 +67,9 @@ def nothing_chosen(
 ) -> str:
     """Return what to say when `chosen` chose nothing, with the tag or the scenario that may have been meant."""
     problem = f"no scenario to run: none of {len(scenarios)} fits what was asked for."
-    unnamed = [name for name in profiles or () if not any(name in one.profiles for one in scenarios)]
+    unnamed = [
+        name for name in profiles or () if not any(name in candidate.profiles for candidate in scenarios)
+    ]
     known = {scenario.id: scenario for scenario, _ in chosen(scenarios, select=select, tags=tags)}
     other = _of_other_engine(tuple(known.values()), profiles or ())
     if other:
@@ -83,7 +85,10 @@ def nothing_chosen(
         problem += "" if tag in known_tags else suggestion(tag, known_tags) or _tags_there_are(known_tags)
     if select is not None and not chosen(scenarios, select=select):
         prefixed = "/" in select
-        problem += suggestion(select, {f"{one.suite}/{one.id}" if prefixed else one.id for one in scenarios})
+        problem += suggestion(
+            select,
+            {f"{candidate.suite}/{candidate.id}" if prefixed else candidate.id for candidate in scenarios},
+        )
     return problem.removesuffix(".")
 
 

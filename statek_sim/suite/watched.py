@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol, overload
+from typing import Any, Protocol, TypeVar, overload
 
 from statek_sim.backends.record import RunError, RunRecord, UsageRecord
 from statek_sim.backends.run import load_for
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed, Pool
+from statek_sim.quick import sent_quickly
 from statek_sim.scenario.merge import expectations_for
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.expectations import compare
 from statek_sim.suite.result import Mismatch, ScenarioResult
-from statek_sim.trace import Event, packed, unpacked
+from statek_sim.trace import packed, unpacked
 
+T = TypeVar("T")
 Pair = tuple[Scenario, Profile]
 """A scenario and the profile that it runs under."""
 
@@ -33,18 +35,22 @@ class Runner(Protocol):
         ...
 
 
-class SentEvents(Sequence[Event]):
-    """The events of a run in another process: read when somebody asks for one, since few are."""
+class Sent(Sequence[T]):
+    """What is left of a run in another process and few ask for, its events: read when somebody does.
 
-    def __init__(self, sent: bytes) -> None:
-        self._held: bytes | list[Event] = sent
+    `read` makes of what a worker pickled what there was.
+    """
 
-    def _read(self) -> list[Event]:
+    def __init__(self, sent: bytes, read: Callable[[Any], list[T]] = list) -> None:
+        self._held: bytes | list[T] = sent
+        self._make = read
+
+    def _read(self) -> list[T]:
         # One attribute, replaced at once: threads may read at the same time, and then both unpack.
         held = self._held
         if isinstance(held, bytes):
             # What a worker of ours wrote.
-            held = self._held = unpacked(pickle.loads(held))
+            held = self._held = self._make(pickle.loads(held))
         return held
 
     def __len__(self) -> int:
@@ -52,33 +58,35 @@ class SentEvents(Sequence[Event]):
         return len(self._read())
 
     @overload
-    def __getitem__(self, place: int) -> Event: ...
+    def __getitem__(self, place: int) -> T: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Event]: ...
-    def __getitem__(self, place: int | slice) -> Event | list[Event]:
+    def __getitem__(self, place: slice) -> list[T]: ...
+    def __getitem__(self, place: int | slice) -> T | list[T]:
         """Return one, or some."""
         return self._read()[place]
 
-    def __iter__(self) -> Iterator[Event]:
+    def __iter__(self) -> Iterator[T]:
         """Yield them in order."""
         return iter(self._read())
 
     def __eq__(self, other: object) -> bool:
-        """Whether these are the same events in the same order."""
+        """Whether these are the same in the same order."""
         return isinstance(other, Sequence) and self._read() == list(other)
 
     __hash__ = None  # type: ignore[assignment]  # as a list
 
 
+@sent_quickly
 @dataclass(frozen=True, slots=True)
 class _Answer:
     """What a worker sends of a result: all but its scenario, which is here already and a third of what there is.
 
-    `record` is without its events, which are pickled by themselves.
+    `record` is without its events and calls, which are pickled by themselves.
     """
 
     record: RunRecord
     events: bytes
+    calls: bytes
     mismatches: tuple[Mismatch, ...]
     seconds: float
     preset: str | None
@@ -106,9 +114,10 @@ class _One:
 
 
 def _answer(result: ScenarioResult) -> _Answer:
-    record = replace(result.record, events=())
+    record = replace(result.record, events=(), calls=())
     events = pickle.dumps(packed(result.record.events), pickle.HIGHEST_PROTOCOL)
-    return _Answer(record, events, result.mismatches, result.seconds, result.preset)
+    calls = pickle.dumps(result.record.calls, pickle.HIGHEST_PROTOCOL)
+    return _Answer(record, events, calls, result.mismatches, result.seconds, result.preset)
 
 
 def run_watched(
@@ -171,7 +180,7 @@ def _result(
     return ScenarioResult(
         scenario=scenario,
         profile=profile,
-        record=replace(answer.record, events=SentEvents(answer.events)),
+        record=replace(answer.record, events=Sent(answer.events, unpacked), calls=Sent(answer.calls)),
         mismatches=answer.mismatches,
         seconds=answer.seconds,
         preset=answer.preset,

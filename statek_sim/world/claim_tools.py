@@ -5,6 +5,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from statek_sim.runtime.state.access import IN_METHOD, access
 from statek_sim.world.queue import QueueOwner, WorkItem, WorkQueue
 from statek_sim.world.tool_api import ToolApi
 from statek_sim.world.world import World
@@ -128,7 +129,9 @@ def item_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
     def process_item(item: WorkItem, **kwargs: Any) -> str:
         """Process a claimed work item."""
         world.queue.complete(item)
-        return f"processed {item.id}"
+        # A tool is told what agent code wrote there.
+        with access(IN_METHOD):
+            return f"processed {item.id}"
 
     @api.tool
     def add_item(id: str, **kwargs: Any) -> None:  # noqa: A002  # what a caller would write

@@ -24,6 +24,10 @@ class ExternalEvent:
             raise RuntimeError(self.broken)
         return self.resolved
 
+    def __llm_repr__(self) -> str:
+        """Return the text that agents see: an application's event is known by its name."""
+        return f'ExternalEvent(name="{self.name}")'
+
 
 class ExternalEvents:
     """The events of one world by name."""
@@ -49,6 +53,16 @@ class ExternalEvents:
     def all(self) -> list[ExternalEvent]:
         """Return every event."""
         return list(self._events.values())
+
+    def saved(self) -> list[tuple[str, bool, object, str | None]]:
+        """Return name, whether it was resolved, value and error of every event, for `resume`."""
+        return [(event.name, event.resolved, event.value, event.broken) for event in self.all()]
+
+    def resume(self, saved: Iterable[tuple[str, bool, object, str | None]]) -> None:
+        """Have every event be what another process `saved`; nobody hears of it."""
+        for name, resolved, value, broken in saved:
+            event = self[name]
+            event.resolved, event.value, event.broken = resolved, value, broken
 
     def resolve(self, name: str, value: object) -> None:
         """Let the event happen with `value`."""

@@ -5,13 +5,16 @@ It survives what kills jobs and workers: only its own methods change it, and eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from statek_sim.errors import BadInput
+from statek_sim.runtime.state.access import FULL, access, denied
 from statek_sim.runtime.state.signals import Signal
+from statek_sim.runtime.stored.attributes import attribute, nothing_to_delete
+from statek_sim.runtime.stored.kinds import object_text
+from statek_sim.world.stored_object import StoredObject
 
 
 class ItemStatus(StrEnum):
@@ -23,42 +26,84 @@ class ItemStatus(StrEnum):
     ERROR = "ERROR"
 
 
-def _denied(name: str) -> AttributeError:
-    """Return what agent code gets for an attribute that a durable object does not have: dbzero's own words."""
-    return AttributeError(f"Restricted memo attribute access denied: {name}")
-
-
-@dataclass(frozen=True, slots=True)
 class QueueOwner:
-    """A worker's identity: who holds a claim."""
+    """A worker's identity: who holds a claim. What agent code writes to it is so for everybody."""
 
-    id: str
+    def __init__(self, id: str) -> None:  # noqa: A002  # the field's name
+        self.id = id
+
+    __str__ = object_text
+
+    def __repr__(self) -> str:
+        return f"QueueOwner(id={self.id!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, QueueOwner) and vars(self) == vars(other)
+
+    __hash__ = object.__hash__
 
     def __getattr__(self, name: str) -> NoReturn:
         """Refuse an attribute that there is not."""
-        raise _denied(name)
+        raise denied(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute, as far as the store takes it."""
+        found = attribute(value)
+        vars(self)[name] = found.value
+        if found.error is not None:
+            raise found.error
+
+    def __delattr__(self, name: str) -> None:
+        """Delete an attribute; one that there is not is dbzero's error."""
+        if name not in vars(self):
+            raise nothing_to_delete(name, known=False)
+        del vars(self)[name]
+
+    def become(self, members: Mapping[str, Any]) -> None:
+        """Be what another process stored."""
+        vars(self).clear()
+        vars(self).update(members)
 
 
-@dataclass(slots=True, eq=False)
-class WorkItem:
-    """One unit of external work. Change it through its queue."""
+class WorkItem(StoredObject):
+    """One unit of external work. Change it through its queue; what agent code writes to it, the queue does not see."""
 
-    id: str
-    status: ItemStatus = ItemStatus.READY
-    owner_id: str | None = None
-    error_message: str | None = None
+    # In the order in which a store's rows are shown.
+    __slots__ = ("id", "status", "owner_id", "error_message", "_written")  # noqa: RUF023
+    STORED = frozenset({"id"})
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002  # the field's name
+        status: ItemStatus = ItemStatus.READY,
+        owner_id: str | None = None,
+        error_message: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._become(id=id, status=status, owner_id=owner_id, error_message=error_message)
+
+    __str__ = object_text
+
+    def __repr__(self) -> str:
+        return f"WorkItem(id={self.id!r}, status={self.status!r}, owner_id={self.owner_id!r})"
+
+    def copy(self) -> WorkItem:
+        """Return another item that is as this one, without what agent code wrote."""
+        return WorkItem(self.id, self.status, self.owner_id, self.error_message)
 
     def held_by(self, owner: QueueOwner) -> bool:
         """Return whether `owner` holds the claim: the guard that makes duplicate cleanup harmless (003)."""
-        return self.status is ItemStatus.CLAIMED and self.owner_id == owner.id
+        with access(FULL):
+            return self.status is ItemStatus.CLAIMED and self.owner_id == owner.id
 
-    def __getattr__(self, name: str) -> NoReturn:
-        """Refuse an attribute that there is not."""
-        raise _denied(name)
+    def _become(self, **fields: object) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     def __llm_repr__(self) -> str:
         """Return the text that agents see."""
-        return f'WorkItem(id="{self.id}",status="{self.status}")'
+        with access(FULL):
+            return f'WorkItem(id="{self.id}",status="{self.status}")'
 
 
 class WorkQueue:
@@ -123,6 +168,6 @@ class WorkQueue:
         self, item: WorkItem, status: ItemStatus, *, owner_id: str | None, error: str | None = None
     ) -> None:
         self._before()
-        item.status, item.owner_id, item.error_message = status, owner_id, error
+        item._become(status=status, owner_id=owner_id, error_message=error)
         self._changed(item.id, f"{status} by {owner_id}" if owner_id else str(status))
         self.signal.fire()

@@ -54,7 +54,19 @@ class World:
 
     def owner_named(self, name: str) -> QueueOwner:
         """Return the owner of this id, the queue's own for an empty one; the same object each time."""
-        return self.owners.setdefault(name or self.owner.id, QueueOwner(name))
+        name = name or self.owner.id
+        if name not in self.owners:
+            self.owners[name] = self.new_owner(name)
+        return self.owners[name]
+
+    def new_owner(self, name: str) -> QueueOwner:
+        """Return an owner that was not there."""
+        return QueueOwner(name)
+
+    @property
+    def queue_value(self) -> object:
+        """The queue as a job's variable has it."""
+        return self.queue
 
     def leaked_claims(self) -> list[str]:
         """Return the ids of items that somebody still holds."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from statek_sim.agent.asynchronous import AsyncDriver, model_of
-from statek_sim.agent.effects import PersonSaid, Question, Receipt, Snapshot
+from statek_sim.agent.effects import CommitPoint, PersonSaid, Question, Receipt, Snapshot
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.simulated import Asked
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
@@ -33,6 +33,8 @@ class OnAsyncio:
         self.tool_worked: Callable[[AgentRun, str], None] | None = None
         self.committed: Callable[[Snapshot], None] | None = None
         self.receipted: Callable[[Receipt], None] | None = None
+        self.passed_over: Callable[[str, CommitPoint], bool] | None = None
+        self.choose: Callable[[Sequence[str]], int] | None = None
         self._person = person
         self._open = 0
         self._over: asyncio.Future[bool] | None = None

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import threading
 import weakref
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 
+from statek_sim.agent import virtual_loop
 from statek_sim.agent.asynchronous import AsyncDriver, AsyncModel, LoopClock, model_of
-from statek_sim.agent.effects import NO_PARTS, Parts, Snapshot, ToolContext
+from statek_sim.agent.effects import (
+    NO_PARTS,
+    Ask,
+    Parts,
+    Question,
+    Snapshot,
+    Subject,
+    ToolContext,
+    Verdict,
+    Wait,
+)
+from statek_sim.agent.execution import waited
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.people import Approvals, tool_that_asks
+from statek_sim.agent.reliability import BreakerGate
 from statek_sim.agent.tools import tool as made
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
-from statek_sim.errors import BadTool, ProviderBug
+from statek_sim.errors import BadTool, PartBroke, ProviderBug
 from statek_sim.providers.access import Access
 from statek_sim.providers.live import AsyncHttpLLM
 from statek_sim.providers.protocol import ChatRequest, RawReply
@@ -123,6 +138,16 @@ def model_answer(words: str) -> RawReply:
     return RawReply(FORMATS["openai"].reply_body(WireReply(id="1", model="gpt-4o", created=0, text=words)))
 
 
+async def cancelled(work: Coroutine[Any, Any, AgentRun]) -> set[asyncio.Task[Any]]:
+    """Cancel a run after five seconds, and return the tasks that it left behind."""
+    task = asyncio.create_task(work)
+    await asyncio.sleep(5)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    return asyncio.all_tasks() - {asyncio.current_task()}
+
+
 def test_cancelling_a_run_cancels_its_tools_and_leaves_nothing_behind() -> None:
     left: list[str] = []
 
@@ -134,36 +159,149 @@ def test_cancelling_a_run_cancels_its_tools_and_leaves_nothing_behind() -> None:
             raise
         return "late"
 
-    async def cancelled() -> set[asyncio.Task[Any]]:
-        task = asyncio.create_task(worked([both("hang", "hang"), text("done")], hang))
-        await asyncio.sleep(5)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return asyncio.all_tasks() - {asyncio.current_task()}
-
-    assert virtually(cancelled()) == set()
+    assert virtually(cancelled(worked([both("hang", "hang"), text("done")], hang))) == set()
     assert left == ["cancelled", "cancelled"]
 
 
-def test_what_a_tool_cancels_inside_itself_is_its_failure_on_both_drivers() -> None:
-    async def gives_up() -> str:
-        inner = asyncio.ensure_future(asyncio.sleep(60))
-        inner.cancel()
-        await inner
-        return "never"
+async def awaits_a_cancelled_task() -> str:
+    inner = asyncio.ensure_future(asyncio.sleep(60))
+    inner.cancel()
+    await inner
+    return "never"
+
+
+async def cancels_its_own_task() -> str:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(1)
+    return "never"
+
+
+@pytest.mark.parametrize("tool", [awaits_a_cancelled_task, cancels_its_own_task])
+def test_a_tool_that_is_cancelled_from_inside_fails_and_the_run_goes_on_with_both_drivers(
+    tool: Callable[[], Awaitable[str]],
+) -> None:
+    async def works() -> str:
+        await asyncio.sleep(1)
+        return "worked"
+
+    name = tool.__name__
+    script = [both(name, "works"), tool_call(name), text("done")]
+    run = virtually(worked(script, tool, works))
+    simulated = AgentHarness(ScriptedLLM(script), tools=[tool, works]).run("Work.")
+    results = [call.get("result") or call["error"] for call in run.calls]
+    inside = "CancelledError: the tool was cancelled from inside"
+    assert (run.answer, results) == ("done", [inside, "worked", inside])
+    assert (simulated.answer, simulated.calls) == (run.answer, run.calls)
+
+
+def test_a_plain_function_that_cancels_the_task_it_runs_in_ends_neither_the_run_nor_another_call() -> None:
+    def cancels() -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        task.cancel()
+        return "done by then"
 
     async def works() -> str:
         await asyncio.sleep(1)
         return "worked"
 
-    script = [both("gives_up", "works"), tool_call("gives_up"), text("done")]
-    run = virtually(worked(script, gives_up, works))
-    simulated = AgentHarness(ScriptedLLM(script), tools=[gives_up, works]).run("Work.")
-    told = [call.get("result") or call["error"] for call in run.calls]
-    inside = "CancelledError: the tool was cancelled from inside"
-    assert (run.answer, told) == ("done", [inside, "worked", inside])
-    assert (simulated.answer, simulated.calls) == (run.answer, run.calls)
+    script = [both("cancels", "works"), tool_call("cancels"), text("done")]
+    run = virtually(worked(script, cancels, works))
+    results = [call.get("result") or call["error"] for call in run.calls]
+    assert (run.answer, results) == ("done", ["done by then", "worked", "done by then"])
+
+
+def test_a_tool_that_swallows_the_runs_cancellation_does_not_keep_it_going() -> None:
+    async def swallows() -> str:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return "swallowed"
+        return "never"
+
+    async def cancelled() -> Any:
+        task = asyncio.create_task(worked([tool_call("swallows"), text("done")], swallows))
+        await asyncio.sleep(1)
+        task.cancel()
+        return await asyncio.gather(task, return_exceptions=True)
+
+    assert [type(end) for end in virtually(cancelled())] == [asyncio.CancelledError]
+
+
+def test_a_thread_that_ends_by_stop_iteration_is_not_waited_for() -> None:
+    def stops() -> str:
+        return next(iter(()))
+
+    never_late = made.tool_from(stops, timeout=5.0)
+    run = asyncio.run(worked([tool_call("stops"), text("done")], never_late, threads=True))
+    simulated = AgentHarness(ScriptedLLM([tool_call("stops"), text("done")]), tools=[never_late]).run("Work.")
+    assert run.calls == simulated.calls
+    assert run.calls[0]["error"] == "StopIteration"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (asyncio.CancelledError("enough"), "CancelledError: the tool was cancelled from inside"),
+        (SystemExit(2), "SystemExit: 2"),
+    ],
+)
+@pytest.mark.parametrize("threads", [False, True])
+def test_what_plain_code_raises_is_its_result_whatever_it_is(
+    error: BaseException, told: str, threads: bool
+) -> None:
+    def ends() -> str:
+        raise error
+
+    async def ends_later(context: ToolContext) -> str:
+        await context.sleep(0.01)
+        raise error
+
+    script = [both("ends", "ends_later"), text("done")]
+    tools: list[Tool] = [ends, ends_later]
+    real = asyncio.run(worked(script, *tools, threads=True)) if threads else virtually(worked(script, *tools))
+    simulated = AgentHarness(ScriptedLLM(script), tools=tools).run("Work.")
+    assert [call["error"] for call in simulated.calls] == [told, told]
+    assert (real.answer, real.calls) == (simulated.answer, simulated.calls) == ("done", simulated.calls)
+
+
+def test_a_part_that_raises_a_cancellation_is_named_and_not_taken_for_one() -> None:
+    def cancels(subject: Subject) -> Verdict:
+        raise asyncio.CancelledError("enough")
+
+    async def cancels_later() -> Verdict:
+        raise asyncio.CancelledError("enough")
+
+    said = "^a part of the run raised CancelledError: enough, though nobody cancelled the run$"
+    for guard in (cancels, lambda subject: cancels_later()):
+        parts = Parts(guards=[guard])
+        with pytest.raises(PartBroke, match=said):
+            virtually(worked([text("done")], parts=parts))
+        with pytest.raises(PartBroke, match=said):
+            AgentHarness(ScriptedLLM([text("done")]), parts=parts).run("Work.")
+
+
+def test_a_model_whose_client_was_cancelled_is_named_and_not_taken_for_the_runs_end() -> None:
+    async def cancels(request: ChatRequest) -> RawReply:
+        raise asyncio.CancelledError
+
+    with pytest.raises(ProviderBug, match=r"^the model raised CancelledError; a provider that fails raises "):
+        virtually(worked([], model=cancels))
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), SystemExit(2)])
+def test_a_provider_that_ends_the_program_is_named_by_the_simulated_driver_too(error: BaseException) -> None:
+    class Ends:
+        def complete(self, request: ChatRequest) -> RawReply:
+            raise error
+
+    with pytest.raises(
+        ProviderBug, match=f"^Ends raised {type(error).__name__}.*; a provider that fails raises "
+    ):
+        AgentHarness(Ends()).run("Work.")
 
 
 def test_a_model_that_is_wrong_is_named_as_such() -> None:
@@ -362,3 +500,125 @@ def test_a_status_that_is_no_success_is_the_providers_failure() -> None:
     run = asyncio.run(worked([], model=model))
     assert run.stop == "crash"
     assert "401" in (run.detail or "")
+
+
+async def swallows() -> None:
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(3_600)
+
+
+async def goes_round() -> None:
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+
+
+async def hides_its_task() -> None:
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.gather(swallows())
+
+
+def test_a_tool_that_swallows_its_timeout_and_never_ends_is_ended_on_both_drivers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(virtual_loop, "MOST_PASSES", 1_000)
+    script = [both("swallows", "goes_round"), text("done")]
+    run = virtually(worked(script, swallows, goes_round))
+    agent = AgentHarness(ScriptedLLM(script), tools=[swallows, goes_round])
+    simulated = agent.run("Work.")
+    late = "TimeoutError: no result within 30 seconds; it went on when it was cancelled, and was ended 5 seconds later"
+    assert [call["error"] for call in run.calls] == [late, late]
+    assert (run.answer, agent.clock.now()) == ("done", 35.0)
+    assert list(simulated.around.trace.lines()) == list(run.around.trace.lines())
+
+
+def test_cancelling_a_run_ends_a_tool_that_never_would() -> None:
+    assert virtually(cancelled(worked([both("swallows", "swallows"), text("done")], swallows))) == set()
+
+
+def test_what_cannot_be_ended_is_told_and_the_run_goes_on() -> None:
+    async def left() -> tuple[AgentRun, list[str]]:
+        clock = LoopClock()
+        run = AgentHarness(tools=[hides_its_task]).begin("Work.", clock=clock)
+        script = [tool_call("hides_its_task"), text("done")]
+        driver = AsyncDriver(model_of(ScriptedLLM(script)), clock=clock.now, grace=1.0)
+        await driver.run(run)
+        return run, driver.left_behind
+
+    run, behind = virtually(left())
+    assert (run.answer, behind) == ("done", ["main: hides_its_task"])
+    assert str(run.calls[0]["error"]).endswith("cannot be ended: it is left behind and still runs")
+
+
+def test_a_gate_hears_of_the_calls_of_a_cancelled_run() -> None:
+    async def hang() -> str:
+        await asyncio.sleep(1_000)
+        return "late"
+
+    gate = BreakerGate()
+
+    async def cancelled() -> object:
+        for parts in (Parts(gates=[gate]), Parts(gates=[gate, Approvals({"hang": Ask(text="May it?")})])):
+            work = worked([both("hang", "hang"), text("done")], hang, parts=parts, person=asleep)
+            task = asyncio.create_task(work)
+            await asyncio.sleep(5)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        return gate.saved()
+
+    async def asleep(question: Question) -> str:
+        await asyncio.sleep(1_000)
+        return "yes"
+
+    assert virtually(cancelled()) == {"breakers": {}, "permits": []}
+
+
+async def goes_on(asked: object) -> Any:
+    await swallows()
+
+
+def test_a_model_a_person_and_what_is_waited_for_are_closed_when_they_swallow_their_timeout() -> None:
+    asking = tool_that_asks("ask", "Ask the owner.", question="May I?", seconds=10.0)
+    asked = virtually(worked([tool_call("ask", question="Why?"), text("done")], asking, person=goes_on))
+    assert (asked.answer, asked.calls[0]["error"]) == ("done", "nobody answered within 10 seconds: May I?")
+    unanswered = virtually(worked([], model=goes_on, timeout=5.0))
+    assert (unanswered.stop, unanswered.detail) == ("crash", "ProviderTimeout")
+    waited_for = virtually(waited(Wait(goes_on(None), seconds=3.0)))
+    assert (waited_for.late, type(waited_for.error)) == (True, TimeoutError)
+
+
+def test_a_run_whose_model_swallows_its_cancellation_is_cancelled_when_its_time_is_over() -> None:
+    async def cancelled() -> object:
+        task = asyncio.create_task(worked([], model=goes_on, timeout=5.0))
+        await asyncio.sleep(1)
+        task.cancel()
+        return await asyncio.gather(task, return_exceptions=True)
+
+    assert [type(end) for end in virtually(cancelled())] == [asyncio.CancelledError]
+
+
+def test_a_run_is_cancelled_though_its_model_or_its_person_swallows_that_and_answers() -> None:
+    async def answers_all_the_same(asked: object) -> Any:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(50)
+        return (
+            "yes"
+            if isinstance(asked, Question)
+            else await model_of(ScriptedLLM([text("done")]))(cast("ChatRequest", asked))
+        )
+
+    async def cancelled(work: Coroutine[Any, Any, AgentRun]) -> object:
+        task = asyncio.create_task(work)
+        await asyncio.sleep(1)
+        task.cancel()
+        return await asyncio.gather(task, return_exceptions=True)
+
+    asking = tool_that_asks("ask", "Ask the owner.", question="May I?", seconds=100.0)
+    script = [tool_call("ask", question="Why?"), text("done")]
+    for work in (
+        worked([], model=answers_all_the_same),
+        worked([], model=answers_all_the_same, timeout=100.0),
+        worked(script, asking, person=answers_all_the_same),
+    ):
+        assert [type(end) for end in virtually(cancelled(work))] == [asyncio.CancelledError]

@@ -23,7 +23,7 @@ scenarios:
   - id: tokyo
     title: The weather is looked up, after a correction.
     engine: agent
-    profiles: [hardened, forge]
+    profiles: [hardened]
     tools:
       get_weather:
         description: Return the weather of a city.

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import gc
 import io
 import json
 import multiprocessing
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
+from email.message import Message
+from http.client import IncompleteRead, RemoteDisconnected
+from io import UnsupportedOperation
 from pathlib import Path
+from threading import Barrier
 from typing import Any
+from urllib.error import HTTPError, URLError
 
 import pytest
 from hypothesis import given
@@ -20,6 +29,7 @@ from hypothesis import strategies as st
 
 from statek_sim import trace as events
 from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
+from statek_sim.agent.budget import Budget
 from statek_sim.agent.effects import Delayed, Parts, PersonSaid
 from statek_sim.agent.escalation.causes import REACTIONS, Cause, cause_of_failure, cause_of_stop
 from statek_sim.agent.escalation.climbing import Attempt, after, begun, climb_json, climb_of, task_text
@@ -32,7 +42,6 @@ from statek_sim.agent.escalation.contract import (
 )
 from statek_sim.agent.escalation.controller import Escalation, Tried, Try, escalate, resume
 from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price
-from statek_sim.agent.escalation.rules import DOCUMENT, HARDENED, escalation_rules
 from statek_sim.agent.escalation.tickets import (
     FileTickets,
     KeptTickets,
@@ -41,13 +50,14 @@ from statek_sim.agent.escalation.tickets import (
     by_webhook,
     on_terminal,
 )
-from statek_sim.agent.escalation.what_if import Outcomes, what_if
+from statek_sim.agent.escalation.variants import DOCUMENT, HARDENED, escalation_rules
+from statek_sim.agent.escalation.what_if import Outcomes, Result, add_trace, what_if
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.cli import main
 from statek_sim.errors import BadInput, ContractViolation, ProviderHTTPError, ProviderTimeout
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.providers.script import text, tool_call
+from statek_sim.providers.script import fault, text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.agent import AGENT_STOPS
 
@@ -99,6 +109,14 @@ def http(status: int) -> ProviderHTTPError:
     return ProviderHTTPError(f"error {status}", status=status)
 
 
+class ClientError(Exception):
+    """What the client of a provider raises: the status of the answer is in it."""
+
+    def __init__(self, status_code: int) -> None:
+        super().__init__(f"status {status_code}")
+        self.status_code = status_code
+
+
 # -- what climbs -----------------------------------------------------------------------------------------------
 
 
@@ -119,11 +137,49 @@ def test_every_cause_has_a_reaction_and_every_stop_of_a_run_a_cause() -> None:
         (http(503), Cause.UNAVAILABLE),
         (http(400), Cause.BAD_REQUEST),
         (ProviderTimeout(""), Cause.UNAVAILABLE),
+        (TimeoutError("slow"), Cause.UNAVAILABLE),
+        (ConnectionResetError("gone"), Cause.UNAVAILABLE),
+        (ClientError(429), Cause.RATE_LIMITED),
+        (ClientError(401), Cause.UNAUTHORISED),
+        (ClientError(200), Cause.BUG),
         (KeyError("x"), Cause.BUG),
     ],
 )
 def test_a_failure_has_a_cause(failure: Exception, cause: Cause) -> None:
     assert cause_of_failure(failure) is cause
+
+
+def test_failures_of_the_clients_people_use_have_causes() -> None:
+    openai, httpx = pytest.importorskip("openai"), pytest.importorskip("httpx")
+    request = httpx.Request("POST", "http://far.invalid")
+    refused = httpx.HTTPStatusError("no", request=request, response=httpx.Response(429, request=request))
+    unreached = (
+        openai.APITimeoutError(request=request),
+        openai.APIConnectionError(request=request),
+        httpx.ConnectError("nobody there"),
+        httpx.ReadTimeout("slow"),
+        httpx.RemoteProtocolError("Server disconnected without sending a response."),
+        httpx.ProxyError("502"),
+        IncompleteRead(b"half of an answer"),
+        RemoteDisconnected("Remote end closed connection without response"),
+    )
+    assert {cause_of_failure(error) for error in unreached} == {Cause.UNAVAILABLE}
+    assert cause_of_failure(httpx.LocalProtocolError("a header of ours is no header")) is Cause.BUG
+    assert cause_of_failure(refused) is Cause.RATE_LIMITED
+
+
+def test_a_network_that_is_not_there_is_waited_for_and_a_file_that_is_not_is_a_bug() -> None:
+    unreached = (
+        socket.gaierror(-2, "Name or service not known"),
+        OSError(errno.EHOSTUNREACH, "No route to host"),
+        OSError("Multiple exceptions: [Errno 111] Connect call failed"),
+        URLError(socket.gaierror(-2, "Name or service not known")),
+    )
+    assert {cause_of_failure(error) for error in unreached} == {Cause.UNAVAILABLE}
+    own = (FileNotFoundError(errno.ENOENT, "x"), OSError(errno.ENOSPC, "x"), UnsupportedOperation("read"))
+    assert {cause_of_failure(error) for error in own} == {Cause.BUG}
+    told = HTTPError("http://far.invalid", 401, "no", Message(), None)
+    assert cause_of_failure(told) is Cause.UNAUTHORISED
 
 
 @pytest.mark.parametrize("failure", [http(401), http(400), KeyError("x")])
@@ -218,6 +274,140 @@ def test_a_ladder_that_cannot_be_climbed_is_bad_input() -> None:
     with pytest.raises(BadInput, match=r"^no variant of escalation is called 'documnt'.*'document'\?$"):
         escalation_rules("documnt")
     assert escalation_rules("forge") is HARDENED
+
+
+TYPO: Any
+HALF: Any
+ENDLESS: Any
+YES: Any
+TYPO, HALF, ENDLESS, YES = "bset", 1.5, float("inf"), "yes"
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: replace(STRONG, carry=TYPO), r"^level 'strong': carry is 'bset', expected nothing, reason, best"),
+        (lambda: replace(PERSON, seconds=-1.0), r"^level 'person': seconds is -1, expected more than 0, or None"),
+        (lambda: replace(PERSON, seconds=float("nan")), r"^level 'person': seconds is nan, expected more than 0"),
+        (lambda: Price(per_million=Decimal(-1)), r"^price is -1 USD per million tokens, expected a Decimal"),
+        (lambda: Ladder(levels=(replace(FAST, attempts=HALF),)), r"^level 'fast': attempts is 1.5, expected 1 or"),
+        (lambda: Ladder(levels=(replace(FAST, attempts=ENDLESS),)), r"^level 'fast': attempts is inf, expected 1 or"),
+        (lambda: Ladder(levels=(replace(FAST, attempts=YES),)), r"^level 'fast': attempts is 'yes', expected 1 or"),
+        (lambda: replace(PERSON, seconds=YES), r"^level 'person': seconds is 'yes', expected more than 0"),
+        (lambda: Ladder(levels=(FAST,), backoff=YES), r"^backoff is 'yes' s, expected a number$"),
+        (lambda: Price(per_million=HALF), r"^price is 1.5 USD per million tokens, expected a Decimal"),
+        (lambda: Word(kind=YES, text="", at=0.0), r"^a person said something of the kind 'yes'; expected answered"),
+    ],
+    ids=["carry", "seconds", "nan", "price", "attempts", "endless", "text", "when", "backoff", "float", "word"],
+)  # fmt: skip
+def test_what_a_level_or_a_word_cannot_have_is_bad_input(make: Callable[[], object], problem: str) -> None:
+    with pytest.raises(BadInput, match=problem):
+        make()
+
+
+def test_a_question_is_filled_in_at_once() -> None:
+    ladder = Ladder(
+        levels=(FAST, replace(PERSON, question="{task}: {attempts}")), checks=[lambda task, answer: False]
+    )
+    found, _, _ = climbed(Tried(cause=Cause.STUCK, detail="{task}?"), ladder=ladder)
+    assert found.ticket.question == "Write.: fast #1: {task}?"
+
+
+def test_checks_and_notifications_may_be_coroutine_functions() -> None:
+    seen: list[str] = []
+
+    async def judge(task: str, answer: str) -> Judgement:
+        await asyncio.sleep(1.0)
+        return good(task, answer)
+
+    async def post(address: str, body: bytes) -> None:
+        await asyncio.sleep(1.0)
+        seen.append(address)
+
+    async def broken(ticket: object) -> None:
+        raise OSError("the mail server is down")
+
+    found, tries, _ = climbed(
+        *BAD, ladder=replace(LADDER, checks=[judge]), notify=[broken, by_webhook("http://hook", post)]
+    )
+    assert (found.kind, len(tries), seen) == ("suspended", 3, ["http://hook"])
+    assert found.untold == ("OSError: the mail server is down",)
+
+
+def _breaks(*_: object) -> Any:
+    raise ValueError("it broke")
+
+
+def _gives_none(*_: object) -> Any:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("ladder", "tried", "detail", "answer"),
+    [
+        (replace(LADDER, checks=[_breaks]), Tried(answer="a", tokens=7), "ValueError: it broke", "a"),
+        (
+            replace(LADDER, checks=[_gives_none]),
+            Tried(answer="a", tokens=7),
+            "BadInput: check '_gives_none' returned NoneType, expected a Judgement, True or False",
+            "a",
+        ),
+        (replace(LADDER, levels=(replace(FAST, strategy=_breaks),)), Tried(), "ValueError: it broke", None),
+        (
+            replace(LADDER, levels=(replace(FAST, strategy=_gives_none),)),
+            Tried(),
+            "BadInput: level 'fast': its strategy returned NoneType, expected a text",
+            None,
+        ),
+        (LADDER, "an answer", "the attempt returned str, expected Tried", None),
+    ],
+    ids=["check", "no judgement", "strategy", "no text", "no Tried"],
+)
+def test_what_breaks_in_a_users_part_of_a_ladder_ends_the_climb_with_the_best_answer(
+    ladder: Ladder, tried: Any, detail: str, answer: str | None
+) -> None:
+    found, _, _ = climbed(tried, ladder=ladder)
+    (attempt,) = found.climb.attempts
+    assert (found.kind, found.answer, attempt.cause, attempt.detail) == (
+        "unsolved",
+        answer,
+        Cause.BUG,
+        detail,
+    )
+
+
+async def _waited_for(task: str, answer: str) -> bool:
+    return False
+
+
+@pytest.mark.parametrize(
+    ("check", "given"),
+    [
+        (lambda task, answer: 0.1, "float"),
+        (lambda task, answer: "no", "str"),
+        (lambda task, answer: Judgement("no"), "a Judgement whose good is str"),  # type: ignore[arg-type]  # a mistake
+        (_waited_for, "coroutine"),
+    ],
+    ids=["score", "text", "text in a judgement", "coroutine"],
+)
+@pytest.mark.filterwarnings("error")
+def test_what_is_neither_true_nor_false_is_no_judgement(check: Any, given: str) -> None:
+    with pytest.raises(BadInput, match=rf"returned {given}, expected a Judgement, True or False$"):
+        replace(LADDER, checks=[check]).judged("Write.", "Nothing.")
+    gc.collect()  # a coroutine that was never awaited would warn here
+
+
+def test_an_attempt_without_an_answer_has_not_solved_the_task() -> None:
+    found, tries, _ = climbed(Tried(), Tried(answer="GOOD"), ladder=Ladder(levels=(FAST,)))
+    assert (found.answer, len(tries)) == ("GOOD", 2)
+    assert found.climb.attempts[0].detail == "there is no answer"
+
+
+def test_a_token_that_is_taken_is_refused_before_a_model_is_asked() -> None:
+    tickets = KeptTickets()
+    climbed(*BAD, tickets=tickets)
+    with pytest.raises(BadInput, match=r"^token 't1' is taken; expected one that no other ticket has$"):
+        climbed(AssertionError("a model was asked"), tickets=tickets)
 
 
 def test_the_document_skips_a_level_without_attempts() -> None:
@@ -316,6 +506,22 @@ def test_of_processes_that_answer_at_once_one_wins(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t1.ticket.json", "t1.word.json"]
 
 
+def test_of_threads_that_answer_at_once_one_wins(tmp_path: Path) -> None:
+    climbed(*BAD, tickets=FileTickets(tmp_path))
+    together = Barrier(8)
+
+    def answer(name: str) -> str:
+        together.wait(10)
+        # Long, so that it is not written at once.
+        word = Word(kind="answered", text=f"{name} " * 20_000, at=1.0)
+        return FileTickets(tmp_path).settle("t1", word).text
+
+    with ThreadPoolExecutor(8) as pool:
+        said = list(pool.map(answer, "abcdefgh"))
+    assert len(set(said)) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t1.ticket.json", "t1.word.json"]
+
+
 def test_a_broken_ticket_and_a_token_that_is_a_path_are_bad_input(tmp_path: Path) -> None:
     tickets = FileTickets(tmp_path)
     (tmp_path / "x.ticket.json").write_text("{")
@@ -324,6 +530,10 @@ def test_a_broken_ticket_and_a_token_that_is_a_path_are_bad_input(tmp_path: Path
         tickets.load("x")
     with pytest.raises(BadInput, match=r"y\.ticket\.json: is no ticket: KeyError"):
         tickets.load("y")
+    climbed(*BAD, tickets=tickets)
+    (tmp_path / "t1.word.json").write_text('{"said": "yes"}')
+    with pytest.raises(BadInput, match=r"t1\.word\.json: is no word of a person: TypeError"):
+        resume(LADDER, "t1", Word(kind="answered", text="mine", at=1.0), tickets)
     with pytest.raises(BadInput, match=r"^token '\.\./x': expected letters, digits"):
         tickets.load("../x")
 
@@ -421,8 +631,8 @@ def test_a_task_that_an_attempt_did_not_take_is_not_asked_twice() -> None:
 def recorded() -> Outcomes:
     outcomes = Outcomes()
     for at in range(10):
-        outcomes.add(f"t{at}", "fast", solved=at < 6, tokens=100, cost=Decimal("0.001"))
-        outcomes.add(f"t{at}", "strong", solved=at < 9, tokens=100, cost=Decimal("0.01"))
+        outcomes.add(f"t{at}", "fast", Result(solved=at < 6, tokens=100, cost=Decimal("0.001")))
+        outcomes.add(f"t{at}", "strong", Result(solved=at < 9, tokens=100, cost=Decimal("0.01")))
     return outcomes
 
 
@@ -440,9 +650,9 @@ def test_of_outcomes_on_every_level_every_ladder_is_known() -> None:
 
 def test_what_was_not_recorded_is_not_guessed() -> None:
     outcomes = Outcomes()
-    outcomes.add("a", "fast", solved=True, tokens=10, cost=None)
-    outcomes.add("b", "fast", solved=False, tokens=10, cost=None)
-    outcomes.add("b", "strong", solved=True, tokens=90, cost=None)
+    outcomes.add("a", "fast", Result(solved=True, tokens=10, cost=None))
+    outcomes.add("b", "fast", Result(solved=False, tokens=10, cost=None))
+    outcomes.add("b", "strong", Result(solved=True, tokens=90, cost=None))
     found = {one.levels: one for one in what_if(outcomes)}
     strong = found["strong",]
     assert (strong.known, strong.solved, strong.least, strong.most) == (1, 1, 0.5, 1.0)
@@ -457,13 +667,52 @@ def test_a_longer_ladder_never_solves_less_where_all_is_recorded(tasks: list[tup
     outcomes = Outcomes()
     for at, solved in enumerate(tasks):
         for level, is_solved in zip("abc", solved, strict=True):
-            outcomes.add(str(at), level, solved=is_solved, tokens=1, cost=None)
+            outcomes.add(str(at), level, Result(solved=is_solved, tokens=1, cost=None))
     found = {one.levels: one for one in what_if(outcomes)}
     for levels, shorter in found.items():
         assert shorter.known == len(tasks)
         for other, longer in found.items():
             if set(levels) <= set(other):
                 assert longer.solved >= shorter.solved
+
+
+def test_levels_are_in_the_order_of_the_ladder_whatever_task_came_first() -> None:
+    outcomes = Outcomes()
+    for task, levels in (("a", ("fast", "person")), ("b", ("fast", "strong")), ("c", ("strong", "person"))):
+        for level in levels:
+            outcomes.add(task, level, Result(solved=level == levels[-1], tokens=1, cost=None))
+    assert outcomes.levels == ("fast", "strong", "person")
+    assert [ladder.levels for ladder in what_if(outcomes) if ladder.recorded] == [
+        ("fast", "strong", "person")
+    ]
+
+
+def test_a_budget_that_earlier_levels_had_used_of_says_nothing_of_a_ladder_without_them() -> None:
+    agent = AgentHarness(
+        ScriptedLLM([text("bad " * 20), text("bad")]),
+        budget=Budget(tokens=60, answer_tokens=20),
+        parts=Parts(ladder=replace(LADDER, levels=(replace(FAST, attempts=1), STRONG))),
+    )
+    assert agent.run("Write.").stop == "budget_tokens"
+    outcomes = Outcomes()
+    add_trace(outcomes, agent.trace.events, "run")
+    assert {ladder.levels: ladder.known for ladder in what_if(outcomes)} == {
+        ("fast",): 1,
+        ("fast", "strong"): 1,
+        ("strong",): 0,
+    }
+
+
+def test_a_wrong_key_that_the_documents_ladder_climbed_with_did_not_end_it() -> None:
+    agent = AgentHarness(
+        ScriptedLLM([fault(401), text("GOOD")]),
+        variant="document",
+        parts=Parts(ladder=replace(LADDER, levels=(replace(FAST, attempts=1), STRONG), rules=DOCUMENT)),
+    )
+    assert agent.run("Write.").answer == "GOOD"
+    outcomes = Outcomes()
+    add_trace(outcomes, agent.trace.events, "run")
+    assert [ladder.solved for ladder in what_if(outcomes) if ladder.recorded] == [1]
 
 
 def test_the_command_reads_traces_and_lines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

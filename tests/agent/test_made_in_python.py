@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from statek_sim.agent.effects import Choice, Parts
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.agent.tools.registry import Registry
@@ -47,6 +48,57 @@ def test_a_step_that_names_no_tool_is_refused(steps: Any, said: str) -> None:
     with pytest.raises(BadInput) as caught:
         AgentHarness(tools=[get_weather], steps=steps)
     assert said in str(caught.value)
+
+
+def test_an_api_that_nobody_knows_is_told_with_the_known_ones() -> None:
+    with pytest.raises(BadInput, match=r"^api is 'GEMINI', expected one of .*CLAUDE.*VERTEXAI"):
+        AgentHarness(tools=[get_weather], api="GEMINI")
+
+
+def submit(text: str) -> str:
+    """Submit a text."""
+    return text
+
+
+@pytest.mark.parametrize(
+    ("choice", "steps", "variant", "why"),
+    [
+        (Choice(names=("submit",)), ["get_weather"], "hardened", "tool 'get_weather' is required and never offered"),
+        (
+            Choice(task="writing"),
+            [Step(tool="submit", after=("get_weather",))],
+            "hardened",
+            "tool 'get_weather' is required and never offered",
+        ),
+        (Choice(names=("get_weather",)), StepPlan(terminal=("submit",)), "forge", "no terminal tool is ever offered"),
+    ],
+    ids=["names", "after, by task", "terminal"],
+)  # fmt: skip
+def test_an_offer_that_never_has_a_step_is_refused(
+    choice: Choice, steps: Any, variant: str, why: str
+) -> None:
+    with pytest.raises(BadInput, match=f"^agent 'agent': {why}"):
+        AgentHarness(
+            tools=[get_weather, submit],
+            steps=steps,
+            choice=choice,
+            task_types={"writing": ["submit"]},
+            variant=variant,
+        )
+
+
+def test_an_offer_may_lack_steps_where_a_part_chooses_or_any_tool_is_executed() -> None:
+    choice = Choice(names=("submit",))
+    document = AgentHarness(
+        tools=[get_weather, submit], steps=["get_weather"], choice=choice, variant="document"
+    )
+    chosen = AgentHarness(
+        tools=[get_weather, submit], steps=["get_weather"], choice=choice, parts=Parts(chooser=lambda _: None)
+    )
+    optional = AgentHarness(
+        tools=[get_weather, submit], steps=[Step(tool="get_weather", required=False)], choice=choice
+    )
+    assert {agent.begin("Go").status for agent in (document, chosen, optional)} == {"READY"}
 
 
 def test_a_registry_may_get_its_tools_until_the_run_begins() -> None:

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
+from statek_sim.agent.asynchronous import AsyncDriver, AsyncPerson, LoopClock, model_of
 from statek_sim.agent.effects import (
     Ask,
     Delayed,
+    GuardPoint,
     Parts,
     PersonSaid,
     Question,
+    Receipt,
     Snapshot,
+    Subject,
     ToolCall,
     ToolOutcome,
+    Verdict,
 )
 from statek_sim.agent.harness import AgentHarness, Person
 from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.people import Approvals, tool_that_asks
+from statek_sim.agent.people import EXPIRED, Approvals, filled, tool_that_asks
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
-from statek_sim.errors import BadScenario, Unanswered
+from statek_sim.errors import BadScenario, PartBroke, Unanswered
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_call, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.load import load_or_fail
+from statek_sim.suite.run import run_one
+from statek_sim.trace import ToolCalled
 
 ASKS = [tool_call("ask_person", question="Which city?"), text("done")]
 
@@ -51,15 +58,22 @@ def simulated(
 
 async def driven(
     script: list[Reply],
-    person: Callable[[Question], Awaitable[PersonSaid | str]] | None,
+    person: AsyncPerson | None,
     *,
     seconds: float | None = None,
     committed: Callable[[Snapshot], Awaitable[None]] | None = None,
+    receipted: Callable[[Receipt], Awaitable[None]] | None = None,
     **said: Any,
 ) -> AgentRun:
     clock = LoopClock()
     run = AgentHarness(tools=[tool_that_asks(seconds=seconds), look], **said).begin("Work.", clock=clock)
-    driver = AsyncDriver(model_of(ScriptedLLM(script)), clock=clock.now, person=person, committed=committed)
+    driver = AsyncDriver(
+        model_of(ScriptedLLM(script)),
+        clock=clock.now,
+        person=person,
+        committed=committed,
+        receipted=receipted,
+    )
     await driver.run(run)
     run.ended = clock.now()  # type: ignore[attr-defined]  # the loop is gone when the test looks
     return run
@@ -103,6 +117,120 @@ def test_nobody_answers_until_the_deadline() -> None:
     assert (run.calls[0]["error"], run.now()) == ("nobody answered within 60 seconds: Which city?", 60)
 
 
+BOOKS = [tool_call("look"), text("done")]
+LOOKING = Parts(gates=[Approvals({"look": Ask(text="Look?")})])
+
+
+@pytest.mark.parametrize("said", ["yes", "Y", " Yes\n"])
+def test_a_text_gives_leave_as_yes(said: str) -> None:
+    run = simulated(BOOKS, lambda question: said, parts=LOOKING)
+    assert [call["result"] for call in run.calls] == ["seen"]
+    assert [call["result"] for call in virtually(driven(BOOKS, _saying(said), parts=LOOKING)).calls] == [
+        "seen"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "results", "refused"), [(True, ["seen"], []), (False, [], ["Error: a person refused"])]
+)
+def test_true_gives_leave_and_false_does_not(said: bool, results: list[str], refused: list[str]) -> None:
+    async def owner(question: Question) -> bool:
+        return said
+
+    for run in (
+        simulated(BOOKS, lambda question: said, parts=LOOKING),
+        virtually(driven(BOOKS, owner, parts=LOOKING)),
+    ):
+        assert [call["result"] for call in run.calls] == results
+        assert [refusal["reason"] for refusal in run.refused] == refused
+
+
+def test_a_person_whose_pager_fails_after_a_while_ends_the_run_with_its_error() -> None:
+    late = Delayed(30.0, error=OSError("the pager is down"))
+
+    async def owner(question: Question) -> Delayed:
+        return late
+
+    with pytest.raises(OSError, match=r"^the pager is down$"):
+        simulated(BOOKS, lambda question: late, parts=LOOKING)
+    with pytest.raises(OSError, match=r"^the pager is down$"):
+        virtually(driven(BOOKS, owner, parts=LOOKING))
+
+
+def test_a_coroutine_takes_as_long_as_it_says_it_was_delayed() -> None:
+    async def owner(question: Question) -> Delayed:
+        return Delayed(30.0, "Oslo")
+
+    run = virtually(driven(ASKS, owner))
+    assert (run.calls[0]["result"], run.ended) == ("Oslo", 30.0)
+    run = virtually(driven(ASKS, owner, seconds=20))
+    assert run.calls[0]["error"] == "nobody answered within 20 seconds: Which city?"
+
+
+def test_what_says_nothing_is_no_answer() -> None:
+    async def owner(question: Question) -> str:
+        return "yes"
+
+    forgotten: Any = owner(Question(token="t", job="main", tool="look", text="Look?"))
+    try:
+        with pytest.raises(
+            PartBroke, match=r"^'Look\?': the person gave coroutine, expected a text or a PersonSaid$"
+        ):
+            simulated(BOOKS, lambda question: forgotten, parts=LOOKING)
+    finally:
+        forgotten.close()
+
+
+def test_a_commit_whose_own_client_was_cancelled_is_not_taken_for_the_runs_end() -> None:
+    async def committed(snapshot: Snapshot) -> None:
+        raise asyncio.CancelledError("the pool")
+
+    said = r"^a part of the run raised CancelledError: the pool, though nobody cancelled the run$"
+    with pytest.raises(PartBroke, match=said):
+        virtually(driven(ASKS, _saying("Oslo"), committed=committed, parts=Parts(commits=True)))
+
+    async def receipted(receipt: Receipt) -> None:
+        raise asyncio.CancelledError("the pool")
+
+    both = tool_calls(ScriptedCall("look", {}), ScriptedCall("look", {}))
+    for script in (BOOKS, [both, text("done")]):
+        with pytest.raises(PartBroke, match=said):
+            virtually(driven(script, None, receipted=receipted))
+
+
+def test_who_commits_can_still_be_cancelled() -> None:
+    async def committed(snapshot: Snapshot) -> None:
+        await asyncio.sleep(1_000)
+
+    async def cancelled() -> bool:
+        task = asyncio.ensure_future(
+            driven(ASKS, _saying("Oslo"), committed=committed, parts=Parts(commits=True))
+        )
+        await asyncio.sleep(1)
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert virtually(cancelled())
+
+
+@pytest.mark.parametrize("said", ["no", "", "yes, but not now", "None"])
+def test_any_other_text_is_the_reason_why_not(said: str) -> None:
+    why = f"Error: a person refused: {said}".removesuffix(": ")
+    for run in (
+        simulated(BOOKS, lambda question: said, parts=LOOKING),
+        virtually(driven(BOOKS, _saying(said), parts=LOOKING)),
+    ):
+        assert (run.calls, [(one["name"], one["reason"]) for one in run.refused]) == ([], [("look", why)])
+
+
+def _saying(said: str) -> Callable[[Question], Awaitable[str]]:
+    async def person(question: Question) -> str:
+        return said
+
+    return person
+
+
 # -- approvals --------------------------------------------------------------------------------------------------
 
 
@@ -141,6 +269,12 @@ def test_an_approval_without_a_question_of_its_own_shows_the_call() -> None:
         parts=Parts(gates=[Approvals({"look": Ask(text="")})]),
     )
     assert asked == ["May look() be called?"]
+
+
+def test_a_question_shows_arguments_as_they_are_even_where_they_look_like_its_blanks() -> None:
+    arguments = {"path": "/etc/{reason}", "reason": "tidying {path}"}
+    question = filled(Ask(text="May {path} go, for {reason}? {other}"), ToolCall("c1", "delete", arguments))
+    assert question.text == "May /etc/{reason} go, for tidying {path}? {other}"
 
 
 def test_a_call_that_a_person_refuses_is_no_step_of_the_budget() -> None:
@@ -185,6 +319,91 @@ def test_a_persons_own_timeout_error_is_theirs() -> None:
 
     with pytest.raises(TimeoutError, match=r"^the pager$"):
         virtually(driven(ASKS, owner, seconds=60))
+
+
+def test_a_person_whose_client_was_cancelled_is_not_taken_for_the_runs_end() -> None:
+    async def owner(question: Question) -> str:
+        raise asyncio.CancelledError("the pager")
+
+    both = tool_calls(*(ScriptedCall("ask_person", {"question": word}) for word in ("One?", "Two?")))
+    for script in (ASKS, [both, text("done")]):
+        with pytest.raises(
+            PartBroke, match=r"raised CancelledError: the pager, though nobody cancelled the run$"
+        ):
+            virtually(driven(script, owner))
+
+
+def test_a_person_that_gives_none_has_not_answered() -> None:
+    async def owner(question: Question) -> Any:
+        return None
+
+    with pytest.raises(
+        PartBroke, match=r"^'Which city\?': the person gave None, expected a text or a PersonSaid$"
+    ):
+        virtually(driven(ASKS, owner))
+
+
+def test_a_person_may_let_a_question_without_a_deadline_expire() -> None:
+    async def owner(question: Question) -> PersonSaid:
+        return EXPIRED
+
+    for run in (virtually(driven(ASKS, owner)), simulated(ASKS, lambda question: EXPIRED)):
+        assert run.calls[0]["error"] == "nobody answered: Which city?"
+
+
+def test_a_no_is_no_leave_whatever_a_gate_or_a_guard_forgot_to_say() -> None:
+    class Gate:
+        def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
+            return Ask(text="Look?")
+
+        def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
+            """A call ended."""
+
+        def withdrawn(self, call: ToolCall, *, at: float) -> None:
+            """A call was not made."""
+
+    def guard(subject: Subject) -> Verdict:
+        return (
+            Verdict(action="ask", asks=(Ask(text="Look?"),))
+            if subject.point is GuardPoint.CALL
+            else Verdict()
+        )
+
+    async def owner(question: Question) -> str:
+        return "no"
+
+    script = [tool_call("look"), text("done")]
+    for parts in (Parts(gates=[Gate()]), Parts(guards=[guard])):
+        for run in (
+            simulated(script, lambda question: "no", parts=parts),
+            virtually(driven(script, owner, parts=parts)),
+        ):
+            assert (run.calls, [call["reason"] for call in run.refused]) == (
+                [],
+                ["Error: a person refused: no"],
+            )
+
+
+@pytest.mark.parametrize("said", ["no", " No\n", "n", "false", "No.", '"no!"'])
+def test_a_no_is_no_leave_as_an_answer_either(said: str, tmp_path: Path) -> None:
+    run = simulated(BOOKS, lambda question: PersonSaid("answered", said), parts=LOOKING)
+    assert [call["reason"] for call in run.refused] == [f"Error: a person refused: {said.strip()}"]
+    assert simulated(ASKS, lambda question: PersonSaid("answered", said)).calls[0]["result"] == said
+    assert simulated(BOOKS, lambda question: PersonSaid("answered", "Go."), parts=LOOKING).refused == []
+    (tmp_path / "no.yaml").write_text(
+        "scenarios:\n"
+        "  - id: no\n"
+        "    title: A no.\n"
+        "    engine: agent\n"
+        "    tools: {look: {description: Look., result: seen}}\n"
+        "    agents: {assistant: {prompt: P., harness: {approvals: {look: {question: Look?}}}}}\n"
+        "    jobs: {main: {message: Go.}}\n"
+        "    script: {assistant: [{tools: [{name: look}]}, {text: done}]}\n"
+        f"    events: [{{at: 5, answer: main, message: {json.dumps(said)}}}]\n"
+    )
+    (scenario,) = load_or_fail([tmp_path / "no.yaml"])
+    record = run_one(scenario, "hardened").record
+    assert not [event for event in record.events if isinstance(event, ToolCalled)]
 
 
 def test_two_questions_are_out_at_the_same_time() -> None:
@@ -290,6 +509,13 @@ scenarios:
             ", harness: {approvals: {deploi: {within: 3}}}",
             "{at: 1, push: main, message: Hi}",
             "'deploi' is no tool. Did you mean 'deploy'?",
+        ),
+        (
+            "agent",
+            "tools: {deploy: {result: 1, tags: [write]}}",
+            ", offer: {all_tags: [read]}, workflow: {steps: [deploy]}",
+            "{at: 1, push: main, message: Hi}",
+            "agents.assistant.workflow.steps[0]: tool 'deploy' is required and never offered",
         ),
     ],
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
-from statek_sim.agent.effects import Parts, PersonSaid, Question, ToolCall
+from statek_sim.agent.effects import Delayed, Parts, PersonSaid, Question, ToolCall
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.permissions import landlock
 from statek_sim.agent.permissions.adapters import Document, Hardened, PrefixCheck, RealpathThenOpen
@@ -568,8 +569,10 @@ ASKS = permissions(tools=[tool_from(read, access={"path": "read"})], ask=[Rule("
 CALL = ToolCall("1", "read", {"path": "a"})
 
 
-def saying(answer: PersonSaid | str, after: float = 0.0) -> Callable[[Question], Awaitable[PersonSaid | str]]:
-    async def person(question: Question) -> PersonSaid | str:
+def saying(
+    answer: PersonSaid | str | Delayed, after: float = 0.0
+) -> Callable[[Question], Awaitable[PersonSaid | str | Delayed]]:
+    async def person(question: Question) -> PersonSaid | str | Delayed:
         assert question.confirms
         await asyncio.sleep(after)
         return answer
@@ -582,7 +585,10 @@ def saying(answer: PersonSaid | str, after: float = 0.0) -> Callable[[Question],
     [
         (saying("y", 10), "allow", "a person allowed it"),
         (saying(PersonSaid("refused", "no")), "deny", "a person refused: no"),
+        (saying("better not"), "deny", "a person refused: better not"),
         (saying("y", 301), "deny", "nobody answered within 300 seconds"),
+        (saying(Delayed(10, "y")), "allow", "a person allowed it"),
+        (saying(Delayed(301, "y")), "deny", "nobody answered within 300 seconds"),
         (None, "deny", "reading /w/a: nobody is there to ask"),
     ],
 )
@@ -715,6 +721,44 @@ def test_what_is_not_there_is_an_error_of_its_own(workspace: Workspace) -> None:
         workspace.read("nothing")
 
 
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("keys/key", "reading {root}/keys/key is denied"),
+        ("notes/now", "to what is asked about; name {root}/notes/now itself"),
+        ("b", None),
+    ],
+)
+def test_a_file_swapped_for_a_link_inside_after_the_decision_is_held_to_the_policy(
+    tmp_path: Path, target: str, why: str | None
+) -> None:
+    for folder in ("keys", "notes"):
+        (tmp_path / folder).mkdir()
+    for name in ("keys/key", "notes/now", "b", "a"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "root").symlink_to(tmp_path)
+    policy = Policy(
+        root=str(tmp_path / "root"),
+        allow=[Rule("read", "**")],
+        ask=[Rule("read", "notes/**")],
+        deny=[Rule("read", "keys/**")],
+    )
+    with Workspace(tmp_path, policy=policy) as opened:
+        assert opened.read("a") == "a"
+        assert opened.read("keys/key") == "keys/key", "what is named as it is was decided before"
+        (tmp_path / "a").unlink()
+        (tmp_path / "a").symlink_to(target)
+        (tmp_path / "folder").symlink_to(Path(target).parent)
+        if why is None:
+            assert opened.read("a") == target
+            return
+        root = os.path.realpath(tmp_path)
+        with pytest.raises(Outside, match=re.escape(why.format(root=root))):
+            opened.read("a")
+        with pytest.raises(Outside, match="over a link"):
+            opened.read(f"folder/{Path(target).name}")
+
+
 def test_a_link_that_stays_inside_is_followed_to_read_and_not_to_write(tmp_path: Path) -> None:
     if not has_openat2():
         pytest.skip("this kernel has no openat2")
@@ -791,3 +835,43 @@ def test_permissions_that_make_no_sense_are_refused_with_their_line(
         load_or_fail([file])
     assert str(refused.value).startswith(f"{file}:")
     assert said in str(refused.value)
+
+
+def test_a_closed_workspace_opens_nothing_in_the_folder_that_has_its_number_now(tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine", tmp_path / "other"
+    for folder in (mine, other):
+        folder.mkdir()
+        (folder / "a").write_text(folder.name)
+    workspace = Workspace(mine)
+    workspace.close()
+    numbers = [os.open(other, os.O_RDONLY | os.O_DIRECTORY) for _ in range(3)]
+    try:
+        with pytest.raises(Outside, match=r"^'a': the workspace is closed$"):
+            workspace.read("a")
+        workspace.close()
+        assert [os.listdir(number) for number in numbers] == [["a"]] * 3
+    finally:
+        for number in numbers:
+            os.close(number)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--read", "/usr"], "expected --read DIR and --write DIR, as often as wanted, and -- PROGRAM"),
+        (["--reed", "/usr", "--", "/bin/true"], "expected --read DIR"),
+        (["--read", "--", "/bin/true"], "expected --read DIR"),
+        (["--read", "/nowhere", "--", "/bin/true"], "landlock: "),
+    ],
+)
+def test_landlock_as_a_program_says_what_it_takes(arguments: list[str], problem: str) -> None:
+    if problem == "landlock: " and landlock.version() == 0:
+        pytest.skip("this kernel has no Landlock, or it is switched off")
+    run = subprocess.run(
+        [sys.executable, "-m", "statek_sim.agent.permissions.landlock", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+    assert problem in run.stderr

@@ -6,6 +6,7 @@ import copy
 import json
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from statek_sim.agent.replies.calls import Refusal, resolved
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import result_text, tool_of_schema
 from statek_sim.agent.variants import DOCUMENT, HARDENED, Variant
-from statek_sim.errors import ContractViolation
+from statek_sim.errors import BadInput, ContractViolation
 from statek_sim.values import JSON
 
 
@@ -135,6 +136,48 @@ class Lingering(Ours):
             self.last = here
 
 
+class Raising(Ours):
+    """Raises for a call that was not offered, instead of telling the model."""
+
+    def call(self, name: str, arguments: Mapping[str, JSON]) -> tuple[bool, str]:
+        if name == "rm":
+            raise KeyError(name)
+        return super().call(name, arguments)
+
+
+class Mute(Ours):
+    """Gives back what no contract speaks of."""
+
+    def call(self, name: str, arguments: Mapping[str, JSON]) -> Any:
+        return None
+
+
+class Wordy(Ours):
+    """Offers one text."""
+
+    def offer(self, names: Sequence[str] | None) -> Sequence[str]:
+        return ", ".join(super().offer(names))
+
+
+class Full(Ours):
+    """Has no room for any tool."""
+
+    def register(self, *arguments: Any) -> None:
+        raise OSError("disk full")
+
+
+def test_an_adapter_that_lacks_methods_is_told_which() -> None:
+    class Half:
+        def offer(self, names: Sequence[str] | None) -> Sequence[str]:
+            return ()
+
+    said = (
+        r"^the adapter Half has no register and no call; expected the methods of RegistryAdapter: register, "
+    )
+    with pytest.raises(BadInput, match=said):
+        check_tool_registry(Half)  # type: ignore[arg-type]
+
+
 def test_our_registry_keeps_the_contract() -> None:
     assert check_tool_registry(Ours) > 200
 
@@ -150,6 +193,14 @@ FAULTS: list[tuple[type[Ours], str]] = [
         Overwrites,
         "zeta_list registered twice: the second was accepted, so one of the two is never called",
     ),
+    (
+        Mute,
+        "zeta_list registered, none offered, zeta_list called: the call gives None, "
+        "expected whether it was executed, and a text",
+    ),
+    (Wordy, "zeta_list registered, all offered: the offer is 'zeta_list', expected a list of names"),
+    (Full, "zeta_list registered: the registry raised OSError: disk full"),
+    (Raising, "zeta_list registered, none offered, rm called: the registry raised KeyError: 'rm'"),
     (Unchecked, "zeta_list({}), which does not fit: it was executed"),
     (
         Vague,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,14 +14,17 @@ from hypothesis import strategies as st
 
 from statek_sim.agent import variants
 from statek_sim.agent.budget import Budget, BudgetTracker, Prices
-from statek_sim.agent.effects import Compaction, Delayed, Parts, ToolCall, ToolOutcome
+from statek_sim.agent.effects import Choice, Compaction, Delayed, Parts, ToolCall, ToolOutcome, TurnAhead
 from statek_sim.agent.harness import AgentHarness
+from statek_sim.agent.reliability import loop_watcher
 from statek_sim.agent.replies.nudges import PREFIX, TEXTS, Failure, NudgeBudget, nudge_text
 from statek_sim.agent.simulated import Simulation
 from statek_sim.agent.steps.enforcement import Step, StepEnforcer, StepPlan
+from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import tool_from
 from statek_sim.agent.variants import DOCUMENT, FORGE, HARDENED, VARIANTS, Variant, variant_named
-from statek_sim.errors import BadInput, RunawayJob
+from statek_sim.backends.agent import run_agent_scenario
+from statek_sim.errors import BadInput, BadScenario, BadTool, RunawayJob
 from statek_sim.providers.script import Reply, text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario import schema
@@ -141,6 +146,60 @@ def test_a_plan_that_can_never_be_done_is_refused() -> None:
         StepPlan(steps=(Step(tool="a", after=("a",)),))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"order": "sideways"}, "steps: order is 'sideways', expected ordered or any"),
+        ({"helpers": "look"}, "steps: helpers is 'look', expected a list"),
+        ({"steps": (Step(tool="a", times=1.5),)}, "step 'a': times is 1.5, expected 1 or more"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_plan_that_means_nothing_is_refused(wrong: dict[str, Any], problem: str) -> None:
+    with pytest.raises(BadInput, match=f"^{re.escape(problem)}$"):
+        StepPlan(**wrong)
+
+
+def test_a_text_is_no_list_of_texts() -> None:
+    tool = tool_from(fails_once, tags=["web"])
+    with pytest.raises(
+        BadInput, match=r"^steps is 'fails_once'; expected a list of names of tools, Steps, or a"
+    ):
+        AgentHarness(tools=[tool], steps="fails_once")
+    with pytest.raises(BadTool, match=r"^tool 'fails_once': tags is 'web'; expected a list of texts$"):
+        tool_from(fails_once, tags="web")
+    with pytest.raises(BadTool, match=r"^task type 'read' is 'look'; expected a list of names of tools$"):
+        Registry([tool], task_types={"read": "look"})
+    for what in ("names", "all_tags", "any_tag"):
+        with pytest.raises(
+            BadTool, match=rf"^{what} is 'web'; expected a list of texts, or its letters are taken"
+        ):
+            Registry([tool]).offer(**{what: "web"})  # type: ignore[arg-type]
+
+
+def fails_once() -> str:
+    """Fail, and always the same way."""
+    raise OSError("it is down")
+
+
+def test_a_loop_takes_no_tool_away_that_an_open_step_needs() -> None:
+    script = [tool_call("fails_once").times(12)]
+    parts = Parts(watchers=(loop_watcher(),))
+    agent = AgentHarness(ScriptedLLM(script), tools=[fails_once], steps=["fails_once"], parts=parts)
+    run = agent.run("Work.")
+    assert (run.stop, run.refused, run.offered) == ("stuck", [], ("fails_once",))
+
+
+def test_a_run_that_had_all_its_nudges_says_how_many() -> None:
+    def count(number: int) -> int:
+        """Count."""
+        return number
+
+    turns = [reply for number in range(4) for reply in (text("").times(3), tool_call("count", number=number))]
+    run = AgentHarness(ScriptedLLM([*turns, text("")]), tools=[count]).run("Work.")
+    assert (run.stop, len(run.nudged)) == ("max_nudges", 12)
+    assert run.detail == "Agent failed after 12 retries in all. Last failure: empty — no details"
+
+
 # -- budgets ----------------------------------------------------------------------------------------------------
 
 
@@ -162,6 +221,13 @@ def test_money_is_counted_exactly() -> None:
     for _ in range(3):
         tracker.replied(1_000_000, 0)
     assert tracker.cost == Decimal("0.3")
+
+
+@pytest.mark.parametrize("amount", [-1, float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["tokens", "seconds", "steps", "answer_tokens"])
+def test_an_amount_that_is_none_is_no_budget(name: str, amount: Any) -> None:
+    with pytest.raises(BadInput, match=rf"^budget: {name} is {amount!r}, expected a finite number from 0$"):
+        Budget(**{name: amount})
 
 
 def test_a_budget_of_money_needs_prices() -> None:
@@ -368,12 +434,62 @@ def test_what_does_not_go_with_the_engine_is_refused_at_its_line(
             "agents.a.warmup: 'warmup'" + ELSEWHERE,
         ),
         ("{metadata: {MODE: x}}", "agents.a.metadata.MODE: engine agent knows PROVIDER only"),
+        ("{offer: {task: read}}", "agents.a.offer.task: 'read' is no type of task. There is none"),
+        (
+            "{offer: {any_tag: []}}",
+            "agents.a.offer.any_tag: an empty list of tags filters nothing; leave the filter out to have every tool",
+        ),
+        (
+            "{workflow: {steps: [{tool: look, after: [look]}]}}",
+            "agents.a.workflow.steps: step 'look': it cannot come after itself",
+        ),
+        (
+            "{harness: {overrides: {final_answer: terminal_tool}}}",
+            "agents.a.workflow: a run that ends by a terminal tool needs one; expected its name under terminal",
+        ),
     ],
 )
 def test_names_that_are_not_there_are_told_at_their_line(tmp_path: Path, agent: str, problem: str) -> None:
     path = tmp_path / "file.yaml"
     path.write_text(FILE.replace("{a: {}}", f"{{a: {agent}}}"), encoding="utf-8")
     assert [str(found) for found in load_paths([path]).problems] == [f"{path}:6: scenario 'one': {problem}"]
+
+
+OVERRIDES = "harness: {overrides: {empty_tag_filter: everything, missing_task_tool: dropped}}"
+
+
+def test_an_override_holds_for_an_agents_registry_too(tmp_path: Path) -> None:
+    path = tmp_path / "file.yaml"
+    agent = f"{{a: {{offer: {{task: read, all_tags: []}}, {OVERRIDES}}}}}"
+    path.write_text(
+        f"{FILE.replace('{a: {}}', agent)}    task_types: {{read: [look, gone]}}\n", encoding="utf-8"
+    )
+    loaded = load_paths([path])
+    assert not loaded.problems
+    record = run_agent_scenario(loaded.scenarios[0], "hardened")
+    assert (record.error, record.jobs["main"].offered) == (None, ("look",))
+
+
+def test_a_task_types_tool_that_is_not_there_is_told_at_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(f"{FILE}    task_types: {{read: [look, lok]}}\n", encoding="utf-8")
+    said = f"{path}:8: scenario 'one': task_types.read[1]: 'lok' is no tool. Did you mean 'look'?"
+    assert [str(found) for found in load_paths([path]).problems] == [said]
+
+
+def chooses_what_is_not_there(ahead: TurnAhead) -> Choice:
+    return Choice(names=["lok"])
+
+
+def test_what_a_chooser_asks_for_wrongly_is_told_with_the_scenarios_line(tmp_path: Path) -> None:
+    path = tmp_path / "file.yaml"
+    own = f"{{a: {{harness: {{chooser: '{__name__}:chooses_what_is_not_there'}}}}}}"
+    path.write_text(FILE.replace("{a: {}}", own), encoding="utf-8")
+    (scenario,) = load_paths([path]).scenarios
+    with pytest.raises(
+        BadScenario, match=r"file\.yaml:2: scenario 'one': tool 'lok' is not registered\. Did you"
+    ):
+        run_agent_scenario(scenario, "hardened")
 
 
 def test_the_real_statek_is_never_asked_to_run_it(tmp_path: Path) -> None:

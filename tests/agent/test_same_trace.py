@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+import random
+from dataclasses import replace
+from typing import Any, Final
 
 import pytest
 
+from statek_sim.agent.asynchronous import AsyncDriver, model_of
+from statek_sim.agent.effects import Delayed, ToolContext
+from statek_sim.agent.harness import AgentHarness
+from statek_sim.agent.tools.tool import tool_from
+from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.backends.agent import run_agent_scenario
+from statek_sim.clock import VirtualClock
+from statek_sim.providers.script import Reply, ScriptedCall, text, tool_calls
+from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.run import builtin_suites
@@ -26,6 +37,71 @@ def test_a_scenario_has_the_same_trace_on_both_drivers(scenario: Scenario, varia
     assert list(on_asyncio.events) == list(simulated.events)
     assert (on_asyncio.digest, on_asyncio.error) == (simulated.digest, simulated.error)
     assert on_asyncio.jobs == simulated.jobs
+
+
+def plain(n: int) -> str:
+    """Return, or raise anything."""
+    if n % 4 == 0:
+        raise (ValueError(n), asyncio.CancelledError(), SystemExit(n))[n % 3]
+    return f"plain {n}"
+
+
+def delayed(n: int) -> Delayed:
+    """Return, or raise, after some seconds."""
+    return Delayed(n, n % 3) if n % 4 else Delayed(error=KeyError(n), seconds=n % 3)
+
+
+def lazy(n: int) -> object:
+    """Return what is awaited."""
+    return asyncio.sleep(n % 3, f"lazy {n}")
+
+
+async def sleeps(n: int, context: ToolContext) -> str:
+    """Sleep, and maybe fail."""
+    await context.sleep(n % 4 / 2)
+    if n % 5 == 0:
+        raise RuntimeError(f"late at {context.now():g}")
+    return f"slept until {context.now():g}"
+
+
+async def gathers(n: int) -> str:
+    """Wait for several things."""
+    await asyncio.gather(*(asyncio.sleep(at) for at in range(n % 3 + 1)))
+    return "gathered"
+
+
+async def hangs(n: int) -> str:
+    """Never end."""
+    await asyncio.sleep(1_000)
+    return "never"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_tools_that_are_code_end_in_the_same_order_on_both_drivers(seed: int) -> None:
+    rng = random.Random(seed)
+    tools: list[Any] = [
+        plain,
+        delayed,
+        lazy,
+        sleeps,
+        gathers,
+        replace(tool_from(hangs), timeout=rng.choice([1.0, 2.0])),
+    ]
+    names = ["plain", "delayed", "lazy", "sleeps", "gathers", "hangs"]
+    script: list[Reply] = [
+        tool_calls(
+            *(ScriptedCall(rng.choice(names), {"n": rng.randint(1, 60)}) for _ in range(rng.randint(1, 4)))
+        )
+        for _ in range(4)
+    ]
+    script.append(text("done"))
+    simulated = AgentHarness(ScriptedLLM(script), tools=tools).run("Work.")
+    clock = VirtualClock()
+    run = AgentHarness(tools=tools).begin("Work.", clock=clock)
+    driver = AsyncDriver(model_of(ScriptedLLM(script)), clock=clock.now)
+    run_in(VirtualLoop(moved=clock.advance_to), driver.run(run))
+    assert list(run.trace.events) == list(simulated.trace.events)
+    assert run.answer == "done"
 
 
 def test_there_are_scenarios_to_compare() -> None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import warnings
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
+from decimal import Decimal
 from enum import Enum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from pydantic import Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
 from statek_sim.agent.effects import WrittenCall
+from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.replies.calls import Refusal, resolved
 from statek_sim.agent.replies.nudges import Failure
 from statek_sim.agent.rescue import rescue
@@ -24,6 +33,8 @@ from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool, result_text, tool_from, tool_of_schema
 from statek_sim.agent.variants import DOCUMENT, HARDENED
 from statek_sim.errors import BadTool
+from statek_sim.providers.script import text, tool_call
+from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.values import JSON
 
 
@@ -104,6 +115,40 @@ def test_a_parameter_that_cannot_be_named_is_refused() -> None:
         tool_from(spread)
 
 
+def test_names_that_pydantic_keeps_for_itself_are_names_of_parameters() -> None:
+    def copy_table(_from: str, schema: str, model_config: int = 1) -> str:
+        """Copy."""
+        return f"{_from} {schema} {model_config}"
+
+    with warnings.catch_warnings(action="error"):
+        tool = tool_from(copy_table)
+    assert list(tool.parameters["properties"]) == ["_from", "schema", "model_config"]  # type: ignore[arg-type]
+    assert tool.parameters["required"] == ["_from", "schema"]
+    script = [tool_call("copy_table", _from="a", schema="b"), text("done")]
+    assert AgentHarness(ScriptedLLM(script), tools=[tool]).run("Work.").calls[0]["result"] == "a b 1"
+
+
+def test_a_default_that_is_no_json_is_not_sent() -> None:
+    def wait(most: float = float("inf"), until: object = object()) -> None: ...
+
+    with warnings.catch_warnings(action="error"):
+        parameters = tool_from(wait).parameters
+    assert parameters["properties"] == {"most": {"type": "number"}, "until": {}}
+    assert "required" not in parameters
+
+
+def test_parameters_that_cannot_be_read_are_refused() -> None:
+    def use(thing: str) -> None: ...
+
+    use.__annotations__ = {"thing": "Nowhere"}
+    with pytest.raises(
+        BadTool, match=r"^tool 'use': its parameters cannot be read: name 'Nowhere' is not defined$"
+    ):
+        tool_from(use)
+    with pytest.raises(BadTool, match=r"^tool 'dict': its parameters cannot be read: no signature found"):
+        tool_from(dict)
+
+
 def test_a_hint_without_a_schema_is_refused() -> None:
     class Opaque: ...
 
@@ -135,6 +180,48 @@ def test_a_given_schema_is_copied() -> None:
 )
 def test_a_result_is_text_or_json(value: object, shown: str) -> None:
     assert result_text(value) == shown
+
+
+def test_a_result_that_only_its_address_tells_apart_is_told_without_it() -> None:
+    class Handle: ...
+
+    def opened() -> Handle:
+        return Handle()
+
+    def fails() -> None:
+        raise ValueError(Handle())
+
+    script = [tool_call("opened"), tool_call("fails"), text("done")]
+    calls = AgentHarness(ScriptedLLM(script), tools=[opened, fails]).run("Work.").calls
+    assert [str(call.get("result") or call["error"]).rpartition(" ")[2] for call in calls] == ["0x...>"] * 2
+
+
+def test_what_generators_raise_is_the_tools_own_and_what_nobody_reads_is_no_result() -> None:
+    def counts() -> Iterator[int]:
+        yield 1
+        raise ValueError("no two")
+
+    async def counts_later() -> AsyncIterator[int]:
+        yield 1
+
+    script = [tool_call("counts"), tool_call("counts_later"), text("done")]
+    calls = AgentHarness(ScriptedLLM(script), tools=[counts, counts_later]).run("Work.").calls
+    assert [call["error"] for call in calls] == [
+        "ValueError: no two",
+        "TypeError: its result is an async generator, which nobody reads; return what it gives",
+    ]
+
+
+def test_an_exception_whose_words_raise_is_a_result() -> None:
+    class Odd(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    def fails() -> None:
+        raise Odd
+
+    run = AgentHarness(ScriptedLLM([tool_call("fails"), text("done")]), tools=[fails]).run("Work.")
+    assert run.calls[0]["error"] == "Odd: its words raised RuntimeError"
 
 
 def test_a_result_that_is_no_json_is_its_text() -> None:
@@ -319,6 +406,45 @@ def test_what_is_coerced_fits_the_schema_and_nothing_else_changes(arguments: dic
     }
 
 
+def test_what_is_converted_has_members_that_are_converted_too() -> None:
+    numbers: JSON = {"type": "array", "items": {"type": "integer"}}
+    check = ArgumentCheck("t", {"type": "object", "properties": {"rows": numbers}})
+    found = check.check({"rows": '["1", 2.0]'}, coerce=True)
+    assert (found.arguments, found.problems) == ({"rows": [1, 2]}, ())
+    assert all(type(number) is int for number in found.arguments["rows"])  # type: ignore[union-attr]
+    assert found.coerced == ("arguments.rows", "arguments.rows[0]", "arguments.rows[1]")
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "becomes"),
+    [
+        ({"type": "integer"}, 4.0, int),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, 4.0, int),
+        ({"type": ["integer", "number"]}, 4.0, float),
+        ({"type": "number"}, 4.0, float),
+        ({"type": "integer"}, 1e300, float),
+        ({}, 4.0, float),
+        ({"oneOf": [{"type": "string"}, {"not": {"type": "string"}}]}, 4.0, float),
+    ],
+)
+def test_a_whole_number_with_a_point_is_one_for_python_where_an_integer_is_wanted(
+    schema: JSON, value: float, becomes: type
+) -> None:
+    check = ArgumentCheck("t", {"type": "object", "properties": {"count": schema}})
+    made = check.check({"count": value}, coerce=True)
+    assert (made.problems, made.arguments, type(made.arguments["count"])) == ((), {"count": value}, becomes)
+    untouched = check.check({"count": value}, coerce=False)
+    assert (untouched.problems, type(untouched.arguments["count"])) == ((), float)
+
+
+@pytest.mark.parametrize("schema", [True, {"type": "array"}, {"type": ["string", "null"]}])
+def test_parameters_that_take_no_object_are_refused(schema: Any) -> None:
+    with pytest.raises(
+        BadTool, match=r"^tool 't': parameters: .* takes no object; expected the schema of an"
+    ):
+        ArgumentCheck("t", schema)
+
+
 @pytest.mark.parametrize("text", ["1_0", "٣", "0x10", "1.5", "007", "+5", "", " ", "--1", "9" * 30])
 def test_what_only_python_takes_for_a_whole_number_is_refused(text: str) -> None:
     assert ArgumentCheck("t", FLAT).check({"name": "a", "count": text}, coerce=True).problems
@@ -398,7 +524,7 @@ def test_a_call_means_the_same_on_the_wire_and_in_text(kind: JSON, value: JSON, 
         arguments = {"o": {"a": value}}
     wire = ArgumentCheck("t", schema).check(arguments, coerce=True)
     written = json.dumps({"name": "t", "arguments": arguments})
-    text = rescue(written, {"t": schema})
+    text = rescue(written, {"t": schema}, coerce=True)
     assert [dict(call.arguments) for call in text.calls] == ([] if wire.problems else [wire.arguments])
 
 
@@ -413,3 +539,217 @@ def test_a_number_that_no_float_or_64_bits_hold_is_refused_on_the_wire_and_in_te
     text = rescue(f'{{"name": "t", "arguments": {arguments}}}', registry.offer().schemas)
     assert not text.calls
     assert text.refused[0].why in found.reason
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Parcel(BaseModel):
+    weight: Decimal
+    sent: date
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(strict=True)
+    day: date
+    pair: tuple[int, int]
+
+
+class Ticket(TypedDict):
+    due: datetime
+
+
+@dataclass
+class Address:
+    street: str
+    moved: date | None = None
+
+
+def _even(number: int) -> int:
+    if number % 2:
+        raise ValueError("odd")
+    return number
+
+
+def typed(
+    colour: Colour,
+    where: Address,
+    when: date,
+    at: datetime,
+    key: UUID,
+    price: Decimal,
+    parcels: list[Parcel],
+    ticket: Ticket,
+    size: Literal["s", "m"],
+    pair: tuple[int, date],
+    tags: set[str],
+    even: Annotated[int, AfterValidator(_even)],
+    maybe: date | None = None,
+) -> str:
+    """Say what came."""
+    values = colour, where, when, at, key, price, parcels[0], ticket["due"], size, pair[1], tags, even, maybe
+    return " ".join(type(value).__name__ for value in values)
+
+
+TYPED: Final[dict[str, Any]] = {
+    "colour": "red",
+    "where": {"street": "Long Lane", "moved": "2024-01-02"},
+    "when": "2024-01-02",
+    "at": "2024-01-02T03:04:05Z",
+    "key": "12345678-1234-5678-1234-567812345678",
+    "price": "1.50",
+    "parcels": [{"weight": "2.5", "sent": "2024-01-02"}],
+    "ticket": {"due": "2024-01-02T03:04:05Z"},
+    "size": "s",
+    "pair": [1, "2024-01-02"],
+    "tags": ["a"],
+    "even": 2,
+    "maybe": "2024-01-02",
+}
+
+
+def test_a_function_is_given_the_values_that_its_hints_promise() -> None:
+    script = [tool_call("typed", **TYPED), text("done")]
+    run = AgentHarness(ScriptedLLM(script), tools=[typed]).run("Work.")
+    assert run.calls[0]["result"] == (
+        "Colour Address date datetime UUID Decimal Parcel datetime str date set int date"
+    )
+
+
+def test_a_strict_model_reads_the_json_of_a_call_and_a_test_may_give_values() -> None:
+    def book(order: Strict, day: date) -> str:
+        return f"{order.day:%d.%m.} {order.pair} {day:%d.%m.}"
+
+    script = [tool_call("book", order={"day": "2024-01-02", "pair": [1, 2]}, day="2024-03-04"), text("done")]
+    run = AgentHarness(ScriptedLLM(script), tools=[book]).run("Work.")
+    assert run.calls[0]["result"] == "02.01. (1, 2) 04.03."
+    strict = Strict(day=date(2024, 1, 2), pair=(1, 2))
+    assert tool_from(book).run(order=strict, day=date(2024, 3, 4)) == "02.01. (1, 2) 04.03."
+
+
+def test_sets_that_hints_promise_are_in_one_order_under_every_hash_seed() -> None:
+    words = [f"word-{number}" for number in range(30)]
+
+    def joined(tags: set[str], names: frozenset[str]) -> str:
+        return " ".join([*tags, *names])
+
+    run = tool_from(joined).run
+    assert run(tags=words, names=words) == " ".join([*sorted(words), *sorted(words)])
+    assert run(tags=words[::-1], names=words) == run(tags=words, names=words)
+
+
+def test_the_document_calls_a_function_with_the_json_of_the_call() -> None:
+    script = [tool_call("typed", **TYPED), text("done")]
+    run = AgentHarness(ScriptedLLM(script), tools=[typed], variant="document").run("Work.")
+    assert run.calls[0]["error" if "error" in run.calls[0] else "result"] == (
+        "str dict str str str str dict str str str list int str"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"when": "soon"}, "arguments.when: expected a valid date or datetime, "),
+        (
+            {"parcels": [{"weight": "2.5", "sent": "never"}]},
+            "arguments.parcels[0].sent: expected a valid date",
+        ),
+        ({"where": {"street": "Long Lane", "moved": "x"}}, "arguments.where.moved: expected a valid date"),
+        ({"key": "12"}, "arguments.key: expected a valid UUID"),
+        ({"even": 3}, "arguments.even: value error, odd, got 3"),
+        ({"colour": "green"}, "arguments.colour: expected one of "),
+    ],
+    ids=["date", "in a list", "in a dataclass", "uuid", "validator", "enum"],
+)
+def test_what_cannot_be_what_a_hint_promises_is_refused_with_its_path(
+    wrong: dict[str, Any], reason: str
+) -> None:
+    script = [tool_call("typed", **(TYPED | wrong)), text("done")]
+    run = AgentHarness(ScriptedLLM(script), tools=[typed]).run("Work.")
+    assert [call["failure"] for call in run.refused] == ["invalid_arguments"]
+    assert run.refused[0]["reason"].startswith(f"Error: {reason}")
+    assert not run.calls
+
+
+def test_arguments_stay_json_for_the_trace_and_the_checks() -> None:
+    def book(day: date) -> str:
+        return f"{day:%d.%m.}"
+
+    run = AgentHarness(ScriptedLLM([tool_call("book", day="2024-01-02"), text("done")]), tools=[book]).run(
+        "Work."
+    )
+    assert run.calls == [{"name": "book", "arguments": "day='2024-01-02'", "via": "call", "result": "02.01."}]
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [
+        itertools.count,
+        lambda: {"rows": [itertools.count()]},
+        lambda: itertools.repeat("x" * 1_000_000),
+        lambda: OrderedDict(rows=itertools.count()),
+        lambda: deque([Rows(itertools.count())]),
+        lambda: Open.model_validate({"rows": itertools.count()}),
+    ],
+    ids=[
+        "numbers",
+        "inside",
+        "long texts",
+        "a kind of dict",
+        "a named tuple in a deque",
+        "no field of a model",
+    ],
+)
+def test_an_endless_result_is_an_error_that_the_model_reads(endless: Callable[[], object]) -> None:
+    def forever() -> object:
+        return endless()
+
+    async def later() -> object:
+        return endless()
+
+    script = [tool_call("forever"), tool_call("later"), text("done")]
+    run = AgentHarness(ScriptedLLM(script), tools=[forever, later]).run("Work.")
+    assert run.answer == "done"
+    for call in run.calls:
+        assert str(call["error"]).startswith("TypeError: its result is an iterator that goes on after ")
+
+
+class Rows(NamedTuple):
+    rows: object
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+def test_iterators_inside_of_a_result_are_read() -> None:
+    @dataclass
+    class Page:
+        rows: object
+
+    assert (
+        result_text({"pages": [Page(rows=iter([1, 2])), map(str, (3,))]})
+        == '{"pages":[{"rows":[1,2]},["3"]]}'
+    )
+    kinds = OrderedDict(pages=Rows(deque([iter([1])])), more=Open.model_validate({"rows": iter([2])}))
+    assert result_text(kinds) == '{"pages":[[[1]]],"more":{"rows":[2]}}'
+
+
+def test_what_an_iterable_gives_may_be_read_twice_and_counted() -> None:
+    def count(words: Iterable[str], days: Iterable[date] | None = None) -> str:
+        return f"{len(list(words))} {len(list(words))} {days!r}"
+
+    script = [tool_call("count", words=["a", "b"], days=["2024-01-02"]), text("done")]
+    run = AgentHarness(ScriptedLLM(script), tools=[count]).run("Work.")
+    assert run.calls[0]["result"] == "2 2 [datetime.date(2024, 1, 2)]"
+
+
+def test_half_a_pair_of_surrogates_is_a_text_in_a_sequence_and_in_a_tuple() -> None:
+    def shown(words: Sequence[str], pair: tuple[str, ...]) -> str:
+        return ascii((words, pair))
+
+    script = [tool_call("shown", words=["\ud800"], pair=["\ud800"]), text("done")]
+    run = AgentHarness(ScriptedLLM(script), tools=[shown]).run("Work.")
+    assert [call["result"] for call in run.calls] == [r"(['\ud800'], ('\ud800',))"]

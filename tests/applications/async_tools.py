@@ -2,6 +2,7 @@
 # mypy: ignore-errors
 
 import asyncio
+import sys
 import time
 
 import pytest
@@ -9,7 +10,7 @@ from statek import create_new_job, error_handler, get_current_agent, get_current
 from statek.agents import DialogAgent
 from statek.agents.agent import SupervisedAgent
 
-from statek_sim import text
+from statek_sim import text, tool_call
 
 LOG = []
 DOORS = {}
@@ -217,11 +218,11 @@ async def send(body, media=None):
     tell(f"sent {body}")
 
 
-def courier(role):
+def courier(role, tools=None):
     return SupervisedAgent(
         role=role,
         _system_prompt=None,
-        _tools=TOOLS,
+        _tools=TOOLS if tools is None else tools,
         _metadata={"MODEL": "openai/gpt-4o", "CHAT_STYLE": "MARKDOWN"},
     )
 
@@ -418,3 +419,16 @@ def test_sending_takes_time(statek_app, facts):
     statek_app.create_job(courier("bob"))
     facts["at"] = statek_app.run().at
     facts["log"] = [list(entry) for entry in LOG]
+
+
+@tool
+def stops(**kwargs):
+    """List stops."""
+    return (stop for stop in ["mill", "port"])
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="asyncio takes no generator for a coroutine any more")
+def test_a_generator_is_awaited_where_a_model_asked_for_it(statek_app, facts):
+    statek_app.script(courier=[tool_call("stops"), "stops()", "print(list(stops()))", "exit(1)"])
+    create_new_job(courier("courier", [stops]))
+    statek_app.run()

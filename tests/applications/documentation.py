@@ -261,3 +261,21 @@ def test_applications_read_documentation_too(statek_app, facts, capsys):
     docstr(find)
     brief(Book)
     facts["printed"] = capsys.readouterr().out
+
+
+MANY = pytest.mark.statek(limits={"max_turns": 30, "max_token_usage": None})
+
+
+@MANY
+def test_tools_of_statek_have_documentation_too(statek_app, facts):
+    own = ["docstr", "brief", "panic", "find_sub_task_handler", "print_locals", "send_notification_to"]
+    statek_app.script(
+        reader=[
+            *(f"{function}({name})" for name in own for function in ("docstr", "brief")),
+            tool_call("docstr", what="panic"),
+            tool_call("brief", what="list_of_documents"),
+            "exit(1)",
+        ]
+    )
+    statek_app.create_job(create())
+    statek_app.run()

@@ -97,6 +97,29 @@ def test_a_name_that_no_member_has_raises(statek_app, facts):
     facts["stored"] = len(Log().incidents)
 
 
+@pytest.mark.statek(limits={"max_turns": 20, "max_exceptions": 9, "max_consecutive_exceptions": 9})
+def test_a_text_that_the_store_knows_is_a_value_that_no_member_equals(statek_app, facts):
+    statek_app.script(
+        watch=[
+            "print(kind('OPEN'))",
+            "print(report('disk full', 'high'))",
+            "print(kind('OPEN'))\nprint(kind('DONE'))\nprint(kind('severity'))",
+            "print(kind('Severity'))",
+            "print(kind('urgent'))",
+            tool_call("report", text="disk full", severity="medium"),
+            tool_call("report", text="disk full", severity="text"),
+            tool_call("report", text="disk full", severity="full"),
+            "exit(1)",
+        ]
+    )
+    statek_app.create_job(create())
+    statek_app.run()
+    facts["stored"] = [[str(one.severity), one.severity in Severity.values()] for one in Log().incidents]
+    facts["equal"] = Log().incidents[0].severity == Severity["high"]
+    db0.tags(Log()).add("urgent")
+    facts.attempt("a tag", lambda: kind("urgent"))
+
+
 def test_a_model_names_a_member_in_a_call_of_its_own(statek_app, facts):
     statek_app.script(
         watch=[

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import dbzero as db0
 import pytest
-from statek import format_default_llm_repr, tool
+from statek import create_new_job, format_default_llm_repr, tool
 from statek.agents import SupervisedAgent
 from statek.prompt_config import make_system_prompt
 
@@ -198,3 +198,22 @@ def test_order_of_vars(statek_app, facts):
     bag.z, bag.a = 1, "y"
     facts["after"] = [list(vars(bag)), list(bag.__dict__)]
     facts["subclass"] = list(vars(Special("gear")))
+
+
+def test_what_is_missing_is_told_with_the_full_name_of_the_class(statek_app, facts):
+    statek_app.script(fitter=["exit(1)"])
+    job = create_new_job(create())
+    statek_app.run()
+    things = {
+        "job": job,
+        "definition": job.job_def,
+        "workspace": job.py_env,
+        "agent": job.agent,
+        "own": Part("x"),
+    }
+    for name, thing in things.items():
+        facts.attempt(name, lambda thing=thing: thing.nothing)
+
+
+def test_a_job_without_a_dialog_looks_at_no_step(statek_app, facts):
+    facts["final"] = create_new_job(create()).is_step_final(None)

@@ -6,22 +6,31 @@
 
 import asyncio
 import random
-from collections import Counter
+from collections import Counter, namedtuple
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from typing import Any, Literal, Optional
+from enum import Enum
+from typing import Any, Literal, Optional, Union
 
 import dbzero as db0
 import pytest
-from statek import create_new_job, error_handler, format_default_llm_repr, get_current_job, statek_print, tool
+from statek import (
+    create_new_job,
+    error_handler,
+    format_default_llm_repr,
+    get_current_agent_name,
+    get_current_job,
+    statek_print,
+    tool,
+)
 from statek.agents import DialogAgent, SupervisedAgent
 from statek.exceptions import FutureError
 from statek.future import FutureResult, temporal
 from statek.prompt_config import make_system_prompt
 from statek.utils import find_locals, perm_ctx_get, perm_ctx_set
 
-from statek_sim import code, text, tool_call
+from statek_sim import code, fault, raw, text, timeout, tool_call
 
 Size = db0.enum("Size", ["SMALL", "LARGE"])
 LOG = []
@@ -75,6 +84,79 @@ class Rude:
 
     def __llm_repr__(self):
         raise ValueError(f"not for you: {self.name}")
+
+
+@db0.memo
+class Quiet:
+    def __init__(self, shown):
+        self.shown = shown
+
+    def __llm_repr__(self):
+        return self.shown
+
+
+@db0.memo
+@dataclass
+class Shelf:
+    items: list
+    label: str = "top"
+    note: str = "x" * 40
+
+    def __llm_repr__(self, **kwargs):
+        return format_default_llm_repr(self, show_only=["items", "label"], expand=["items"], **kwargs)
+
+
+@db0.memo
+class Bag:
+    limit = 3
+
+    def __init__(self, *things):
+        self.things = list(things)
+
+    def __len__(self):
+        return len(self.things)
+
+    def __getitem__(self, place):
+        return self.things[place]
+
+    def __contains__(self, thing):
+        return thing in self.things
+
+    def add(self, thing, *, twice=False):
+        """Put something in."""
+        self.things.append(thing)
+        if twice:
+            self.things.append(thing)
+        return len(self.things)
+
+    @classmethod
+    def of(cls, thing):
+        return cls(thing)
+
+    @staticmethod
+    def most():
+        return 3
+
+
+@db0.memo
+class Toy(Bag):
+    def __init__(self, name):
+        super().__init__(name)
+        self.name = name
+
+    @property
+    def loud(self):
+        return self.name.upper()
+
+    def __str__(self):
+        return f"toy {self.name}"
+
+
+class Colour(Enum):
+    RED = 1
+
+
+Pair = namedtuple("Pair", ["left", "right"])
 
 
 @dataclass
@@ -201,6 +283,55 @@ def rows(data: list[int], table: dict[str, int] | None = None, **kwargs):
     return [len(data), sorted(table or {})]
 
 
+@tool
+def either(value: Union[int, str], item: Item | None = None, **kwargs):
+    """Take one or the other."""
+    return [type(value).__name__, None if item is None else item.name]
+
+
+@tool
+def many_sizes(sizes: list[Size], by_name: dict[str, Size] = None, **kwargs):
+    """Take sizes in collections."""
+    return [str(size) for size in sizes] + sorted(by_name or {})
+
+
+@tool
+def exact(amount: Decimal, share: float = 0.5, at: time = None, raw: bytes = b"", **kwargs):
+    """Take exact values."""
+    return [type(value).__name__ for value in (amount, share, at, raw)]
+
+
+@tool
+def several(first, /, second=2, *rest: int, third: bool = False, **kwargs):
+    """Take parameters of every kind."""
+    return [first, second, list(rest), third, sorted(kwargs)]
+
+
+@tool
+def pairs(pair: tuple[int, str], names: set[str] = None, nested: list[list[int]] = None, **kwargs):
+    """Take nested collections."""
+    return [len(pair), sorted(names or ()), [len(row) for row in nested or ()]]
+
+
+@tool
+def stock(shelf: Shelf, bag: Bag = None, **kwargs) -> Shelf:
+    """Put a bag's things on a shelf."""
+    shelf.items.extend(bag.things if bag else [])
+    return shelf
+
+
+@tool
+def bare(value, *, _local_context=None, **kwargs):
+    """Take a value and tell what the system gives."""
+    return [value, _local_context is None, sorted(kwargs)]
+
+
+@tool
+def whoami(**kwargs):
+    """Tell who it is."""
+    return [get_current_agent_name(), str(get_current_job().status)]
+
+
 RESULTS = {
     "none": lambda: None,
     "text": lambda: "two\nlines",
@@ -226,6 +357,41 @@ RESULTS = {
     "long": lambda: list(range(40)),
     "class": lambda: Item,
     "range": lambda: range(3),
+    "shelf": lambda: Shelf([Item("tea"), Item("milk")]),
+    "bag": lambda: Bag(1, "x"),
+    "toy": lambda: Toy("bear"),
+    "quiet text": lambda: Quiet("shh"),
+    "quiet none": lambda: Quiet(None),
+    "quiet number": lambda: Quiet(5),
+    "quiet list": lambda: Quiet([1, 2]),
+    "sizes": lambda: [Size.SMALL, Size.LARGE],
+    "by size": lambda: {"big": Size.LARGE},
+    "of size": lambda: {Size.SMALL: 1},
+    "by name": lambda: {"tea": Item("tea"), "box": Box([])},
+    "pair of items": lambda: (Item("tea"), Toy("bear")),
+    "nan": lambda: float("nan"),
+    "inf": lambda: [float("inf"), -0.0],
+    "true": lambda: True,
+    "dates": lambda: [date(2026, 1, 2), datetime(2026, 1, 2, 3)],
+    "zone": lambda: datetime(2026, 1, 2, 3, tzinfo=timezone.utc),
+    "time": lambda: time(3, 4),
+    "amounts": lambda: {"net": Decimal("1.50"), "all": [Decimal("2")]},
+    "frozen": lambda: frozenset([1]),
+    "named": lambda: Pair(1, "x"),
+    "colour": lambda: Colour.RED,
+    "colours": lambda: [Colour.RED],
+    "plains": lambda: [Plain("x"), Item("tea")],
+    "error": lambda: ValueError("kept"),
+    "numbers": lambda: {2: "b", 1: "a"},
+    "complex": lambda: 1 + 2j,
+    "made": lambda: (n for n in (1, 2)),
+    "lambda": lambda: lambda: 1,
+    "tool": lambda: price_of,
+    "much": lambda: "word " * 400,
+    "table": lambda: [{"id": n, "tags": ["a", "b"], "of": {"k": None}} for n in range(12)],
+    "shop": lambda: Shop().items,
+    "cut in": lambda: {"k": ["a\0b"], "z": 1},
+    "too big": lambda: [1, 2**64, 3],
 }
 
 
@@ -283,6 +449,34 @@ def shop_bell(times: int = 1, **kwargs):
     return "ding " * times
 
 
+@tool(system=True)
+def shop_sign(item: Item, size: Size = Size.SMALL, **kwargs):
+    """Show a sign."""
+    statek_print(item, size)
+    if size == Size.LARGE:
+        raise ValueError("the sign is too large")
+    return {"item": item, "size": size}
+
+
+@tool(system=True)
+async def shop_clock(seconds: float = 1.0, **kwargs):
+    """Wait for the clock."""
+    await asyncio.sleep(seconds)
+    return "tick"
+
+
+@error_handler
+def _fails(context, error=None):
+    LOG.append(f"fails {context}")
+    raise RuntimeError("the handler fails")
+
+
+@tool(error_handler=_fails)
+def dare(what: str, **kwargs):
+    """Dare something."""
+    return f"dared {what}"
+
+
 @tool(hidden=True)
 def shop_safe(**kwargs):
     """Open the safe."""
@@ -323,7 +517,8 @@ TOOLS = [
         maybe,
         rows,
     ),
-    *(get, keep, kept, known, shout, risk, fail, shop_safe, walk, race),
+    *(get, keep, kept, known, shout, risk, fail, shop_safe, walk, race, dare),
+    *(either, many_sizes, exact, several, pairs, stock, bare, whoami),
 ]
 
 NAMES = ("a", "b", "c")
@@ -418,6 +613,63 @@ CALLS = (
         "shop_bell({0})",
         "shop_safe()",
     ),
+    *(
+        "either({0})",
+        "either({0}, {1})",
+        "either(value=1, item={n})",
+        "many_sizes({0})",
+        "many_sizes(['SMALL'], {0})",
+    ),
+    *(
+        "many_sizes(['SMALL', 'LARGE'])",
+        "exact({0})",
+        "exact({0}, {1})",
+        "exact('1.50', at='03:04')",
+        "several({0})",
+    ),
+    *("several({0}, {1}, 3, third={0})", "several(first={0})", "several(1, nothing={0})", "pairs({0})"),
+    *(
+        "pairs((1, 'x'), {0}, {1})",
+        "stock({n})",
+        "stock(get('shelf'), {n})",
+        "stock(get('shelf'), get('bag'))",
+    ),
+    *(
+        "bare({0})",
+        "bare(value={0})",
+        "bare()",
+        "whoami()",
+        "dare({0})",
+        "shop_sign({n})",
+        "shop_sign(make('x'), {0})",
+    ),
+    *(
+        "shop_sign(make('x'), 'LARGE')",
+        "shop_clock()",
+        "shop_clock({0})",
+        "brief(pack)",
+        "docstr({n})",
+        "brief({n})",
+    ),
+    *(
+        "{n}.add({0})",
+        "{n}.add({0}, twice=True)",
+        "{n}.things",
+        "{n}.loud",
+        "{n}.limit",
+        "{n}.of(1)",
+        "{n}.most()",
+    ),
+    *(
+        "{0} in {n}",
+        "bool({n})",
+        "list({n})",
+        "sorted({n})",
+        "repr({n})",
+        "{n} is {n}",
+        "type({n})",
+        "{n}.items[0]",
+    ),
     *("walk(2)", "walk({0})", "race(2, 1)", "race({0}, 3)", "opened()"),
     *(
         "{n}.rename('new')",
@@ -449,6 +701,20 @@ LINES = (
         "del {n}",
     ),
     *(
+        "{n}.name = {call}",
+        "{n}.fresh = {0}",
+        "{n} = [x for x in {n}]",
+        "if {call}:\n    print('yes')\nelse:\n    {n} = {call}",
+        "def f(x):\n    return x, {call}\nprint(f({n}))",
+        "for x in ({n}, {call}):\n    print(x)\n    print([x])",
+        "{n} = {n}.items",
+        "{n} += [{call}]",
+        "x, y = {call}, {n}\nprint(x, y)",
+        "raise ValueError({n})",
+        "print({{'k': {call}, 'n': {n}}})",
+        "try:\n    {call}\nfinally:\n    print('finally', {n})",
+    ),
+    *(
         "{n}.price = {0}",
         "{n} = {0}",
         "print([{call}, {n}])",
@@ -475,6 +741,17 @@ FOR_CALLS = {
     "shop_bell": ("times",),
     "shop_safe": (),
     "order": ("name",),
+    "either": ("value", "item"),
+    "many_sizes": ("sizes", "by_name"),
+    "exact": ("amount", "share", "at", "raw"),
+    "several": ("first", "second", "third"),
+    "pairs": ("pair", "names", "nested"),
+    "stock": ("shelf", "bag"),
+    "bare": ("value",),
+    "whoami": (),
+    "dare": ("what",),
+    "shop_sign": ("item", "size"),
+    "shop_clock": ("seconds",),
     "walk": ("seconds",),
     "opened": (),
 }
@@ -501,10 +778,25 @@ def requested(rng, values):
     return tool_call(name, **given)
 
 
+TROUBLE = (
+    lambda: fault(503),
+    lambda: fault(429, retry_after=7),
+    timeout,
+    lambda: text("late").after(61),
+    lambda: fault(401),
+    lambda: raw("no json"),
+    lambda: raw("{}"),
+    lambda: raw('{"choices": [{"message": {"content": null}}], "usage": null}'),
+)
+"""What the provider does instead of an answer; from the fifth on the job crashes."""
+
+
 def replies(rng, talks, *, alone):
     said = []
     for _ in range(rng.randint(2, 7)):
-        if rng.random() < 0.25:
+        if rng.random() < 0.05:
+            said.append(rng.choice(TROUBLE)())
+        elif rng.random() < 0.25:
             said.append(requested(rng, JSONS if alone else JSONS_OF_SEVERAL))
         else:
             lines = "\n".join(line(rng) for _ in range(rng.randint(1, 4)))
@@ -541,7 +833,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.statek(limits=LIMITS, storage="warn")
-def test_a_random_day(statek_app, facts, seed):
+def test_a_random_day(statek_app, facts, request, seed):
     rng = random.Random(seed)
     LOG.clear()
     talks, script = rng.random() < 0.25, {}
@@ -550,17 +842,23 @@ def test_a_random_day(statek_app, facts, seed):
         script[role] = replies(rng, talks, alone=len(roles) == 1)
     facts["said"] = [str(one)[:2000] for said in script.values() for one in said]
     statek_app.script(**script)
+    begun = []
     for role in roles:
         made = agent(rng, role, talks)
         given = {"a": Item("axe", 3.0), "b": rng.choice((5, "t", [1]))} if rng.random() < 0.5 else {}
-        facts.attempt(f"job of {role}", lambda made=made, given=given: _begin(made, given, talks))
+        facts.attempt(f"job of {role}", lambda made=made, given=given: _begin(begun, made, given, talks))
+    if begun and rng.random() < 0.15:
+        # The traceback of a crash, with this machine's paths, becomes part of the next prompt.
+        request.applymarker(pytest.mark.not_what_was_sent)
+        statek_app.at(rng.choice((3, 20, 90)), lambda: begun[0].push_user_message("Go on."))
     statek_app.at(rng.choice((1, 5)), lambda: setattr(Shop(), "open", True))
     statek_app.run()
     facts["log"] = list(LOG)
 
 
-def _begin(made, given, talks):
+def _begin(begun, made, given, talks):
     job = create_new_job(made, given)
+    begun.append(job)
     if talks:
         job.push_user_message("Hello")
     return "made"

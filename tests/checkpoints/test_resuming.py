@@ -28,11 +28,13 @@ from statek_sim.agent.guards.shipped import judged, secrets
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.simulated import Simulation
+from statek_sim.agent.tools.tool import tool_from
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
-from statek_sim.errors import BadInput, CheckpointError, Damaged, OtherPlan
+from statek_sim.errors import BadInput, CheckpointError, Damaged, OtherPlan, Unanswered
 from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, text, tool_call
+from statek_sim.trace import JobCreated, RunResumed
 
 
 def replies(request: ChatRequest) -> Reply:
@@ -102,6 +104,20 @@ def test_a_run_under_asyncio_in_real_time_is_saved(tmp_path: Path) -> None:
     store.close()
 
 
+def test_the_trace_of_a_new_process_says_whose_run_goes_on() -> None:
+    dying = SimulatedDisk(dies_at=60)
+    with pytest.raises(Killed):
+        _live(dying, asynchronous=True)
+    harness = agent()
+    store = FileStore(dying.after_kill(), clock=lambda: 0.0)
+    harness.run("Go", keeper=Keeper(store, "s", worker="w", plan=harness.plan("Go")))
+    told = [event for event in harness.trace.events if isinstance(event, JobCreated | RunResumed)]
+    assert [type(event) for event in told] == [JobCreated, RunResumed]
+    assert [(event.job, event.role) for event in told if isinstance(event, JobCreated)] == [
+        ("main", harness.spec.role)
+    ]
+
+
 def test_a_session_of_another_task_is_not_resumed() -> None:
     store = FileStore(SimulatedDisk(), clock=lambda: 0.0)
     harness = agent()
@@ -125,7 +141,7 @@ def test_a_part_that_may_know_something_and_does_not_say_it_is_refused() -> None
     harness = agent(parts=Parts(watchers=(watcher_that_hides_what_it_knows(),)))
     keeper = Keeper(FileStore(SimulatedDisk(), clock=lambda: 0.0), "s", worker="w", plan="p")
     with pytest.raises(
-        BadInput, match=r"^watchers: <function .*> may know something of the run that a checkpoint would"
+        BadInput, match=r"^watchers: a .* may know something of the run that a checkpoint would"
     ):
         harness.run("Go", keeper=keeper)
 
@@ -361,3 +377,25 @@ def test_a_run_on_a_ladder_is_not_taken_up_on_another_one() -> None:
 def _up(disk: SimulatedDisk, *names: str) -> AgentRun:
     harness = agent(parts=ladder(*names))
     return harness.run("Go", keeper=Keeper(FileStore(disk, clock=lambda: 0.0), "s", worker="w", plan="p"))
+
+
+def test_a_person_is_told_why_a_tools_own_check_does_not_know(database: Sqlite) -> None:
+    def look(at: int) -> str:
+        """Look."""
+        raise KeyboardInterrupt
+
+    def check(at: int) -> None:
+        raise LookupError(f"no ledger for {at}")
+
+    def run() -> AgentRun:
+        harness = AgentHarness(FunctionLLM(replies), tools=[tool_from(look, after_crash=check)])
+        store = SqlStore(database, clock=lambda: 0.0)
+        return harness.run("Go", keeper=Keeper(store, "s", worker="w", plan=harness.plan("Go")))
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    asked = (
+        r"look\(at=0\) was being executed\. Its own check does not know: .*no ledger for 0.* Did it happen\?"
+    )
+    with pytest.raises(Unanswered, match=asked):
+        run()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -12,8 +12,13 @@ from pathlib import Path
 import pytest
 
 from statek_sim.agent.checkpoints.database import Row, Sqlite
+from statek_sim.agent.checkpoints.disk import RealDisk
+from statek_sim.agent.checkpoints.files import FileStore
 from statek_sim.agent.checkpoints.records import Entry, Lease
+from statek_sim.agent.checkpoints.seal import MemoryAnchor, Sealer
+from statek_sim.agent.checkpoints.session_files import SessionFiles
 from statek_sim.agent.checkpoints.sql import SqlStore
+from statek_sim.agent.checkpoints.store import CheckpointStore
 from statek_sim.agent.effects import Receipt
 from statek_sim.errors import BadInput, Damaged, Fenced, Held, OtherPlan
 from tests.checkpoints.conftest import MakeStore, Seconds
@@ -236,3 +241,132 @@ def test_a_commit_that_fails_keeps_nothing_and_leaves_the_store_usable(tmp_path:
             store.save(lease, entry(1))
         assert store.latest("s") is None
         assert store.save(lease, entry(2)) == 1
+
+
+class Meanwhile(RealDisk):
+    """A disk on which somebody else writes, each time when a session's checkpoints are asked for."""
+
+    def __init__(self, root: Path, acts: list[Callable[[], None]]) -> None:
+        super().__init__(root)
+        self._acts = acts
+
+    def names(self, folder: str) -> list[str]:
+        if folder.endswith("/checkpoints") and self._acts:
+            self._acts.pop(0)()
+        return super().names(folder)
+
+
+class MeanwhileAnchored(MemoryAnchor):
+    """An anchor that is asked while somebody else saves."""
+
+    def __init__(self, acts: list[Callable[[], None]]) -> None:
+        super().__init__()
+        self._acts = acts
+
+    def read(self, session: str) -> tuple[int, str] | None:
+        if self._acts:
+            self._acts.pop(0)()
+        return super().read(session)
+
+
+@pytest.mark.parametrize("kind", ["files", "sqlite"])
+def test_who_reads_while_a_worker_saves_and_prunes_sees_a_whole_session(
+    tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    acts: list[Callable[[], None]] = []
+    if kind == "files":
+        worker: CheckpointStore = FileStore(RealDisk(tmp_path), clock=float)
+        reader: CheckpointStore = FileStore(Meanwhile(tmp_path, acts), clock=float)
+    else:
+        anchor = MeanwhileAnchored(acts)
+        worker = SqlStore(Sqlite(tmp_path / "x.db"), clock=float, anchor=anchor)
+        reader = SqlStore(Sqlite(tmp_path / "x.db"), clock=float, anchor=anchor)
+        for store in (worker, reader):
+            request.addfinalizer(store.close)
+    lease = worker.claim("s", worker="a", plan="p")
+    for number in range(1, 7):
+        worker.save(lease, entry(number))
+
+    def save_and_prune() -> None:
+        worker.save(lease, entry(7))
+        worker.save(lease, entry(8))
+        worker.prune(lease, 1)
+
+    acts += [save_and_prune, save_and_prune]
+    kept = reader.latest("s")
+    assert kept is not None
+    assert (kept.checkpoint.number, acts) == (10, [])
+
+
+@pytest.mark.parametrize("lease", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_lease_takes_seconds(tmp_path: Path, lease: float) -> None:
+    with closing(Sqlite(":memory:")) as database:
+        for make in (
+            lambda: FileStore(RealDisk(tmp_path), clock=float, lease=lease),
+            lambda: SqlStore(database, clock=float, lease=lease),
+        ):
+            with pytest.raises(BadInput, match=r"^a lease takes a number of seconds above 0, not "):
+                make()
+
+
+def test_a_process_that_is_frozen_in_a_write_does_not_hold_others_up_for_ever(tmp_path: Path) -> None:
+    with RealDisk(tmp_path).locked("lock"):
+        waits = RealDisk(tmp_path, wait=0.05).locked("lock")
+        with (
+            pytest.raises(
+                Held, match=r"lock: another process has held this lock for 0\.05 s; it is frozen in"
+            ),
+            waits,
+        ):
+            pass
+
+
+def test_a_worker_that_is_frozen_in_a_write_keeps_nobody_from_other_sessions(tmp_path: Path) -> None:
+    seconds = Seconds()
+    store = FileStore(RealDisk(tmp_path, wait=0.05), clock=seconds)
+    for session in ("a", "b"):
+        store.save(store.claim(session, worker="w", plan="p"), entry())
+    seconds.now += 1000
+    with SessionFiles(RealDisk(tmp_path), Sealer(None)).locked("a"):
+        lease = store.claim_next(worker="v")
+        assert lease is not None
+        assert lease.session == "b"
+        assert store.claim_next(worker="v") is None
+
+
+def test_a_process_that_is_frozen_in_a_transaction_of_sqlite_is_told_as_that(tmp_path: Path) -> None:
+    with closing(SqlStore(frozen := Sqlite(tmp_path / "s.db"), clock=float)) as store:
+        lease = store.claim("s", worker="a", plan="p")
+        hurried = SqlStore(Sqlite(tmp_path / "s.db", wait=0.05), clock=float)
+        frozen.execute("BEGIN IMMEDIATE")
+        why = (
+            r"^another process has held this database for 0\.05 s \(database is locked\); it is frozen in the"
+        )
+        with closing(hurried):
+            with pytest.raises(Held, match=why):
+                hurried.save(lease, entry())
+            frozen.execute("ROLLBACK")
+            assert hurried.save(lease, entry()) == 1
+
+
+def test_a_wait_below_a_thousandth_of_a_second_is_no_wait_for_ever(empty_postgres: str) -> None:
+    from statek_sim.agent.checkpoints.postgres import Postgres
+
+    with closing(Postgres(empty_postgres, wait=0.0004)) as hurried:
+        for setting in ("lock_timeout", "idle_in_transaction_session_timeout"):
+            assert hurried.execute(f"SHOW {setting}") == [("1ms",)]
+
+
+def test_a_connection_that_is_frozen_in_a_transaction_keeps_nobody_out(empty_postgres: str) -> None:
+    from statek_sim.agent.checkpoints.postgres import Postgres
+
+    with closing(SqlStore(frozen := Postgres(empty_postgres, wait=0.6), clock=float)) as store:
+        store.claim("s", worker="a", plan="p")
+        frozen.execute("BEGIN")
+        frozen.execute("SELECT id FROM sessions FOR UPDATE")
+        why = r"^another connection has held what this one needs for 0\.1 s; it is frozen"
+        hurried = SqlStore(Postgres(empty_postgres, wait=0.1), clock=lambda: 100.0)
+        with closing(hurried), pytest.raises(Held, match=why):
+            hurried.claim("s", worker="b", plan="p")
+        with closing(SqlStore(Postgres(empty_postgres, wait=10), clock=lambda: 100.0)) as patient:
+            assert patient.claim("s", worker="b", plan="p").fence == 2

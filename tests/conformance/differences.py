@@ -16,7 +16,6 @@ QUALIFIED = "Python names a dbzero class with its module in errors of operators;
 UNCOUNTED = (
     "STATEK counts the bytes of a reply before it finds that its content is no text; we find that first"
 )
-NO_NOTIFICATIONS = "before 1.4.0 the method does not exist; our error says so in other words"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +45,6 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
     ),
     Difference("number_as_content", ("main.usage",), UNCOUNTED),
     Difference("list_as_content", ("main.usage",), UNCOUNTED),
-    Difference("notified_when_done", ("refused",), NO_NOTIFICATIONS, (OLD,)),
-    Difference("notified_while_waiting", ("refused",), NO_NOTIFICATIONS, (OLD,)),
-    Difference("notified_during_request", ("refused",), NO_NOTIFICATIONS, (OLD,)),
-    Difference("notified_before_exit", ("refused",), NO_NOTIFICATIONS, (OLD,)),
-    Difference("notified_twice", ("refused",), NO_NOTIFICATIONS, (OLD,)),
-    Difference("notified_dialog", ("refused",), NO_NOTIFICATIONS, (OLD,)),
-    Difference("notified_between_calls", ("refused",), NO_NOTIFICATIONS, (OLD,)),
-    Difference("notified_dialog_done", ("refused",), NO_NOTIFICATIONS, (OLD,)),
-    Difference("child_tells_parent", ("child.console", "requests"), NO_NOTIFICATIONS, (OLD,)),
 )
 
 

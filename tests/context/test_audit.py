@@ -148,10 +148,17 @@ def test_the_audit_is_the_same_under_every_hash_seed(tmp_path: Path) -> None:
 
 
 def test_a_scenario_is_a_conversation_too() -> None:
-    path = "scenarios/agent-context/context.yaml"
+    path = "scenarios/agent-context/summaries.yaml"
     done = CliRunner().invoke(app, ["context", "audit", path])
     assert done.exit_code == 0, done.output
-    assert done.output.splitlines()[-1].startswith("19 conversations")
+    assert done.output.splitlines()[-1].startswith("10 conversations")
+
+
+def test_a_scenario_is_run_under_a_variant_that_it_is_for() -> None:
+    """Some of these cards say nothing that is free, which only the document's variant takes."""
+    done = CliRunner().invoke(app, ["context", "audit", "scenarios/agent-context/vram.yaml"])
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[-1].startswith("4 conversations")
 
 
 def test_scenarios_of_the_other_engine_are_none() -> None:

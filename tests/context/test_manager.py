@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from statek_sim import ScriptedLLM, text, tool_call
+from statek_sim.agent.context.document import counted as document_counted
 from statek_sim.agent.context.manager import ContextManager, compacted
 from statek_sim.agent.context.past import Goal, Past
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.steps import LEAST_CUT, drop
 from statek_sim.agent.context.units import NOTE_OPENING, Unit
-from statek_sim.agent.context.variants import FORGE, context_rules
+from statek_sim.agent.context.variants import DOCUMENT, FORGE, context_rules
 from statek_sim.agent.effects import Compaction, Parts, SideModel, TextWanted
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.errors import BadInput, BadScenario, CompactionFailed, ContextOverflow
@@ -190,6 +191,7 @@ def test_the_model_that_summarises_is_shown_no_more_than_fits_its_window() -> No
         ({"keep": -1}, r"context: keep is -1, expected 0 turns or more"),
         ({"target": 9000}, r"context: target is 9000, expected 1 to 7168, the budget less the reserve"),
         ({"steps": ()}, r"context: steps is empty, expected one at least"),
+        ({"pinned": "the price"}, r"context: pinned is 'the price', expected a list"),
         ({"pinned": (" ",)}, r"context: a pinned fact is empty, expected a text to look for"),
     ],
 )
@@ -328,3 +330,13 @@ def test_context_and_compactor_are_not_said_together(tmp_path: Path) -> None:
     file.write_text(FILE.replace("{said}", "{}") + "          compactor: 'm:f'\n")
     with pytest.raises(BadScenario, match=r"one.yaml:8: .* expected only one of context, compactor"):
         load_or_fail([file])
+
+
+def test_a_content_of_blocks_weighs_nothing_to_the_document_and_what_it_says_to_us() -> None:
+    blocks: list[JSON] = [{"type": "text", "text": words(3_000)}]
+    history: list[Message] = [{"role": "user", "content": "Work."}, {"role": "user", "content": blocks}]
+    assert document_counted(history) == 1
+    settings = ContextSettings(budget=500, reserve=100)
+    assert compacted(history, settings, count, rules=DOCUMENT) is None
+    with pytest.raises(ContextOverflow, match="what has to be answered"):
+        compacted(history, settings, count)

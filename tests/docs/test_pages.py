@@ -16,13 +16,14 @@ from statek_sim.agent.tools.arguments import ArgumentCheck
 from statek_sim.analysis.corpus.scenarios import corpus_scenarios
 from statek_sim.analysis.corpus.table import corpus_table
 from statek_sim.analysis.corpus.texts import KINDS
-from statek_sim.analysis.read import analyse
+from statek_sim.analysis.run_usage import analyse
 from statek_sim.mcp.fault import KINDS as KINDS_OF_FAULTS
 from statek_sim.providers.script import text, tool_call
 from statek_sim.reporting.corpus_tables import corpus_markdown
+from statek_sim.scenario.load import load_or_fail
 from statek_sim.server.exchange import Incoming
 from statek_sim.server.llm import FakeLLM
-from statek_sim.suite.run import run_one
+from statek_sim.suite.run import builtin_suites, run_one
 from tests.cassettes.provider import provider
 from tests.docs.page import DOCS, Command, File, follow, matches, steps
 from tests.docs.workload_table import workload_table
@@ -198,7 +199,7 @@ def test_the_table_of_conversions_is_true() -> None:
     rows = re.findall(
         r"^\| (integer|number|boolean|null|array|object|string) \| `(.*)` \| (.*) \|$", page, re.MULTILINE
     )
-    assert len(rows) == 17
+    assert len(rows) == 18
     for expected, came, becomes in rows:
         check = ArgumentCheck("t", {"type": "object", "properties": {"a": {"type": expected}}})
         found = check.check({"a": json.loads(came)}, coerce=True)
@@ -209,6 +210,15 @@ def test_the_table_of_conversions_is_true() -> None:
 def test_the_page_on_agents_has_every_part() -> None:
     page = (DOCS / "agent.md").read_text(encoding="utf-8")
     assert [part.name for part in fields(Parts) if f"`{part.name}`" not in page] == []
+
+
+def test_the_nasty_cases_of_the_page_on_agents_are_held_by_what_is_there() -> None:
+    table = (DOCS / "agent.md").read_text(encoding="utf-8").partition("## Nasty cases")[2]
+    held = [row.split(" | ")[-1] for row in table.splitlines() if row.startswith("| ") and "`" in row]
+    names = [name for by in held for name in re.findall(r"`([^`]+)`", by)]
+    known = {scenario.id for scenario in load_or_fail(sorted(builtin_suites().glob("agent-*")))}
+    assert len(held) >= 40
+    assert [name for name in names if name not in known and not (DOCS.parent / name).is_file()] == []
 
 
 def test_the_first_page_is_true_and_leads_to_every_page(tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.executors.serial import SerialExecutor
 from statek_sim.intervals import wilson
 from statek_sim.reporting.evals_json import evals_json, evals_json_text, evals_schema, rates_json
-from statek_sim.reporting.evals_junit import evals_junit
 from statek_sim.reporting.evals_tables import evals_tables, rates_table, table_lines, table_markdown
+from statek_sim.reporting.junit import evals_junit
 from tests.evals.test_writing import GOOD
 from tests.evals.weak_models import SUITE, eval_named, failing
 

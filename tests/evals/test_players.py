@@ -182,6 +182,19 @@ def test_an_endpoint_that_breaks_has_given_no_answer() -> None:
     assert "ProviderUnreachable" in alone.record().stop
 
 
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/"), ("GET", "/tools"), ("GET", "/answer"), ("POST", "/task")]
+)
+def test_an_address_that_is_none_is_told_the_others(method: str, path: str) -> None:
+    instance = SUITE["weather-now"].instance(0)
+    with ServedEval(instance, replies(instance.plan)) as served, httpx.Client(base_url=served.url) as client:
+        said = client.request(method, path)
+    assert said.status_code == 404
+    assert said.json()["error"].startswith(
+        f"nothing at {method} {path}; there are GET /task, POST /tools/NAME"
+    )
+
+
 def test_an_agent_over_http_that_posts_no_answer_has_none() -> None:
     instance = SUITE["weather-now"].instance(1)
     with ServedEval(instance, replies(instance.plan)) as served, httpx.Client(base_url=served.url) as client:

@@ -16,6 +16,16 @@ from statek_sim.executors.serial import SerialExecutor
 from statek_sim.gate.evals_policy import EvalsVerdict, judge_evals, read_evals_policy
 from tests.evals.weak_models import SUITE, eval_named, failing, flawless
 
+EVALS = (
+    "weather-now",
+    "convert-money",
+    "price-of-one-part",
+    "two-of-one-name",
+    "file-a-ticket",
+    "move-one-file",
+)
+"""As many as an interval over scenarios takes."""
+
 
 def policy(folder: Path, *rules: str) -> Path:
     path = folder / "policy.toml"
@@ -26,7 +36,7 @@ def policy(folder: Path, *rules: str) -> Path:
 def judged(path: Path, *, rate: float = 1.0) -> tuple[EvalsVerdict, ...]:
     """Judge a model that answers too early so often; bare, nothing corrects it."""
     model = failing(FailureClass.EARLY_ANSWER, rate=rate) if rate else flawless()
-    suite = (eval_named("weather-now"), eval_named("convert-money"))
+    suite = tuple(map(eval_named, EVALS))
     experiment = Experiment(suite=suite, model=model, arms=parse_arms(["bare"]), seeds=2)
     return judge_evals(read_evals_policy(path), experiment, run_experiment(experiment, SerialExecutor()))
 
@@ -34,10 +44,10 @@ def judged(path: Path, *, rate: float = 1.0) -> tuple[EvalsVerdict, ...]:
 @pytest.mark.parametrize(
     ("demand", "said"),
     [
-        ("right_percent = 1", "0.0 % right of 4 runs; expected 1 % or more"),
+        ("right_percent = 1", "0.0 % right of 12 runs; expected 1 % or more"),
         (
             "right_surely_percent = 1",
-            "0.0 % right by the lower end of the interval of 4 runs; expected 1 % or more",
+            "0.0 % right by the lower end of the interval of 12 runs; expected 1 % or more",
         ),
         ("each_right_percent = 1", "0.0 % of weather-now right of 2 runs; expected 1 % or more"),
         ("measured_tokens = 1", "measured tokens in a run; expected 1 or fewer"),
@@ -79,7 +89,11 @@ def test_a_rule_judges_what_it_selects_alone(tmp_path: Path) -> None:
         ('name = "a"\nright_percent = 1', "arm 'full' is not run; expected one of bare, or --arms"),
         (
             'name = "a"\narm = "bare"\nselect = {tiers = ["hrad"]}\nright_percent = 1',
-            "selects none of 2 evals, so it could not fail",
+            "selects none of 6 evals, so it could not fail",
+        ),
+        (
+            'name = "a"\narm = "bare"\nselect = {evals = ["weather-now"]}\nright_surely_percent = 1',
+            ":3: rule 'a': right_surely_percent is about evals like these, of which 1 tell nothing; expected 6",
         ),
     ],
 )

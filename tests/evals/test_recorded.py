@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -35,11 +36,18 @@ def command(*words: str | Path) -> tuple[int, str]:
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Serve a model that does what is right with `weather-now`."""
+    with served(monkeypatch) as url:
+        yield url
+
+
+@contextmanager
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Serve that model as long as the context lasts, and have commands ask it."""
     instance = eval_named("weather-now").instance(0)
-    with ServedEval(instance, replies(instance.plan)) as served:
-        monkeypatch.setenv("OPENAI_API_URL", f"{served.url}/v1/chat/completions")
+    with ServedEval(instance, replies(instance.plan)) as running:
+        monkeypatch.setenv("OPENAI_API_URL", f"{running.url}/v1/chat/completions")
         monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-kept-0123456789abcdef")
-        yield served.url
+        yield running.url
 
 
 def record(folder: Path, *words: str) -> tuple[int, str]:
@@ -79,12 +87,26 @@ def test_what_is_there_is_not_asked_again(tmp_path: Path) -> None:
     assert "2 recorded" in record(tmp_path, "--mode", "rewrite")[1]
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of recordings, to be copied by those who change it."""
+    folder = tmp_path_factory.mktemp("recorded")
+    with pytest.MonkeyPatch.context() as monkeypatch, served(monkeypatch):
+        assert record(folder)[0] == 0
+    return folder
+
+
+@pytest.fixture
+def kept(recorded: Path, tmp_path: Path) -> Path:
+    """Return a copy of the recordings."""
+    return shutil.copytree(recorded, tmp_path / "kept")
+
+
 @pytest.mark.usefixtures("endpoint")
-def test_a_harness_that_asks_something_else_is_told_where_and_what_to_do(tmp_path: Path) -> None:
-    record(tmp_path)
-    path = tmp_path / "weather-now" / "full.0.yaml"
+def test_a_harness_that_asks_something_else_is_told_where_and_what_to_do(kept: Path) -> None:
+    path = kept / "weather-now" / "full.0.yaml"
     path.write_text(path.read_text().replace("What's the weather", "How is the weather"))
-    code, said = command("run", "--cassettes", tmp_path, "--executor", "serial")
+    code, said = command("run", "--cassettes", kept, "--executor", "serial")
     assert code == 2
     assert "no recording of POST" in said
     assert "statek-sim evals record" in said
@@ -100,11 +122,21 @@ def test_a_harness_that_asks_something_else_is_told_where_and_what_to_do(tmp_pat
         (["--eval", "move-money"], "no recordings of evals in it"),
     ],
 )
-def test_what_is_not_recorded_is_said(tmp_path: Path, words: list[str], said: str) -> None:
-    record(tmp_path)
-    code, told = command("run", "--cassettes", tmp_path, *words)
+def test_what_is_not_recorded_is_said(kept: Path, words: list[str], said: str) -> None:
+    code, told = command("run", "--cassettes", kept, *words)
     assert code == 2
     assert said in told
+
+
+@pytest.mark.usefixtures("endpoint")
+def test_only_the_seeds_that_are_asked_for_have_to_be_there(tmp_path: Path) -> None:
+    record(tmp_path)
+    kept = tmp_path / "weather-now" / "full.0.yaml"
+    kept.with_name("full.1.yaml").write_bytes(kept.read_bytes())
+    assert command("run", "--cassettes", tmp_path, "--seeds", "1", "--executor", "serial")[0] == 0
+    code, said = command("run", "--cassettes", tmp_path)
+    assert code == 2
+    assert "bare.1.yaml: not recorded; expected every eval in every arm with 2 seeds" in said
 
 
 def test_files_that_are_no_recordings_do_not_count(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from statek_sim.evals.models.chance import beta_below, beta_quantile, uniform
 from statek_sim.evals.statistics.clusters import cluster_interval, effective_runs, icc
+from statek_sim.evals.statistics.comparing import compared
 from statek_sim.evals.statistics.paired import (
     Discordance,
     critical,
@@ -124,6 +125,18 @@ def test_the_cluster_interval_holds_the_truth_where_an_interval_of_single_runs_d
         held_by_wilson += single[0] <= truth <= single[1]
     assert held / experiments > 0.87
     assert held_by_wilson / experiments < 0.75
+
+
+@pytest.mark.parametrize("scenarios", [1, 2, 5])
+def test_few_scenarios_say_nothing_of_others_however_often_they_are_run(scenarios: int) -> None:
+    assert cluster_interval([[1.0] * 50] * scenarios) is None
+    sure = compared({("full", "bare"): [[(True, False)] * 50] * scenarios})[0]
+    assert (sure.interval, sure.answer) == ((-1.0, 1.0), "different here")
+
+
+def test_six_scenarios_that_agree_say_so() -> None:
+    assert cluster_interval([[1.0]] * 6) == (1.0, 1.0)
+    assert compared({("full", "bare"): [[(True, False)] * 2] * 6})[0].answer == "different"
 
 
 def test_runs_that_repeat_their_scenario_count_once() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +15,7 @@ import pytest
 from statek_sim import tool
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
+from statek_sim.suite.run import builtin_suites
 
 CLAIM = """
 suite: samples
@@ -83,6 +85,14 @@ scenarios:
         - {code: "print(throw())"}
         - {code: "exit('ok')"}
 """
+
+
+def built_in(suite: str, scenario_id: str) -> Scenario:
+    """Return the built-in scenario of this id."""
+    (found,) = [
+        scenario for scenario in load_or_fail([builtin_suites() / suite]) if scenario.id == scenario_id
+    ]
+    return found
 
 
 def throws(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,6 +186,18 @@ scenarios:
       job:two: [{code: "note('seen')\\ngive_up(queue)\\nexit('ok')"}]
 """
 
+HANDS_OVER = """
+suite: samples
+scenarios:
+  - id: hands-over
+    title: A message comes to a job that is started late.
+    agents: {clerk: {prompt: You work.}}
+    jobs: {main: {message: Go.}, late: {message: Go., at: 10}}
+    script:
+      clerk: [{code: "exit('ok')"}]
+    events: [{at: 20, push: late, message: More.}]
+"""
+
 UNPACKS = """
 suite: samples
 scenarios:
@@ -220,3 +242,9 @@ async def claim_all(owner: Any, queue: Any, **_: Any) -> None:
 def give_up(queue: Any, **_: Any) -> None:
     """Mark the first item as failed, whoever holds it."""
     queue.mark_error(queue.items["invoice-1"], "no")
+
+
+@tool
+def end_process(**_: Any) -> None:
+    """End the process, as a fault in C code would."""
+    os._exit(3)

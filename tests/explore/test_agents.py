@@ -16,9 +16,11 @@ from statek_sim.explore.plan import kill_at
 from statek_sim.explore.result import Count
 from statek_sim.explore.running import explore_one
 from statek_sim.harness.limits import LimitName
+from statek_sim.metering.pricing import load_prices
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
+from statek_sim.trace import HarnessSpoke, ToolReturned
 from tests.explore import samples
 
 PAYS = """
@@ -104,6 +106,16 @@ def test_pairs_are_a_second_death_after_the_first(tmp_path: Path) -> None:
     assert found.failures == ()
 
 
+def test_triples_are_a_third_death_after_the_second(tmp_path: Path) -> None:
+    suite = scenario(tmp_path, pay=", after_crash: again")
+    found = explore_one(suite, "hardened", own=(), bounds=Bounds(kinds=("crashes",), depth=3))
+    twice = explore_one(suite, "hardened", own=(), bounds=Bounds(kinds=("crashes",), depth=2))
+    assert found.beyond.pairs == twice.beyond.pairs
+    assert twice.beyond.triples == 0 < found.beyond.triples <= found.beyond.pairs.tried // 4 + 1
+    assert found.runs >= twice.runs + found.beyond.triples
+    assert found.failures == ()
+
+
 def test_every_limit_and_every_failing_request_of_an_agent_is_played(tmp_path: Path) -> None:
     bounds = Bounds(kinds=("limits", "faults", "orders"))
     found = explore_one(scenario(tmp_path), "hardened", own=(), bounds=bounds)
@@ -112,7 +124,7 @@ def test_every_limit_and_every_failing_request_of_an_agent_is_played(tmp_path: P
     assert found.proven["faults"] == Count(12, 12)
     assert found.proven["limits"].complete
     assert found.proven["limits"].of >= 3
-    assert "orders" not in found.proven
+    assert found.proven["orders"] == Count(1, 1)
 
 
 def test_a_request_that_fails_and_a_limit_that_binds_really_do(tmp_path: Path) -> None:
@@ -146,9 +158,8 @@ def test_what_has_crashes_of_its_own_is_not_explored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("extra", "words", "why"),
     [
-        ("slots: {slots: 1}", (), "scenario 'pays': its runs take turns in slots"),
         ("events: [{at: 1, crash: worker}]", ("-q",), "scenario 'pays': it has crashes of its own"),
-        ("", ("--kind", "orders"), "of engine agent crashes, limits, faults are varied"),
+        ("", ("--kind", "commits"), "of engine agent crashes, orders, limits, faults, moves are varied"),
     ],
 )
 def test_where_nothing_could_be_explored_nothing_is_green(
@@ -171,22 +182,85 @@ def test_what_was_left_out_is_counted_beside_what_was_explored(
     scenario(tmp_path)
     (tmp_path / "thinkers.yaml").write_text(samples.THINKERS)
     with pytest.raises(SystemExit) as exit_:
-        main(["explore", "pays.yaml", "thinkers.yaml", "--kind", "orders", "--executor", "serial"])
+        main(["explore", "pays.yaml", "thinkers.yaml", "--kind", "commits", "--executor", "serial"])
     assert exit_.value.code == 0
     assert capsys.readouterr().out.endswith(" runs, 1 not explored: nothing fails\n")
 
 
-def test_an_agent_departs_by_kill_fault_or_limit(
+SHARED = """
+suite: samples
+scenarios:
+  - id: shared
+    title: Two agents share a slot, and one of them is asked again.
+    engine: agent
+    profiles: [hardened]
+    slots: {slots: 1}
+    tools: {look: {description: Look., result: seen}}
+    agents: {assistant: {prompt: You work.}}
+    jobs: {first: {message: A.}, second: {message: B., at: 1}}
+    events: [{at: 13, push: first, message: "And now?"}]
+    script:
+      "job:first": [{tools: [{name: look}], latency: 4}, {text: one, latency: 4}, {text: more, latency: 4}]
+      "job:second": [{text: two, latency: 4}]
+"""
+
+
+def shared(folder: Path) -> AgentExplorer:
+    (folder / "shared.yaml").write_text(SHARED)
+    return AgentExplorer(load_or_fail([folder / "shared.yaml"])[0], "hardened")
+
+
+def test_a_process_that_dies_with_runs_in_slots_and_before_them_leaves_nobody_waiting(tmp_path: Path) -> None:
+    explorer = shared(tmp_path)
+    found = explorer.explore(CRASHES)
+    assert found.proven["crashes"].complete
+    # A message to a finished run is kept from its next commit on.
+    assert [failure.deviations[0].what for failure in found.failures] == ["before commit began of first"]
+    # The first one has the slot when its process dies, and has it again before the one who waits.
+    (kill,) = [point for point in explorer.play(()).moments.points if point.what == "look worked"]
+    events = explorer.play((kill_at(kill, 1.0),)).record.events
+    spoke = [(event.at, event.job, event.action) for event in events if isinstance(event, HarnessSpoke)]
+    assert spoke[:4] == [
+        (0.0, "first", "has it"), (1.0, "second", "waits"), (5.0, "first", "has it"), (5.0, "second", "waits"),
+    ]  # fmt: skip
+
+
+def test_a_person_who_is_first_asked_about_the_crash_answers_the_rest_later() -> None:
+    """Nobody answers that here, so that what the script answers is not asked yet when it does."""
+    found = samples.built_in("agent-people", "agent-two-questions-at-once")
+    explored = AgentExplorer(found, "hardened").explore(CRASHES)
+    assert explored.failures == ()
+    assert [cell.came for cell in explored.cells].count("asks") == 2
+
+
+def test_a_message_to_a_dead_process_is_taken_by_the_next_one(tmp_path: Path) -> None:
+    explorer = shared(tmp_path)
+    points = explorer.play(()).moments.points
+    (point,) = [point for point in points if (point.what, point.job) == ("commit ended", "second")]
+    run = explorer.play((kill_at(point, 5.0),))
+    assert run.record.jobs["first"].answer == "more"
+    assert explorer.wrong((kill_at(point, 5.0),)) == ()
+
+
+def test_a_job_that_answered_and_is_asked_again_has_the_limit_that_its_completions_extend(
+    tmp_path: Path,
+) -> None:
+    found = shared(tmp_path).explore(Bounds(kinds=("limits",)))
+    assert found.proven["limits"].complete
+    assert found.failures == ()
+
+
+def test_an_agent_loses_no_commit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     own = scenario(tmp_path).path
-    own.write_text(own.read_text() + "    deviations: [{choose: 1, first: main}]\n")
+    own.write_text(own.read_text() + "    deviations: [{lose: 3, to_event: 1}]\n")
     with pytest.raises(SystemExit) as exit_:
         main(["run", "pays.yaml"])
     assert exit_.value.code == 2
     assert (
-        "deviations: choose is for engine statek; a run of engine agent departs by kill, fault or limit"
+        "deviations: lose is for engine statek; a run of engine agent loses no commit"
         in capsys.readouterr().err
     )
 
@@ -253,3 +327,122 @@ def test_one_crash_asks_for_the_last_answer_again(tmp_path: Path) -> None:
     found = explore_one(pays, "hardened", own=(), bounds=CRASHES)
     answers = [call.usage.measured_tokens for call in AgentExplorer(pays, "hardened").play(()).record.calls]
     assert found.crash.tokens == answers[-1] == max(answers)
+
+
+TWO = """
+suite: samples
+scenarios:
+  - id: two
+    title: Two agents work at once, and one calls two tools that take time.
+    engine: agent
+    profiles: [hardened]
+    tags: [any-order]
+    tools:
+      slow: {description: Slow., result: slowly, takes: 5}
+      quick: {description: Quick., result: quickly, takes: 2}
+    agents: {assistant: {prompt: You work.}}
+    jobs: {one: {message: Work.}, two: {message: Work.}}
+    script:
+      "job:one": [{tools: [{name: slow}, {name: quick}]}, {text: Done.}]
+      "job:two": [{text: Done.}]
+"""
+ORDERS = Bounds(kinds=("orders",))
+
+
+def test_all_orders_of_runs_and_of_calls_are_played(tmp_path: Path) -> None:
+    path = tmp_path / "two.yaml"
+    path.write_text(TWO)
+    explorer = AgentExplorer(load_or_fail([path])[0], "hardened")
+    undisturbed = run_agent_scenario(explorer.scenario, "hardened")
+    assert explorer.play(()).record.digest == undisturbed.digest
+    found = explorer.explore(ORDERS)
+    # Which job begins, which goes on after its answer, and which of the calls ends first.
+    assert found.proven["orders"].complete
+    assert found.proven["orders"].of >= 4
+    assert found.failures == ()
+
+
+def test_calls_end_in_the_order_that_is_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "two.yaml"
+    path.write_text(TWO)
+    explorer = AgentExplorer(load_or_fail([path])[0], "hardened")
+    choices = explorer.play(()).moments.choices
+    number = next(n for n, choice in enumerate(choices, 1) if set(choice.jobs) == {"slow", "quick"})
+    assert choices[number - 1].jobs == ("quick", "slow")
+    swapped = explorer.play((Deviation(choose=number, first="slow"),))
+    ended = [(event.name, event.at) for event in swapped.record.events if isinstance(event, ToolReturned)]
+    assert ended == [("slow", 2.0), ("quick", 5.0)]
+    assert explorer.absent((Deviation(choose=99, first="slow"),)) == ("slow steps first at choice 99",)
+
+
+SEAT = """
+suite: samples
+scenarios:
+  - id: seat
+    title: Who comes second has no seat.
+    engine: agent
+    profiles: [hardened]
+    limits: {max_exceptions: 0}
+    tools: {seat: {description: Sit., results: [{result: seated}, {error: "Full: no seat"}]}}
+    agents: {assistant: {prompt: You work.}}
+    jobs: {one: {message: Work.}, two: {message: Work.}}
+    script:
+      "job:one": [{tools: [{name: seat}]}, {text: Done.}]
+      "job:two": [{tools: [{name: seat}]}, {text: Done.}]
+"""
+
+
+def test_an_order_in_which_a_job_ends_otherwise_is_found_where_none_may_matter(tmp_path: Path) -> None:
+    path = tmp_path / "seat.yaml"
+    path.write_text(SEAT)
+    assert explore_one(load_or_fail([path])[0], "hardened", own=(), bounds=ORDERS).failures == ()
+    path.write_text(SEAT + "    tags: [any-order]\n")
+    found = explore_one(load_or_fail([path])[0], "hardened", own=(), bounds=ORDERS)
+    (failure,) = found.failures
+    assert failure.invariant == "agent-any-order"
+    assert "stop is" in failure.message
+
+
+def test_messages_of_people_come_at_other_times(tmp_path: Path) -> None:
+    own = scenario(tmp_path).path
+    own.write_text(own.read_text() + "    events: [{at: 3, push: main, message: And this.}]\n")
+    found = explore_one(load_or_fail([own])[0], "hardened", own=(), bounds=Bounds(kinds=("moves",)))
+    moves = found.proven["moves"]
+    assert moves.of >= 2
+    assert moves.tried >= 2
+    assert found.failures == ()
+
+
+def test_price_files_say_what_a_crash_of_an_agent_costs(tmp_path: Path) -> None:
+    prices = tmp_path / "prices"
+    prices.mkdir()
+    (prices / "openai.csv").write_text(
+        "PROVIDER,MODEL,MODEL_FAMILY,INPUT_PRICE_PER_M,INPUT_PRICE_PER_CACHED_M,OUTPUT_PRICE_PER_M\n"
+        "openrouter,gpt-4o,gpt-4o,2,1,8\n"
+    )
+    bounds = Bounds(kinds=("crashes",), prices=load_prices(prices))
+    found = explore_one(scenario(tmp_path), "hardened", own=(), bounds=bounds)
+    assert found.crash.priced
+    assert 0 < found.crash.cost < 0.01
+    assert not explore_one(scenario(tmp_path), "hardened", own=(), bounds=CRASHES).crash.priced
+
+
+def test_a_tool_that_its_server_takes_back_is_found_as_what_no_new_process_has() -> None:
+    changed = samples.built_in("agent-mcp", "mcp-changed-list-is-taken-over-with-the-next-turn")
+    found = explore_one(changed, "hardened", own=(), bounds=CRASHES)
+    assert found.proven["crashes"].complete
+    (failure,) = found.failures
+    assert failure.invariant == "agent-resumes-without-error"
+    place = f"{changed.path}:{changed.line}: scenario {changed.id!r}: "
+    assert failure.message == (
+        f"{place}run 'main' was committed with tools that this agent has not: wiki__search; register them before it "
+        "is taken up again"
+    )
+
+
+def test_an_agent_with_permissions_is_taken_up_again() -> None:
+    allowed = samples.built_in("agent-permissions", "agent-permissions-asked-and-allowed")
+    found = explore_one(allowed, "hardened", own=(), bounds=CRASHES)
+    assert (found.problem, found.failures) == (None, ())
+    assert found.proven["crashes"].complete
+    assert "same" in {cell.came for cell in found.cells}

@@ -1,7 +1,4 @@
-"""Every crash point of built-in scenarios: what fails is what the page says is STATEK's.
-
-A third of the scenarios; `statek-sim explore --kind crashes` plays all of them.
-"""
+"""All single crash points of all built-in scenarios, both engines: what fails is what the page says does."""
 
 from __future__ import annotations
 
@@ -25,22 +22,39 @@ STATEKS = {
 """What the built-in suites break, and after what: nothing where it may be anything."""
 
 
-EVERY = 3
+OF_A_LOST_MESSAGE = frozenset(
+    {"agent-ends-as-undisturbed", "agent-every-run-ends", "agent-resumes-without-error"}
+)
+"""What a hardened agent breaks: a message or an answer of a person that came while its process was dead is lost."""
+BOUNDS = Bounds(kinds=("crashes",))
+LIMITS = WatchdogLimits(cpu=300, wall=600)
 
 
 @pytest.mark.slow
 def test_what_a_crash_breaks_in_the_built_in_suites_is_documented() -> None:
     pairs = [
         (scenario, scenario.profiles[0])
-        for scenario in load_or_fail([builtin_suites()])[::EVERY]
+        for scenario in load_or_fail([builtin_suites()])
         if scenario.engine == "statek"
     ]
-    limits = WatchdogLimits(cpu=300, wall=600)
-    found = list(explore_all(pairs, bounds=Bounds(kinds=("crashes",)), limits=limits))
+    found = list(explore_all(pairs, bounds=BOUNDS, limits=LIMITS))
     assert [one.id for one in found if one.problem is not None] == []
     assert all(one.proven["crashes"].complete for one in found)
-    assert sum(one.proven["crashes"].of for one in found) > 2_500
+    assert sum(one.proven["crashes"].of for one in found) > 9_700
     assert undocumented(found) == []
+
+
+@pytest.mark.slow
+def test_no_crash_makes_a_hardened_agent_do_anything_twice() -> None:
+    pairs = [
+        (scenario, "hardened")
+        for scenario in load_or_fail([builtin_suites()])
+        if scenario.engine == "agent" and "hardened" in scenario.profiles
+    ]
+    found = [one for one in explore_all(pairs, bounds=BOUNDS, limits=LIMITS) if one.problem is None]
+    assert sum(one.proven["crashes"].tried for one in found) > 4_000
+    broken = {failure.invariant for one in found for failure in one.failures}
+    assert broken <= OF_A_LOST_MESSAGE
 
 
 def undocumented(found: list[Explored]) -> list[str]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import jsonschema
 import pytest
+from rich.console import Console
 
 from statek_sim.cli import main
 from statek_sim.explore import running
+from statek_sim.explore.result import Explored
 from statek_sim.reporting.explore_json import exploration_schema
+from statek_sim.reporting.explore_terminal import ExploreProgress
 from tests.explore import samples
 
 
@@ -83,11 +87,11 @@ def test_the_json_is_what_its_schema_says(capsys: pytest.CaptureFixture[str], he
     document = json.loads((here / "found.json").read_text())
     jsonschema.validate(document, exploration_schema())
     (scenario,) = document["scenarios"]
-    assert scenario["proven"]["crashes"] == [17, 17]
+    assert scenario["proven"]["crashes"] == [18, 18]
     assert {failure["invariant"] for failure in scenario["failures"]} >= {"no-claim-leaked"}
-    assert len(scenario["map"]) == 17
+    assert len(scenario["map"]) == 18
     assert document["runs"] > 100
-    assert "| claims docs | 17 of 17 crash points" in (here / "found.md").read_text()
+    assert "| claims docs | 18 of 18 crash points" in (here / "found.md").read_text()
 
 
 HEAD = "PROVIDER,MODEL,MODEL_FAMILY,INPUT_PRICE_PER_M,INPUT_PRICE_PER_CACHED_M,OUTPUT_PRICE_PER_M\n"
@@ -133,7 +137,7 @@ def test_ctrl_c_reports_what_was_covered_so_far(
     explored = running._explored
 
     def interrupted(scenario: object, *given: object, **named: object) -> object:
-        if scenario.id == "thinkers":  # type: ignore[attr-defined]  # a Scenario
+        if scenario.id == "claims":  # type: ignore[attr-defined]  # a Scenario: the shorter one comes last
             raise KeyboardInterrupt
         return explored(scenario, *given, **named)  # type: ignore[arg-type]
 
@@ -141,6 +145,21 @@ def test_ctrl_c_reports_what_was_covered_so_far(
     code, out, _ = run(capsys, "claim.yaml", "thinkers.yaml", "--kind", "limits", "--watchdog", "off")
     assert code == 130
     assert "stopped: what follows is what was covered so far\n1 scenario," in out
+
+
+def test_a_scenario_that_ends_its_process_fails_and_the_others_are_explored(
+    capsys: pytest.CaptureFixture[str], here: Path
+) -> None:
+    (here / "ends.yaml").write_text(samples.COIN.replace("coins:throw", "tests.explore.samples:end_process"))
+    (here / "ends.yaml").write_text((here / "ends.yaml").read_text().replace("throw()", "end_process()"))
+    code, out, _ = run(
+        capsys, "ends.yaml", "thinkers.yaml", "--kind", "limits", "--processes", "2", "--quiet"
+    )
+    assert code == 1
+    assert (
+        "samples/coin[docs]: not explored: killed by the watchdog: its process ended with exit code 3" in out
+    )
+    assert out.endswith(" runs, 1 not explored: 1 killed\n")
 
 
 def test_one_process_and_two_give_the_same(capsys: pytest.CaptureFixture[str], here: Path) -> None:
@@ -197,3 +216,19 @@ def test_deviations_that_make_no_sense_are_bad_input(
     code, _, err = run(capsys, "--replay", "wrong.yaml")
     assert code == 2
     assert message in err
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_shows_how_many_scenarios_are_done_and_has_nothing_of_it_afterwards(
+    *, terminal: bool
+) -> None:
+    file = io.StringIO()
+    shown = ExploreProgress(
+        Console(file=file, width=80, force_terminal=terminal, legacy_windows=False, _environ={}), 3
+    )
+    for name in ("one", "[two]"):
+        shown.done(Explored(id=name, suite="mine", profile="docs", points=0, proven={}, runs=700))
+    shown.close()
+    written = file.getvalue()
+    assert ("2/3" in written and "1,400 runs  0 failures  [two]" in written) is terminal
+    assert written.endswith("\x1b[2K") is terminal

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.explore.explorer import Bounds, Explorer
+from statek_sim.explore import explorer
+from statek_sim.explore.explorer import PLANS, Bounds, Explorer
 from statek_sim.explore.invariants import sometimes
 from statek_sim.explore.result import Count, Explored
 from statek_sim.explore.variation import Variation, undisturbed, varied
@@ -30,7 +31,7 @@ def test_a_claim_whose_handler_is_not_registered_yet_leaks(tmp_path: Path) -> No
     failure = next(one for one in found.failures if one.invariant == "no-claim-leaked")
     assert failure.message == "invoice-1 still claimed, and every job has ended"
     assert [one.what for one in failure.deviations] == ["invoice-1: CLAIMED by worker-1 of main"]
-    assert found.proven == {"crashes": Count(17, 17)}
+    assert found.proven == {"crashes": Count(18, 18)}
 
 
 def test_a_job_sleeps_for_ever_when_its_worker_dies_while_it_wakes_it(tmp_path: Path) -> None:
@@ -196,7 +197,7 @@ def test_the_same_reply_comes_again_after_a_crash(tmp_path: Path) -> None:
 
 def test_lines_of_the_ledger_outlive_commits_of_the_store_that_are_lost(tmp_path: Path) -> None:
     base, _ = undisturbed(samples.scenario(tmp_path, samples.WAITS), "docs")
-    event, line = base.said.lines[0]
+    event, line = base.first_run.lines[0]
     with varied(base, (Deviation(lose=event, to_event=event - 3),)) as variation:
         assert variation.ending.ledger.count(line) == 2
 
@@ -215,3 +216,34 @@ def test_a_limit_binds_earlier(tmp_path: Path) -> None:
 
 def test_exploring_twice_gives_equal_results(tmp_path: Path) -> None:
     assert explored(tmp_path, samples.TWO_JOBS) == explored(tmp_path, samples.TWO_JOBS)
+
+
+def test_what_the_toolkit_refuses_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only an event whose job or subtask is not there is no run: everything else that is refused is told."""
+    monkeypatch.setitem(PLANS, "moves", lambda _: [Deviation(move=7, to=0.0)])
+    found = explored(tmp_path, samples.WAITS, Bounds(kinds=("moves",)))
+    (failure,) = found.failures
+    assert failure.invariant == "the-runtime-survives"
+    assert failure.message.endswith("there is no event 7 to move; it has 1")
+    assert found.proven["moves"] == Count(1, 1)
+
+
+def test_a_message_to_a_job_that_is_not_there_yet_is_no_run(tmp_path: Path) -> None:
+    found = explored(tmp_path, samples.HANDS_OVER, Bounds(kinds=("moves",)))
+    assert found.proven["moves"] == Count(2, 3)
+
+
+def test_a_run_whose_script_runs_out_repeats(tmp_path: Path) -> None:
+    found = explored(tmp_path, samples.HANDS_OVER, Bounds(kinds=("moves",)))
+    assert found.failures == ()
+
+
+@pytest.mark.parametrize("most", [1, 200])
+def test_an_order_is_played_twice_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Its choices were a picker's, so that nothing in its scenario says what they were."""
+    monkeypatch.setattr(explorer, "EVERY", 2)
+    found = explored(tmp_path, samples.TWO_JOBS, Bounds(kinds=("orders",), orders=most, pct_runs=9))
+    assert found.runs > 2
+    assert found.failures == ()

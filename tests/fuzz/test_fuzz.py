@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from pathlib import Path
@@ -9,13 +10,17 @@ from typing import Any
 
 import jsonschema
 import pytest
+from rich.console import Console
 
 from statek_sim.cli import main
+from statek_sim.cli.fuzz_progress import FuzzProgress
 from statek_sim.conformance.compare import Difference
 from statek_sim.conformance.examples.scenarios import scenario
+from statek_sim.errors import BadInput, Untimely
 from statek_sim.explore import state
 from statek_sim.explore.invariants import Violation
 from statek_sim.fuzz import player, search
+from statek_sim.fuzz.corpus import Corpus
 from statek_sim.fuzz.numbers import Numbers, changed
 from statek_sim.fuzz.player import Example, Player, as_dict, from_dict
 from statek_sim.fuzz.shape import shape_of, steps_of
@@ -278,3 +283,31 @@ def test_a_shape_knows_no_names_and_no_times() -> None:
     )
     assert one == ("StatusChanged STARTED",)
     assert len(set(steps_of(one))) == 2
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_shows_how_far_a_search_is_and_has_nothing_of_it_afterwards(*, terminal: bool) -> None:
+    file = io.StringIO()
+    console = Console(file=file, width=160, force_terminal=terminal, legacy_windows=False, _environ={})
+    shown = FuzzProgress(None, 10, console)
+    report = search.Report(Corpus(seed=1, about="drawn"))
+    report.played, report.runs = 4, 30
+    shown.update(report, 2.0)
+    shown.close()
+    written = file.getvalue()
+    assert ("4 examples, 30 runs (15 per second), 0 shapes of traces" in written) is terminal
+    assert written.endswith("\x1b[2K") is terminal
+
+
+def test_bad_input_in_the_middle_of_a_run_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(player, "varied", _raising(Untimely("the job is not there")))
+    assert Player().play(Example(numbers=(1, 2, 3), tail=4)).shape == "refused"
+    monkeypatch.setattr(player, "varied", _raising(BadInput("a tool's file is none")))
+    assert Player().play(Example(numbers=(1, 2, 3), tail=4)).shape != "refused"
+
+
+def _raising(error: Exception) -> Any:
+    def varied(*_: object, **__: object) -> Any:
+        raise error
+
+    return varied

@@ -25,6 +25,14 @@ async def grow(context: Context) -> str:
 
 
 @server.tool()
+async def storm(context: Context) -> str:
+    """Tell of changes that are none, over and over."""
+    for _ in range(300):
+        await context.notify_tools_changed()
+    return "calm"
+
+
+@server.tool()
 def table() -> dict[str, int]:
     """Return a structured value."""
     return {"rows": 2}

@@ -15,7 +15,12 @@ import pytest
 
 pytest.importorskip("mcp")
 
+from mcp_types import ToolListChangedNotification
+
+from statek_sim.agent.tools.mcp import connection as connection_module
 from statek_sim.agent.tools.mcp.connection import McpConnection
+from statek_sim.agent.tools.mcp.definitions import Definition
+from statek_sim.agent.tools.mcp.listing import Listing, list_of
 from statek_sim.agent.tools.mcp.servers import Bounds, McpServerSpec, Stdio
 from statek_sim.agent.tools.mcp.source import McpSource
 from statek_sim.agent.tools.registry import Registry
@@ -34,7 +39,7 @@ def test_the_sdks_own_server_in_the_newest_version_is_called_and_its_changes_are
             assert connection.version == "2026-07-28"
             registry = Registry()
             registry.follow(McpSource(connection))
-            assert registry.offer().names == ("far__grow", "far__table", "far__broken")
+            assert registry.offer().names == ("far__grow", "far__storm", "far__table", "far__broken")
             assert told(await connection.call("table", {})) == ("returned", '{\n  "rows": 2\n}')
             status, text = told(await connection.call("broken", {}))
             assert (status, text.startswith("McpToolFailed: ")) == ("raised", True)
@@ -107,6 +112,78 @@ def test_whatever_a_server_says_a_call_ends_in_time_with_a_name() -> None:
         assert odd == {}
 
     asyncio.run(main())
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the servers, one for each time that one is asked for its list."""
+    servers: list[str] = []
+
+    async def counted(client: Listing, spec: McpServerSpec) -> tuple[Definition, ...]:
+        servers.append(spec.name)
+        return await list_of(client, spec)
+
+    monkeypatch.setattr(connection_module, "list_of", counted)
+    return servers
+
+
+def test_a_server_that_tells_of_changes_without_end_is_asked_for_its_list_a_few_times(
+    asked: list[str],
+) -> None:
+    storm = "\n".join([json.dumps({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})] * 300)
+
+    async def main() -> None:
+        async with McpConnection(program("raw_server")) as connection:
+            said = await connection.call("say", {"line": f"{storm}\n{line()}"})
+            assert told(said) == ("returned", '{"fine":true}')
+            assert told(await connection.call("say", {"line": line()})) == ("returned", '{"fine":true}')
+
+    asyncio.run(main())
+    assert 2 <= len(asked) < 30
+
+
+def test_changes_that_a_server_of_the_newest_version_tells_of_are_looked_at_together(
+    asked: list[str],
+) -> None:
+
+    async def main() -> None:
+        async with McpConnection(program("modern_server")) as connection:
+            assert told(await connection.call("storm", {})) == ("returned", "calm")
+            assert told(await connection.call("table", {}))[0] == "returned"
+            await asyncio.gather(*connection._listing)
+
+    asyncio.run(main())
+    assert 2 <= len(asked) < 150
+
+
+def test_a_change_told_at_the_moment_that_the_list_has_come_is_looked_at_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    answered = asyncio.Event()
+    answered.set()
+
+    async def listed(client: Listing, spec: McpServerSpec) -> tuple[Definition, ...]:
+        asked.append(spec.name)
+        await answered.wait()
+        return ()
+
+    monkeypatch.setattr(connection_module, "list_of", listed)
+
+    async def main() -> None:
+        async with McpConnection(program("raw_server")) as connection:
+            answered.clear()
+            await connection._noticed(ToolListChangedNotification())
+            await asyncio.sleep(0)
+            answered.set()
+            # It runs after the task that fetches the list, and before the event loop says that this one is done.
+            again = asyncio.create_task(connection._noticed(ToolListChangedNotification()))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            await again
+
+    asyncio.run(main())
+    assert len(asked) == 3, "the list is fetched at the beginning and for each of two changes"
 
 
 PROGRAM = """

@@ -44,6 +44,17 @@ def test_all_together_have_their_bound_and_what_is_cut_is_said() -> None:
     assert "[cut here: 3 bytes of b/AGENTS.md left out]" in instructions_block(found)
 
 
+def test_a_file_that_there_is_no_room_for_at_all_is_said_too() -> None:
+    found = discover({"AGENTS.md": b"x" * 9, "b/AGENTS.md": b"nearest"}.get, "b", most=9)
+    assert [(one.text, one.cut) for one in found] == [("x" * 9, 0), ("", 7)]
+    assert "[cut here: 7 bytes of b/AGENTS.md left out]" in instructions_block(found)
+
+
+def test_the_bound_is_that_of_codex() -> None:
+    found = discover({"AGENTS.md": b"x" * 20_000, "b/AGENTS.md": b"y" * 20_000}.get, "b")
+    assert [(len(one.text), one.cut) for one in found] == [(20_000, 0), (12_768, 7_232)]
+
+
 def test_a_character_is_not_cut_in_two() -> None:
     assert discover({"AGENTS.md": "éé".encode()}.get, most=3)[0].text == "é"
 
@@ -76,3 +87,9 @@ def test_links_out_of_the_project_are_not_followed(tmp_path: Path) -> None:
     root, folder = project_of(project / "src")
     assert (root, folder) == (project.resolve(), "src")
     assert [one.text for one in discover(reader_of(root), folder)] == ["mine"]
+
+
+def test_a_link_that_leads_to_itself_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").symlink_to("AGENTS.md")
+    (tmp_path / "CLAUDE.md").write_text("Be brief.")
+    assert [one.path for one in discover(reader_of(tmp_path))] == ["CLAUDE.md"]

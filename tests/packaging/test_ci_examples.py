@@ -149,3 +149,18 @@ def test_the_hooks_run_in_pre_commit(project: Path, tmp_path: Path) -> None:
     assert (code, printed.count("exit code: 1")) == (1, 2), printed
     assert "presets/interactive.env:2: `presets/interactive.env`: stopped `short-task`" in printed
     assert "tests/cassettes/desk.yaml:1" in printed
+
+
+def test_what_make_starts_keeps_its_bytecode_where_the_surroundings_say_no() -> None:
+    makefile = 'include Makefile\nshown:\n\t@echo "<$$PYTHONDONTWRITEBYTECODE>"\n'
+    done = subprocess.run(
+        ["make", "--no-print-directory", "-f", "-", "shown"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        input=makefile,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == "<>\n"

@@ -48,6 +48,13 @@ scenarios:
 Write = Callable[[str, str], Path]
 
 
+@pytest.fixture(autouse=True)
+def _without_what_no_run_here_uses(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave plugins of others out of the runs: two fifths of what a new process of pytest imports is theirs."""
+    # After pytester, which takes the variable away.
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:anyio -p no:hypothesispytest")
+
+
 @pytest.fixture
 def write(pytester: pytest.Pytester) -> Write:
     """Writes a file of the project under test, folders included."""

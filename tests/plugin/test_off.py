@@ -9,16 +9,11 @@ import pytest
 
 ALLOWED = {
     "pytest_statek",
-    "pytest_statek.evals_options",
-    "pytest_statek.gate_options",
     "pytest_statek.hooks",
-    "pytest_statek.llm_server",
     "pytest_statek.fallback",
     "pytest_statek.options",
     "pytest_statek.plugin",
     "pytest_statek.fixtures",
-    "pytest_statek.record",
-    "pytest_statek.said",
 }
 
 HEAVY = (

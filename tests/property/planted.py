@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import html
 import json
+import quopri
 import re
 import string
 from base64 import b64decode, b64encode
@@ -38,6 +39,7 @@ KEYS: Final = (
     "sk-proj-{48}", "sk-ant-api03-{60}-_AA", "sk-or-v1-{64}", "AIza{35}", "gsk_{52}", "xai-{80}", "pplx-{48}",
     "hf_{34}", "nvapi-{60}", "ghp_{36}", "github_pat_{82}", "glpat-{20}", "xoxb-{40}", "npm_{36}", "sk_live_{24}",
     "whsec_{32}", "SG.{22}.{43}", "eyJ{30}.eyJ{40}.{43}",
+    "AQ.Ab{48}", "dckr_pat_{27}", "figd_{40}", "sb_secret_{31}", "re_{8}_{24}", "phx_{43}", "rnd_{28}",
     "-----BEGIN RSA PRIVATE KEY-----\n{64}\n{64}\n-----END RSA PRIVATE KEY-----",
 )  # fmt: skip
 
@@ -264,6 +266,20 @@ def multipart(random: Random, secret: str, name: str = "note") -> Exchange:
     return exchange(body + f"--BxB--{end}", kind="multipart/form-data; boundary=BxB")
 
 
+def quoted_printable(random: Random, secret: str) -> Exchange:
+    """Lines of a part are cut wherever 76 characters are full; readers of mail put them together again."""
+    text = quopri.encodestring(f"{'word ' * random.randrange(0, 14)}{secret} end".encode()).decode()
+    header = random.choice(
+        ('Content-Transfer-Encoding: "quoted-printable"', "content-transfer-encoding:\tQuoted-Printable")
+    )
+    header = random.choice((str, str.lower, str.upper, str.title))(header)
+    body = (
+        '--BxB\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n'
+        f"{header}\r\n\r\n{text}\r\n--BxB--\r\n"
+    )
+    return exchange(body, kind="multipart/form-data; boundary=BxB")
+
+
 def form(random: Random, secret: str, name: str = "note") -> Exchange:
     fields = [("model", "m"), (name, secret), ("x", "1")]
     random.shuffle(fields)
@@ -357,6 +373,7 @@ ANYWHERE: Final[dict[str, Row]] = {
     "pieces in events of several choices": sse_interleaved,
     "pieces of a tool's arguments": sse_arguments,
     "a field of a multipart form": multipart,
+    "a part in quoted-printable": quoted_printable,
     "a field of a form": form,
     "a parameter of an address": address,
     "an address in a parameter": address_twice,
@@ -373,7 +390,7 @@ ANYWHERE: Final[dict[str, Row]] = {
 NAMES: Final = (
     "password", "passwd", "api_key", "apiKey", "openai_api_key", "db_password", "client_secret", "access_token",
     "token", "refreshToken", "X-Api-Key", "private_key", "secret", "user_password", "aws_secret_access_key",
-    "passphrase",
+    "passphrase", "db_pass", "SMTP_PASS", "jwt", "MYSQL_PWD", "bearer",
 )  # fmt: skip
 
 
@@ -435,6 +452,11 @@ def named_parameter(random: Random, secret: str) -> Exchange:
     )
 
 
+def parameter_twice(random: Random, secret: str) -> Exchange:
+    value = quote(quote(secret, safe=""), safe="")
+    return exchange(uri=f"{URI}?a=1&{random.choice(['api_key', 'password', 'user[token]'])}={value}")
+
+
 def login(random: Random, secret: str) -> Exchange:
     user = random.choice(["", "me", "a.b"])
     uri = f"https://{user}:{quote(secret, safe='')}@h.test/p"
@@ -444,6 +466,7 @@ def login(random: Random, secret: str) -> Exchange:
 def telling_header(random: Random, secret: str) -> Exchange:
     name = random.choice(
         ["Authorization", "X-Api-Key", "Cookie", "X-Amz-Security-Token", "x-goog-api-key", "api-key"]
+        + [name.replace("_", "-") for name in NAMES]
     )
     return exchange(headers=((name, secret),), answer=(("Set-Cookie", f"s={secret}; Path=/"),))
 
@@ -451,16 +474,36 @@ def telling_header(random: Random, secret: str) -> Exchange:
 def assigned(random: Random, secret: str) -> Exchange:
     value = re.sub(r"[^A-Za-z0-9]", "", secret)
     name = random.choice(["DB_PASSWORD", "OPENAI_API_KEY", "export TOKEN", "client_secret", "password"])
-    line = random.choice([f"{name}={value}", f'{name}="{value}"', f"{name} = '{value}'", f"{name}: {value}"])
+    # Behind the first digit: `word(value)` is a call.
+    at = random.randrange(4, len(value) - 2)
+    bracketed = value[:at] + random.choice("()[]{}<>|") + value[at:] + random.choice(["", "x)", "]9", "}"])
+    line = random.choice(
+        [
+            f"{name}={value}",
+            f'{name}="{value}"',
+            f"{name} = '{value}'",
+            f"{name}: {value}",
+            f"{name}={bracketed}",
+        ]
+    )
     return exchange(
         dumps(random, chat(f"my settings:\n{line}\nDEBUG=1")), said=f"a\n{line}\n", said_kind="text/plain"
     )
 
 
 def element(random: Random, secret: str) -> Exchange:
-    return exchange(
-        said=f"<r><Password>{html.escape(secret)}</Password><n>1</n></r>", said_kind="application/xml"
+    name = random.choice(["Password", "password", "soap:Password", "x-1:db_password", "apiKey"])
+    kind = random.choice(["", "", ' type="text"', "\n  xsi:type='xs:string'\t"])
+    inner = random.choice(
+        [
+            html.escape(secret),
+            f"<![CDATA[{secret}]]>",
+            f" <value>{html.escape(secret)}</value>",
+            f"\n<a><b>1</b>{html.escape(secret)}<c/></a>\n",
+        ]
     )
+    said = f"<r><{name}{kind}>{inner}</{name}><n>1</n></r>"
+    return exchange(said=said, said_kind="application/xml")
 
 
 def beside(random: Random, secret: str) -> Exchange:
@@ -510,6 +553,7 @@ NAMED: Final[dict[str, Row]] = {
     "a header with a telling name": telling_header,
     "NAME=value": assigned,
     "an element": element,
+    "a parameter that is encoded twice": parameter_twice,
 }
 """Where whatever stands under a telling name is found."""
 
@@ -547,6 +591,9 @@ def sight(one: Exchange) -> str:
         del headers
     texts += [value for name, value in (*one.request.headers, *one.response.headers)]
     joined = [_joined(text) for text in texts]
+    texts += [
+        quopri.decodestring(text.encode("utf-8", "replace")).decode("utf-8", "replace") for text in texts[1:3]
+    ]
     seen = [*texts, *joined]
     for _ in range(4):
         seen = [*seen, *(_unescaped(text) for text in seen[-8:])]

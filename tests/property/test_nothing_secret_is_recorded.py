@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 from statek_sim.cassettes.exchange import Exchange
+from statek_sim.cassettes.reading import read, replaced
 from statek_sim.cassettes.scrub import scrubbed
 from tests.examples import examples
 from tests.property.planted import (
@@ -113,3 +114,19 @@ def test_a_word_behind_an_assignment_is_a_secret(text: str) -> None:
 def test_code_that_passes_a_secret_on_holds_none(code: str) -> None:
     one = exchange(dumps(Random(1), chat(code)))
     assert scrubbed(one).request.body == one.request.body
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("<token><![CDATA[hun]]ter2]]></token>", "<token><![CDATA[REDACTED]]></token>"),
+        (
+            "<a:token k='x'>\n<v><![CDATA[x<y]]></v>z9</a:token>",
+            "<a:token k='x'>\n<v><![CDATA[REDACTED]]></v>REDACTED</a:token>",
+        ),
+        ("<token>ab9</tokens>c9</token>", "<token>REDACTED</tokens>REDACTED</token>"),
+        ("<token/>said</x>", "<token/>said</x>"),
+    ],
+)
+def test_what_is_left_of_an_element_is_still_well_formed(text: str, clean: str) -> None:
+    assert replaced(text, read(text)) == clean

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from statek_sim.analysis.read import scenario_use
+from statek_sim.analysis.run_usage import scenario_use
 from statek_sim.analysis.usage import ScenarioUse
 from statek_sim.backends.call_log import AnsweredCall, reply_texts
 from statek_sim.metering.messages import (

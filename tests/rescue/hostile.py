@@ -36,6 +36,156 @@ class Shape:
 _CALL: Final = '{"name": "f", "arguments": {}}'
 _ARGUMENTS: Final = '{"name": "f", "arguments": {'
 _M3: Final = "]<]minimax[>["
+_PLAMO: Final = "<|plamo:"
+_PLAMO_NAME: Final = f"{_PLAMO}begin_tool_name:plamo|>f{_PLAMO}end_tool_name:plamo|>"
+
+HEADERS: Final[dict[str, tuple[str, ...]]] = {
+    "think": ("<think>",),
+    "thought": ("</think>",),
+    "said": (
+        "<|channel|>",
+        "<|channel|>final",
+        "<|channel|>final<|constrain|>",
+        "<|channel|>final<|constrain|>json",
+    ),
+    "fence": (
+        "```",
+        "```json",
+    ),
+    "mistral": (
+        "[TOOL_CALLS]",
+        "[TOOL_CALLS]f",
+        "[TOOL_CALLS]f[CALL_ID]",
+    ),
+    "deepseek": (
+        "<｜tool▁call▁begin｜>f",
+        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
+        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>f",
+        "<｜tool▁call▁begin｜>f<｜tool▁sep｜>",
+        "<｜tool▁call▁begin｜>f```",
+        "<｜tool▁calls｜>function<｜tool▁sep｜>f",
+        "<｜tool▁calls▁begin｜>",
+        "<｜tool▁calls▁begin｜>f<｜tool▁sep｜>",
+    ),
+    "kimi": (
+        "<|tool_call_begin|>",
+        "<|tool_call_begin|>f",
+        "<|tool_call_begin|>functions.f:0",
+        "functions.f:0",
+        "functions.f:0<|tool_call_argument_begin|>",
+    ),
+    "harmony": (
+        "to=functions.f",
+        "<|channel|>commentary to=functions.f",
+        "to=functions.f<|channel|>commentary",
+        "to=functions.f<|constrain|>json",
+        "to=functions.f code",
+        "to=functions.f<|message|>",
+    ),
+    "recipient_only": (
+        "to=f",
+        "<|channel|>commentary to=f",
+        "to=f<|channel|>commentary",
+        "to=f<|constrain|>json",
+        "to=f json<|message|>",
+    ),
+    "gemma": (
+        "<|tool_call>",
+        "<|tool_call>call:",
+        "<|tool_call>call:f",
+        "<start_function_call>call",
+    ),
+    "all_name": (
+        ">>>",
+        ">>>f",
+    ),
+    "recipient": (
+        "<|from|>",
+        "<|from|>assistant",
+        "<|from|>assistant<|recipient|>",
+        "<|from|>assistant<|recipient|>f",
+        "<|from|>assistant<|recipient|>f<|content|>",
+    ),
+    "react": (
+        "Action:",
+        "Action: f",
+        "Action: f (g)",
+        "Action: f\n",
+        "Action: f\nAction Input:",
+        "Action: f\nAction Input: **",
+    ),
+    "plamo": (
+        f"{_PLAMO}begin_tool_name:plamo|>",
+        f"{_PLAMO}begin_tool_name:plamo|>f",
+        f"{_PLAMO_NAME}",
+        f"{_PLAMO_NAME}{_PLAMO}begin_tool_arguments:plamo|>",
+        f"{_PLAMO_NAME}{_PLAMO}begin_tool_arguments:plamo|>{_PLAMO}constrain|>json",
+        f"{_PLAMO_NAME}{_PLAMO}begin_tool_arguments:plamo|>{_PLAMO}constrain|>json{_PLAMO}msg|>",
+    ),
+    "beam": (
+        "to=f<|channel|>c<|constrain|>xml",
+        "to=f<|channel|>c<|constrain|>xml<|message|>",
+    ),
+    "function": (
+        "<function=f",
+        "<function=f>",
+        "<function=f><parameter=a>",
+        "<function=f><parameter=a>b</parameter>",
+    ),
+    "invoke": (
+        "<invoke",
+        "<invoke name=",
+        "<invoke name=f",
+        "<invoke name='f'",
+        "<invoke name='f'>",
+        "<invoke name='f'><parameter",
+        "<invoke name='f'><parameter name='a'",
+    ),
+    "param": (
+        "<function",
+        "<function name='f'",
+        "<function name='f'>",
+        "<function name='f'><param",
+    ),
+    "kimi3": (
+        "<|open|>call",
+        '<|open|>call tool="f"',
+        '<|open|>call tool="f"<|sep|>',
+    ),
+    "minimax": (f'{_M3}<invoke name="f">',),
+    "wrapper": (
+        "<tool_call>",
+        "<tool_call>f",
+        "<tool_call>f<arg_key>",
+        "<tool_call>f<arg_key>a",
+        "<tool_call>f<arg_key>a</arg_key>",
+        "<tool_call><name>f",
+        "<tool_call><name>f</name>",
+        "<tool_call>[",
+        "<|action_start|>",
+        "[TOOL_REQUEST]",
+        "Action: ```json",
+    ),
+    "calling": (
+        "[Calling",
+        "[Calling tool",
+        "[Calling tool:",
+        "[Calling tool: f",
+        "[Calling tool: f(",
+        '[Calling tool="f"',
+    ),
+    "brace": (
+        "{",
+        "{a",
+        "{'a'",
+    ),
+    "bracket": (
+        "[",
+        "[f(",
+        "[{",
+    ),
+}
+"""What each reader of `openings` begins with, and the places in it where white space may stand, by reader."""
 
 SHAPES: Final[dict[str, Shape]] = {
     # Many members, keys, values, strings in one call
@@ -81,8 +231,21 @@ SHAPES: Final[dict[str, Shape]] = {
     "invocations": Shape('<invoke name="f"><parameter name="a">b</parameter></invoke>', "<minimax:tool_call>"),
     "DSML with spaces": Shape('<｜DSML｜ invoke name="f">\n', "<｜DSML｜ calls>"),
     "CDATA": Shape('<invoke name="f"><parameter name="a"><![CDATA[x]]', ""),
-    "MiniMax M3, nested": Shape(f"{_M3}<a>", f'{_M3}<invoke name="f">'),
-    "MiniMax M3, many": Shape(f"{_M3}<item>1{_M3}</item>", f'{_M3}<invoke name="f">{_M3}<a>'),
+    "CDATA and white space": Shape(" ", '<invoke name="f"><parameter name="a"><![CDATA[x]]>'),
+    "CDATA, white space and a letter": Shape(" ", '<invoke name="f"><parameter name="a"><![CDATA[x]]>', "y"),
+    "white space in a value": Shape(" \n", "<function=f><parameter=a>x", "y</parameter></function>"),
+    "white space in a value that is not closed": Shape(" \n", "<function=f><parameter=a>x", "</function></tool_call>"),
+    "escaped newlines in a value": Shape(
+        "\\n", "<tool_call>f<arg_key>a</arg_key><arg_value>x", "y</arg_value></tool_call>"
+    ),
+    "MiniMax M3 without its section": Shape(f'{_M3}<invoke name="f">{_M3}</invoke>'),
+    "calls and words": Shape('<tool_call>{"name": "f", "arguments": {}} and words '),
+    "MiniMax M3, nested": Shape(f"{_M3}<a>", f'{_M3}<tool_call>{_M3}<invoke name="f">'),
+    "plain elements, nested": Shape("<a>", '<invoke name="f">'),
+    "plain elements, many": Shape("<k{n}>1</k{n}>\n", '<invoke name="f">', "</invoke>"),
+    "plain elements that do not begin": Shape("<a>\n \n", '<invoke name="f">'),
+    "plain elements in a tool": Shape("<tool><name>f</name><arguments><a>b</a></arguments></tool>"),
+    "MiniMax M3, many": Shape(f"{_M3}<item>1{_M3}</item>", f'{_M3}<tool_call>{_M3}<invoke name="f">{_M3}<a>'),
     "Kimi K3": Shape('<|open|>argument key="k{n}"<|sep|>v<|close|>argument<|sep|>', '<|open|>call tool="f"<|sep|>'),
     "calls without arguments, an argument closed at the end": Shape(
         "<function=f></function>\n", "", "<parameter=a>x</parameter>"
@@ -116,9 +279,22 @@ SHAPES: Final[dict[str, Shape]] = {
     "Gemma in brackets": Shape("<|tool_call>call:f(a=1)"),
     "Gemma quotes": Shape('<|"|>', "<|tool_call>call:f{a:"),
     "Gemma values without quotes": Shape("a b ", "<|tool_call>call:f{a:"),
+    "Kimi K2 calls whose first token is lost": Shape("functions.f:{n}<|tool_call_argument_begin|>{}<|tool_call_end|>"),
+    "Kimi K2 names": Shape("functions.f:1"),
+    "Kimi K2 names that are plain": Shape("<|tool_call_begin|>functions_f_1"),
+    "Mistral calls without their token behind thinking": Shape("</think>f[ARGS]{}"),
     "Kimi K2 calls": Shape("<|tool_call_begin|>functions.f:{n}<|tool_call_argument_begin|>{}<|tool_call_end|>"),
     "DeepSeek headers": Shape("<｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n"),
     "ReAct": Shape("Action: f\nAction Input: {}\n"),
+    "ReAct in one reply": Shape("Action: f\n\nAction Input: ** {}\n"),
+    "ReAct names": Shape("Action: f (g) \n "),
+    "ReAct lines": Shape("\n", "Action: f\n", "x"),
+    "Kimi K2 names alone": Shape("<|tool_call_begin|>f<|tool_call_argument_begin|>{}"),
+    "Kimi K2 names alone in a section": Shape(
+        "<|tool_call_begin|>f<|tool_call_argument_begin|>{}", "", "<|tool_calls_section_begin|>"
+    ),
+    "DeepSeek sections": Shape("<｜tool▁calls▁begin｜>f<｜tool▁sep｜>{}"),
+    "LM Studio": Shape("[TOOL_REQUEST]f {}[TOOL_REQUEST_END]"),
     "Action in a block": Shape("Action: ```json\n[", "", "```"),
     "Mistral calls behind one token": Shape("f[ARGS]{}", "[TOOL_CALLS]"),
     "Mistral calls that break off": Shape("f [CALL_ID] a ", "[TOOL_CALLS]f[ARGS]{}"),
@@ -155,3 +331,11 @@ SHAPES: Final[dict[str, Shape]] = {
     ),
 }  # fmt: skip
 """Shapes by a name for people."""
+
+WHITE: Final[dict[str, Shape]] = {
+    f"{header!r} and white space{often}": shape
+    for headers in HEADERS.values()
+    for header in headers
+    for often, shape in (("", Shape(" ", header, "y")), (", often", Shape(header.ljust(1024))))
+}
+"""A run of white space behind every place of an opening that may have some, once and again and again."""

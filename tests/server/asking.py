@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
+from statek_sim.server import known
 from statek_sim.server.exchange import Answer, Incoming, Streamed, Whole
 from statek_sim.server.llm import FakeLLM
 
@@ -53,3 +56,16 @@ def error(answer: Answer) -> tuple[int, str]:
     """Return status and message of an error in OpenAI's shape."""
     assert isinstance(answer, Whole)
     return answer.status, json.loads(answer.body)["error"]["message"]
+
+
+def counted_lengths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the lengths of the texts that are counted from now on, for any model, as a list that grows."""
+    lengths: list[int] = []
+
+    class Counting:
+        def count(self, text: str) -> int:
+            lengths.append(len(text))
+            return len(text) // 4
+
+    monkeypatch.setattr(known, "model_tokenizer", lambda model: Counting())
+    return lengths

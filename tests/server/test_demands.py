@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from statek_sim.errors import UnmatchedRequest
 from statek_sim.providers.script import ScriptedCall, raw, text, tool_call, tool_calls
 from statek_sim.providers.wire import parameters
-from statek_sim.server.exchange import Streamed, Whole
+from statek_sim.server.exchange import Incoming, Streamed, Whole
 from statek_sim.server.llm import FakeLLM
 from tests.server.asking import (
     ANTHROPIC,
@@ -285,6 +285,23 @@ def test_what_asks_for_nothing_or_only_shapes_a_choice_is_accepted(target: str, 
     assert content(whole(ask(FakeLLM([text("x")]), body, target))) == ["x"]
 
 
+@pytest.mark.parametrize("number", ["1e400", "-1e400"])
+def test_a_number_that_no_float_holds_is_refused(number: str) -> None:
+    body = json.dumps(openai(n=0)).replace('"n": 0', f'"n": {number}').encode()
+    answer = FakeLLM().answer(Incoming(method="POST", target=OPENAI, headers={}, body=body))
+    assert error(answer)[0] == 400
+
+
+def test_what_is_said_of_a_large_body_is_short() -> None:
+    llm = FakeLLM()
+    status, said = error(ask(llm, ["a" * 10_000] * 100, OPENAI))
+    assert (status, len(said) < 2100) == (400, True)
+    assert said.startswith("the request cannot be read: the body: expected an object, got ['aaa")
+    with pytest.raises(UnmatchedRequest) as failed:
+        llm.check_finished()
+    assert len(str(failed.value)) < 2200
+
+
 def test_a_number_that_no_provider_takes_is_refused() -> None:
     for body in (openai(n=0), openai(n=129), openai(max_tokens=0), openai(stop=[1]), openai(n="two")):
         assert ask(FakeLLM([text("x")]), body).status == 400  # type: ignore[union-attr]
@@ -318,3 +335,19 @@ def parameters_name(name: str, target: str) -> str:
     """Return the name that a table has: Gemini's API takes either spelling."""
     head, *rest = name.split("_")
     return head + "".join(part.capitalize() for part in rest) if target == GEMINI else name
+
+
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        (OPENAI, {"model": "m", "messages": []}),
+        (ANTHROPIC, {"model": "m", "max_tokens": 1, "messages": []}),
+        (f"{ANTHROPIC}/count_tokens", {"model": "m", "messages": []}),
+        (GEMINI, {"contents": [], "systemInstruction": {"parts": [{"text": "Be brief."}]}}),
+    ],
+)
+def test_a_request_without_a_message_is_refused_as_providers_do(target: str, body: dict[str, Any]) -> None:
+    answer = ask(FakeLLM([text("x").forever()]), body, target)
+    assert isinstance(answer, Whole)
+    assert answer.status == 400
+    assert b"expected one message at least, with something in it" in answer.body

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import math
 import struct
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,12 +23,13 @@ from statek_sim.cassettes.tap import tapped
 from statek_sim.errors import BadInput, UnmatchedRequest, UnusedReplies
 from statek_sim.metering.vocabulary import load_encoding
 from statek_sim.providers.script import embedding, text
+from statek_sim.server import rendering
 from statek_sim.server.embedding import vector_of
-from statek_sim.server.exchange import Whole
+from statek_sim.server.exchange import Incoming, Later, Whole
 from statek_sim.server.fault import EmptyChoices, FaultRule, HttpError, NoUsage, NullUsage
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.served import LLMServer
-from tests.server.asking import ANTHROPIC, anthropic, ask, error, gemini, openai, whole
+from tests.server.asking import ANTHROPIC, anthropic, ask, counted_lengths, error, gemini, openai, whole
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -107,7 +110,13 @@ def test_tokens_are_the_text_that_they_say() -> None:
         (asked([10**9]), "input: tokens that cl100k_base does not have"),
         (asked([-1]), "input: tokens that cl100k_base does not have"),
         (asked("a", dimensions=0), "dimensions: expected 1 or more, got 0"),
-        (asked("a", dimensions=10**6), "dimensions: expected at most 8192"),
+        (asked("a", dimensions=10**6), "dimensions: expected at most 1536 for text-embedding-3-small"),
+        (asked("a", dimensions=2.5), "dimensions: expected a whole number, got 2.5"),
+        ({**asked("a", dimensions=9000), "model": "my-own"}, "dimensions: expected at most 8192 for my-own"),
+        (
+            {**asked("a", dimensions=8), "model": "text-embedding-ada-002"},
+            "vectors of 1536 numbers and no others",
+        ),
         (asked("a", encoding_format="hex"), "encoding_format: expected float or base64, got 'hex'"),
         (asked("a", nonsense=1), "nonsense is nothing that this server honours"),
         ({"input": "a"}, "model: expected a string, got nothing"),
@@ -217,6 +226,14 @@ def test_one_content_is_embedded_by_itself_too() -> None:
     assert tuple(answer["embedding"]["values"]) == vector_of("a\ncat", "m", 4)
 
 
+def test_gemini_takes_as_many_texts_at_once_as_google_does() -> None:
+    request = {"model": "models/m", "content": {"parts": [{"text": "a cat"}]}, "outputDimensionality": 2}
+    target = "/v1beta/models/m:batchEmbedContents"
+    assert len(whole(ask(FakeLLM(), {"requests": [request] * 100}, target))["embeddings"]) == 100
+    status, said = error(ask(FakeLLM(), {"requests": [request] * 101}, target))
+    assert (status, said) == (400, "the request cannot be read: requests: expected at most 100, got 101")
+
+
 def test_anthropic_s_sdk_counts_what_the_answer_will_report(statek_llm_server: LLMServer) -> None:
     sdk = pytest.importorskip("anthropic", reason="it comes with the dev extra")
     statek_llm_server.script([text("Hello.")])
@@ -266,3 +283,67 @@ def test_what_a_cassette_recorded_is_played_and_nothing_else(
     assert answer.status == 422
     with pytest.raises(UnmatchedRequest, match="wants one more reply"):
         llm.check_finished()
+
+
+def test_words_are_added_up_exactly_however_many_there_are() -> None:
+    """The words' directions are added as one integer each; the sum is what number after number gives."""
+    said = " ".join(f"word{number}" for number in range(300))
+    words = [*(f"word{number}" for number in range(256)), hashlib.sha256(said.encode()).hexdigest()]
+    total = [0] * 40
+    for number, word in enumerate(words):
+        weight = 8 if number < 256 else 1
+        drawn = hashlib.shake_128(word.encode()).digest(40)
+        total = [have + weight * (2 * byte - 255) for have, byte in zip(total, drawn, strict=True)]
+    length = math.sqrt(sum(number * number for number in total))
+    assert vector_of(said, "text-embedding-3-small", 40) == tuple(number / length for number in total)
+
+
+def test_another_client_is_answered_while_many_vectors_are_made(
+    statek_llm_server: LLMServer, client: OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, answered = threading.Event(), threading.Event()
+    waited: list[bool] = []
+
+    def waiting(text: str, model: str, size: int | None) -> tuple[float, ...]:
+        begun.set()
+        # Where vectors are made on the event loop nobody is answered meanwhile, and this is in vain.
+        waited.append(answered.wait(0 if False in waited else 10))
+        return vector_of(text, model, size)
+
+    monkeypatch.setattr(rendering, "vector_of", waiting)
+    statek_llm_server.script([text("Hello.")])
+    texts = [f"text {number}" for number in range(40)]
+    made: list[Any] = []
+    asking = threading.Thread(
+        target=lambda: made.append(client.embeddings.create(model=SMALL, input=texts, dimensions=8))
+    )
+    asking.start()
+    assert begun.wait(30)
+    reply = client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "hi"}])
+    answered.set()
+    asking.join(30)
+    assert reply.choices[0].message.content == "Hello."
+    assert waited == [True] * 40
+    assert [len(item.embedding) for item in made[0].data] == [8] * 40
+    assert [entry.status for entry in statek_llm_server.requests] == [200, 200]
+
+
+@pytest.mark.parametrize("options", [{}, {"encoding_format": "base64"}])
+def test_vectors_that_are_made_later_are_those_that_are_made_at_once(options: dict[str, Any]) -> None:
+    texts = [f"text {number}" for number in range(40)]
+    each = [whole(ask(FakeLLM(), asked([text], **options), TARGET)) for text in texts]
+    llm = FakeLLM()
+    body = whole(ask(llm, asked(texts, **options), TARGET))
+    assert vectors(body) == [vectors(one)[0] for one in each]
+    assert [item["index"] for item in body["data"]] == list(range(40))
+    assert list(body) == ["object", "data", "model", "usage"]
+    assert body["usage"]["total_tokens"] == sum(one["usage"]["total_tokens"] for one in each)
+    assert isinstance(llm.begin(Incoming("POST", TARGET, {}, json.dumps(asked(texts)).encode())), Later)
+
+
+def test_of_many_large_texts_samples_of_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = counted_lengths(monkeypatch)
+    texts = ["word " * 2_000] * 200
+    usage = whole(ask(FakeLLM(), asked(texts, dimensions=1), TARGET))["usage"]
+    assert sum(counted) <= 65_536
+    assert abs(usage["total_tokens"] - 500_000) < 5_000

@@ -12,12 +12,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from statek_sim.errors import BadInput
+from statek_sim.errors import BadInput, BadRequest
 from statek_sim.providers.script import text, timeout
+from statek_sim.providers.wire.gemini import server as gemini_server
 from statek_sim.server.exchange import Answer, Incoming, Limits
 from statek_sim.server.fault import FaultRule, Reset, SlowTokens
 from statek_sim.server.running import listen, running
 from statek_sim.server.served import LLMServer
+from statek_sim.values import JSON
 from tests.server.asking import OPENAI, openai
 
 BODY = json.dumps(openai()).encode()
@@ -301,3 +303,9 @@ def test_a_handler_that_breaks_is_the_servers_fault_and_not_the_requests() -> No
             "the server failed: KeyError: '/v1/models'",
         )
         connection.close()
+
+
+def test_more_candidates_than_anybody_needs_are_refused() -> None:
+    body: JSON = {"contents": [{"parts": [{"text": "x"}]}], "generationConfig": {"candidateCount": 10**9}}
+    with pytest.raises(BadRequest, match="candidateCount: expected at most 128, got 1000000000"):
+        gemini_server.read_request(body, "/v1beta/models/g:generateContent")

@@ -15,11 +15,10 @@ from bench.server_stress import (
     struck_clients,
 )
 from statek_sim.providers.script import text
-from statek_sim.server import known
 from statek_sim.server.exchange import ESTIMATED, Incoming, Whole
 from statek_sim.server.known import LARGEST_COUNTED
 from statek_sim.server.llm import FakeLLM
-from tests.server.asking import OPENAI, ask, error, openai, whole
+from tests.server.asking import OPENAI, ask, counted_lengths, error, openai, whole
 
 
 def held(outcome: Outcome) -> None:
@@ -43,14 +42,7 @@ def test_a_server_that_is_asked_stops_in_time() -> None:
 
 
 def test_of_a_large_message_no_more_is_counted_than_of_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted: list[int] = []
-
-    class Counting:
-        def count(self, text: str) -> int:
-            counted.append(len(text))
-            return len(text) // 4
-
-    monkeypatch.setattr(known, "model_tokenizer", lambda model: Counting())
+    counted = counted_lengths(monkeypatch)
     llm = FakeLLM([text("x").forever()])
     whole(ask(llm, openai("word " * 4_000_000)))
     parts = [{"type": "text", "text": "word " * 20_000} for _ in range(100)]

@@ -9,7 +9,7 @@ from contextlib import closing
 
 from statek_sim.backends.deviating import Place, Point
 from statek_sim.backends.durable import DurableRun, about, run_name
-from statek_sim.backends.pinned_replies import Said
+from statek_sim.backends.pinned_replies import FirstRun
 from statek_sim.scenario.schema import Scenario
 from statek_sim.store.opening import open_store
 
@@ -31,7 +31,7 @@ def die() -> None:
 
 
 def killed_run(
-    address: str, scenario: Scenario, profile: str, place: Place, *, said: Said | None = None
+    address: str, scenario: Scenario, profile: str, place: Place, *, first_run: FirstRun | None = None
 ) -> None:
     """Begin a run on a store in a process that dies at `place`, once everything is committed that is so by then."""
 
@@ -43,7 +43,7 @@ def killed_run(
         with closing(open_store(address, clock=lambda: 0.0)) as store:
             name = run_name(scenario, profile)
             lease = store.begin(name, about(scenario, profile, preset=None, seed=None), worker="the dead one")
-            DurableRun(store, lease, scenario, profile, said=said, watch=watch).finish()
+            DurableRun(store, lease, scenario, profile, first_run=first_run, watch=watch).finish()
 
     status = in_a_process(work)
     assert os.WIFSIGNALED(status), f"it did not die at {place}"

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,37 @@ def test_a_damaged_run_is_told_and_the_others_are_shown_and_gone_on_with(
     assert [name for _, name in runs] == [f"samples/{name}[docs]" for name in "abc"]
     assert (runs[0][0], last.split(",")[0]) == ("left", "2 resumed")
     assert last.endswith(", 1 cannot be gone on with")
+
+
+def test_a_value_of_another_type_in_a_head_is_damage_or_nobodys_lease(
+    capsys: pytest.CaptureFixture[str], here: Path
+) -> None:
+    killed_in_the_middle(here, "a")
+    asked("sqlite:runs.db", "PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = (here / "runs.db").read_bytes()
+    numbers = count()
+
+    def told(command: str, *columns: str) -> tuple[int, str]:
+        file = f"{next(numbers)}.db"
+        (here / file).write_bytes(whole)
+        # SQLite keeps any value in any column.
+        asked(f"sqlite:{file}", f"UPDATE statek_runs SET {', '.join(columns)}")
+        code, out, err = run(capsys, "jobs", command, "--store", f"sqlite:{file}")
+        assert err == "", (command, columns)
+        return code, out
+
+    content, holding = ("about", "revision", "events"), ("fence", "worker", "lease_until")
+    for column in (*content, *holding):
+        for value in ("'words'", "x'ff00'", "1.5", "''"):
+            code, out = told("list", f"{column} = {value}")
+            assert code == (2 if column in content else 0), (column, value, out)
+    # Who held it is of no account when that cannot be read: somebody else goes on with it.
+    code, out = told("resume", "fence = 'x'", "worker = x'ff'", "lease_until = 'never'")
+    assert (code in (0, 1), out.splitlines()[-1].split(",")[0]) == (True, "1 resumed"), out
+    # What it holds cannot be believed.
+    code, out = told("resume", "events = 'x'")
+    assert (code, out.splitlines()[-1]) == (2, "0 resumed, 0 failed, 1 cannot be gone on with")
+    assert "events is 'x', expected a whole number; put a copy of the store back" in out
 
 
 @pytest.mark.parametrize("command", [("list",), ("show", "main"), ("resume",)])

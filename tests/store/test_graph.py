@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from itertools import count
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -15,16 +16,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.backends.durable import DurableRun
+from statek_sim.backends.durable import _anchors as anchors_of
 from statek_sim.errors import DamagedStore
 from statek_sim.metering.conversation import MessageMeter
 from statek_sim.metering.tokenizers import tokenizer_for_model
+from statek_sim.runtime.state.access import FULL, access
+from statek_sim.runtime.state.futures import FutureResult
+from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.stored.kinds import stored
 from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.store.anchors import Anchors
-from statek_sim.store.graph import DEEPEST, Graph
+from statek_sim.store.graph import Graph
+from statek_sim.store.kinds import with_names_of_today
+from statek_sim.store.pieces import PIECE, all_pieces, changed_pieces, whole_rows
 from statek_sim.store.store import Changes, Lease, Stored
+from statek_sim.store.writing import DEEPEST, ROOT, STRETCH
 from statek_sim.suite.run import builtin_suites
 from tools.durability import NoStore
 
@@ -208,12 +216,14 @@ class Remembering(NoStore):
     def __init__(self) -> None:
         self.rows: dict[str, str] = {}
         self.events: list[str] = []
+        self.look: Callable[[], None] = lambda: None
 
     def commit(self, lease: Lease, changes: Changes) -> Lease:
         self.rows = {
             name: row for name, row in {**self.rows, **changes.rows}.items() if name not in changes.gone
         }
         self.events += changes.events
+        self.look()
         return super().commit(lease, changes)
 
 
@@ -228,11 +238,31 @@ def test_what_was_read_is_written_as_it_was(every: int) -> None:
     for scenario in scenarios[::every]:
         store, profile = Remembering(), scenario.profiles[-1]
         record = DurableRun(store, LEASE, scenario, profile).finish()
-        before = dict(store.rows)
+        before = whole_rows(store.rows)
         found = Stored(run="r", about={}, status="ended", revision=1, rows=before, events=[*store.events])
         assert DurableRun(store, LEASE, scenario, profile, stored=found).finish().digest == record.digest
         # In the root the clock may move to the end of the run; every object is as it was.
-        assert {**store.rows, "root": ""} == {**before, "root": ""}, scenario.id
+        assert {**whole_rows(store.rows), "root": ""} == {**before, "root": ""}, scenario.id
+
+
+@pytest.mark.parametrize("every", [60, pytest.param(6, marks=pytest.mark.slow)])
+def test_every_commit_leaves_what_a_fresh_one_would_write(every: int) -> None:
+    scenarios = [
+        one for one in load_or_fail([builtin_suites()]) if one.engine == "statek" and not one.deviations
+    ]
+    for scenario in scenarios[::every]:
+        store, commits = Remembering(), count()
+        run = DurableRun(store, LEASE, scenario, scenario.profiles[-1])
+
+        def look() -> None:
+            if next(commits) % 5 == 0:  # noqa: B023
+                with access(FULL):
+                    fresh = Graph(anchors_of(run.run), METER).rows(run._saved())  # noqa: B023
+                assert read(whole_rows(store.rows)) == read(fresh), scenario.id  # noqa: B023
+
+        store.look = look
+        run.finish()
+        assert next(commits) > 1, scenario.id
 
 
 @pytest.mark.parametrize(
@@ -285,3 +315,112 @@ def test_tuples_are_stored_so_deep_and_no_deeper() -> None:
         graph.why_not([shared, nested(10, shared)])
         == f"list: tuples are more than {DEEPEST} deep in each other"
     )
+
+
+def test_what_was_lost_with_a_variable_has_a_new_row_when_another_variable_holds_it() -> None:
+    graph, env, deep, variable = Graph(anchors(), METER), PyEnv(), ["deep"], ["variable"]
+    inner, names, last = [deep], env.local_state, dict[str, str]()
+
+    def commit() -> dict[str, str]:
+        rows = graph.rows({"env": (env,)})
+        graph.forget([name for name in last if name not in rows])
+        last.clear()
+        last.update(rows)
+        return rows
+
+    names.update(variable=variable, deep=deep)
+    commit()
+    # No store keeps a generator, so the variable is lost, and what it leads to with it.
+    variable.append([inner, (_ for _ in ())])  # type: ignore[arg-type]
+    commit()
+    del names["deep"], variable[1]
+    commit()
+    names["again"] = inner
+    read_back = Graph(anchors(), METER).read(commit())["env"][0]
+    assert read_back.local_state == {"variable": ["variable"], "again": [["deep"]]}
+
+
+def test_a_commit_after_changes_has_the_rows_of_a_fresh_one() -> None:
+    graph, notes, thing = Graph(anchors(), METER), [*range(3 * STRETCH)], Thing({"a": (1, [2])})
+    root = {"value": (notes, thing)}
+    graph.rows(root)
+    changes: list[Callable[[], object]] = [
+        lambda: notes.append(True),
+        # Equal, and something else.
+        lambda: notes.__setitem__(1, True),
+        lambda: notes.insert(0, -1),
+        lambda: notes.__delitem__(slice(STRETCH)),
+        lambda: thing.value["a"][1].append(3),  # type: ignore[index]  # a dict
+        lambda: thing.value.update(b=thing),  # type: ignore[attr-defined]  # a dict
+        lambda: thing.__dict__.update(value=notes, more={1, 2}),
+        lambda: thing.__dict__["more"].add(3),
+        lambda: thing.__dict__.pop("more"),
+    ]
+    for change in changes:
+        change()
+        assert read(graph.rows(root)) == read(Graph(anchors(), METER).rows(root))
+    assert read(graph.rows(root)) == read(graph.rows(root))
+
+
+def read(rows: dict[str, str]) -> str:
+    """Return rows as they would be had they been named in the order in which they are reached."""
+    names: dict[str, str] = {}
+    text, open_ = "", [ROOT]
+    while open_:
+        row = json.loads(rows[open_.pop(0)], object_hook=lambda one: named(one, names, open_))
+        text += json.dumps(row)
+    return text
+
+
+def named(one: dict[str, Any], names: dict[str, str], open_: list[str]) -> dict[str, Any]:
+    if one.get("$") != "e":
+        return one
+    if one["v"] not in names:
+        names[one["v"]] = str(len(names))
+        open_.append(one["v"])
+    return {"$": "e", "v": names[one["v"]]}
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (None, ""),
+        (None, "a" * (2 * PIECE)),
+        ("a" * (2 * PIECE), "a" * (2 * PIECE) + "b"),
+        ("a" * (3 * PIECE), "a" * PIECE),
+        ("a" * (3 * PIECE), "b"),
+        ("ab", "cd" * PIECE),
+    ],
+)
+def test_a_long_row_is_written_in_pieces_and_read_as_one(before: str | None, now: str) -> None:
+    stored = {} if before is None else changed_pieces("e1", None, before)[0]
+    changed, gone = changed_pieces("e1", before, now)
+    after = {name: piece for name, piece in {**stored, **changed}.items() if name not in gone}
+    assert whole_rows(after) == {"e1": now}
+    assert sorted(after) == sorted(all_pieces("e1", now))
+
+
+def test_only_the_end_of_a_long_row_is_written_again() -> None:
+    changed, gone = changed_pieces("e1", "a" * (9 * PIECE), "a" * (9 * PIECE) + "b")
+    assert (changed, gone) == ({"e1#9": "b"}, [])
+    with pytest.raises(DamagedStore, match=r"row 'e1': a piece of it is missing"):
+        whole_rows({"e1": "a", "e1#2": "c"})
+
+
+class _Wait(FutureResult):
+    """As an application's memo class: what is asked for its dictionary gets a copy."""
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        return dict(found) if name == "__dict__" else found
+
+
+@pytest.mark.parametrize("kind", [FutureResult, _Wait])
+def test_a_future_that_an_earlier_package_stored_has_the_names_of_today(kind: type[FutureResult]) -> None:
+    future = kind()
+    members = object.__getattribute__(future, "__dict__")
+    members.clear()
+    members.update(deps=None, state_num=3, _condition=bool, _complement=repr, _pending=None)
+    with_names_of_today(future)
+    assert future.check_condition()
+    assert future.value == repr(future)

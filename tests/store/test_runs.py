@@ -11,6 +11,7 @@ import pytest
 
 from statek_sim.errors import BadStore, DamagedStore, RunHeld, RunTakenOver
 from statek_sim.store.opening import open_store, shown
+from statek_sim.store.pieces import PIECE, changed_pieces
 from statek_sim.store.store import Changes
 from statek_sim.store.tables import MIGRATIONS
 from statek_sim.store.worker import is_gone, worker_name
@@ -56,6 +57,20 @@ def test_a_worker_that_was_taken_over_commits_nothing_more(make_runs: MakeRuns, 
     first.release(late)
     assert list(second.load("one").events) == ["x"]
     assert second.runs()[0].worker == "b"
+
+
+def test_a_fence_that_cannot_be_read_brings_no_old_lease_back(tmp_path: Path, seconds: Seconds) -> None:
+    file = tmp_path / "damaged.db"
+    first, second = (open_store(f"sqlite:{file}", clock=seconds, lease=60.0) for _ in range(2))
+    with closing(first), closing(second):
+        late = first.begin("one", ABOUT, worker="a")
+        seconds.now += 61
+        with closing(sqlite3.connect(file)) as damaging, damaging:
+            # SQLite keeps any value in any column.
+            damaging.execute("UPDATE statek_runs SET fence = 'words'")
+        second.claim("one", worker="b")
+        with pytest.raises(RunTakenOver, match="has taken it over from 'a'"):
+            first.commit(late, Changes(events=["late"]))
 
 
 def test_a_worker_whose_revision_is_old_commits_nothing(make_runs: MakeRuns) -> None:
@@ -163,6 +178,21 @@ def test_tables_of_version_1_are_brought_up_to_date(make_runs: MakeRuns) -> None
     newer = make_runs()
     assert list(newer.load("one").events) == ["x"]
     assert newer._database.execute("SELECT version FROM statek_store") == [(len(MIGRATIONS),)]
+
+
+def test_long_rows_of_version_2_are_in_pieces_before_anything_of_them_changes(make_runs: MakeRuns) -> None:
+    store = make_runs()
+    lengths = [PIECE, PIECE + 1, 3 * PIECE, 3 * PIECE + 5]
+    rows = {f"e{length}": (str(length) * length)[:length] for length in lengths}
+    lease = store.commit(store.begin("one", ABOUT, worker="a"), Changes(rows={**rows, "short": "{}"}))
+    store._database.execute("UPDATE statek_store SET version = 2")
+    newer = make_runs()
+    assert newer.load("one").rows == {**rows, "short": "{}"}
+    longest = f"e{lengths[-1]}"
+    for now in (rows[longest] + "more", rows[longest][: PIECE + 9]):
+        changed, gone = changed_pieces(longest, newer.load("one").rows[longest], now)
+        lease = newer.commit(lease, Changes(rows=changed, gone=gone))
+        assert newer.load("one").rows == {**rows, longest: now, "short": "{}"}
 
 
 def test_tables_from_the_future_and_of_somebody_else_are_refused(make_runs: MakeRuns) -> None:

@@ -198,3 +198,8 @@ def test_a_machine_finds_what_a_death_does_to_a_tool(tmp_path: Path) -> None:
     assert text.count("refund(") == 1
     assert text.count("kill:") == 1
     assert "push:" not in text
+
+
+def test_an_example_that_is_shown_says_what_its_deviation_does_and_nothing_else() -> None:
+    assert repr(Deviation(kill=3, restart=None)) == "Deviation(kill=3, restart=None)"
+    assert repr(Deviation(move=1, to=2.0)) == "Deviation(move=1, to=2.0)"

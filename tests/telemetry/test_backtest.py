@@ -8,7 +8,7 @@ import pytest
 
 from statek_sim.agent.telemetry.backtest import DRIFTS, Fleet, backtest, backtest_json, backtest_lines
 from statek_sim.agent.telemetry.measures import METRICS, measure
-from statek_sim.agent.telemetry.rules import HARDENED
+from statek_sim.agent.telemetry.variants import HARDENED
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 

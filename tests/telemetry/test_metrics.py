@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Sequence
@@ -16,6 +17,9 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from statek_sim import trace as events
+from statek_sim.agent.checkpoints.database import Sqlite
+from statek_sim.agent.checkpoints.keeping import Keeper
+from statek_sim.agent.checkpoints.sql import SqlStore
 from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Subject, Verdict
 from statek_sim.agent.escalation.ladder import Ladder, Level
 from statek_sim.agent.harness import AgentHarness
@@ -28,9 +32,11 @@ from statek_sim.agent.telemetry.files import groups_of, tasks_of_file
 from statek_sim.agent.telemetry.measures import METRICS, MetricName, measure, nearest_rank
 from statek_sim.agent.telemetry.openmetrics import openmetrics
 from statek_sim.agent.telemetry.report import metrics_json, metrics_report
-from statek_sim.agent.telemetry.rules import DOCUMENT, HARDENED, MetricRules, metric_rules
+from statek_sim.agent.telemetry.variants import DOCUMENT, HARDENED, MetricRules, metric_rules
 from statek_sim.cli import main
 from statek_sim.errors import BadInput
+from statek_sim.providers.function import FunctionLLM
+from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, fault, text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 
@@ -123,6 +129,29 @@ def test_what_a_person_took_is_told_apart_from_the_step() -> None:
     assert (one.step_seconds, one.person_seconds) == ((32.0, 0.0), (30.0, 0.0))
     assert measure([one]).metrics["step_latency_p95"].value == 2.0
     assert measure([one], DOCUMENT).metrics["step_latency_p95"].value == 32.0
+
+
+def test_a_run_that_another_process_takes_up_is_a_restore_in_that_process_own_trace(tmp_path: Path) -> None:
+    class Killed(BaseException):
+        pass
+
+    def process(model: FunctionLLM) -> list[TaskFacts]:
+        agent = AgentHarness(model)
+        store = SqlStore(Sqlite(tmp_path / "sessions.db"), clock=lambda: 0.0)
+        with contextlib.suppress(Killed):
+            agent.run("Work.", keeper=Keeper(store, "s", worker="w", plan=agent.plan("Work.")))
+        store.close()
+        return task_facts(agent.trace.events)
+
+    def dies(request: ChatRequest) -> Reply:
+        raise Killed
+
+    def works(request: ChatRequest) -> Reply:
+        return text("done")
+
+    assert [(one.outcome, one.restores) for one in process(FunctionLLM(dies))] == [("open", 0)]
+    assert [(one.outcome, one.restores) for one in process(FunctionLLM(works))] == [("completed", 1)]
+    assert process(FunctionLLM(works)) == []
 
 
 def test_every_message_is_a_task_and_one_that_is_not_over_is_open() -> None:

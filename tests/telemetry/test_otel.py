@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from opentelemetry import trace as otel_trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
@@ -19,7 +22,7 @@ from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.cli import main
 from statek_sim.clock import EPOCH
 from statek_sim.errors import BadInput
-from statek_sim.providers.script import text, tool_call
+from statek_sim.providers.script import ScriptedCall, text, tool_call, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.spans import names
 from tests.telemetry.receiver import attributes, receiving
@@ -154,6 +157,53 @@ def test_spans_of_a_running_agent_come_as_they_end_and_tools_are_in_them() -> No
     assert told["result"] == f"a: {tool.span_id.hex()}"
     (root,) = [span for span in received.spans if not span.parent_span_id]
     assert root.start_time_unix_nano == int(datetime(2026, 5, 1, tzinfo=UTC).timestamp()) * 10**9
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_each_of_two_calls_of_one_tool_at_once_is_the_current_span_of_its_own_work(plain: bool) -> None:
+    def current() -> str:
+        return f"{otel_trace.get_current_span().get_span_context().span_id:016x}"
+
+    def look_now() -> str:
+        """Look."""
+        return current()
+
+    async def look_later() -> str:
+        """Look."""
+        await asyncio.sleep(1)
+        return current()
+
+    tool = look_now if plain else look_later
+    both = tool_calls(ScriptedCall(tool.__name__, {}), ScriptedCall(tool.__name__, {}))
+    made = AgentHarness(ScriptedLLM([both, text("done")]), tools=[tool])
+    ended: list[ReadableSpan] = []
+    live = LiveSpans(Collected(ended), run="run-8", start=EPOCH)
+    live.follow(made.trace)
+
+    async def work() -> set[str | None]:
+        clock = LoopClock()
+        run = made.begin("Work.", clock=clock)
+        driver = AsyncDriver(
+            model_of(made.provider or ScriptedLLM([])), clock=clock.now, around_tool=live.around
+        )
+        await driver.run(run)
+        return {call["result"] for call in run.calls}
+
+    results = run_in(VirtualLoop(), work())
+    spans = [f"{span.context.span_id:016x}" for span in ended if span.name == f"execute_tool {tool.__name__}"]
+    assert len(set(spans)) == 2
+    assert results == set(spans)
+
+
+@dataclass
+class Collected:
+    """A span processor that keeps what it is handed."""
+
+    spans: list[ReadableSpan]
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Take one."""
+        self.spans.append(span)
 
 
 def test_a_scenario_s_spans_are_sent_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 import pytest
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
@@ -12,9 +13,10 @@ from opentelemetry.semconv.schemas import Schemas
 from statek_sim import trace as events
 from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Subject, Verdict
 from statek_sim.agent.escalation.ladder import Ladder, Level
+from statek_sim.agent.execution import Context
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.people import tool_that_asks
-from statek_sim.providers.script import Reply, ScriptedCall, fault, text, tool_call, tool_calls
+from statek_sim.providers.script import Reply, ScriptedCall, fault, text, timeout, tool_call, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.spans import names
 from statek_sim.spans.build import SpanBuilder, spans_of
@@ -86,6 +88,12 @@ def test_a_request_that_failed_and_the_one_after_it_are_two_spans() -> None:
     assert first.end < second.start
 
 
+def test_a_request_that_failed_has_a_kind_of_error_that_there_are_few_of() -> None:
+    trace = traced(fault(503), timeout(), fault(429))
+    assert [span.attributes[names.ERROR] for span in trace.spans("chat")] == ["503", "timeout", "429"]
+    assert [span.error for span in trace.spans("chat")][1] == "timeout"
+
+
 def test_guards_and_checkpoints_are_marks_and_child_spans() -> None:
     trace = traced(tool_call("look", place="a"), text("done"), parts=Parts(guards=[watchful], commits=True))
     (guard,) = trace.spans("guard")
@@ -119,6 +127,65 @@ def test_calls_of_one_tool_in_one_reply_end_in_their_order() -> None:
     ]
 
 
+def test_calls_of_one_tool_that_end_in_another_order_are_told_apart_by_their_ids() -> None:
+    async def wait(seconds: float, context: Context) -> str:
+        """Wait."""
+        await context.sleep(seconds)
+        return f"waited {seconds}"
+
+    both = tool_calls(ScriptedCall("wait", {"seconds": 9.0}), ScriptedCall("wait", {"seconds": 2.0}))
+    agent = AgentHarness(ScriptedLLM([both, text("done")]), tools=[wait])
+    agent.run("Work.")
+    calls = agent.trace.spans("execute_tool", content=True)
+    assert [(span.attributes[names.OUTPUT], span.seconds) for span in calls] == [
+        ("waited 9.0", 9.0),
+        ("waited 2.0", 2.0),
+    ]
+    (asked,) = agent.trace.of_job("main").of_type(events.LLMReplied)[:1]
+    assert [span.attributes[names.TOOL_CALL] for span in calls] == ["call-1-1", "call-1-2"]
+    assert len(asked.tool_calls) == len(calls)
+
+
+def test_a_trace_without_ids_of_calls_takes_the_oldest_call_of_a_tool() -> None:
+    both = tool_calls(ScriptedCall("look", {"place": "a"}), ScriptedCall("look", {"place": "nowhere"}))
+    old = [
+        replace(event, call_id=None) if isinstance(event, events.ToolCalled | events.ToolReturned) else event
+        for event in traced(both, text("done")).events
+    ]
+    calls = [span for span in spans_of(old, "run") if span.operation == "execute_tool"]
+    assert [span.error for span in calls] == [None, "OSError: there is no such place"]
+    assert not [span for span in calls if names.TOOL_CALL in span.attributes]
+
+
+@pytest.mark.parametrize(
+    ("calls", "returns"),
+    [
+        ([("a", ""), ("b", "")], [("a", ""), ("b", "")]),
+        ([("a", "c1"), ("b", "c1")], [("a", "c1"), ("b", "c1")]),
+        ([("b", None), ("a", None)], [("a", "c2"), ("b", "c1")]),
+        ([("b", None), ("a", "c1")], [("a", None), ("b", "c2")]),
+        ([("a", None), ("a", "c1"), ("b", "c2")], [("a", "c1"), ("b", "c2"), ("a", "c3")]),
+    ],
+)
+def test_a_call_ends_by_its_tool_and_its_id_where_both_ends_have_one(
+    calls: list[tuple[str, str | None]], returns: list[tuple[str, str | None]]
+) -> None:
+    """Calls begun before the trace had ids end with one when the run is resumed; other traces have an empty id."""
+    begun = [events.ToolCalled(0.0, "main", name, "", "call", call_id) for name, call_id in calls]
+    ended = [
+        events.ToolReturned(float(at), "main", name, name.upper(), None, call_id)
+        for at, (name, call_id) in enumerate(returns, 1)
+    ]
+    spans = [
+        span for span in spans_of([*begun, *ended], "run", content=True) if span.operation == "execute_tool"
+    ]
+    assert [span.end for span in spans if span.name.endswith(" b")] == [
+        float(at) for at, (name, _) in enumerate(returns, 1) if name == "b"
+    ]
+    assert all(span.attributes[names.OUTPUT] == str(span.name)[-1].upper() for span in spans)
+    assert all(names.OPEN not in span.attributes for span in spans)
+
+
 def test_waiting_for_a_person_is_a_span() -> None:
     agent = AgentHarness(
         ScriptedLLM([tool_call("ask_person", question="Why?"), text("done")]),
@@ -149,6 +216,14 @@ def test_what_was_said_is_in_spans_only_when_asked_for() -> None:
         "place='a'",
         "a is fine",
     )
+
+
+def test_a_request_s_input_is_what_it_adds_and_what_is_sent_again_has_it_again() -> None:
+    trace = traced(tool_call("look", place="a"), fault(503), text("done"))
+    inputs = [span.attributes[names.INPUT] for span in trace.spans("chat", content=True)]
+    assert inputs[0] == "user: Work."
+    assert inputs[1] == 'assistant: look({"place": "a"})\ntool: a is fine'
+    assert inputs[2] == inputs[1]
 
 
 def test_equal_runs_have_equal_spans_and_other_runs_other_ids() -> None:
@@ -192,6 +267,28 @@ def test_the_names_are_those_of_the_conventions() -> None:
     assert {operation.value for operation in names.GEN_AI} <= operations
     providers = {one.value for one in gen_ai_attributes.GenAiProviderNameValues}
     assert set(names.PROVIDERS.values()) <= providers
+
+
+REQUIRED: Final = {
+    "invoke_agent": {names.AGENT, names.CONVERSATION, names.MODEL, names.OPERATION, names.PROVIDER},
+    "chat": {
+        names.CONVERSATION, names.INPUT_TOKENS, names.MODEL, names.OPERATION, names.OUTPUT_TOKENS, names.PROVIDER,
+    },
+    "execute_tool": {names.OPERATION, names.TOOL, names.TOOL_CALL, names.TOOL_TYPE},
+}  # fmt: skip
+"""What version 1.40.0 requires or recommends of spans, as far as a trace knows it."""
+
+
+def test_spans_have_what_the_conventions_require_or_recommend_and_a_trace_knows() -> None:
+    trace = traced(tool_call("look", place="a"), text("done"))
+    found = [span for span in spans_of(trace.events, "run", provider="OPENAI") if span.operation in REQUIRED]
+    assert {span.operation for span in found} == set(REQUIRED)
+    for span in found:
+        given = {name for name in span.attributes if name.startswith("gen_ai.")}
+        assert given == REQUIRED[span.operation], span.name
+    assert {span.attributes[names.TOOL_TYPE] for span in found if names.TOOL in span.attributes} == {
+        "function"
+    }
 
 
 def test_attempts_and_steps_up_a_ladder_are_marks() -> None:

@@ -64,3 +64,25 @@ def test_a_gate_keeps_a_breaker_per_tool() -> None:
     assert gate.admit(call, at=6.0) == "'web' failed 1 times in a row and is left alone for 9 s more"
     assert gate.admit(ToolCall("2", "disk", {}), at=6.0) is None
     assert gate.admit(call, at=15.0) is None
+
+
+def test_a_gate_tells_calls_of_one_id_apart() -> None:
+    gate = BreakerGate(BreakerSettings(failures=1, cooldown=10.0, lease=5.0))
+    first = ToolCall("1", "web", {})
+    gate.admit(first, at=0.0)
+    gate.ended(first, ToolOutcome(ToolStatus.RAISED, "down"), at=0.0)
+    lost, probe, late = ToolCall("1", "web", {}), ToolCall("1", "web", {}), ToolCall("1", "disk", {})
+    assert [gate.admit(lost, at=10.0), gate.admit(late, at=11.0), gate.admit(probe, at=15.0)] == [None] * 3
+    gate.ended(probe, ToolOutcome(ToolStatus.RETURNED, "up"), at=16.0)
+    gate.ended(lost, ToolOutcome(ToolStatus.TIMED_OUT, "down"), at=17.0)
+    assert gate.admit(first, at=18.0) is None
+    gate.ended(late, ToolOutcome(ToolStatus.RAISED, "down"), at=18.0)
+    assert gate.admit(late, at=19.0) is not None
+
+
+def test_a_gate_knows_its_permits_after_a_restart() -> None:
+    before, after = BreakerGate(BreakerSettings(failures=1)), BreakerGate(BreakerSettings(failures=1))
+    before.admit(ToolCall("1", "web", {}), at=0.0)
+    after.restore(json.loads(json.dumps(before.saved())))
+    after.ended(ToolCall("1", "web", {}), ToolOutcome(ToolStatus.RAISED, "down"), at=1.0)
+    assert after.admit(ToolCall("2", "web", {}), at=2.0) is not None

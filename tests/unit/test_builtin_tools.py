@@ -9,6 +9,7 @@ from statek_sim import Agent, SubTaskHandler
 from statek_sim.runtime.execution import builtin as builtin_tools
 from statek_sim.runtime.execution.builtin import system_tools
 from statek_sim.runtime.jobs.current import job_context
+from statek_sim.runtime.tools.system import system_tool
 from tests.unit.runtime_samples import Gate, idle_runtime, run_one
 
 
@@ -64,8 +65,12 @@ def test_a_notification_goes_nowhere_else() -> None:
 @pytest.mark.parametrize("version", ["1.2", "1.4"])
 def test_every_system_tool_carries_the_text_that_models_get(version: Any) -> None:
     for function in system_tools(version):
-        spec: Any = getattr(function, "wire_spec", None)
+        own = system_tool(function)
+        assert own is not None
+        spec: Any = own.spec
         assert spec["function"]["name"] == function.__name__
+        assert function.__name__ in own.docstr
+        assert own.brief.startswith(f"{function.__name__}(")
 
 
 def test_releases_share_no_system_tools() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.index import indexed, write_index
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.own_secrets import OwnSecrets
+from statek_sim.cassettes.redaction import redacted_body
 from statek_sim.cassettes.scan import scan
 from statek_sim.cassettes.scrub import scrubbed
 from statek_sim.cassettes.session import CassetteSession, RecordMode
@@ -150,3 +152,44 @@ def test_what_names_nothing_or_fits_anything_is_refused(
 ) -> None:
     with pytest.raises(BadInput, match=message):
         OwnSecrets.of(names, patterns)
+
+
+def _event(choice: int, piece: str) -> str:
+    return f"data: {json.dumps({'choices': [{'index': choice, 'delta': {'content': piece}}]})}\n\n"
+
+
+def _texts(body: str) -> list[str]:
+    """What each choice of a stream says."""
+    texts = ["", ""]
+    for line in body.splitlines():
+        if line:
+            (choice,) = json.loads(line.removeprefix("data: "))["choices"]
+            texts[choice["index"]] += choice["delta"]["content"]
+    return texts
+
+
+def _customer_unnamed(place: str, text: str) -> str:
+    return re.sub(r"customer-\d+", "customer-0", text) if place == "body" else text
+
+
+def test_a_function_of_ones_own_is_given_the_texts_that_the_pieces_of_a_stream_add_up_to() -> None:
+    pieces = zip(
+        ("Dear", " customer", "-", "471", "1 of “X”,", " or", " customer-", "2", "!"),
+        ("", "a cust", "", "omer-8", "99", "", "", "", "\n0"),
+        strict=True,
+    )
+    stream = "".join(_event(0, first) + _event(1, second) for first, second in pieces)
+    response = Response(status=200, headers=(("content-type", "text/event-stream"),), body=stream.encode())
+    own = OwnSecrets.of(redact=_customer_unnamed)
+    clean = scrubbed(
+        Exchange(request=Request(method="POST", uri=URI, headers=(), body=b""), response=response), own
+    )
+    body = clean.response.body.decode()
+    assert _texts(body) == ["Dear customer-0 of “X”, or customer-0!", "a customer-0\n0"]
+    assert scrubbed(clean, own) == clean
+
+
+def test_a_function_that_changes_what_it_returned_in_a_stream_is_named() -> None:
+    own = OwnSecrets.of(redact=lambda place, text: text.replace("aa", "aaa"))
+    with pytest.raises(BadInput, match=r"^statek_cassette_redact: changes what it returned: "):
+        redacted_body(_event(0, "a") + _event(0, "a"), own)

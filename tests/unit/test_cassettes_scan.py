@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import os
+import zlib
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import SupportsIndex
@@ -12,10 +17,12 @@ from typing import SupportsIndex
 import pytest
 
 from statek_sim.cassettes import scan as scanning
+from statek_sim.cassettes import secrets
 from statek_sim.cassettes.emit import rendered
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.members import leaves
-from statek_sim.cassettes.reading import Tangled, read
+from statek_sim.cassettes.names import looks_random
+from statek_sim.cassettes.reading import Tangled, Work, read, read_whole, replaced
 from statek_sim.cassettes.scan import Skipped, files_under, scan
 from statek_sim.cli import main
 from tests.property.planted import ANYWHERE, NAMED, odd, shaped
@@ -41,6 +48,50 @@ def test_the_scan_finds_what_the_recorder_would_have_replaced(tmp_path: Path, pl
         ):
             path.write_text(text, "utf-8", newline="")
             assert scan(path), text
+
+
+@pytest.mark.parametrize(
+    "compress",
+    [
+        zlib.compress,
+        partial(zlib.compress, level=1),
+        gzip.compress,
+        lambda body: gzip.compress(gzip.compress(body)),
+    ],
+)
+def test_compressed_bodies_that_other_tools_kept_are_opened(
+    tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / "it.yaml"
+    for number in range(20):
+        body = f'{{"note": "{shaped(Random(f"compressed {number}"))}"}}'.encode()
+        kept = base64.b64encode(compress(body)).decode()
+        path.write_text(
+            f"interactions:\n- response:\n    body:\n      string: !!binary {kept}\nversion: 1\n", "utf-8"
+        )
+        assert scan(path), body
+
+
+@pytest.mark.parametrize("kind", ["gzip", "deflate", "zstd"])
+def test_a_body_that_opens_to_more_than_the_bound_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(scanning, "MOST_CHARACTERS", 10_000)
+    plain = b"a" * 20_000
+    if kind == "zstd":
+        body = pytest.importorskip("zstandard").compress(plain)
+    else:
+        body = gzip.compress(plain) if kind == "gzip" else zlib.compress(plain)
+    path = tmp_path / "it.yaml"
+    path.write_text(f"a: !!binary {base64.b64encode(body).decode()}\n", "utf-8")
+    with pytest.raises(Skipped, match=r"^a compressed body has more than 10000 bytes in it$"):
+        scan(path)
+
+
+@pytest.mark.parametrize("before", ["", ".", "a.b.", "=1.", "see. ", ".eyJ", "x.eyJ0."])
+def test_a_web_token_is_found_behind_any_full_stop(before: str) -> None:
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbm5hIn0.b1n9qPz3m7yC2w8Lr5Tk"
+    assert replaced(f"{before}{token}, yes", read(f"{before}{token}, yes")).endswith("REDACTED, yes")
 
 
 def test_pipes_and_devices_are_skipped_with_a_line(
@@ -107,6 +158,45 @@ class Copied(str):
         return found
 
 
+def test_a_text_in_several_encodings_is_read_once_however_they_are_undone() -> None:
+    """Percent signs, references and escapes can be undone in any order, and each order comes to the same texts."""
+    member = json.dumps({"page": '<a href="/x?a=%20b&amp;c=%2520d&amp;amp;e">"\\u0041"</a>', "next": "/y"})
+    text = "\n".join([member] * 300)
+    work = Work(len(text))
+    assert read_whole(text, work=work) == []
+    # Two layers of percent signs, two of references, two of escapes: 27 texts at most, and those of the members.
+    assert work.spent < 45 * len(text)
+
+
+def test_a_secret_in_several_encodings_is_found_in_each_place_where_it_is() -> None:
+    secret = "sk-proj-" + "a1B2c3D4" * 4
+    hidden = secret.replace("-", "%2D").replace("a1", "a&#49;")
+    pages = [json.dumps({"page": f"a=%20b&amp;c={hidden}", "number": number}) for number in range(5)]
+    text = "\n".join(pages)
+    assert text.count("a&#49;") == 20
+    assert "B2c3D4" not in replaced(text, read(text))
+
+
+def test_names_in_a_row_are_not_each_judged_by_all_that_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[int] = []
+
+    def counting(value: str) -> bool:
+        judged.append(len(value))
+        return looks_random(value)
+
+    monkeypatch.setattr(secrets, "looks_random", counting)
+    text = "key-" * 5_000
+    assert not read(text)
+    assert 0 < sum(judged) <= 80 * len(text)
+
+
+def test_a_long_random_text_beside_a_name_is_replaced_to_its_end() -> None:
+    token = "".join(Random(5).choices("abcdefghijABCDEFGHIJ0123456789", k=1_000))
+    assert replaced(f"the key is {token}, keep it", read(f"the key is {token}, keep it")) == (
+        "the key is REDACTED, keep it"
+    )
+
+
 @pytest.mark.parametrize("word", ["data", "event", "id", "retry"])
 def test_words_of_events_in_an_open_frame_do_not_copy_what_is_before_them(word: str) -> None:
     text = Copied("[" + f"{word} " * 500)
@@ -123,6 +213,7 @@ UNITS = (
     "sk-", "'pwd':'", "\\'pwd\\':\\'", "\\", "eyJ-", ".eyJaaaaaaaaaaaa", "://a:b", "password=", '{"a":[', "%25",
     '"token":', "-----BEGIN PRIVATE KEY-----", 'data: {"a":"b"}\n\n', "basic ", "key ", "&amp;", "\\u0041", "A-Z.",
     "aaaaaaaaaaaaaaaa=", "[", "token='", '\\\\"', 'Content-Disposition: form-data; name="a"\r\n\r\n',
+    "key-", 'content-disposition: ; name="', "content-disposition: a;",
 )  # fmt: skip
 
 
@@ -192,3 +283,9 @@ def test_a_request_and_its_response_are_what_they_were_when_there_is_nothing_sec
             response=Response(status=200, reason="OK", body=body),
         )
         assert scrubbed(one) == one
+
+
+def test_a_part_of_a_form_behind_one_without_a_name_is_read() -> None:
+    unnamed = "Content-Disposition: form-data; x\n"
+    text = f'{unnamed}--B\r\nContent-Disposition: form-data; name="password"\r\n\r\ns1gBa8lP\r\n--B--\r\n'
+    assert "s1gBa8lP" not in replaced(text, read(text))

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
+import typer
 
 from statek_sim.cli import main
+from statek_sim.cli.app import app
 from statek_sim.cli.commands import ELSEWHERE, HEADINGS
 from tests.unit.drift_samples import CHAT
 from tests.unit.suite_samples import CLAIMS
@@ -232,7 +236,8 @@ def test_accept_exits_1_when_something_is_left(shell: Shell) -> None:
     shell.write("b.yaml", FAILING.replace("llm_calls: 3", "jobs: {main: {console: {contains: [zzz]}}}"))
     ran = shell("run", "b.yaml", "--accept", "-q", "--profile", "docs")
     assert ran.code == 1
-    assert ran.err == f"left to you: {shell.folder.name}/fails[docs] jobs.main.console.contains[0]\n"
+    name = f"{shell.folder.name}/fails[docs]"
+    assert ran.err == f"left to you: {name}: jobs.main.console.contains[0]: nothing matches zzz\n"
 
 
 def test_validate_tells_every_problem_and_runs_nothing(shell: Shell) -> None:
@@ -261,6 +266,34 @@ def test_validate_answers_in_json(shell: Shell) -> None:
     (problem,) = said["problems"]
     assert (problem["path"], problem["line"]) == ("bad.yaml", 2)
     assert problem["message"] == "scenario 'bad': unknown key 'agnets'. Did you mean 'agents'?"
+
+
+def test_every_json_option_takes_a_file(shell: Shell) -> None:
+    def options(command: Any) -> Iterator[Any]:
+        for inner in vars(command).get("commands", {}).values():
+            yield from options(inner)
+        yield from (parameter for parameter in command.params if "--json" in parameter.opts)
+
+    found = list(options(typer.main.get_command(app)))
+    assert len(found) > 15
+    assert {option.metavar for option in found} == {"FILE"}
+
+
+def test_what_is_valid_is_written_to_a_file_or_printed(shell: Shell) -> None:
+    shell.write("good.yaml", PASSING)
+    written = shell("validate", "good.yaml", "--json", "out/found.json")
+    assert written == Ran(0, "1 valid\n", "")
+    printed = shell("validate", "good.yaml", "--json", "-")
+    assert printed.out == (shell.folder / "out" / "found.json").read_text("utf-8")
+    assert shell("validate", "good.yaml", "--json") == printed == shell("validate", "--json", "good.yaml")
+    assert shell("validate", "--json", ".") == shell("validate", ".", "--json", "-")
+    assert not (shell.folder / "-").exists()
+
+
+def test_text_and_json_are_not_mixed_on_standard_output(shell: Shell) -> None:
+    shell.write("good.yaml", PASSING)
+    refused = Ran(2, "", "-: standard output has the text for people; name a file\n")
+    assert shell("run", "good.yaml", "--json", "-") == refused
 
 
 def test_validate_finds_an_unknown_tool_at_its_own_line(shell: Shell) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from statek_sim import unreadable
 from statek_sim.cli import main
 from statek_sim.cli.main import told
 
@@ -144,7 +145,7 @@ def test_files_of_other_programs_are_told_once_and_those_of_packages_not_at_all(
     for name in ("compose.yaml", "chart.yml", "node_modules/pkg/x.yaml"):
         (here / name).parent.mkdir(parents=True, exist_ok=True)
         (here / name).write_text("services: {{ .Values }}\n", "utf-8")
-    said = "no scenario files: chart.yml, compose.yaml; name the files or folders that hold scenarios"
+    said = "has YAML that is no scenarios: chart.yml, compose.yaml; name the files or folders that hold scenarios"
     assert refused(capsys, "run", ".") == f".: {said}"
     (here / "chart.yml").write_text("scenario:\n", "utf-8")
     assert "chart.yml:1: unknown key 'scenario'" in "".join(errors_of(capsys, "validate", "."))
@@ -270,3 +271,138 @@ def test_two_reports_are_not_written_to_one_file(
     capsys: pytest.CaptureFixture[str], arguments: list[str], options: str
 ) -> None:
     assert refused(capsys, *arguments).startswith(f"{options}: both would be written to ")
+
+
+READERS: Final[list[tuple[str, ...]]] = [
+    ("validate", "odd-one"),
+    ("run", "odd-one"),
+    ("run", "ok.yaml", "--preset", "odd-one.env"),
+    ("gate", "odd-one.env", "ok.yaml"),
+    ("gate", "default", "ok.yaml", "--policy", "odd-one"),
+    ("gate", "default", "ok.yaml", "--baseline", "odd-one.json"),
+    ("rescue", "odd-one"),
+    ("rescue", "odd-one", "--jsonl"),
+    ("rescue", "ok.yaml", "--tools", "odd-one"),
+    ("guards", "odd-one", "--guard", "secrets"),
+    ("guards", "--check", "odd-one"),
+    ("guards", "--check", "none.jsonl", "--file", "odd-one"),
+    ("guards", "none.jsonl", "--guard", "secrets", "--baseline", "odd-one"),
+    ("context", "check", "odd-one"),
+    ("context", "audit", "odd-one", "--budget", "40"),
+    ("context", "vram", "odd-one.json", "--free", "8000"),
+    ("context", "vram", "odd-one.gguf", "--free", "8000"),
+    ("cassette", "diff", "odd-one", "odd-one"),
+    ("evals", "run", "--model", "odd-one.toml"),
+    ("evals", "run", "--baseline", "odd-one"),
+    ("escalation", "odd-one.jsonl"),
+    ("mcp", "serve", "--journal", "odd-one"),
+]
+"""A command for every kind of file that is read, called by a name that begins with `odd-one`."""
+
+
+ODD_ONES: Final = tuple(f"odd-one{suffix}" for suffix in ("", ".env", ".json", ".jsonl", ".gguf", ".toml"))
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there are no devices without an end")
+@pytest.mark.parametrize("kind", ["device", "pipe", "folder"])
+@pytest.mark.parametrize("arguments", READERS, ids=" ".join)
+def test_what_never_ends_is_not_read(
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    kind: str,
+) -> None:
+    monkeypatch.setattr(unreadable, "PATIENCE", 0.01)
+    for name in ODD_ONES:
+        if kind == "pipe":
+            os.mkfifo(here / name)
+        elif kind == "folder":
+            (here / name).mkdir()
+        else:
+            (here / name).symlink_to("/dev/zero")
+    (here / "none.jsonl").write_text('{"id": "a", "text": "b", "bad": false}\n', "utf-8")
+    line = refused(capsys, *arguments)
+    # Neither by the number of its descriptor, nor twice.
+    assert not line[0].isdigit(), line
+    assert "Errno" not in line, line
+    assert "'odd-one'" not in line, line
+    if kind == "folder":
+        return
+    assert "odd-one" in line.partition(": ")[0], line
+    said = ("no end", "nobody writes", "not a regular file", "expected a file")
+    assert any(words in line for words in said), line
+
+
+def test_a_pipe_that_somebody_writes_into_is_read(here: Path) -> None:
+    os.mkfifo(here / "it")
+    with subprocess.Popen(["/bin/sh", "-c", "sleep 0.2; echo one; sleep 0.2; printf two > it"], cwd=here):
+        assert unreadable.text_of(here / "it") == "two"
+    reading, writing = os.pipe()
+    os.write(writing, b"three")
+    os.close(writing)
+    assert unreadable.content_of(Path(f"/dev/fd/{reading}")) == b"three"
+    os.close(reading)
+    assert unreadable.content_of(Path(os.devnull)) == b""
+
+
+def test_a_file_that_another_program_has_a_lease_on_is_waited_for(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, int] = {}
+    really = os.open
+
+    def opening(path: Path, flags: int) -> int:
+        asked[path.name] = flags
+        return really(path, flags)
+
+    os.mkfifo(here / "pipe")
+    monkeypatch.setattr(unreadable, "PATIENCE", 0.01)
+    monkeypatch.setattr(os, "open", opening)
+    assert unreadable.text_of(here / "ok.yaml") == OK
+    with pytest.raises(OSError, match="nobody writes"):
+        unreadable.text_of(here / "pipe")
+    # With O_NONBLOCK a file under a lease is a BlockingIOError; without it, a pipe without a writer is for ever.
+    assert not asked["ok.yaml"] & os.O_NONBLOCK
+    assert asked["pipe"] & os.O_NONBLOCK
+
+
+ODD_FILES: Final[dict[str, bytes]] = {
+    "lists in lists": b"[" * 100_000,
+    "objects in objects": b'{"a":' * 50_000,
+    "lists in lists of TOML": b"a = " + b"[" * 30_000,
+    "tables in tables of TOML": b"a = " + b"{a = " * 30_000,
+    "a long number of TOML": b"a = " + b"9" * 6_000,
+    "entries in entries": b"- " * 50_000,
+    "no UTF-8": b"caf\xe9",
+    "UTF-16": "a: 1\n".encode("utf-16"),
+    "a long word": b"9" * 6_000,
+    "a list at the top": b"other: [a]\ninteractions: []\nversion: 1\n",
+    "a key that comes twice": b"interactions: [a]\ninteractions: []\nversion: 1\n",
+    "an alias": b"other: &a [x]\ninteractions: *a\nversion: 1\n",
+}
+
+
+@pytest.mark.parametrize("content", ODD_FILES)
+@pytest.mark.parametrize("arguments", READERS, ids=" ".join)
+def test_files_of_every_kind_that_say_something_odd_are_told_by_name(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], content: str
+) -> None:
+    for name in (*ODD_ONES, "odd-one.yaml"):
+        (here / name).write_bytes(ODD_FILES[content])
+    (here / "none.jsonl").write_text('{"id": "a", "text": "b", "bad": false}\n', "utf-8")
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as exit_:
+        main(
+            [
+                f"{word}.yaml"
+                if word == "odd-one" and arguments[0] in ("run", "validate", "cassette")
+                else word
+                for word in arguments
+            ]
+        )
+    captured = capsys.readouterr()
+    assert exit_.value.code in (None, 0, 1, 2)
+    if exit_.value.code == 2:
+        assert "odd-one" in captured.err.partition(": ")[0], captured.err
+        assert max(map(len, captured.err.split("\n"))) < 2_000

@@ -166,6 +166,7 @@ def test_a_preset_that_fails_the_gate_is_told_by_the_exit_code(
         ),
         (["report", "suite", "--select", "nothing"], "no scenario to run: none of 2 fits what was asked for"),
         (["report", "suite", "--policy", "p.toml"], "--policy: it says what the gate demands; name a preset"),
+        (["report", "suite", "--workload", "suite"], "--workload: it says what --gate and --sweep are about"),
         (["report", "suite", "--gate", "batsch"], "preset 'batsch': no such file"),
         (["report", "suite", "--sweep", "max_turns"], "--sweep 'max_turns': expected LIMIT=VALUES"),
         (["report", "suite", "--preset", "batsch"], "preset 'batsch': no such file"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from statek_sim.backends.installed.peer import Lost, Ran
 from statek_sim.backends.installed.record import installed_record
@@ -16,11 +19,15 @@ from statek_sim.scenario.schema import Scenario, ScenarioText
 from statek_sim.trace import (
     CodeExecuted,
     ConsoleLine,
+    DifficultyRaised,
     Event,
     ExitCalled,
     JobStopped,
+    LLMReplied,
+    LLMRequested,
     StatusChanged,
     StepStarted,
+    StoreRemark,
 )
 
 ONE = Scenario.placed(
@@ -98,6 +105,25 @@ def test_traces_are_compared_event_by_event_and_the_first_that_differs_is_told()
     )
 
 
+def test_usage_of_a_raised_difficulty_is_that_of_normal_text() -> None:
+    """The frames of a traceback are as long as the paths of the machine."""
+
+    def run(frames: str, *, sent: int, tokens: int) -> RunRecord:
+        text = f"Traceback (most recent call last):\n{frames}InvalidFormat: no"
+        asked = LLMRequested(0.0, "main", 1, 1, "gpt-4o", sent, 0, ({"role": "user", "content": text},))
+        replied = LLMReplied(0.0, "main", 1, 100, 1, 1, None, None, "", ())
+        return record(events=(asked, replied, DifficultyRaised(0.0, "main", "HIGH", tokens)))
+
+    frames = '  File "a.py", line 1, in b\n    c()\n'
+    size = len(json.dumps(frames)) - 2
+    here, there = run("", sent=1_000, tokens=275), run(frames, sent=1_000 + size, tokens=(1_100 + size) // 4)
+
+    assert compared(here, there) == ()
+    assert [
+        one.field for one in compared(run("", sent=1_000, tokens=276), run("", sent=1_000, tokens=275))
+    ] == ["trace"]
+
+
 def test_a_process_that_dbzero_ends_has_to_die_where_the_job_is_stopped_here() -> None:
     why = "Contained: dbzero ends STATEK's process here, with every job in it: `own`: it contains itself"
     begun = StepStarted(0.0, "main", 1)
@@ -108,6 +134,23 @@ def test_a_process_that_dbzero_ends_has_to_die_where_the_job_is_stopped_here() -
     assert compared(ours, record(events=(begun, StepStarted(0.3, "main", 2)))) == (
         Difference("ending", "Dies", "goes on"),
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "same"), [("EXECUTION", True), (None, False)], ids=["an error without sense", "an answer"]
+)
+def test_what_dbzero_takes_for_a_list_of_its_own_ends_the_process_or_is_an_error(
+    error: str | None, same: bool
+) -> None:
+    why = "Contained: dbzero ends STATEK's process here: a list was added to a stored list from the left"
+    begun = StepStarted(0.0, "main", 1)
+    remark = StoreRemark(0.0, "main", "code", "kills", "rows", None)
+    ours = record(events=(begun, remark, JobStopped(0.0, "main", "contained", why)))
+    answered = record(events=(begun, ConsoleLine(0.0, "main", 0, "RuntimeError: read-only", error)))
+    died = Lost("its process died with SIGSEGV", events=(begun,))
+
+    assert compared(ours, installed_record(ONE, "1.4", died, seed=0)) == ()
+    assert (compared(ours, answered) == ()) is same
 
 
 def test_a_trace_that_ends_too_early_differs_where_it_ends() -> None:

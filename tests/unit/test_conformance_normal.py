@@ -12,6 +12,7 @@ from statek_sim.conformance.normal import normal, normal_local, normal_text
     [
         ("Job 6f1c-aa failed with error: boom", "Job (id) failed with error: boom"),
         ("<function f at 0x7f30>", "<function f>"),
+        ("not 'statek_sim.world.queue.WorkItem' and 'a.B'", "not 'WorkItem' and 'a.B'"),
         (
             'Traceback (most recent call last):\n  File "/a/b.py", line 3, in f\n    g()\nsome.where.Bad: no',
             "Traceback (most recent call last):\nBad: no",

@@ -70,12 +70,18 @@ def test_another_number_makes_other_examples() -> None:
     assert [one.written for one in random_examples(8, 0)] != [one.written for one in random_examples(8, 1)]
 
 
-def test_examples_reach_every_kind_of_event_reply_and_style() -> None:
-    written = str([example.written for example in random_examples(240, 0)])
+@pytest.fixture(scope="module")
+def drawn() -> list[Example]:
+    """Return so many examples that they reach everything: drawn once."""
+    return list(random_examples(240, 0))
+
+
+def test_examples_reach_every_kind_of_event_reply_and_style(drawn: list[Example]) -> None:
+    written = str([example.written for example in drawn])
 
     for word in (
         *("'resolve'", "'push'", "'notify'", "'complete'", "'fail'", "'crash'", "'restart'", "'after'"),
-        *("slow_echo", "global ", "LMH:one", "L:a,M:b"),
+        *("slow_echo", "global ", "LMH:one", "L:a,M:b", "BaseException", "datetime.now()", "read_clock()"),
         *(
             "'code'",
             "'text'",
@@ -107,6 +113,12 @@ def test_examples_reach_every_kind_of_event_reply_and_style() -> None:
         ),
     ):
         assert word in written, word
+
+
+def test_examples_begin_again_after_a_crash(drawn: list[Example]) -> None:
+    examples = [str(example.written) for example in drawn]
+
+    assert any("'http': 40" in example and "'push'" in example for example in examples)
 
 
 def test_an_example_for_a_profile_without_notifications_has_none() -> None:

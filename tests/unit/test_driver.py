@@ -29,6 +29,9 @@ class Subtask:
 class Events:
     """The store refuses every value."""
 
+    def __getitem__(self, name: str) -> object:
+        raise RuntimeError("a mistake of ours")
+
     def resolve(self, name: str, value: Any) -> None:
         raise RuntimeError("refused: a value")
 
@@ -36,19 +39,44 @@ class Events:
         raise RuntimeError("a mistake of ours")
 
 
-class Stage:
-    """A stage that has a mistake in everything of its own."""
+class World:
+    """A world without a queue."""
+
+    events = Events()
+    queue_value = None
+
+    @property
+    def queue(self) -> Any:
+        raise RuntimeError("a mistake of ours")
+
+    def owner_named(self, name: str) -> object:
+        raise RuntimeError("a mistake of ours")
+
+
+class MistakenSide:
+    """A side that has a mistake in everything of its own, and writes down what it makes."""
 
     now = 0.0
-    events = Events()
+    world = World()
 
-    def __init__(self) -> None:
-        self.lost = False
+    def __init__(self, *, lost: bool = False, unreadable: str | None = None) -> None:
+        self.lost = lost
+        self.unreadable = unreadable
+        self.made: list[str] = []
 
     def at(self, when: float, action: Callable[[], None]) -> None:
         action()
 
+    def enter_agent(self, role: str, text: Any) -> None:
+        self.made.append(f"agent {role}")
+        if role == self.unreadable:
+            raise SyntaxError("refused: warmup")
+
+    def add_loop(self, role: str) -> None:
+        self.made.append(f"loop {role}")
+
     def make_job(self, name: str, text: Any, shared: dict[str, Any]) -> Job:
+        self.made.append(f"job {name}")
         return Job()
 
     def job(self, name: str) -> Job:
@@ -56,14 +84,8 @@ class Stage:
             raise AttributeError("a mistake of ours")
         return Job()
 
-    def thing(self, reference: Any) -> object:
-        raise RuntimeError("a mistake of ours")
-
     def make_subtask(self, job: Any, subtask_id: str) -> Subtask:
         return Subtask()
-
-    def find_subtask(self, subtask_id: str) -> Subtask | None:
-        return None
 
     def kill(self, reason: str, *, in_call: bool) -> None:
         raise RuntimeError("a mistake of ours")
@@ -82,9 +104,7 @@ def play(folder: Path, event: str, *, lost: bool = False) -> None:
         "    world: {futures: [door]}\n    script: {worker: [{code: exit(1)}]}\n"
         f"    events: [{event}{more}]\n",
     )
-    stage = Stage()
-    stage.lost = lost
-    Driver(scenario, stage).begin()
+    Driver(scenario, MistakenSide(lost=lost)).begin()
 
 
 @pytest.mark.parametrize(
@@ -119,3 +139,30 @@ def test_a_mistake_of_the_simulator_keeps_its_type_and_its_traceback(
 ) -> None:
     with pytest.raises((AttributeError, RuntimeError, ValueError), match=r"^a mistake of ours$"):
         play(tmp_path, event, lost=lost)
+
+
+def fleet(folder: Path, side: MistakenSide) -> Driver:
+    (scenario,) = load(
+        folder,
+        "  - id: one\n    title: One\n    agents: {clerk: {}, planner: {}}\n    jobs: {main: {agent: planner}}\n"
+        "    loops: [clerk]\n    world: {queue: {items: [a]}}\n    script: {planner: [{code: exit(1)}]}\n",
+    )
+    return Driver(scenario, side)
+
+
+def test_agents_are_there_before_loops_and_loops_before_jobs(tmp_path: Path) -> None:
+    side = MistakenSide()
+    driver = fleet(tmp_path, side)
+    driver.prepare()
+    driver.begin()
+    assert side.made == ["agent clerk", "agent planner", "loop clerk", "job main"]
+
+
+def test_an_agent_whose_warmup_cannot_be_read_is_refused_before_anything_is_made_with_it(
+    tmp_path: Path,
+) -> None:
+    side = MistakenSide(unreadable="planner")
+    with pytest.raises(Refused, match=r"^refused: warmup$") as refused:
+        fleet(tmp_path, side).prepare()
+    assert refused.value.kind == "SyntaxError"
+    assert side.made == ["agent clerk", "agent planner"]

@@ -14,7 +14,7 @@ import pytest
 
 from statek_sim import progress
 from statek_sim.executors.limits import WatchdogLimits
-from statek_sim.executors.pool import Killed, Pool
+from statek_sim.executors.pool import ENOUGH, GIVEN, Killed, Pool
 
 MIB = 2**20
 TIGHT = WatchdogLimits(cpu=0.5, wall=30.0, memory=200 * MIB)
@@ -260,3 +260,36 @@ def test_work_that_returns_none_is_done_once(tmp_path: Path) -> None:
     with Pool(noted, limits=None, workers=1) as pool:
         assert pool.run() is None
     assert calls.read_text() == "."
+
+
+def four_times(text: str) -> str:
+    return text * 4
+
+
+@pytest.mark.parametrize("length", [15_000, 60_000, 300_000])
+def test_large_work_and_large_answers_do_not_wait_for_each_other(length: int) -> None:
+    """Both ends of a pipe would write, and neither read."""
+    with Pool(four_times, limits=TIGHT, workers=2) as pool:
+        answers = list(pool.map([("x" * length,)] * 60))
+    assert [len(answer) for answer in answers if isinstance(answer, str)] == [4 * length] * 60
+
+
+def begun(number: int, flag: str) -> None:
+    """Say in a file when the last piece of work that a worker is given begins."""
+    if number == GIVEN - 1:
+        Path(flag).touch()
+
+
+def test_one_look_reads_all_the_answers_that_are_there(tmp_path: Path) -> None:
+    flag = tmp_path / "begun"
+    with Pool(begun, limits=TIGHT, workers=1) as pool:
+        for number in range(10 * GIVEN):
+            pool._add((number, str(flag)))
+        pool._hand_out(0)
+        [worker] = pool._workers
+        assert len(worker.given) == GIVEN
+        while not flag.exists():
+            assert worker.process.is_alive()
+            threading.Event().wait(0.01)
+        pool._look()
+        assert len(worker.given) == ENOUGH

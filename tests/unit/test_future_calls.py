@@ -69,3 +69,27 @@ def test_a_second_call_finds_the_generator_where_the_first_left_it() -> None:
         raise ValueError("refused")
 
     assert smart_call(sum, (numbers(),), {}) == 0
+
+
+def test_a_method_of_a_base_class_has_a_signature_of_its_own() -> None:
+    asked: list[object] = []
+
+    class Sought:
+        def __eq__(self, other: object) -> bool:
+            asked.append(other)
+            return False
+
+        __hash__ = object.__hash__
+
+    class Titles(list[str]):
+        def index(self) -> int:  # type: ignore[override]  # it takes less than the base class's
+            raise AssertionError("nobody calls it")
+
+        @property
+        def place_of(self) -> Callable[..., int]:
+            return super().index
+
+    with pytest.raises(ValueError, match="is not in list"):
+        smart_call(Titles(["first"]).place_of, (Sought(),), {})
+    # The arguments fit, so STATEK calls twice.
+    assert asked == ["first", "first"]

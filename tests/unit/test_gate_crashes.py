@@ -90,6 +90,7 @@ def test_cost_is_counted_with_the_price_files(tmp_path: Path) -> None:
     assert cost is not None
     assert cost > 0
     assert f"adds a cost of {cost:f}; allowed 0; `statek-sim explore" in verdict.reason
+    assert f"--prices {tmp_path / 'prices'}` plays it" in verdict.reason
     assert result(tmp_path, ROOMY, policy % f"{cost:f}").passed
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Generator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
+from rich.console import Console
 
 from statek_sim.cli import main
 from statek_sim.errors import BadInput
@@ -18,14 +23,14 @@ from statek_sim.executors.serial import SerialExecutor
 from statek_sim.gate.gated_preset import gated_preset
 from statek_sim.gate.sweep import Cell, Outcome, Setting, Sweep, Tried, frontier, settings, sweep
 from statek_sim.gate.sweep_ranges import Axis
-from statek_sim.gate.sweep_run import run_sweep
+from statek_sim.gate.sweep_run import SweepStopped, run_sweep
 from statek_sim.gate.watched_harness import WatchedHarness
 from statek_sim.gate.workloads import workloads
 from statek_sim.harness.harness import LLM_HarnessError
 from statek_sim.harness.limits import ExtensionRule, HarnessLimits, LimitName
 from statek_sim.metering.pricing import PriceList, load_prices
 from statek_sim.reporting.sweep_json import sweep_json, sweep_json_text, sweep_schema
-from statek_sim.reporting.sweep_terminal import short, sweep_lines
+from statek_sim.reporting.sweep_terminal import SweepProgress, short, sweep_lines
 from statek_sim.scenario.schema import Scenario
 
 TURNS = Axis(LimitName.MAX_TURNS, (2, 3, 5, 12))
@@ -224,3 +229,84 @@ def test_gate_sweep_refuses_what_makes_no_sense(
 ) -> None:
     assert exit_code(*words) == 2
     assert problem in capsys.readouterr().err
+
+
+class Interrupted(SerialExecutor):
+    """Does some pieces of work, and then somebody presses Ctrl-C."""
+
+    def __init__(self, after: int) -> None:
+        self._after = after
+
+    def map(self, function: Any, tasks: Any, **_: Any) -> Generator[Any, None, None]:
+        for number, arguments in enumerate(tasks):
+            if number == self._after:
+                raise KeyboardInterrupt
+            yield function(*arguments)
+
+
+def test_a_sweep_that_is_stopped_is_one_of_what_was_tried() -> None:
+    heard: list[tuple[int, int]] = []
+    stopped = run_sweep(
+        gated_preset("default"),
+        few(),
+        "docs",
+        [TURNS],
+        executor=Interrupted(4),
+        progressed=lambda *told: heard.append(told),
+    )
+    assert heard == [(1, 5), (2, 5), (3, 5), (4, 5)]
+    assert (stopped.runaways, stopped.healthy, stopped.left) == (3, 1, 1)
+    assert str(next(sweep_lines(stopped, width=80))).startswith(
+        "stopped: 1 scenario not tried under every setting; the others follow"
+    )
+    assert swept(TURNS).left == 0
+
+
+def test_a_sweep_that_is_stopped_at_once_has_nothing_to_weigh() -> None:
+    with pytest.raises(
+        SweepStopped, match=r"^stopped: 2 of 5 scenarios were tried under every setting, which is"
+    ):
+        run_sweep(gated_preset("default"), few(), "docs", [TURNS], executor=Interrupted(2))
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_shows_how_much_of_a_sweep_is_done_and_has_nothing_of_it_afterwards(
+    *, terminal: bool
+) -> None:
+    file = io.StringIO()
+    console = Console(file=file, width=80, force_terminal=terminal, legacy_windows=False, _environ={})
+    shown = SweepProgress(console)
+    run_sweep(
+        gated_preset("default"), few(), "docs", [TURNS], executor=SerialExecutor(), progressed=shown.update
+    )
+    shown.close()
+    shown.close()
+    shown.update(5, 5)
+    written = file.getvalue()
+    assert ("5/5" in written) is terminal
+    # The line is erased, and the cursor is there again.
+    assert written.endswith("\x1b[2K") is terminal
+    assert written.count("\x1b[?25h") == written.count("\x1b[?25l") == terminal
+
+
+def test_ctrl_c_takes_the_progress_of_a_sweep_away(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("statek_sim.executors.choose.executor_for", lambda *_, **__: Interrupted(1))
+    assert exit_code("--sweep", "max_turns=2..3") == 130
+    told = capsys.readouterr()
+    assert re.search(r" 1/\d+ ", re.sub(r"\x1b\[[0-9;]*m", "", told.err))
+    assert told.err.endswith("\x1b[2K")
+    assert "1/" not in told.out.partition("stopped")[0]
+
+
+def test_ctrl_c_in_a_sweep_writes_no_file_and_exits_as_a_shell_expects(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("statek_sim.executors.choose.executor_for", lambda *_, **__: Interrupted(1))
+    file = tmp_path / "sweep.json"
+    assert exit_code("--sweep", "max_turns=2..3", "--json", str(file)) == 130
+    assert capsys.readouterr().out.startswith("stopped: 1 of ")
+    assert not file.exists()

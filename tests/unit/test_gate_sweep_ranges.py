@@ -7,7 +7,7 @@ import re
 import pytest
 
 from statek_sim.errors import BadInput
-from statek_sim.gate.sweep_ranges import Axis, read_axes, read_axis
+from statek_sim.gate.sweep_ranges import Axis, ranges_among, read_axes, read_axis
 from statek_sim.harness.limits import LimitName
 
 
@@ -27,6 +27,34 @@ from statek_sim.harness.limits import LimitName
 )
 def test_a_range_is_read_as_written(text: str, values: tuple[int, ...]) -> None:
     assert read_axis(text).values == values
+
+
+@pytest.mark.parametrize(
+    ("sweep", "words", "ranges", "others"),
+    [
+        (["max_turns=2..6"], ["batch"], ["max_turns=2..6"], ["batch"]),
+        (["max_turns"], ["2..6"], ["max_turns=2..6"], []),
+        (["max_turns 2..6"], [], ["max_turns=2..6"], []),
+        (
+            ["max_turns"],
+            ["batch", "2..6", "max_token_usage=5k"],
+            ["max_turns=2..6", "max_token_usage=5k"],
+            ["batch"],
+        ),
+        (
+            ["max_turns"],
+            ["2,3", "max_token_usage", "5k..9k/2k"],
+            ["max_turns=2,3", "max_token_usage=5k..9k/2k"],
+            [],
+        ),
+        (["max_turns", "max_exceptions"], ["3"], ["max_turns=3", "max_exceptions"], []),
+        (["max_tokens"], ["batch"], ["max_tokens"], ["batch"]),
+    ],
+)
+def test_a_limit_and_its_values_may_be_two_words(
+    sweep: list[str], words: list[str], ranges: list[str], others: list[str]
+) -> None:
+    assert ranges_among(sweep, words) == (ranges, others)
 
 
 @pytest.mark.parametrize("last", [1, 19, 20, 21, 99, 100, 101, 54_321, 10**9])

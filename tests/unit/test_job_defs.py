@@ -94,6 +94,13 @@ def test_errors_are_handed_out_as_a_copy() -> None:
     assert definition.get_errors() == [JobDefError("no", "ValueError")]
 
 
+def test_the_newest_error_comes_first_as_the_store_finds_it() -> None:
+    definition = JobDef(AGENT, AGENT.metadata)
+    definition.set_error(ValueError("first"))
+    definition.set_error(KeyError("second"))
+    assert [error.error_message for error in definition.get_errors()] == ["'second'", "first"]
+
+
 def test_parameters_are_taken_as_they_are_at_creation() -> None:
     definitions, parameters = JobDefs(), {"topic": "bees"}
     definition = definitions.get(AGENT, (), None, None, parameters)

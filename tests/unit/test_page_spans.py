@@ -14,12 +14,12 @@ def drawn(found: Sequence[Span]) -> list[tuple[str, str, int, int | None]]:
     return [(span.kind, span.label, span.from_seq, span.to_seq) for span in found]
 
 
-def called(name: str, at: float = 0.0) -> Event:
-    return events.ToolCalled(at, "main", name, "", "call")
+def called(name: str, at: float = 0.0, call_id: str | None = None) -> Event:
+    return events.ToolCalled(at, "main", name, "", "call", call_id)
 
 
-def returned(name: str, at: float = 0.0) -> Event:
-    return events.ToolReturned(at, "main", name, "done", None)
+def returned(name: str, at: float = 0.0, call_id: str | None = None) -> Event:
+    return events.ToolReturned(at, "main", name, "done", None, call_id)
 
 
 def world(subject: str, change: str, job: str = "main", at: float = 0.0) -> Event:
@@ -52,6 +52,12 @@ def test_a_tool_that_calls_tools_returns_after_them() -> None:
         ("tool", "inner", 1, 2),
         ("tool", "inner", 3, 4),
     ]
+
+
+def test_a_call_with_an_id_ends_by_it_or_ends_one_without() -> None:
+    trace = [called("same", 0.0, "c1"), called("same", 0.0, "c2"), called("same", 0.0)]
+    trace += [returned("same", 1.0, "c1"), returned("same", 2.0, "c3"), returned("same", 9.0, "c2")]
+    assert [span.end for span in spans(trace)] == [1.0, 9.0, 2.0]
 
 
 def test_of_calls_of_the_same_tool_the_youngest_returns_first() -> None:

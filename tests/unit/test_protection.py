@@ -111,6 +111,17 @@ def test_a_tool_that_polls_is_allowed_the_same_answer_and_no_more() -> None:
     assert [number for number, _ in _loops([_call("read")] * 3, patient)] == [3]
 
 
+def test_two_that_poll_in_turn_are_each_allowed_their_answers_and_no_more() -> None:
+    patient = LoopSettings(polling={"build": 5, "deploy": 10})
+    in_turn = [_call("build", "pending"), _call("deploy", "pending")]
+    assert _loops(in_turn * 5, patient) == []
+    assert [number for number, _ in _loops(in_turn * 6, patient)] == [12]
+    twice = [*in_turn, _call("build", "pending"), _call("deploy", "almost")]
+    assert [number for number, _ in _loops(twice * 10, patient)][:1] == [12]
+    very = LoopSettings(polling={"build": 20, "deploy": 20})
+    assert [number for number, _ in _loops(in_turn * 30, very)] == [42]
+
+
 def test_polling_beside_another_call_is_no_excuse() -> None:
     both = TurnSeen(
         calls=[
@@ -192,6 +203,13 @@ def test_settings_that_mean_nothing_are_bad_input() -> None:
         LoopSettings(periods=0)
     with pytest.raises(BadInput, match=r"^a strategy has at least one response; the last one is repeated$"):
         LoopSettings(strategy=())
+    with pytest.raises(BadInput, match=r"^no response is called 'wait': nudge, fewer_tools, escalate, stop$"):
+        LoopSettings(strategy=("nudge", "wait"))  # type: ignore[arg-type]
+    for alike in (-0.1, 1.1, math.nan):
+        with pytest.raises(BadInput, match=r"^texts are alike from 0 to 1, not "):
+            LoopSettings(alike=alike)
+    with pytest.raises(BadInput, match=r"^polling of 'status': -1 times, expected 0 or more$"):
+        LoopSettings(polling={"status": -1})
     with pytest.raises(BadInput, match=r"Did you mean 'hardened'\?$"):
         protection_rules("hardend")
 

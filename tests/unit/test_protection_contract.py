@@ -60,6 +60,14 @@ class _Shy(_Never):
         self._shut = failed
 
 
+class _Raising(_Never):
+    """Raises when it is told of a failure."""
+
+    def finish(self, call: object, *, failed: bool) -> None:
+        if failed:
+            raise RuntimeError("no such circuit")
+
+
 @pytest.mark.parametrize(
     ("make", "finding", "sentence"),
     [
@@ -79,6 +87,11 @@ class _Shy(_Never):
             _Shy,
             Finding.SHUT,
             "call 1 starts, call 2 starts: the breaker refused a call though it has to be closed",
+        ),
+        (
+            _Raising,
+            Finding.RAISES,
+            "call 1 starts, call 1 fails: the breaker raised RuntimeError: no such circuit",
         ),
     ],
 )
@@ -104,3 +117,13 @@ def test_times_that_mean_nothing_are_bad_input() -> None:
 
 def test_the_page_shows_what_is_found_in_other_peoples_breakers() -> None:
     assert breaker_table() in (DOCS / "protection.md").read_text("utf-8")
+
+
+def test_an_adapter_that_lacks_a_method_is_told_which() -> None:
+    class Half:
+        def start(self) -> object | None:
+            return None
+
+    said = "the adapter Half has no finish; expected the methods of BreakerAdapter: start, finish"
+    with pytest.raises(BadInput, match=f"^{said}$"):
+        check_breaker(lambda now: Half(), cooldown=60.0)  # type: ignore[arg-type,return-value]

@@ -167,10 +167,18 @@ def test_texts_become_what_the_schema_says_in_every_shape_of_spec(tool: Mapping[
     assert _calls(rescue(text, [tool])) == [("get_weather", {"city": "10", "days": 3, "hourly": True})]
 
 
-def test_a_text_in_json_is_a_number_only_where_the_schema_takes_no_text() -> None:
-    result = rescue('{"name": "get_weather", "arguments": {"city": "10", "days": "3"}}', [WEATHER])
-    assert _calls(result) == [("get_weather", {"city": "10", "days": 3})]
-    assert "typed_by_schema" in result.stages
+def test_a_text_in_json_is_a_number_only_where_the_schema_takes_no_text_and_conversion_is_asked_for() -> None:
+    text = '{"name": "get_weather", "arguments": {"city": "10", "days": "3"}}'
+    refused = rescue(text, [WEATHER])
+    assert _calls(refused) == []
+    assert [refusal.why for refusal in refused.refused] == [
+        "'get_weather': ['days']: '3' is not of type 'integer'"
+    ]
+    stream = RescueStream([WEATHER], coerce=True)
+    stream.feed(text)
+    for result in (rescue(text, [WEATHER], coerce=True), stream.finish()):
+        assert _calls(result) == [("get_weather", {"city": "10", "days": 3})]
+        assert "typed_by_schema" in result.stages
 
 
 def test_a_schema_is_not_fetched_and_a_wrong_tool_is_bad_input() -> None:
@@ -228,6 +236,25 @@ def test_a_call_inside_a_string_of_a_call_is_a_string() -> None:
     broken = text.replace('{"name": "f"', '{"name" "f"')
     assert rescue(broken).calls == ()
     assert rescue(text[:-30]).calls == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'functions.f:0<|tool_call_argument_begin|>{"a": 1}<|tool_calls_section_end|>',
+        'Well: functions.f:0 <|tool_call_argument_begin|> {"a": 1}',
+        '<|tool_call_begin|>functions_f_1<|tool_call_argument_begin|>{"a": 1}<|tool_call_end|>',
+        'f[ARGS]{"a": 1}',
+        '<think>which?</think>\nf [CALL_ID]12 [ARGS] {"a": 1}',
+    ],
+)
+def test_a_call_of_which_a_server_left_a_token_out_is_read(text: str) -> None:
+    assert _calls(rescue(text)) == [("f", {"a": 1})]
+
+
+def test_mistrals_call_without_its_token_is_one_only_where_a_reply_begins() -> None:
+    assert _calls(rescue('So f[ARGS]{"a": 1} it is')) == []
+    assert _calls(rescue('f[ARGS]{"a": "cut')) == []
 
 
 def test_the_text_around_a_call_is_kept_without_thinking() -> None:
@@ -452,3 +479,21 @@ def test_a_call_behind_which_an_argument_is_closed_is_refused() -> None:
     refused = rescue(call + " more</parameter></function>", ["f"])
     assert refused.calls == ()
     assert refused.refused[0].why == "an argument is closed behind the end of its call"
+
+
+@pytest.mark.parametrize("lines", [False, True])
+def test_the_command_converts_arguments_when_it_is_asked_to(tmp_path: Path, lines: bool) -> None:
+    days: dict[str, JSON] = {"type": "object", "properties": {"days": {"type": "integer"}}}
+    tools: list[JSON] = [{"name": "book", "parameters": days}]
+    text = '<tool_call>{"name": "book", "arguments": {"days": "3"}}</tool_call>'
+    (tmp_path / "tools.json").write_text(json.dumps(tools), encoding="utf-8")
+    command = ["rescue", "--tools", str(tmp_path / "tools.json"), *(["--jsonl"] if lines else [])]
+    given = json.dumps({"id": 1, "text": text}) if lines else text
+    plain, coerced = (
+        json.loads(CliRunner().invoke(app, [*command, *more], input=given).stdout)
+        for more in ([], ["--coerce"])
+    )
+    assert plain["calls"] == []
+    assert [refusal["reason"] for refusal in plain["refused"]] == ["schema"]
+    assert coerced["calls"] == [{"name": "book", "arguments": {"days": 3}}]
+    assert coerced["refused"] == []

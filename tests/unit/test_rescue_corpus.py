@@ -9,8 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.agent.rescue import HINTS, rescue
-from tests.rescue.scoring import FIFTH, FOURTH, SECOND, SIXTH, THIRD, Case, load_cases, verdict
+from statek_sim.agent.rescue import HINTS, Reason, Rescued, rescue
+from statek_sim.agent.rescue.offered import Misfit, Offered
+from tests.rescue.account import PROJECTS, RULES, all_cases, named, opposed, project
+from tests.rescue.scoring import (
+    EIGHTH,
+    FIFTH,
+    FOURTH,
+    NINTH,
+    SECOND,
+    SIXTH,
+    TENTH,
+    THIRD,
+    Case,
+    Verdict,
+    load_cases,
+    verdict,
+)
 
 CASES = load_cases()
 LATER = load_cases(SECOND)
@@ -112,3 +127,150 @@ def test_every_case_names_its_source_and_licence() -> None:
     projects = Counter(case.source.split()[0] for case in CASES)
     assert set(projects) == {"vllm", "sglang", "llama.cpp", "json_repair"}
     assert sum(projects.values()) >= 300
+
+
+# -- why an answer is not the source's ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, Rescued]:
+    return {place: rescue(case.text, case.tools) for place, case in all_cases()}
+
+
+def _verdicts(answers: dict[str, Rescued]) -> dict[str, Verdict]:
+    return {
+        place: verdict(case, [(call.name, call.arguments) for call in answers[place].calls])
+        for place, case in all_cases()
+    }
+
+
+def test_every_case_of_the_four_projects_is_read_as_they_do_or_says_why_not(
+    answers: dict[str, Rescued],
+) -> None:
+    """And none that is read says why it is not: a reason goes when its case is mended."""
+    verdicts = _verdicts(answers)
+    for place, case in all_cases():
+        told = project(case) in PROJECTS or place.startswith((EIGHTH.name, NINTH.name))
+        if place.startswith(TENTH.name):
+            told = not case.differs
+        assert bool(case.account) == (told and verdicts[place] != "right"), (place, verdicts[place])
+
+
+def test_a_case_said_to_be_impossible_names_one_that_wants_the_opposite_of_the_same_shape() -> None:
+    found = [(place, case) for place, case in all_cases() if case.account.get("kind") == "opposite"]
+    assert len(found) > 60
+    for place, case in found:
+        other = case.account["case"]
+        assert other != place
+        assert opposed(case, named(other), case.account["shape"]), (place, other)
+    # The check can say no: numbers that a schema tells from texts are no opposites.
+    listed = [case for _, case in all_cases() if case.tools and case.calls]
+    assert not any(opposed(case, listed[0], found[-1][1].account["shape"]) for case in listed[:50])
+
+
+def test_a_case_said_to_break_a_rule_breaks_it(answers: dict[str, Rescued]) -> None:
+    for place, case in all_cases():
+        if case.account.get("kind") == "rule":
+            rule, result = case.account["rule"], answers[place]
+            assert rule in RULES, place
+            assert _breaks(rule, case, result), (place, rule, result.refused)
+        elif case.account.get("kind") == "ours":
+            assert case.account["why"], place
+
+
+def _breaks(rule: str, case: Case, result: Rescued) -> bool:
+    reasons = {refusal.reason for refusal in result.refused}
+    match rule:
+        case "offered":
+            return _not_offered(case)
+        case "schema":
+            return not _fits(case) or Reason.SCHEMA in reasons
+        case "cut":
+            return Reason.CUT in reasons or not case.text.rstrip().endswith((">", "]", "```"))
+        case "bounds":
+            return Reason.LIMIT in reasons
+        case "twice":
+            return any("twice" in refusal.why for refusal in result.refused)
+        case "repaired":
+            return any(set(call.stages) & _REPAIRS for call in result.calls)
+    # What was meant is said in words, and what comes out is no call that its source does not have.
+    return bool(case.account.get("why")) and (not result.calls or len(result.calls) <= len(case.calls))
+
+
+_REPAIRS = {"single_quotes", "trailing_commas", "bare_keys"}
+
+
+def _not_offered(case: Case) -> bool:
+    offered = Offered(case.tools)
+    for call in case.calls:
+        said = call["name"] if isinstance(call["name"], str) else ""
+        known = [name for name in offered.schemas if name == said or (not said and name in case.text)]
+        if not known or any(name not in case.text for name in known):
+            return True
+    return False
+
+
+def _fits(case: Case) -> bool:
+    offered = Offered(case.tools)
+    for call in case.calls:
+        names = [call["name"]] if call["name"] else [name for name in offered.schemas if name in case.text]
+        for name in names:
+            try:
+                offered.check(offered.the_name(str(name)), call["arguments"])  # type: ignore[arg-type]
+            except Misfit:
+                return False
+    return True
+
+
+def test_the_goal_is_reached_where_nothing_stands_against_it(answers: dict[str, Rescued]) -> None:
+    verdicts = _verdicts(answers)
+    chosen = [(place, case) for place, case in all_cases() if project(case) in PROJECTS]
+    every = Counter(verdicts[place] for place, _ in chosen)
+    meant = Counter(verdicts[place] for place, case in chosen if case.account.get("kind", "ours") == "ours")
+    assert len(chosen) >= 1_800
+    assert every["right"] >= 0.85 * len(chosen), every
+    assert every["wrong"] <= 0.017 * len(chosen), every
+    assert meant["right"] >= 0.98 * sum(meant.values()), meant
+    assert meant["wrong"] <= 0.005 * sum(meant.values()), meant
+
+
+def test_the_eighth_collection_is_halved_by_a_hash_and_names_its_sources() -> None:
+    records = _records(EIGHTH)
+    assert len({record["id"] for record in records}) == len(records) >= 290
+    for record in records:
+        odd = hashlib.sha256(str(record["id"]).encode()).digest()[0] & 1
+        assert record["half"] == ("build" if odd else "measure"), record["id"]
+        assert record["licence"] in ("Apache-2.0", "MIT"), record["id"]
+        assert record["url"], record["id"]
+
+
+def test_the_ninth_collection_was_all_held_out_and_names_its_sources(answers: dict[str, Rescued]) -> None:
+    records = _records(NINTH)
+    assert len({record["id"] for record in records}) == len(records) >= 270
+    assert {record["half"] for record in records} == {"measure"}
+    for record in records:
+        assert record["licence"] in ("Apache-2.0", "MIT"), record["id"]
+        assert record["url"], record["id"]
+    verdicts = _verdicts(answers)
+    counted = Counter(verdicts[place] for place, _ in all_cases() if place.startswith(NINTH.name))
+    assert counted["right"] >= 0.92 * len(records), counted
+    assert counted["wrong"] <= 2, counted
+
+
+def test_the_tenth_collection_was_marked_before_its_first_look_and_is_read(
+    answers: dict[str, Rescued],
+) -> None:
+    records = _records(TENTH)
+    assert len({record["id"] for record in records}) == len(records) >= 420
+    assert {record["half"] for record in records} == {"measure"}
+    for record in records:
+        assert str(record["licence"]).split()[0] in ("Apache-2.0", "MIT"), record["id"]
+        assert record["url"], record["id"]
+    verdicts = _verdicts(answers)
+    cases = [(place, case) for place, case in all_cases() if place.startswith(TENTH.name)]
+    every = Counter(verdicts[place] for place, _ in cases)
+    meant = Counter(verdicts[place] for place, case in cases if not case.differs)
+    assert every["right"] >= 0.86 * len(cases), every
+    assert sum(meant.values()) >= 360
+    assert meant["right"] >= 0.98 * sum(meant.values()), meant
+    assert meant["wrong"] == 0, meant

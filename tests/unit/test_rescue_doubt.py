@@ -7,6 +7,8 @@ import pytest
 from statek_sim.agent.rescue import Reason, Rescued, rescue
 from statek_sim.values import JSON
 
+DSML = "\uff5cDSML\uff5c"
+
 
 def _calls(result: Rescued) -> list[tuple[str, dict[str, object]]]:
     return [(call.name, dict(call.arguments)) for call in result.calls]
@@ -119,6 +121,41 @@ def test_a_word_in_a_wrapper_is_a_call_of_an_offered_tool_only() -> None:
     assert _calls(rescue(text, ["look"])) == [("look", {})]
 
 
+def test_a_word_in_two_wrappers_is_a_call_of_an_offered_tool_only() -> None:
+    """Hunyuan's calls have a separator, others none: parsers of others are divided about a name alone."""
+    text = "<tool_calls>\n<tool_call>look_up</tool_call>\n</tool_calls>"
+    assert _calls(rescue(text)) == []
+    assert _calls(rescue(text, ["look_up"])) == [("look_up", {})]
+
+
+@pytest.mark.parametrize("value", ["Tom &amp; Jerry", "&#60;b&#62;", "&#x3C;", "  "])
+def test_a_text_that_has_two_spellings_is_refused_where_no_tool_is_listed(value: str) -> None:
+    said = f"<function=f><parameter=a>{value}</parameter></function>"
+    assert _reasons(rescue(said)) == [Reason.BROKEN]
+    tools: list[dict[str, JSON]] = [
+        {"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}
+    ]
+    assert _calls(rescue(said, tools)) == [("f", {"a": value})]
+    assert _calls(rescue("<function=f><parameter=a>a & b; c</parameter></function>")) == [
+        ("f", {"a": "a & b; c"})
+    ]
+
+
+def test_deepseeks_tags_with_asciis_bars_are_refused() -> None:
+    said = (
+        '<{0}tool_calls>\n<{0}invoke name="f">\n<{0}parameter name="a" string="true">x</{0}parameter>\n'
+        "</{0}invoke>\n</{0}tool_calls>"
+    )
+    assert _calls(rescue(said.format(DSML))) == [("f", {"a": "x"})]
+    ascii_bars = rescue(said.format("|DSML|"))
+    assert (_calls(ascii_bars), _reasons(ascii_bars)) == ([], [Reason.BROKEN])
+
+
+def test_a_call_without_a_name_is_none() -> None:
+    assert _calls(rescue("<|tool_call>call:{city:Paris}<tool_call|>")) == []
+    assert _calls(rescue("<|tool_call>call:f{city:Paris}<tool_call|>")) == [("f", {"city": "Paris"})]
+
+
 def test_a_message_to_the_user_makes_no_call() -> None:
     text = '<|channel|>final<|message|>{"name": "f", "arguments": {}}<|return|>'
     assert _calls(rescue(text)) == []
@@ -216,3 +253,92 @@ def test_cohere_names_no_tool_when_it_calls_none() -> None:
     text = 'Action: ```json\n[{"tool_name": "directly-answer", "parameters": {}}]\n```'
     assert _calls(rescue(text)) == []
     assert _calls(rescue(text, ["directly-answer"])) == [("directly-answer", {})]
+
+
+# -- which format is spoken --------------------------------------------------------------------------------------
+
+
+def test_a_call_inside_a_call_with_a_word_for_arguments_is_refused() -> None:
+    text = '<|tool▁call▁begin|>f<|tool▁sep|>{"name": "f", "arguments": broken}<|tool▁call▁end|>'
+    assert (_calls(rescue(text)), _reasons(rescue(text))) == ([], [Reason.BROKEN])
+
+
+def test_coheres_name_with_another_formats_arguments_is_refused() -> None:
+    text = '<tool_call>{"tool_name": "f", "arguments": {"a": 1}}</tool_call>'
+    assert (_calls(rescue(text)), _reasons(rescue(text))) == ([], [Reason.BROKEN])
+    assert _calls(rescue(text.replace("arguments", "parameters"))) == [("f", {"a": 1})]
+
+
+def test_what_the_format_says_is_no_text_and_the_schema_says_is_one_is_refused() -> None:
+    tool: dict[str, JSON] = {
+        "name": "f",
+        "parameters": {"type": "object", "properties": {"a": {"type": "string"}}},
+    }
+    text = (
+        '<|DSML|invoke name="f"><|DSML|parameter name="a" string="%s">12e3</|DSML|parameter></|DSML|invoke>'
+    ).replace("|DSML|", DSML)
+    assert (_calls(rescue(text % "false", [tool])), _reasons(rescue(text % "false", [tool]))) == (
+        [],
+        [Reason.BROKEN],
+    )
+    assert _calls(rescue(text % "true", [tool])) == [("f", {"a": "12e3"})]
+
+
+def test_brackets_before_a_forgotten_closing_token_are_the_texts() -> None:
+    opens = f'<{DSML}parameter name="%s" string="true">'
+    text = f'<{DSML}invoke name="f">{opens % "a"}x<y>{opens % "b"}z</{DSML}parameter></{DSML}invoke>'
+    assert _calls(rescue(text)) == [("f", {"a": "x<y>", "b": "z"})]
+    damaged = text.replace("x<y>", f"x</{DSML}parametr>")
+    assert _calls(rescue(damaged)) == []
+
+
+def test_an_opening_that_is_closed_too_early_is_no_part_of_the_value() -> None:
+    text = (
+        '<|DSML|invoke name="f"><|DSML|parameter name="a" >string="true">x</|DSML|parameter></|DSML|invoke>'
+    ).replace("|DSML|", DSML)
+    assert (_calls(rescue(text)), _reasons(rescue(text))) == ([], [Reason.BROKEN])
+
+
+def test_json_between_the_tags_of_a_named_function_is_its_arguments() -> None:
+    assert _calls(rescue('<function name="f">\n{"a": 1}\n</function>')) == [("f", {"a": 1})]
+    assert _reasons(rescue('<function name="f">\n{"a": 1')) == [Reason.CUT]
+
+
+def test_a_token_behind_which_another_format_begins_opens_nothing() -> None:
+    assert _calls(rescue('<tool_call>\n[TOOL_CALLS] [{"name": "f", "arguments": {}}]')) == [("f", {})]
+
+
+def test_gemmas_token_of_a_call_ends_thinking_that_nothing_else_ends() -> None:
+    thought, call = "<|channel>thought\nNeed it.", '<|tool_call>call:f{a:<|"|>b<|"|>}<tool_call|>'
+    assert _calls(rescue(thought + call)) == [("f", {"a": "b"})]
+    assert _calls(rescue(thought + call + "<channel|>")) == []
+
+
+def test_arguments_that_do_not_fit_are_told_so_whatever_the_name_is_written_like() -> None:
+    tool: dict[str, JSON] = {"name": "f", "parameters": {"type": "object", "required": ["a"]}}
+    text = "<|tool_call_begin|>functions.%s:0<|tool_call_argument_begin|>{}<|tool_call_end|>"
+    assert _reasons(rescue(text % "f", [tool])) == [Reason.SCHEMA]
+    assert _reasons(rescue(text % "g", [tool])) == [Reason.NOT_OFFERED]
+
+
+@pytest.mark.parametrize("name", ["my_config", "package_json", "error_log"])
+def test_a_name_above_json_is_a_call_only_of_a_listed_tool(name: str) -> None:
+    text = name + '\n{"debug": true}'
+    assert rescue(text).calls == ()
+    assert [call.name for call in rescue(text, [name]).calls] == [name]
+
+
+@pytest.mark.parametrize("words", [" and then more words", " 我调用了这个工具请等待。"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        '<tool_call>{"name": "f", "arguments": {"a": "x"}}',
+        '<tool_call>[{"name": "f", "arguments": {"a": "x"}}]',
+        '<tool_call>f\n{"a": "x"}',
+        '<tool_call><name>f</name><arguments>{"a": "x"}</arguments>',
+        "<tool_call><name>f</name><arguments><a>x</a></arguments>",
+    ],
+)
+def test_words_where_a_tag_should_close_the_wrapper_are_refused_in_every_form(call: str, words: str) -> None:
+    assert len(rescue(call).calls) == 1
+    assert rescue(call + words).calls == ()

@@ -77,16 +77,28 @@ def test_numbers_with_a_plus_are_numbers() -> None:
     assert _calls("[f(days=+7)]") == [("f", {"days": 7})]
 
 
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        ("city", "null"),  # a text, or nothing
-        ("other", "5"),  # no schema says whether that is a text
-    ],
-)
-def test_what_may_be_a_text_in_tags_is_refused(argument: str, value: str) -> None:
-    (refusal,) = rescue(f"<function=f><parameter={argument}>{value}</parameter></function>", TOOLS).refused
+def test_null_in_tags_is_refused_where_a_text_is_wanted() -> None:
+    (refusal,) = rescue("<function=f><parameter=city>null</parameter></function>", TOOLS).refused
     assert refusal.reason is Reason.BROKEN
+
+
+def test_what_a_tools_schema_does_not_describe_is_a_text_where_it_can_be_nothing_else() -> None:
+    """Parsers of others are divided about the rest: a number or an object, or the text that says it."""
+    for value in ("5", "true", '{"a": 1}', "{'a': [1]}"):
+        text = f"<function=f><parameter=other>{value}</parameter></function>"
+        assert rescue(text, TOOLS).refused[0].reason is Reason.BROKEN, value
+        assert rescue(text).refused[0].reason is Reason.BROKEN, value
+    assert _calls("<function=f><parameter=other>five</parameter></function>") == [("f", {"other": "five"})]
+
+
+def test_a_type_that_there_is_not_decides_nothing() -> None:
+    tool: dict[str, JSON] = {
+        "name": "f",
+        "parameters": {"type": "object", "properties": {"a": {"type": "thing"}}},
+    }
+    said = "<function=f><parameter=a>{}</parameter></function>".format
+    assert rescue(said("{'a': 3}"), [tool]).refused[0].reason is Reason.BROKEN
+    assert [call.arguments for call in rescue(said("x"), [tool]).calls] == [{"a": "x"}]
 
 
 def test_quotes_around_a_text_of_glms_are_refused_and_around_a_number_taken_off() -> None:
@@ -114,7 +126,7 @@ def test_a_schema_in_several_parts_says_what_an_argument_is() -> None:
 
     assert _calls(said("text"), tools) == [("f", {"kind": "text", "v": "7"})]
     assert _calls(said("count"), tools) == [("f", {"kind": "count", "v": 7})]
-    assert _calls(said("any"), tools) == []
+    assert _calls(said("any"), tools) == [("f", {"kind": "any", "v": "7"})]
 
 
 def test_types_by_other_names_are_checked() -> None:

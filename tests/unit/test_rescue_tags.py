@@ -34,6 +34,34 @@ def test_a_text_on_lines_of_its_own_loses_the_newlines_of_the_format() -> None:
     assert _calls(text) == [("write_to_file", {"path": "a", "content": "<p>one</p>\n  two"})]
 
 
+def test_a_text_between_cdata_marks_is_kept_as_it_is() -> None:
+    said = "<write_to_file>\n<path>a</path>\n<content>{}</content>\n</write_to_file>".format
+    for inside in ("x < y", "\n</content>\n", "<read_file><path>b</path></read_file>"):
+        assert _calls(said(f"<![CDATA[{inside}]]>")) == [
+            ("write_to_file", {"path": "a", "content": inside})
+        ], inside
+    for broken in ("<![CDATA[x", "<![CDATA[x]]>y", "<![CDATA[x]]></path>", "<!CDATA[x]]>", "<![CDAT[Ax]]>"):
+        assert _calls(said(broken)) == [], broken
+        element = f'<invoke name="f"><parameter name="a">{broken}</parameter></invoke>'
+        assert rescue(element).calls == (), broken
+
+
+def test_cdata_ends_in_one_way_in_names_and_in_elements() -> None:
+    tags = "<ls><a><![CDATA[{}</a></ls>"
+    element = '<invoke name="ls"><parameter name="a"><![CDATA[{}</parameter></invoke>'
+    offered: dict[str, dict[str, JSON]] = {"ls": {"properties": {"a": {"type": "string"}}}}
+    for form in (tags, element):
+        for inside in ("x]]>", "x]]>\n  "):
+            result = rescue(form.format(inside), offered)
+            assert [dict(call.arguments) for call in result.calls] == [{"a": "x"}], (form, inside)
+        for inside, reason in (("x", Reason.CUT), ("x]]> y", Reason.BROKEN)):
+            result = rescue(form.format(inside), offered)
+            assert [refusal.reason for refusal in result.refused] == [reason], (form, inside)
+        half = form.format("x]]>")
+        cut = rescue(half[: half.index("]]>") + 3], offered)
+        assert [refusal.reason for refusal in cut.refused] == [Reason.CUT], form
+
+
 @pytest.mark.parametrize("text", ["<ls></ls>", "<ls>\n</ls>"])
 def test_a_tool_without_arguments_is_an_empty_tag(text: str) -> None:
     assert _calls(text) == [("ls", {})]
@@ -142,3 +170,95 @@ def test_elements_in_what_may_be_a_text_are_refused() -> None:
 def test_twice_the_tags_take_at_most_twice_the_steps(unit: str) -> None:
     once, twice = (rescue(unit * times, TOOLS).steps for times in (2_000, 4_000))
     assert twice <= 2 * once + 100
+
+
+# -- formats of which a piece is missing --------------------------------------------------------------------------
+
+
+def _any(text: str) -> list[tuple[str, dict[str, JSON]]]:
+    return [(call.name, dict(call.arguments)) for call in rescue(text).calls]
+
+
+def test_elements_that_are_called_as_the_arguments_are_need_no_mark() -> None:
+    invoke = '<minimax:tool_call><invoke name="ls">{}</invoke></minimax:tool_call>'.format
+    assert _any(invoke("<path>a</path>")) == [("ls", {"path": "a"})]
+    assert _any(invoke("<at><x>b</x></at>")) == [("ls", {"at": {"x": "b"}})]
+    named = "<tool><name>ls</name><arguments>\n<path>a</path>\n</arguments></tool>"
+    assert _any(named + named) == [("ls", {"path": "a"})] * 2
+    read = '<invoke name="read_file">{}</invoke>'.format
+    assert _calls(read("<path>a</path><line>3</line>")) == [("read_file", {"path": "a", "line": 3})]
+    for doubt in (
+        "<path>a < b</path>",
+        "<path>a</pat>",
+        "<path>a</path><path>b</path>",
+        "<path>a</path><other>b</other>",
+        "<path>a",
+        "<path>\na</path>",
+    ):
+        assert _calls(read(doubt)) == [], doubt
+
+
+def test_react_says_several_calls_and_what_a_tool_does() -> None:
+    one = 'Action: {}\nAction Input: {{"a": 1}}'.format
+    assert _any(one("f") + "\n" + one("g")) == [("f", {"a": 1}), ("g", {"a": 1})]
+    assert _any(one("f (adds two)")) == [("f", {"a": 1})]
+    assert _any('  Action: f\n  Action Input: ** {"a": 1}') == [("f", {"a": 1})]
+    assert _any('Action: f\nAction Input: g({"a": 1})') == []
+
+
+def test_kimis_name_needs_its_number_where_the_format_is_written_in_full() -> None:
+    call = '<|tool_call_begin|>{}<|tool_call_argument_begin|>{{"a": 1}}<|tool_call_end|>'.format
+    assert _any(call("f") + call("g")) == [("f", {"a": 1}), ("g", {"a": 1})]
+    assert _any(call("functions.f")) == []
+    assert _any("<|tool_calls_section_begin|>" + call("f") + call("functions.g:1")) == [("g", {"a": 1})]
+
+
+def test_deepseeks_section_holds_a_call_without_its_token_but_not_without_the_separator() -> None:
+    alone = '<|tool▁calls▁begin|>f<|tool▁sep|>{"a": 1}<|tool▁call▁end|>'
+    assert _any(alone.replace("|", "\uff5c")) == [("f", {"a": 1})]
+    unseparated = '<|tool▁call▁begin|>f\n```json\n{"a": 1}\n```<|tool▁call▁end|>'
+    assert _any(unseparated.replace("|", "\uff5c")) == []
+
+
+def test_lm_studios_brackets_hold_a_call() -> None:
+    assert _any('Look.\n[TOOL_REQUEST]\nls {"path": "a"}\n[TOOL_REQUEST_END]') == [("ls", {"path": "a"})]
+    json = '[TOOL_REQUEST]{"name": "ls", "arguments": {}}[END_TOOL_REQUEST] Done.'
+    assert _any(json) == [("ls", {})]
+    assert rescue(json).text == "Done."
+
+
+def test_names_in_lists_of_python_calls_may_have_hyphens_and_the_last_call_a_semicolon() -> None:
+    assert _any("[add-note(name='a')]") == [("add-note", {"name": "a"})]
+    assert _calls("read_file(path='a');") == [("read_file", {"path": "a"})]
+    assert _calls("read_file(path='a');;") == []
+
+
+def test_a_tag_that_a_sentence_names_opens_no_call() -> None:
+    call = '<tool_call>{"name": "ls", "arguments": {}}</tool_call>'
+    assert _any(f"Write <function=ls>. Now:\n{call}") == [("ls", {})]
+    assert _any("<function=ls>.\n<parameter=a>b</parameter></function>") == []
+
+
+@pytest.mark.parametrize("sign", "$.(|*")
+def test_a_backslash_before_a_sign_that_needs_none_is_refused_in_json(sign: str) -> None:
+    result = rescue(f'<tool_call>{{"name": "f", "arguments": {{"a": "x\\{sign}y"}}}}</tool_call>')
+    assert result.calls == ()
+    assert [refusal.reason for refusal in result.refused] == [Reason.BROKEN]
+
+
+def test_words_behind_a_call_are_no_place_for_the_end_of_its_wrapper() -> None:
+    call = '<tool_call>{"name": "f", "arguments": {}}'
+    assert _any(call) == _any(call + "\n") == _any(call + "</tool_call> and words") == [("f", {})]
+    assert _any(call + call) == [("f", {})] * 2
+    for words in (" and then words", "\nThis is missing the tag", " no tag</tool_call>"):
+        result = rescue(call + words)
+        assert result.calls == (), words
+        assert [refusal.reason for refusal in result.refused] == [Reason.BROKEN], words
+    # Tokens of a vocabulary may have none that closes.
+    assert _any('[TOOL_CALLS][{"name": "f", "arguments": {}}] and words') == [("f", {})]
+
+
+def test_minimax_m3s_marks_are_a_call_in_their_section_alone() -> None:
+    call = ']<]minimax[>[<invoke name="f">]<]minimax[>[<a>b]<]minimax[>[</a>]<]minimax[>[</invoke>'
+    assert _any(f"]<]minimax[>[<tool_call>{call}") == [("f", {"a": "b"})]
+    assert _any(call) == []

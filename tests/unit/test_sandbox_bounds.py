@@ -38,6 +38,68 @@ def test_a_long_branch_is_paid_for_only_when_it_is_taken() -> None:
     assert passes_until_stopped(f"if n > 0:\n    {branch}") < LIMITED // 10
 
 
+def test_an_exception_that_is_caught_counts_as_a_call_does() -> None:
+    caught = passes_until_stopped("try: n.nothing\n  except Exception: pass")
+    assert LIMITED // 6 < caught <= LIMITED // 5
+    assert passes_until_stopped("try: n\n  except Exception: pass") == LIMITED
+
+
+@pytest.mark.parametrize(
+    ("before", "body", "most"),
+    [
+        # Given up 400 levels down, which took as long as going there.
+        ("x = []\nfor i in range(1000): x = [x]", "x == x", LIMITED // 800),
+        ("x = []\nfor i in range(1000): x = [x, *([[]] * 50)]", "x == x", LIMITED // 3_000),
+        ("x = ()\nfor i in range(1000): x = (x,)", "hash(x)", LIMITED // 800),
+        # A function of C's, or one that pays for something else, is called for each item.
+        ("x = [1] * 500", "functools.reduce(operator.add, x)", LIMITED // 500),
+        ("x = collections.deque([1] * 500)", "functools.reduce(operator.add, x)", LIMITED // 500),
+        ("x = [1] * 500", "max(x, key=abs)", LIMITED // 500),
+        ("x = [1] * 500", "x.sort(key=abs)", LIMITED // 500),
+        ("x = 'a' * 500", "re.sub('a', str, x)", LIMITED // 500),
+        # Nothing comes out of what goes through many.
+        ("x = collections.deque([0] * 500)", "list(filter(None, x))", LIMITED // 500),
+        ("x = dict.fromkeys(range(500), 0).values()", "list(filter(None, x))", LIMITED // 500),
+        # The middle of a deque is far from both of its ends.
+        ("x = collections.deque([1]) * 1_000_000", "x[500_000]", LIMITED // 15),
+        ("x = collections.deque([1]) * 1_000_000", "x[n + 500_000]", LIMITED // 15),
+        ("x = collections.deque([1]) * 1_000_000", "x[500_000] = 1", LIMITED // 15),
+        # The places of what was deleted are passed over to find the first entry.
+        ("x = y", "next(iter(x))", LIMITED // 20),
+        ("x = y", "next(iter(x.items()))", LIMITED // 20),
+        # A call that fails is made twice.
+        ("x = []", "x.extend(7)", LIMITED // 12),
+        # They can be made around each other.
+        ("x = iter([])", "x = itertools.chain(x, [1])", LIMITED // 3),
+        ("x = iter([])", "x = (v for v in x)", LIMITED // 3),
+    ],
+)
+def test_what_takes_long_inside_one_call_counts(before: str, body: str, most: int) -> None:
+    session = Session(budget=ExecutionBudget(loop_iterations=LIMITED))
+    session.names["y"] = dict.fromkeys(range(100_000))
+    for key in range(90_000):
+        del session.names["y"][key]
+    session.run(f"import collections, functools, itertools, operator, re\n{before}")
+    with pytest.raises(BudgetExceeded, match="loop iterations"):
+        session.run(f"n = 0\nwhile True:\n  n += 1\n  try: {body}\n  except Exception: pass")
+    assert int(session.names["n"]) <= most + 1
+
+
+def test_letters_that_become_longer_are_paid_for_as_wide_as_they_may_be() -> None:
+    session = Session(budget=ExecutionBudget(allocation=1_000_000))
+    session.run("x = 'i' * 100_000\ny = x.casefold()")
+    with pytest.raises(BudgetExceeded, match="bytes of data"):
+        session.run("x = '\\u0130' * 100_000\ny = x.casefold()")
+    with pytest.raises(BudgetExceeded, match="bytes of data"):
+        session.run("x = '\\u0130' * 300_000")
+
+
+def test_the_message_of_an_assertion_is_paid_for_before_it_is_shown() -> None:
+    folded = "x = {}\nfor i in range(60): x = {'a': x, 'b': x}\n"
+    with pytest.raises(BudgetExceeded):
+        Session(budget=ExecutionBudget(loop_iterations=LIMITED)).run(folded + "assert False, x")
+
+
 @pytest.mark.parametrize(
     "code",
     [
@@ -56,7 +118,7 @@ def test_bodies_of_functions_handlers_and_comprehensions_count_their_steps(code:
             session.run("hits = []\n" + code.format(f"hits.append(1), {steps}"))
         return len(session.names["hits"])
 
-    assert spent(", ".join(["str(1)"] * 40)) * 3 < spent("1")
+    assert spent(", ".join(["str(1)"] * 40)) * 5 < spent("1") * 2
 
 
 def test_ten_thousand_strings_are_popped_from_a_set_in_order_and_soon() -> None:

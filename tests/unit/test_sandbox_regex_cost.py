@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import re
 import warnings
+from contextlib import suppress
 
 import pytest
 
+from statek_sim.sandbox import regex_cost
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.regex_cost import pay_for_search
 from statek_sim.sandbox.regex_steps import program_of, steps_to_search
@@ -86,3 +88,35 @@ def test_functions_and_patterns_are_charged_alike() -> None:
     ):
         with pytest.raises(BudgetExceeded):
             Session().run(f"import re\np, t = '(a+)+$', 'a' * 50 + 'b'\n{code}")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(" * 99 + "a" + ")+" * 99,
+        "(" * 60 + "a" + "){2}" * 60,
+        "(?:" * 40 + "a" + "){0,9}" * 40 + "b",
+        "(" * 80 + "a" + ")+?" * 80 + "!",
+        "(?:(?=" * 40 + "a" + "))+" * 40,
+    ],
+)
+def test_repeats_in_one_another_do_not_double_the_program(pattern: str) -> None:
+    program = program_of(pattern, re.compile(pattern).flags)
+    assert program.written[0] < 50_000
+    with suppress(BudgetExceeded):
+        pay_for_search(ExecutionBudget(), re.compile(pattern), "a" * 500 + "?", anchored=False, every=False)
+
+
+def test_no_more_steps_are_counted_than_can_be_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[int] = []
+
+    def steps(_program: object, _text: str, limit: int, **_: bool) -> int:
+        limits.append(limit)
+        return limit + 1
+
+    monkeypatch.setattr(regex_cost, "steps_to_search", steps)
+    budget = ExecutionBudget(loop_iterations=1000)
+    with pytest.raises(BudgetExceeded, match="ran more than 1,000 loop iterations"):
+        pay_for_search(budget, re.compile("(a+)*b"), "a" * 10**5, anchored=True, every=False)
+    assert len(limits) == 1
+    assert limits[0] <= 2 * 1001

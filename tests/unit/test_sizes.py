@@ -26,15 +26,11 @@ LARGER: Final[Mapping[str, str]] = {
     "agent/tools/mcp/connection.py:McpConnection": "what opens streams and tasks has to close them, in the same task",
     "agent/tools/registry.py:Registry": "its methods are the questions that are asked of one table of tools",
     "backends/agent.py:_Run": "a scenario's parts are made, killed, and made again from what was committed",
-    "backends/reference.py:ReferenceRun": "a scenario's parts are made, and played with what deviates",
-    "backends/installed/stage.py:Stage": "what an order says is put before the real package, and what came is read",
     "explore/explorer.py:Explorer": "kinds of deviations share what was explored before them",
-    "mcp/session.py:Session": "one method per request of the protocol over the state of one session",
     "runtime/execution/runtime.py:Runtime": "what a user's program calls: a line or two for each",
     "runtime/execution/scheduler.py:Scheduler": "what begins, ends and dies shares who is ready",
     "runtime/jobs/job.py:Job": "its fields carry STATEK's names, and each is a property of its own",
     "sandbox/transform.py:_Transformer": "an ast.NodeTransformer has one method per kind of node",
-    "spans/build.py:SpanBuilder": "one method per kind of event of a trace, over the spans that are open",
 }
 """Classes with more lines, by path and name, and why each is one noun all the same."""
 
@@ -78,10 +74,10 @@ def test_a_function_that_is_too_long_is_found(
     assert list(too_large(source, "a.py")) == found
 
 
-VAGUE: Final = frozenset({"told", "said"})
+VAGUE: Final = frozenset({"told", "said", "asked"})
 """Participles that say nothing of what a variable holds."""
-ELSEWHERE: Final = ("agent", "backends")
-"""Packages that still have some."""
+ELSEWHERE: Final = ("agent/guards", "agent/rescue", "backends", "explore", "store")
+"""Parts of `statek_sim` that still have some."""
 
 
 def vague(path: Path) -> Iterator[int]:
@@ -100,7 +96,7 @@ def test_what_is_named_has_a_noun() -> None:
         f"{path.relative_to(ROOT)}:{line}"
         for package in OURS
         for path in sorted((ROOT / package).rglob("*.py"))
-        if path.relative_to(ROOT).parts[1] not in ELSEWHERE
+        if not path.relative_to(ROOT / package).as_posix().startswith(ELSEWHERE)
         for line in vague(path)
     ]
     assert found == []

@@ -314,3 +314,15 @@ def test_the_page_shows_what_is_found_in_forges_enforcer() -> None:
     command = [str(forge_python()), "-W", "ignore", "-m", "tools.step_table"]
     told = subprocess.run(command, capture_output=True, text=True, check=True, cwd=DOCS.parent)
     assert told.stdout.splitlines()[-1] in (DOCS / "bring-your-own-harness.md").read_text("utf-8")
+
+
+def test_an_adapter_that_lacks_methods_is_told_which() -> None:
+    class Half:
+        def may_answer(self) -> bool:
+            return True
+
+    said = (
+        r"^the adapter Half has no propose and no finish; expected the methods of EnforcerAdapter: propose, "
+    )
+    with pytest.raises(BadInput, match=said):
+        check_step_enforcer(lambda plan: Half())  # type: ignore[arg-type,return-value]

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, timezone
 from decimal import Decimal
+from typing import Final
 
 import pytest
 
-from statek_sim import stored, tool_call
+from statek_sim import stored, tool, tool_call
 from statek_sim.backends.facts import plain
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.shown import shown
+from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.block_end import cross, foresee
 from statek_sim.runtime.stored.containers import NOTHING, Dict, List, StoreKills, inside, kept
 from statek_sim.runtime.stored.hashing import in_store_order, key_hash
+from statek_sim.runtime.stored.kinds import EnumValue
 from statek_sim.runtime.stored.uses import foresee_uses
+from statek_sim.sandbox.weigh import unfolded_size
 from statek_sim.trace import StoreRemark
 
 
@@ -94,6 +99,38 @@ def test_a_list_that_holds_itself_ends_the_process() -> None:
         inside(rows)
 
 
+FOLDED: Final = {
+    "list": "x = []\nfor i in range(60): x = [x, x]",
+    "tuple": "x = ()\nfor i in range(60): x = (x, x)",
+    "dict": "x = {}\nfor i in range(60): x = {'a': x, 'b': x}",
+    "in one another": "x = 1\nfor i in range(20): x = [(x, x), {'a': x, 'b': [x]}]",
+    "wide": "x = [1]\nfor i in range(4): x = [x] * 5000",
+}
+"""Values of a few objects that are millions of millions when a part counts each time it is met."""
+
+
+@pytest.mark.parametrize("profile", ["docs", "1.4"])
+@pytest.mark.parametrize("code", FOLDED.values(), ids=FOLDED)
+def test_what_holds_itself_many_times_over_is_neither_copied_nor_compared(code: str, profile: str) -> None:
+    # Each of these would end in years: what is bound is copied, and compared with what was there.
+    again = f"{code}\ny = x\nz = [x, x]"
+    job = finished(profile, code, again, again)
+    reasons = [remark.reason for remark in job.trace.of_type(StoreRemark)]
+    assert any("items, counting again what is met again" in reason for reason in reasons), reasons
+    names: dict[str, object] = {}
+    exec(code, names)
+    with pytest.raises(
+        StoreKills, match=r"^a collection was stored of more than 5,000,000 items, counting again"
+    ):
+        inside(names["x"])
+
+
+def test_rows_that_are_shared_or_many_are_copied_all_the_same() -> None:
+    row = list(range(10))
+    assert len(inside([row] * 20_000)) == 20_000
+    assert len(inside([[number] for number in range(20_000)])) == 20_000
+
+
 def test_an_object_is_stored_when_its_class_says_so() -> None:
     @dataclass
     class Plain:
@@ -155,6 +192,25 @@ def test_an_integer_beyond_64_bits_in_a_requested_call_crashes_the_job() -> None
     assert job.stop_reason == "crash"
     assert "OverflowError: int too big to convert" in job.py_env.console[-1]
     assert told(job)[0].startswith("`arguments of note` was lost")
+
+
+def test_a_result_whose_own_text_is_a_list_crashes_a_job_that_requested_it() -> None:
+    class Odd:
+        def __llm_repr__(self) -> list[int]:
+            return [1, 2]
+
+    @tool
+    def find(**kwargs: object) -> Odd:
+        """Find it."""
+        return Odd()
+
+    runtime = Runtime(ScriptedLLM([tool_call("find")]), profile="1.4")
+    job = runtime.create_job(Agent("clerk", tools=[find]))
+    runtime.run()
+    assert (job.stop_reason, job.error and job.error.error_message) == (
+        "crash",
+        "sequence item 0: expected str instance, list found",
+    )
 
 
 def test_a_mapping_with_stored_tuples_for_keys_is_recorded_as_its_text() -> None:
@@ -236,3 +292,57 @@ def test_an_offset_comes_back_in_whole_hours() -> None:
 @pytest.mark.parametrize("value", [Decimal(10**17), Decimal("1E-64"), time(1, tzinfo=UTC)])
 def test_what_does_not_fit_into_its_place_is_refused(value: object) -> None:
     assert kept(value).value is NOTHING
+
+
+def test_a_text_of_its_own_that_is_no_text_is_shown_as_one() -> None:
+    class Odd:
+        def __llm_repr__(self) -> int:
+            return 5
+
+    assert shown(Odd()) == "5"
+
+
+def test_entries_of_two_views_of_dicts_are_counted_apart() -> None:
+    small, large = {0: 1}, {0: [1] * 1000}
+    assert (
+        unfolded_size([small.items(), large.items()]) == unfolded_size([large.items(), small.items()]) == 1008
+    )
+
+
+def test_a_deep_value_is_counted_without_calls_of_its_depth() -> None:
+    deep: list[object] = [1]
+    for _ in range(300):
+        deep = [deep]
+    depth, frame = 0, sys._getframe()
+    while frame.f_back is not None:
+        depth, frame = depth + 1, frame.f_back
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(depth + 60)
+    try:
+        assert unfolded_size(deep) == 301
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def test_a_long_text_where_another_one_was_is_looked_through() -> None:
+    # Each text is gone when the next one is made, which is where it was.
+    kept_dict = Dict()
+    kept_dict.update(("key", "a" * 2000 + end) for end in ("x", "y", *("\0" * 6)))
+    assert kept_dict["key"] == "a" * 2000
+
+
+def test_what_a_set_of_tuples_has_in_common_with_another_ends_the_process() -> None:
+    seen = inside({(1, 2), (3, 4)})
+    with pytest.raises(
+        StoreKills, match=r"^the members that a stored set with tuples has in common with another"
+    ):
+        seen & {(9, 9)}
+    assert len(seen & set()) == 0
+
+
+def test_a_stored_status_is_equal_to_the_member_and_to_no_text() -> None:
+    now = EnumValue("JobStatus", "STARTED")
+    assert now == JobStatus.STARTED
+    kinds: dict[object, int] = {JobStatus.STARTED: 1}
+    assert kinds[now] == 1
+    assert now not in ("STARTED", JobStatus.DONE, EnumValue("FutureState", "STARTED"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from statek_sim.backends.releases import releases
-from tools.conformance import beyond, fewer, merged, seeded
+from tools.conformance import beyond, fewer, main, merged, seeded, words
 from tools.environments import CannotMake, Environment, ensure, environments
 from tools.interpreters import this_python
 
@@ -96,3 +96,16 @@ def test_an_environment_is_ready_only_for_what_it_was_made_for(tmp_path: Path) -
 def test_a_python_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(CannotMake, match=r"^env: Python 2\.1 is not installed$"):
         ensure([Environment("1.4.2", "2.1", tmp_path / "env")])
+
+
+def test_help_says_what_it_takes_and_compares_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    assert "usage: python -m tools.conformance [-h] [--ci] [ARGUMENT...]" in capsys.readouterr().out
+
+
+def test_what_it_does_not_know_is_passed_on() -> None:
+    asked, further = words().parse_known_args(["--ci", "scenarios/claims", "--random", "5", "--c"])
+    assert asked.ci
+    assert further == ["scenarios/claims", "--random", "5", "--c"]

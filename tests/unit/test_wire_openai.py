@@ -278,3 +278,12 @@ def test_a_lone_surrogate_is_escaped_so_that_the_body_stays_utf8() -> None:
     body = written("a\ud800b")
     assert "a\\ud800b" in body.decode()
     assert read_reply(body).text == "a\ud800b"
+
+
+def test_a_body_that_comes_again_is_not_read_again_unless_its_reply_can_be_changed() -> None:
+    text = written("print(1)")
+    assert read_reply(bytes(bytearray(text))) is read_reply(text)
+    call = written(None, (WireToolCall("call-1", "note", '{"tags": []}'),))
+    first = read_reply(call).tool_calls[0].arguments
+    first["tags"] = ["changed by a tool"]
+    assert read_reply(call).tool_calls[0].arguments == {"tags": []}

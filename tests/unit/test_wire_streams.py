@@ -96,7 +96,7 @@ def test_anthropic_streams_named_events_block_by_block() -> None:
     assert events[5]["content_block"] == {"type": "tool_use", "id": "c1", "name": "note", "input": {}}
     assert events[6]["delta"] == {"type": "input_json_delta", "partial_json": '{"t'}
     assert events[9]["delta"] == {"stop_reason": "tool_use", "stop_sequence": None}
-    assert events[9]["usage"] == {"output_tokens": 3}
+    assert events[9]["usage"] == {"input_tokens": 7, "cache_read_input_tokens": 2, "output_tokens": 3}
 
 
 def test_gemini_streams_parts_and_tells_reason_and_usage_with_the_last() -> None:

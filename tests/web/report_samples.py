@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from statek_sim.analysis.corpus.scenarios import corpus_scenarios
 from statek_sim.analysis.corpus.table import CorpusTable, corpus_table
-from statek_sim.analysis.read import analyse
+from statek_sim.analysis.run_usage import analyse
 from statek_sim.explore.explorer import Bounds
 from statek_sim.explore.result import Exploration
 from statek_sim.explore.running import explore_one

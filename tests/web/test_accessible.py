@@ -114,6 +114,17 @@ def test_paper_shows_every_section_with_every_chart(visit: Visit) -> None:
     expect(page.get_by_role("search")).to_be_hidden()
 
 
+def test_paper_keeps_little_together_so_that_pages_are_filled(visit: Visit) -> None:
+    page = visit.open()
+    page.set_viewport_size({"width": 680, "height": 900})  # A4 between its margins: 180 mm of 96 dots an inch
+    page.emulate_media(media="print")
+    heading, row = (page.locator(f"#runs {part}").first.bounding_box() for part in ("h2", "tbody tr"))
+    assert heading is not None
+    assert row is not None
+    # Heading, count, names of columns and a first row are never parted: a fifth of a page at most is lost before them.
+    assert row["y"] - heading["y"] + row["height"] < 1009 / 5
+
+
 def test_paper_has_nothing_to_press(visit: Visit) -> None:
     page = visit.open(RUN)
     page.emulate_media(media="print")

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Final
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from statek_sim.reporting.page.data import PageData
 from tests.web.report_samples import SWEEP
-from tests.web.visit import Visit
+from tests.web.visit import Scheme, Visit, visiting
 
 pytestmark = pytest.mark.browser
+
+_LEAST_CONTRAST: Final = """chart => {
+  const channels = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
+  const paper = channels(getComputedStyle(document.body).backgroundColor);
+  const linear = (value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+  const light = (colour) =>
+    colour.map((value) => linear(value / 255)).reduce((sum, value, n) => sum + value * [0.2126, 0.7152, 0.0722][n], 0);
+  const cells = [...chart.querySelector(".mark-rect.role-mark").querySelectorAll("path")];
+  const texts = [...chart.querySelectorAll(".mark-text.role-mark text")];
+  return Math.min(...cells.map((cell, n) => {
+    const style = getComputedStyle(cell);
+    const opacity = Number(style.opacity) * Number(style.fillOpacity);
+    const ground = channels(style.fill).map((value, at) => opacity * value + (1 - opacity) * paper[at]);
+    const both = [light(ground), light(channels(getComputedStyle(texts[n]).fill))].sort((one, other) => one - other);
+    return (both[1] + 0.05) / (both[0] + 0.05);
+  }));
+}"""
+"""The least contrast of a heat map's numbers with their cells, which are in the same order."""
 
 
 def test_the_overview_says_how_many_failed_and_why(visit: Visit) -> None:
@@ -106,14 +126,25 @@ def test_the_sweep_is_a_heat_map_that_shows_the_frontier_and_the_presets_own_val
     for chart in page.locator("#sweep .chart").all():
         chart.scroll_into_view_if_needed()
         marks = chart.locator(".mark-rect.role-mark")
-        expect(marks).to_have_count(2)
+        expect(marks).to_have_count(3)
         expect(marks.first.locator("path")).to_have_count(len(list(SWEEP["cells"])))  # type: ignore[arg-type]  # a list
-        expect(marks.last.locator("path")).to_have_count(4)
-        expect(chart.locator(".mark-symbol.role-mark path")).to_have_count(1)
+        expect(marks.nth(1).locator("path")).to_have_count(4)
+        expect(marks.last.locator("path")).to_have_count(1)
     expect(page.locator("#sweep > .wide tbody tr")).to_have_count(4)
     expect(page.locator("#sweep")).to_contain_text(
         "4 healthy workloads and 3 runaways, run again under the preset"
     )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_numbers_on_heat_maps_can_be_read(chromium: Browser, report: Path, scheme: Scheme) -> None:
+    with visiting(chromium, report, scheme=scheme) as visit:
+        page = visit.open("#/sweep")
+        for chart in page.locator("#sweep .chart").all():
+            chart.scroll_into_view_if_needed()
+            expect(chart.locator(".mark-text.role-mark text").first).to_be_visible()
+            worst = page.evaluate(_LEAST_CONTRAST, chart.element_handle())
+            assert worst >= 4.5
 
 
 def test_dark_colours_can_be_chosen_and_are_kept(visit: Visit) -> None:

@@ -88,9 +88,9 @@ def _other(value: object, depth: int) -> JSON:
 
 def _items(values: Sequence[object], depth: int) -> list[JSON]:
     found: list[JSON] = []
-    for at, one in enumerate(values):
+    for at, item in enumerate(values):
         try:
-            found.append(_encoded(one, depth))
+            found.append(_encoded(item, depth))
         except _Unholdable as refused:
             refused.path.append(f"[{at}]")
             raise
@@ -103,13 +103,13 @@ def _mapping(value: Mapping[Any, Any], depth: int) -> JSON:
     if order is None:
         return {TAG: "mapping", "v": _items([list(pair) for pair in value.items()], depth)}
     plain: dict[str, JSON] = {ORDER: list(keys)} if order else {}
-    for key, one in value.items():
+    for key, member in value.items():
         # Most values are plain texts: they need no call.
-        if type(one) is str and one.isascii() and "\0" not in one:
-            plain[key] = one
+        if type(member) is str and member.isascii() and "\0" not in member:
+            plain[key] = member
             continue
         try:
-            plain[key] = _encoded(one, depth)
+            plain[key] = _encoded(member, depth)
         except _Unholdable as refused:
             refused.path.append(f".{key}")
             raise
@@ -127,7 +127,7 @@ def _order(keys: tuple[Any, ...]) -> bool | None:
 def decoded(value: JSON) -> Any:
     """Return the value that `encoded` made JSON of; `Damaged` for a tag that it never writes."""
     if isinstance(value, list):
-        return [decoded(one) for one in value]
+        return [decoded(member) for member in value]
     if not isinstance(value, dict):
         return value
     try:
@@ -145,22 +145,22 @@ def decoded(value: JSON) -> Any:
         raise Damaged(f"a checkpoint holds a value that was never written so: {value!r}") from error
 
 
-def _untagged(kind: str, told: Any) -> object:
+def _untagged(kind: str, content: Any) -> object:
     match kind:
         case "text":
-            return base64.b64decode(told, validate=True).decode("utf-8", "surrogatepass")
+            return base64.b64decode(content, validate=True).decode("utf-8", "surrogatepass")
         case "bytes":
-            return base64.b64decode(told, validate=True)
+            return base64.b64decode(content, validate=True)
         case "int":
-            return int(told)
+            return int(content)
         case "float":
-            return float(told)
+            return float(content)
         case "decimal":
-            return Decimal(told)
+            return Decimal(content)
         case "tuple":
-            return tuple(decoded(one) for one in told)
+            return tuple(decoded(member) for member in content)
         case "mapping":
-            return {decoded(key): decoded(one) for key, one in told}
+            return {decoded(key): decoded(member) for key, member in content}
         case _:
             raise ValueError(kind)
 

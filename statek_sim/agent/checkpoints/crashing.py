@@ -96,7 +96,7 @@ class SimulatedDisk:
         """Return the names in a folder, sorted, with those of folders in it."""
         begin = f"{folder}/" if folder else ""
         below = {
-            one[len(begin) :].partition("/")[0] for one in self._folders if one.startswith(begin) and one
+            path[len(begin) :].partition("/")[0] for path in self._folders if path.startswith(begin) and path
         }
         return sorted({*self._folders.get(folder, _Names()).now, *below} - {""})
 
@@ -188,14 +188,16 @@ class SimulatedDisk:
             content = {at: self._files[at].now if all_ else self._files[at].durable for at in files}
             choices = [(kept, content)]
             choices += [
-                ({**kept, one: n}, content) for one, count in folders.items() for n in range(count + 1)
+                ({**kept, changed: n}, content)
+                for changed, count in folders.items()
+                for n in range(count + 1)
             ]
             choices += [(kept, {**content, at: left}) for at, every in files.items() for left in every]
             for names, contents in choices:
                 after = self._left(names, contents)
-                told = tuple(after.items())
-                if told not in seen:
-                    seen.add(told)
+                state = tuple(after.items())
+                if state not in seen:
+                    seen.add(state)
                     yield after
 
     def _left(self, changes: Mapping[str, int], contents: Mapping[int, bytes]) -> dict[str, bytes]:

@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from statek_sim.errors import Held
+
 Row = tuple[Any, ...]
 
 
@@ -79,14 +81,15 @@ SQLITE_WORDS: Final = {
 class Sqlite:
     """A file of SQLite's, or `:memory:`: a commit that has returned survives a loss of power.
 
-    `wait` are the seconds that a statement waits for another process. The journal is a write-ahead log. With
-    `read_only` nothing of a file is changed, nor is one made.
+    `wait` are the seconds that a statement waits for another process, then it is `Held`. The journal is a write-ahead
+    log. With `read_only` nothing of a file is changed, nor is one made.
     """
 
     words = SQLITE_WORDS
 
     def __init__(self, path: Path | str, *, wait: float = 30.0, read_only: bool = False) -> None:
         place = f"{Path(path).absolute().as_uri()}?mode=ro" if read_only else path
+        self._wait = wait
         self._connection = sqlite3.connect(
             place, timeout=wait, isolation_level=None, check_same_thread=False, uri=read_only
         )
@@ -94,14 +97,22 @@ class Sqlite:
             for pragma in (
                 () if read_only else ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
             ):
-                self._connection.execute(f"PRAGMA {pragma}")
-        except sqlite3.Error:
+                self.execute(f"PRAGMA {pragma}")
+        except (sqlite3.Error, Held):
             self._connection.close()
             raise
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Run one statement and return its rows."""
-        return self._connection.execute(statement, values).fetchall()
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            raise Held(
+                f"another process has held this database for {self._wait:g} s ({error}); it is frozen in the middle of "
+                "a transaction: let it go on, or end it"
+            ) from error
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back."""

@@ -9,7 +9,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
+
+from statek_sim.errors import Held
 
 
 class Disk(Protocol):
@@ -57,10 +59,11 @@ def write_durably(disk: Disk, path: str, content: bytes) -> None:
 
 
 class RealDisk:
-    """A folder of this machine."""
+    """A folder of this machine. `wait` are the seconds that a lock of another process is waited for, then `Held`."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, wait: float = 30.0) -> None:
         self.root = root
+        self._wait = wait
 
     def read(self, path: str) -> bytes | None:
         """Return what a file has, None when it is not there."""
@@ -79,10 +82,10 @@ class RealDisk:
     def make_folder(self, folder: str) -> None:
         """Make a folder and those above it; their names survive a loss of power."""
         place = self.root / folder
-        missing = [one for one in (place, *place.parents) if not one.is_dir()]
+        missing = [new_folder for new_folder in (place, *place.parents) if not new_folder.is_dir()]
         place.mkdir(parents=True, exist_ok=True)
-        for one in missing:
-            _sync(one.parent)
+        for new_folder in missing:
+            _sync(new_folder.parent)
 
     def write(self, path: str, content: bytes) -> None:
         """Make a file, or empty it, and write to it."""
@@ -112,8 +115,18 @@ class RealDisk:
     @contextlib.contextmanager
     def locked(self, path: str) -> Iterator[None]:
         """Hold a lock that ends with the process."""
-        with FileLock(self.root / path):
+        lock = FileLock(self.root / path, timeout=self._wait)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise Held(
+                f"{self.root / path}: another process has held this lock for {self._wait:g} s; it is frozen in the "
+                "middle of a write: let it go on, or end it"
+            ) from None
+        try:
             yield
+        finally:
+            lock.release()
 
 
 def _sync(path: Path) -> None:

@@ -42,8 +42,8 @@ class DocumentStore:
             self._disk.make_folder(folder)
         names = self._listed()
         number = int(names[-1].removeprefix("cp-")) + 1 if names else 1
-        told = {"stepNumber": number, "point": entry.point, "status": entry.status, "at": entry.at}
-        content = json.dumps(told | {"state": encoded(entry.state)}, indent=2)
+        fields = {"stepNumber": number, "point": entry.point, "status": entry.status, "at": entry.at}
+        content = json.dumps(fields | {"state": encoded(entry.state)}, indent=2)
         self._disk.write(f"checkpoints/cp-{number:04}.json", content.encode())
         self._disk.write("progress.txt", progress_text(lease.session, number, entry).encode())
         return number
@@ -56,9 +56,11 @@ class DocumentStore:
         names = self._listed()
         if not names:
             return None
-        told = json.loads(self._disk.read(f"checkpoints/{names[-1]}.json") or b"")
-        entry = Entry(point=told["point"], status=told["status"], at=told["at"], state=decoded(told["state"]))
-        return Kept(Checkpoint(session=session, number=told["stepNumber"], plan="", entry=entry))
+        fields = json.loads(self._disk.read(f"checkpoints/{names[-1]}.json") or b"")
+        entry = Entry(
+            point=fields["point"], status=fields["status"], at=fields["at"], state=decoded(fields["state"])
+        )
+        return Kept(Checkpoint(session=session, number=fields["stepNumber"], plan="", entry=entry))
 
     def _listed(self) -> list[str]:
         names = [name for name in self._disk.names("checkpoints") if name.endswith(".json")]

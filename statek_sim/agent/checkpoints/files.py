@@ -11,40 +11,27 @@ Every file but the derived ones is put in its place at once and survives a loss 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 from statek_sim.agent.checkpoints.disk import Disk
-from statek_sim.agent.checkpoints.records import LEASE, Entry, Kept, Lease, Status
+from statek_sim.agent.checkpoints.records import Entry, Kept, Lease, Status
 from statek_sim.agent.checkpoints.refusals import fenced, held, other_plan
-from statek_sim.agent.checkpoints.seal import Anchor, Sealer
 from statek_sim.agent.checkpoints.sealed import check_chain, checkpoint_of, sheet_of
 from statek_sim.agent.checkpoints.session_files import SessionFiles
-from statek_sim.agent.checkpoints.store import check_keep, check_name
+from statek_sim.agent.checkpoints.store import check_keep, check_name, steadily
+from statek_sim.agent.checkpoints.terms import StoreTerms, Terms
 from statek_sim.agent.effects import Receipt
 from statek_sim.errors import Damaged, Fenced, Held, OtherPlan
 
 
 class FileStore:
-    """A `CheckpointStore` in a folder. `clock` returns seconds by which leases are measured, alike for all workers.
+    """A `CheckpointStore` in a folder; `terms` are those of every store: see `terms.StoreTerms`."""
 
-    `key` and `anchor` are those of `seal`; `lease` are the seconds of a lease.
-    """
-
-    def __init__(
-        self,
-        disk: Disk,
-        *,
-        clock: Callable[[], float],
-        key: bytes | None = None,
-        anchor: Anchor | None = None,
-        lease: float = LEASE,
-    ) -> None:
-        self._clock = clock
-        self._sealer = Sealer(key)
+    def __init__(self, disk: Disk, **terms: Unpack[StoreTerms]) -> None:
+        self._terms = Terms(**terms)
+        self._sealer = self._terms.sealer
         self._files = SessionFiles(disk, self._sealer)
-        self._anchor = anchor
-        self._lease = lease
 
     # -- whose a session is ------------------------------------------------------------------------------------
 
@@ -63,47 +50,56 @@ class FileStore:
                     "worker": "",
                     "until": 0.0,
                 }
-                record |= {"session": session, "first": 1, "head": 0, "seal": "", "began": self._clock()}
+                record |= {
+                    "session": session,
+                    "first": 1,
+                    "head": 0,
+                    "seal": "",
+                    "began": self._terms.clock(),
+                }
             elif record["plan"] != plan:
                 raise OtherPlan(other_plan(session, record["plan"], plan))
             return self._take(session, record, worker)
 
     def _take(self, session: str, record: dict[str, Any], worker: str) -> Lease:
-        left = record["until"] - self._clock()
+        left = record["until"] - self._terms.clock()
         if record["worker"] not in ("", worker) and left > 0:
             raise Held(held(session, record["worker"], left))
         record = self._files.knowing_newest(session, record)
-        record |= {"fence": record["fence"] + 1, "worker": worker, "until": self._clock() + self._lease}
+        record |= {"fence": record["fence"] + 1, "worker": worker, "until": self._terms.until()}
         self._files.put_record(session, record)
-        return Lease(session=session, fence=record["fence"], worker=worker, seconds=self._lease)
+        return Lease(session=session, fence=record["fence"], worker=worker, seconds=self._terms.lease)
 
     def claim_next(self, *, worker: str) -> Lease | None:
         """Take the session that waits longest of those that are running and nobody's, None when there is none."""
         waiting = [record for record in self._files.records() if self._is_free(record)]
         for record in sorted(waiting, key=lambda record: (record["until"], record["session"])):
             session = str(record["session"])
-            with self._files.locked(session):
-                now = self._files.record(session)
-                if now is not None and self._is_free(now):
-                    return self._take(session, now, worker)
+            try:
+                with self._files.locked(session):
+                    now = self._files.record(session)
+                    if now is not None and self._is_free(now):
+                        return self._take(session, now, worker)
+            except Held:
+                continue  # Its worker is frozen in the middle of a write; that keeps nobody from the others.
         return None
 
     def _is_free(self, record: dict[str, Any]) -> bool:
-        nobodys = record["worker"] == "" or record["until"] <= self._clock()
+        nobodys = record["worker"] == "" or record["until"] <= self._terms.clock()
         return bool(record["status"] == "running" and nobodys)
 
     def renew(self, lease: Lease) -> None:
         """Begin a lease anew, for a worker that has nothing to save yet; raises `Fenced`."""
         with self._files.locked(lease.session):
             record = self._held(lease)
-            self._files.put_record(lease.session, record | {"until": self._clock() + self._lease})
+            self._files.put_record(lease.session, record | {"until": self._terms.until()})
 
     def release(self, lease: Lease) -> None:
         """Give a session back; nothing happens to one that was taken over."""
         with self._files.locked(lease.session):
             record = self._files.record(lease.session)
             if record is not None and record["fence"] == lease.fence:
-                self._files.put_record(lease.session, record | {"worker": "", "until": self._clock()})
+                self._files.put_record(lease.session, record | {"worker": "", "until": self._terms.clock()})
 
     # -- saving ------------------------------------------------------------------------------------------------
 
@@ -123,10 +119,9 @@ class FileStore:
             )
             self._files.put_sheet(session, sheet)
             record |= {"head": sheet.number, "seal": sheet.seal, "status": entry.status}
-            self._files.put_record(session, record | {"until": self._clock() + self._lease})
+            self._files.put_record(session, record | {"until": self._terms.until()})
             self._files.tell_people(session, sheet.number, entry)
-        if self._anchor is not None:
-            self._anchor.write(session, sheet.number, sheet.seal)
+        self._terms.anchored(session, sheet.number, sheet.seal)
         return sheet.number
 
     def note(self, lease: Lease, receipt: Receipt) -> None:
@@ -154,17 +149,22 @@ class FileStore:
     def latest(self, session: str) -> Kept | None:
         """Return a session's newest checkpoint, None where there is none yet; raises `Damaged`."""
         check_name(session)
+        return steadily(lambda: self._latest(session), lambda: self._files.record(session))
+
+    def _latest(self, session: str) -> Kept | None:
         record = self._files.record(session)
         if record is None:
             if self._files.numbers(session):
                 raise Damaged(f"session {session!r} has checkpoints and no session.json: it was removed")
-            check_chain(session, (), self._sealer, self._anchor, first=1, head=0, seal="")
+            check_chain(session, (), self._sealer, self._terms.anchor, first=1, head=0, seal="")
             return None
         record = self._files.knowing_newest(session, record)
         head, seal = record["head"], record["seal"]
         numbers = [number for number in self._files.numbers(session) if number >= record["first"]]
         sheets = [sheet for number in numbers if (sheet := self._files.sheet(session, number)) is not None]
-        check_chain(session, sheets, self._sealer, self._anchor, first=record["first"], head=head, seal=seal)
+        check_chain(
+            session, sheets, self._sealer, self._terms.anchor, first=record["first"], head=head, seal=seal
+        )
         if not sheets:
             return None
         known, _ = self._files.receipts(session, head, seal)

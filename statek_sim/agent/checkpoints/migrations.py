@@ -73,8 +73,8 @@ def migrate(database: Database) -> int:
             database.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
         table = "CREATE TABLE IF NOT EXISTS schema_versions (version INTEGER PRIMARY KEY, applied_at {time})"
         database.execute(_filled(table, database))
-        told = database.execute("SELECT max(version) FROM schema_versions")[0][0]
-        version = told or 0
+        newest = database.execute("SELECT max(version) FROM schema_versions")[0][0]
+        version = newest or 0
         if version > len(MIGRATIONS):
             raise CheckpointError(
                 f"the tables have version {version}, and this package knows up to {len(MIGRATIONS)}; update the package"

@@ -7,16 +7,16 @@ from statek_sim.agent.checkpoints.records import Entry
 
 def progress_text(session: str, number: int, entry: Entry) -> str:
     """Return the lines of the document's progress file, with the session's status; `Updated` is its own second."""
-    told = entry.progress
+    progress = entry.progress
     lines = {
         "Session": session,
         "Status": entry.status,
         "Step": number,
-        "Current": told.get("current", ""),
-        "Completed": ", ".join(told.get("completed", ())),
-        "Remaining": ", ".join(told.get("remaining", ())),
-        "Tokens used": told.get("tokens", 0),
-        "Cost": f"${float(told.get('cost', 0)):.4f}",
+        "Current": progress.get("current", ""),
+        "Completed": ", ".join(progress.get("completed", ())),
+        "Remaining": ", ".join(progress.get("remaining", ())),
+        "Tokens used": progress.get("tokens", 0),
+        "Cost": f"${float(progress.get('cost', 0)):.4f}",
         "Updated": f"{entry.at:g} s",
     }
     return "\n".join(f"{name}: {_one_line(value)}" for name, value in lines.items()) + "\n"

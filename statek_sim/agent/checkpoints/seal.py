@@ -73,13 +73,13 @@ def check_anchor(anchor: Anchor | None, session: str, newest: tuple[int, str] | 
     The newest checkpoint may be one ahead: the process died before it anchored it. `before` is the seal that it
     follows.
     """
-    told = None if anchor is None else anchor.read(session)
-    if told is None or told == newest:
+    anchored = None if anchor is None else anchor.read(session)
+    if anchored is None or anchored == newest:
         return
-    if newest is not None and newest[0] == told[0] + 1 and before == told[1]:
+    if newest is not None and newest[0] == anchored[0] + 1 and before == anchored[1]:
         return
     has = "nothing" if newest is None else f"checkpoint {newest[0]}"
     raise Damaged(
-        f"session {session!r}: the store has {has} as the newest, and checkpoint {told[0]} was anchored; "
+        f"session {session!r}: the store has {has} as the newest, and checkpoint {anchored[0]} was anchored; "
         "an older copy of the store was put back, or it is another one"
     )

@@ -56,13 +56,13 @@ def sheet_of(
 
 def checkpoint_of(session: str, sheet: Sheet) -> Checkpoint:
     """Return a stored checkpoint that was checked, as values."""
-    told = sheet.metadata
+    fields = sheet.metadata
     entry = Entry(
-        point=str(told["point"]),
-        status=told["status"],  # type: ignore[arg-type]  # checked by `check_sheet`
-        at=decoded(told["at"]),
+        point=str(fields["point"]),
+        status=fields["status"],  # type: ignore[arg-type]  # checked by `check_sheet`
+        at=decoded(fields["at"]),
         state=decoded(from_text(sheet.state, what="a state")),
-        progress=decoded(told["progress"]),
+        progress=decoded(fields["progress"]),
     )
     return Checkpoint(session=session, number=sheet.number, plan=sheet.plan, entry=entry)
 
@@ -125,14 +125,14 @@ def receipt_json(receipt: Receipt) -> dict[str, JSON]:
     }
 
 
-def receipt_from(told: dict[str, Any]) -> Receipt:
+def receipt_from(fields: dict[str, Any]) -> Receipt:
     """Return the receipt that `receipt_json` made JSON of."""
     return Receipt(
-        job=decoded(told["job"]),
-        key=decoded(told["key"]),
-        at=decoded(told["at"]),
-        status=str(told["status"]),
-        text=decoded(told["text"]),
+        job=decoded(fields["job"]),
+        key=decoded(fields["key"]),
+        at=decoded(fields["at"]),
+        status=str(fields["status"]),
+        text=decoded(fields["text"]),
     )
 
 

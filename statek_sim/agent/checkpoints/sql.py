@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Unpack
 
 from statek_sim.agent.checkpoints.codec import canonical, from_text
 from statek_sim.agent.checkpoints.database import Database, Row, Shared
 from statek_sim.agent.checkpoints.migrations import migrate
-from statek_sim.agent.checkpoints.records import LEASE, Entry, Kept, Lease, Status
+from statek_sim.agent.checkpoints.records import Entry, Kept, Lease, Status
 from statek_sim.agent.checkpoints.refusals import fenced, held, other_plan
-from statek_sim.agent.checkpoints.seal import Anchor, Sealer
 from statek_sim.agent.checkpoints.sealed import (
     Sheet,
     check_chain,
@@ -21,7 +20,8 @@ from statek_sim.agent.checkpoints.sealed import (
     receipt_seal,
     sheet_of,
 )
-from statek_sim.agent.checkpoints.store import check_keep, check_name
+from statek_sim.agent.checkpoints.store import check_keep, check_name, steadily
+from statek_sim.agent.checkpoints.terms import StoreTerms, Terms
 from statek_sim.agent.effects import Receipt
 from statek_sim.errors import Damaged, Fenced, Held, OtherPlan
 from statek_sim.values import JSON
@@ -59,24 +59,13 @@ class _Session:
 class SqlStore:
     """A `CheckpointStore` in a database, whose tables are made or brought up to date; the store closes it.
 
-    `clock` returns seconds by which leases are measured, alike for all workers; `key` and `anchor` are those of
-    `seal`; `lease` are the seconds of a lease.
+    `terms` are those of every store: see `terms.StoreTerms`.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        *,
-        clock: Callable[[], float],
-        key: bytes | None = None,
-        anchor: Anchor | None = None,
-        lease: float = LEASE,
-    ) -> None:
+    def __init__(self, database: Database, **terms: Unpack[StoreTerms]) -> None:
         self._database = database
-        self._clock = clock
-        self._sealer = Sealer(key)
-        self._anchor = anchor
-        self._lease = lease
+        self._terms = Terms(**terms)
+        self._sealer = self._terms.sealer
         self._shared = Shared(database, migrate)
 
     def close(self) -> None:
@@ -97,7 +86,7 @@ class SqlStore:
             row = self._row(session, lock=True)
             if row.plan != plan:
                 raise OtherPlan(other_plan(session, row.plan, plan))
-            left = row.until - self._clock()
+            left = row.until - self._terms.clock()
             if row.worker not in ("", worker) and left > 0:
                 raise Held(held(session, row.worker, left))
             return self._take(row, worker)
@@ -108,23 +97,23 @@ class SqlStore:
             rows = database.execute(
                 f"SELECT {_COLUMNS} FROM sessions WHERE status = 'running' AND lease_until <= ? "
                 f"ORDER BY lease_until, id LIMIT 1 {database.words['skip_locked']}",
-                (self._clock(),),
+                (self._terms.clock(),),
             )
             return self._take(_Session(*rows[0]), worker) if rows else None
 
     def _take(self, row: _Session, worker: str) -> Lease:
         self._database.execute(
             "UPDATE sessions SET fence = ?, worker = ?, lease_until = ? WHERE id = ?",
-            (row.fence + 1, worker, self._clock() + self._lease, row.id),
+            (row.fence + 1, worker, self._terms.until(), row.id),
         )
-        return Lease(session=row.id, fence=row.fence + 1, worker=worker, seconds=self._lease)
+        return Lease(session=row.id, fence=row.fence + 1, worker=worker, seconds=self._terms.lease)
 
     def renew(self, lease: Lease) -> None:
         """Begin a lease anew, for a worker that has nothing to save yet; raises `Fenced`."""
         with self._shared.transaction() as database:
             row = self._held(lease)
             database.execute(
-                "UPDATE sessions SET lease_until = ? WHERE id = ?", (self._clock() + self._lease, row.id)
+                "UPDATE sessions SET lease_until = ? WHERE id = ?", (self._terms.until(), row.id)
             )
 
     def release(self, lease: Lease) -> None:
@@ -132,7 +121,7 @@ class SqlStore:
         with self._shared.transaction() as database:
             database.execute(
                 "UPDATE sessions SET worker = '', lease_until = ? WHERE id = ? AND fence = ?",
-                (self._clock(), lease.session, lease.fence),
+                (self._terms.clock(), lease.session, lease.fence),
             )
 
     # -- saving ------------------------------------------------------------------------------------------------
@@ -157,8 +146,7 @@ class SqlStore:
                 (row.id, sheet.number, sheet.state, canonical(dict(sheet.metadata)), sheet.seal),
             )
             self._put(row, status=entry.status, first=row.first, head=sheet.number, head_seal=sheet.seal)
-        if self._anchor is not None:
-            self._anchor.write(row.id, sheet.number, sheet.seal)
+        self._terms.anchored(row.id, sheet.number, sheet.seal)
         return sheet.number
 
     def _put(self, row: _Session, *, status: str, first: int, head: int, head_seal: str) -> None:
@@ -172,7 +160,7 @@ class SqlStore:
                 head,
                 head_seal,
                 self._sealer.seal(new.content),
-                self._clock() + self._lease,
+                self._terms.until(),
                 row.id,
             ),
         )
@@ -218,17 +206,24 @@ class SqlStore:
     def latest(self, session: str) -> Kept | None:
         """Return a session's newest checkpoint, None where there is none yet; raises `Damaged`."""
         check_name(session)
+        return steadily(lambda: self._latest(session), lambda: self._alone(session))
+
+    def _alone(self, session: str) -> _Session | None:
+        with self._shared.alone:
+            return self._find(session)
+
+    def _latest(self, session: str) -> Kept | None:
         with self._shared.transaction("begin_read"):
             row, sheets = self._find(session), self._sheets(session)
             if row is None:
-                check_chain(session, sheets, self._sealer, self._anchor, first=1, head=0, seal="")
+                check_chain(session, sheets, self._sealer, self._terms.anchor, first=1, head=0, seal="")
                 return None
             self._sealer.check(row.content, row.seal, what=f"session {session!r}")
             check_chain(
                 session,
                 sheets,
                 self._sealer,
-                self._anchor,
+                self._terms.anchor,
                 first=row.first,
                 head=row.head,
                 seal=row.head_seal,
@@ -246,11 +241,11 @@ class SqlStore:
         found: list[Sheet] = []
         for number, metadata, state, seal in rows:
             what = f"session {session!r}, checkpoint {number}"
-            told = from_text(metadata, what=what)
-            if not isinstance(told, dict) or "plan" not in told:
+            fields = from_text(metadata, what=what)
+            if not isinstance(fields, dict) or "plan" not in fields:
                 raise Damaged(f"{what} is no checkpoint of ours")
             found.append(
-                Sheet(number=number, metadata=told, state=canonical(from_text(state, what=what)), seal=seal)
+                Sheet(number=number, metadata=fields, state=canonical(from_text(state, what=what)), seal=seal)
             )
         return found
 
@@ -264,13 +259,13 @@ class SqlStore:
         before = row.head_seal
         for position, text, seal in rows:
             what = f"session {row.id!r}, receipt {position} after checkpoint {row.head}"
-            told = from_text(text, what=what)
+            fields = from_text(text, what=what)
             if position != len(found) + 1:
                 raise Damaged(
                     f"session {row.id!r}: receipt {len(found) + 1} after checkpoint {row.head} was removed"
                 )
-            self._sealer.check({"receipt": told, "previous": before}, seal, what=what)
-            found.append(receipt_from(told))
+            self._sealer.check({"receipt": fields, "previous": before}, seal, what=what)
+            found.append(receipt_from(fields))
             before = seal
         return tuple(found)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, TypeVar
 from urllib.parse import quote
 
 from statek_sim.agent.checkpoints.records import Entry, Kept, Lease, Status
 from statek_sim.agent.effects import Receipt
-from statek_sim.errors import BadInput
+from statek_sim.errors import BadInput, Damaged
+
+T = TypeVar("T")
 
 _LONGEST: Final = 200
 
@@ -42,7 +44,10 @@ class CheckpointStore(Protocol):
         """Give a session back, so that anybody may claim it at once; nothing happens to one that was taken over."""
 
     def latest(self, session: str) -> Kept | None:
-        """Return a session's newest checkpoint, None where there is none yet; raises `Damaged`."""
+        """Return a session's newest checkpoint, None where there is none yet; raises `Damaged`.
+
+        Anybody may ask, also while the session's worker saves and prunes.
+        """
 
     def numbers(self, session: str) -> Sequence[int]:
         """Return the numbers of a session's checkpoints, the oldest first."""
@@ -55,6 +60,19 @@ class CheckpointStore(Protocol):
 
     def close(self) -> None:
         """Let go of files and connections."""
+
+
+def steadily(read: Callable[[], T], version: Callable[[], object]) -> T:
+    """Read what its worker may be writing: what looks damaged and is another `version` by then is read once more."""
+    seen: object = object()
+    while True:
+        try:
+            return read()
+        except Damaged:
+            now = version()
+            if now == seen:
+                raise
+            seen = now
 
 
 def check_keep(keep: int) -> None:

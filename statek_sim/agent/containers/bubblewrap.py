@@ -84,7 +84,7 @@ class Bubblewrap:
         group: cgroup.Group | None,
         folders: Sequence[Path],
     ) -> Ended:
-        told, tells = os.pipe()
+        status_pipe, tells = os.pipe()
         filtered = _filter()
         try:
             with subprocess.Popen(
@@ -100,7 +100,7 @@ class Bubblewrap:
                 os.close(tells)
                 tells = -1
                 try:
-                    inner, said = _inner(told)
+                    inner, status = _inner(status_pipe)
                 except BaseException:
                     child.kill()
                     raise
@@ -118,11 +118,11 @@ class Bubblewrap:
                     folders=folders,
                     memory=memory,
                 )
-                if ended.exit is not None and b"exit-code" not in said + _rest(told):
+                if ended.exit is not None and b"exit-code" not in status + _rest(status_pipe):
                     raise ContainerFailed(f"bubblewrap made no sandbox: {ended.stderr.strip()}")
                 return ended
         finally:
-            for number in (told, tells, filtered):
+            for number in (status_pipe, tells, filtered):
                 if number is not None and number >= 0:
                     os.close(number)
 
@@ -230,11 +230,11 @@ def _filter() -> int | None:
 # -- before and after -------------------------------------------------------------------------------------------
 
 
-def _inner(told: int) -> tuple[int | None, bytes]:
+def _inner(status_pipe: int) -> tuple[int | None, bytes]:
     """Return the number of the sandbox's first process, None when there is none, and what was read beyond it."""
     text = b""
     while b"}" not in text:
-        piece = os.read(told, 4096)
+        piece = os.read(status_pipe, 4096)
         if not piece:
             return None, text
         text += piece
@@ -242,10 +242,10 @@ def _inner(told: int) -> tuple[int | None, bytes]:
     return int(json.loads(first + b"}")["child-pid"]), rest
 
 
-def _rest(told: int) -> bytes:
+def _rest(status_pipe: int) -> bytes:
     """Return what bubblewrap says after that: the program's exit code, when it was started at all."""
     text = b""
-    while piece := os.read(told, 4096):
+    while piece := os.read(status_pipe, 4096):
         text += piece
     return text
 

@@ -49,8 +49,8 @@ def _own(file: Path) -> Iterator[tuple[str, str]]:
         return
     for line in lines:
         _, controllers, path = line.split(":", 2)
-        for one in controllers.split(","):
-            yield one, path
+        for controller in controllers.split(","):
+            yield controller, path
 
 
 def _version_2(own: str) -> Places | None:
@@ -106,7 +106,7 @@ class Group:
         self._memory, self._pids = where.memory / name, where.pids / name
         self._cpu = None if where.cpu is None else where.cpu / name
         folders = (self._memory, self._pids, self._cpu)
-        self._folders: Sequence[Path] = list(dict.fromkeys(one for one in folders if one is not None))
+        self._folders: Sequence[Path] = list(dict.fromkeys(place for place in folders if place is not None))
         for folder in self._folders:
             folder.mkdir()
         try:

@@ -137,7 +137,9 @@ class Docker:
             "cpu_quota": max(1000, int(limits.cpu * _PERIOD)),
             "cap_drop": ["ALL"],
             "security_opt": ["no-new-privileges", *self._filter()],
-            "ulimits": [dict(zip(("Name", "Soft", "Hard"), one, strict=True)) for one in _ulimits(limits)],
+            "ulimits": [
+                dict(zip(("Name", "Soft", "Hard"), numbers, strict=True)) for numbers in _ulimits(limits)
+            ],
             "binds": list(_binds(program)),
             "log_config": {"Type": "none", "Config": {}},
             "init": True,

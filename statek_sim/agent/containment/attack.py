@@ -43,7 +43,7 @@ class Attack:
 def programs() -> tuple[Attack, ...]:
     """Return the corpus of programs, `attacks.toml`."""
     text = files(__package__).joinpath("attacks.toml").read_text(encoding="utf-8")
-    return tuple(Attack(**told) for told in tomllib.loads(text)["program"])
+    return tuple(Attack(**fields) for fields in tomllib.loads(text)["program"])
 
 
 def bad_calls() -> tuple[Call, ...]:

@@ -96,8 +96,10 @@ _DOES: Final = {
 
 
 def _source(call: Call, yard: Yard) -> str:
-    told = yard.filled(call.arguments)
-    begins = f"import os\nos.write(1, b'BEGAN ')\npath, content = {told['path']!r}, {told.get('content')!r}"
+    filled = yard.filled(call.arguments)
+    begins = (
+        f"import os\nos.write(1, b'BEGAN ')\npath, content = {filled['path']!r}, {filled.get('content')!r}"
+    )
     return f"{begins}\n{_DOES[call.tool]}\n"
 
 

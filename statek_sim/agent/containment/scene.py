@@ -14,6 +14,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,6 +26,8 @@ SECRET_NAME: Final = "STATEK_SECRET"
 _IPC_PRIVATE, _IPC_RMID = 0, 0
 _CANARY: Final = "as it was"
 _TICK: Final = 0.02
+_SETTLED: Final = 5.0
+"""Seconds of the wall that a process is given to come to rest before it is looked at."""
 
 
 class Scene:
@@ -238,12 +241,20 @@ def _visited(there: socket.socket) -> bool:
 
 
 def _state_of(pid: int) -> str:
-    """Return whether a process is there, sleeps and is not stopped or traced."""
-    try:
-        told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "gone"
-    return "well" if told in "RSD" else told
+    """Return whether a process is there, sleeps and is not stopped or traced; it is awaited while it runs.
+
+    Who is sent a signal is awake before the sender goes on, and dies (or stops) when it has a processor: on a busy
+    machine that is later than the end of the program that sent it.
+    """
+    until = time.monotonic() + _SETTLED
+    while True:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return "gone"
+        if state not in "RD" or time.monotonic() > until:
+            return "well" if state in "RSD" else state
+        time.sleep(_TICK)
 
 
 def _commands() -> Iterator[tuple[int, str]]:

@@ -196,20 +196,20 @@ def _asked(
     """Return the history as the strategy leaves it."""
     if compactor is None:
         return history
-    told = compactor(list(history), tokens=sum(map(count, history)) + REPLY_PRIMING)
-    if isinstance(told, Generator):
+    outcome = compactor(list(history), tokens=sum(map(count, history)) + REPLY_PRIMING)
+    if isinstance(outcome, Generator):
         answer: str | None = None
         try:
-            wanted = next(told)
+            wanted = next(outcome)
             while True:
                 answer = excerpt(wanted)
-                wanted = told.send(answer)
+                wanted = outcome.send(answer)
         except StopIteration as end:
-            told = end.value
-    if told is None:
+            outcome = end.value
+    if outcome is None:
         return history
     course.compactions += 1
-    return list(told.messages)
+    return list(outcome.messages)
 
 
 def _note(
@@ -232,7 +232,7 @@ def _note(
 
 def _miss(course: Course, talk: Talk, history: Sequence[Message], at: int, missed: dict[str, int]) -> None:
     """Note which needles of the past are not in the prompt; one that is there again was not lost."""
-    text = "\n".join(told for message in history for told in texts_of(message))
+    text = "\n".join(part_text for message in history for part_text in texts_of(message))
     for needle in talk.needles:
         if needle.at >= at:
             continue

@@ -7,7 +7,7 @@ def test_my_compactor_keeps_the_contract() -> None:
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
@@ -189,14 +189,17 @@ def _turn(number: int, calls: int, result: str) -> list[Message]:
         "content": None,
         "tool_calls": [
             {
-                "id": one,
+                "id": call_id,
                 "type": "function",
                 "function": {"name": "read", "arguments": f'{{"page": {number}}}'},
             }
-            for one in ids
+            for call_id in ids
         ],
     }
-    return [turn, *({"role": "tool", "content": f"{one} {result}", "tool_call_id": one} for one in ids)]
+    return [
+        turn,
+        *({"role": "tool", "content": f"{call_id} {result}", "tool_call_id": call_id} for call_id in ids),
+    ]
 
 
 def _filling(number: int, words: int) -> str:
@@ -234,6 +237,8 @@ class _Case:
             return self._found(Finding.BREAKS, f"it raised {type(error).__name__}: {error}")
         if given != self.history:
             return self._found(Finding.MUTATES, "the list that it was given is not what it was")
+        if result is not None and not isinstance(result, Iterable):
+            return self._found(Finding.BREAKS, f"it gave a {type(result).__name__}, expected messages")
         made = self.history if result is None else list(result)
         return self._made_wrong(made) or self._again(make_compact, limits, made)
 
@@ -253,8 +258,8 @@ class _Case:
                 message.get("tool_call_id") for message in unit.messages if message.get("role") == "tool"
             ]
             if answers != ids:
-                said = f"calls {ids} with results {answers}" if ids else f"results {answers} without calls"
-                return self._found(Finding.TORN, f"there are {said}")
+                shown = f"calls {ids} with results {answers}" if ids else f"results {answers} without calls"
+                return self._found(Finding.TORN, f"there are {shown}")
         faults = wire_faults(made, self._wire)
         return self._found(Finding.INVALID, faults[0].sentence) if faults else None
 
@@ -309,15 +314,15 @@ class _Case:
             return None
         if least > self.budget:
             return None
-        said = f"the system prompt, the task, pinned facts and what has to be answered are {least} tokens"
-        return self._found(Finding.GIVES_UP, f"it raised an overflow, and {said}")
+        needed = f"the system prompt, the task, pinned facts and what has to be answered are {least} tokens"
+        return self._found(Finding.GIVES_UP, f"it raised an overflow, and {needed}")
 
     def _sum(self, messages: Sequence[Message]) -> int:
         return sum(self._count(message) for message in messages)
 
     def _found(self, finding: Finding, why: str) -> Wrong:
-        told = ", ".join(("system", "task", *self.words))
-        sentence = f"the compactor {finding.value}: of [{told}] with {self.budget} tokens allowed, {why}"
+        parts = ", ".join(("system", "task", *self.words))
+        sentence = f"the compactor {finding.value}: of [{parts}] with {self.budget} tokens allowed, {why}"
         return Wrong(finding=finding, history=tuple(self.history), budget=self.budget, sentence=sentence)
 
 

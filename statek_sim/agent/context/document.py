@@ -49,11 +49,11 @@ def _compaction(
         )
     if settings.summary is None:
         raise CompactionFailed("AttributeError: 'ContextManager' object has no attribute '_summarise'")
-    told = "\n".join(f"{message.get('role')}: {message.get('content')}" for message in older)
+    transcript = "\n".join(f"{message.get('role')}: {message.get('content')}" for message in older)
     ask: Message = {"role": "system", "content": settings.summary.prompt}
     text = yield TextWanted(
         by=settings.summary,
-        messages=(ask, {"role": "user", "content": told}),
+        messages=(ask, {"role": "user", "content": transcript}),
         max_tokens=settings.max_summary,
     )
     if text is None:

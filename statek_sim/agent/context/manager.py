@@ -145,9 +145,9 @@ def _overflow(past: Past, around: int, settings: ContextSettings) -> str:
     for position, unit in enumerate(past.units):
         name = _name(unit, is_open=position >= at)
         parts[name] = parts.get(name, 0) + unit.tokens
-    told = ", ".join(f"{name} {tokens}" for name, tokens in parts.items() if tokens)
+    shares = ", ".join(f"{name} {tokens}" for name, tokens in parts.items() if tokens)
     return (
-        f"the prompt has {sum(parts.values())} tokens that cannot be taken away ({told}), and there are "
+        f"the prompt has {sum(parts.values())} tokens that cannot be taken away ({shares}), and there are "
         f"{settings.room}: {settings.budget} less {settings.reserve} for the answer; expected a larger budget, "
         "shorter results, or less that is pinned"
     )

@@ -56,10 +56,10 @@ def _by_rule(units: Sequence[Unit], limit: int, count: Count, shown: int) -> Uni
             lines += [(line, 0) for line in kept]
             left_out += before
         else:
-            told = list(_lines(unit, shown))
+            lines_of_unit = list(_lines(unit, shown))
             # A line that is left out takes its messages with it; a unit's first line stands for all of them.
-            lines += [(line, 0 if at else len(unit.messages)) for at, line in enumerate(told)]
-            left_out += 0 if told else len(unit.messages)
+            lines += [(line, 0 if at else len(unit.messages)) for at, line in enumerate(lines_of_unit)]
+            left_out += 0 if lines_of_unit else len(unit.messages)
     low, high = 0, len(lines)
     while low < high:
         half = (low + high) // 2
@@ -82,9 +82,9 @@ def _lines(unit: Unit, shown: int) -> Iterator[str]:
         who = "corrected" if unit.kind == "nudge" else str(first.get("role"))
         yield f"- {who}: {_line(text_in(first.get('content')), shown)}"
         return
-    said = text_in(first.get("content"))
-    if said.strip():
-        yield f"- said: {_line(said, shown)}"
+    task_text = text_in(first.get("content"))
+    if task_text.strip():
+        yield f"- said: {_line(task_text, shown)}"
     for at, (name, arguments) in enumerate(calls_of(first)):
         answer = text_in(rest[at].get("content")) if at < len(rest) else ""
         yield f"- {name}({_line(arguments, shown)}) -> {_line(answer, shown)}"

@@ -65,6 +65,9 @@ class ContextSettings:
             )
         if self.steps == ():
             raise BadInput("context: steps is empty, expected one at least")
+        for name in ("pinned", "steps"):
+            if isinstance(getattr(self, name), str):
+                raise BadInput(f"context: {name} is {getattr(self, name)!r}, expected a list")
         if not all(fact.strip() for fact in self.pinned):
             raise BadInput("context: a pinned fact is empty, expected a text to look for")
 

@@ -80,10 +80,10 @@ def _parsed(text: str, where: str) -> Iterator[tuple[str, str, tuple[Message, ..
         messages = given.get("messages") if isinstance(given, dict) else None
         if not isinstance(given, dict) or not isinstance(messages, list) or not messages:
             raise BadInput(f'{place}: expected an object with "messages", a list with one message at least')
-        told = tuple(message for message in messages if isinstance(message, dict))
-        if len(told) < len(messages):
+        objects = tuple(message for message in messages if isinstance(message, dict))
+        if len(objects) < len(messages):
             raise BadInput(f"{place}: messages: expected objects with a role and a content")
-        yield place, str(given.get("id", number)), told, given
+        yield place, str(given.get("id", number)), objects, given
 
 
 def _talk(place: str, name: str, messages: tuple[Message, ...], given: dict[str, JSON]) -> Talk:
@@ -99,7 +99,12 @@ def _given(talk: Talk, needles: JSON, where: str) -> Iterator[Needle]:
         raise BadInput(f"{where}: needles: expected a list of texts")
     for text in map(str, needles):
         at = next(
-            (at for at, one in enumerate(talk.messages) if any(text in told for told in texts_of(one))), None
+            (
+                at
+                for at, message in enumerate(talk.messages)
+                if any(text in part_text for part_text in texts_of(message))
+            ),
+            None,
         )
         if at is None:
             raise BadInput(f"{where}: needles: no message says {text!r}")
@@ -157,15 +162,15 @@ def _spots(messages: Sequence[Message]) -> Iterator[tuple[Place, int]]:
 def _with(message: Message, place: Place, text: str) -> Message:
     """Return a message that holds a needle."""
     content = message.get("content")
-    said = content if isinstance(content, str) else ""
+    before = content if isinstance(content, str) else ""
     if place == "arguments":
         return _with_argument(message, text)
     if place == "result head":
-        return {**message, "content": f"{text} {said}"}
+        return {**message, "content": f"{text} {before}"}
     if place == "result middle":
-        half = len(said) // 2
-        return {**message, "content": f"{said[:half]} {text} {said[half:]}"}
-    return {**message, "content": f"{said} Remember {text}.".strip()}
+        half = len(before) // 2
+        return {**message, "content": f"{before[:half]} {text} {before[half:]}"}
+    return {**message, "content": f"{before} Remember {text}.".strip()}
 
 
 def _with_argument(message: Message, text: str) -> Message:

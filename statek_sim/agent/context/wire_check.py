@@ -82,8 +82,10 @@ def _pairs(messages: Sequence[Message]) -> Iterator[WireFault]:
             elif answer in answered:
                 yield WireFault(WireRule.TWICE, at, f"message {at} answers the call {answer!r} a second time")
             else:
-                said = f"message {at} is the result of {answer!r}, and no call of that id is right before it"
-                yield WireFault(WireRule.ORPHAN, at, said)
+                problem = (
+                    f"message {at} is the result of {answer!r}, and no call of that id is right before it"
+                )
+                yield WireFault(WireRule.ORPHAN, at, problem)
             continue
         yield from _unanswered(open_, turn)
         turn, open_, answered = at, call_ids(message), []
@@ -110,8 +112,10 @@ def _contents(messages: Sequence[Message], wire: FormatName) -> Iterator[WireFau
         elif _is_empty(message):
             yield WireFault(WireRule.EMPTY, at, f"message {at}, of the role {role!r}, says nothing")
         if wire in _OBJECTS_ONLY and not all(map(_is_object, _arguments(message))):
-            said = f"message {at} has arguments that are no JSON object, and {wire} has no place for others"
-            yield WireFault(WireRule.ARGUMENTS, at, said)
+            problem = (
+                f"message {at} has arguments that are no JSON object, and {wire} has no place for others"
+            )
+            yield WireFault(WireRule.ARGUMENTS, at, problem)
 
 
 def _is_empty(message: Message) -> bool:
@@ -144,13 +148,13 @@ def _is_object(arguments: JSON) -> bool:
 
 
 def _order(messages: Sequence[Message], wire: FormatName) -> Iterator[WireFault]:
-    said = [(at, str(message.get("role"))) for at, message in enumerate(messages)]
-    spoken = [(at, role) for at, role in said if role not in ("system", "developer")]
+    roles = [(at, str(message.get("role"))) for at, message in enumerate(messages)]
+    spoken = [(at, role) for at, role in roles if role not in ("system", "developer")]
     if not spoken:
         yield WireFault(WireRule.NOTHING, 0, "there is nothing but the system's messages")
         return
     if wire in _NO_LATE_SYSTEM:
-        for at, role in said[1:]:
+        for at, role in roles[1:]:
             if role in ("system", "developer"):
                 text = f"message {at} is the system's and not the first; {wire} has no place for it"
                 yield WireFault(WireRule.LATE_SYSTEM, at, text)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from statek_sim.agent.escalation.causes import REACTIONS, WAITED_FOR, Cause
 from statek_sim.agent.escalation.ladder import BEST, CARRIED, Ladder, Level
+from statek_sim.errors import BadInput
 from statek_sim.values import JSON
+
+_TO_FILL: Final = re.compile(r"\{attempts\}|\{task\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +44,18 @@ class Climb:
     @property
     def best(self) -> Attempt | None:
         """The attempt with the best answer, the first of equals; None when none had an answer."""
-        answered = [one for one in self.attempts if one.answer is not None]
-        return max(answered, key=lambda one: one.score, default=None)
+        answered = [attempt for attempt in self.attempts if attempt.answer is not None]
+        return max(answered, key=lambda attempt: attempt.score, default=None)
 
     @property
     def tokens(self) -> int:
         """Tokens of all attempts."""
-        return sum(one.tokens for one in self.attempts)
+        return sum(attempt.tokens for attempt in self.attempts)
 
     @property
     def cost(self) -> Decimal | None:
         """US dollars of all attempts; None when one has no price."""
-        costs = [one.cost for one in self.attempts if one.model is not None]
+        costs = [attempt.cost for attempt in self.attempts if attempt.model is not None]
         return None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
 
 
@@ -101,6 +105,8 @@ def task_text(climb: Climb, ladder: Ladder) -> str:
     """Return the task as the next attempt is told it."""
     level = ladder.levels[climb.level]
     task = climb.task if level.strategy is None else level.strategy(climb.task)
+    if not isinstance(task, str):
+        raise BadInput(f"level {level.name!r}: its strategy returned {type(task).__name__}, expected a text")
     if ladder.rules.carries == "original task" or level.carry == "nothing" or not climb.attempts:
         return task
     last, best = climb.attempts[-1], climb.best
@@ -113,9 +119,12 @@ def task_text(climb: Climb, ladder: Ladder) -> str:
 def question_text(climb: Climb, level: Level) -> str:
     """Return what a person is asked."""
     attempts = "\n".join(
-        f"{one.level} #{one.number}: {one.detail or one.cause.value}" for one in climb.attempts
+        f"{attempt.level} #{attempt.number}: {attempt.detail or attempt.cause.value}"
+        for attempt in climb.attempts
     )
-    return level.question.replace("{attempts}", attempts).replace("{task}", climb.task)
+    words = {"{attempts}": attempts, "{task}": climb.task}
+    # At once: what is filled in may have such words itself.
+    return _TO_FILL.sub(lambda found: words[found[0]], level.question)
 
 
 # -- as data ----------------------------------------------------------------------------------------------------

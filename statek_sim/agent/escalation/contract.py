@@ -134,11 +134,11 @@ def _expected(ends: Sequence[Cause]) -> list[str]:
 
 
 def _play(make_ladder: MakeLadder, ends: tuple[Cause, ...]) -> LadderViolation | None:
-    asked: list[tuple[str, float]] = []
+    attempts: list[tuple[str, float]] = []
 
     async def attempt(level: str) -> str:
-        at = len(asked)
-        asked.append((level, asyncio.get_running_loop().time()))
+        at = len(attempts)
+        attempts.append((level, asyncio.get_running_loop().time()))
         if at >= _MOST:
             raise asyncio.CancelledError
         cause = ends[at] if at < len(ends) else Cause.POOR_QUALITY
@@ -153,13 +153,13 @@ def _play(make_ladder: MakeLadder, ends: tuple[Cause, ...]) -> LadderViolation |
         answer = run_in(VirtualLoop(), go())
     except asyncio.CancelledError:
         answer = None
-    return _judged(ends, asked, answer)
+    return _judged(ends, attempts, answer)
 
 
 def _judged(
-    ends: tuple[Cause, ...], asked: Sequence[tuple[str, float]], answer: str | None
+    ends: tuple[Cause, ...], attempts: Sequence[tuple[str, float]], answer: str | None
 ) -> LadderViolation | None:
-    levels = [level for level, _ in asked]
+    levels = [level for level, _ in attempts]
     expected = _expected(ends)
     for at, (got, want) in enumerate(zip(levels, expected, strict=False)):
         if got != want:
@@ -169,10 +169,10 @@ def _judged(
     if len(levels) < len(expected):
         wanted = expected[len(levels)]
         return LadderViolation(LadderFinding.GIVES_UP, ends[: len(levels)], f"{wanted!r} is not asked")
-    for at in range(1, len(asked)):
-        again = asked[at][0] == asked[at - 1][0] and ends[at - 1] is Cause.UNAVAILABLE
-        if again and not asked[at][1] > asked[at - 1][1]:
-            return LadderViolation(LadderFinding.HASTY, ends[:at], f"{asked[at][0]!r} is asked at once")
+    for at in range(1, len(attempts)):
+        again = attempts[at][0] == attempts[at - 1][0] and ends[at - 1] is Cause.UNAVAILABLE
+        if again and not attempts[at][1] > attempts[at - 1][1]:
+            return LadderViolation(LadderFinding.HASTY, ends[:at], f"{attempts[at][0]!r} is asked at once")
     good = f"good {len(ends) - 1}" if ends[-1] is Cause.SOLVED else None
     if answer != good:
         return LadderViolation(LadderFinding.WRONG_ANSWER, ends, f"it gives {answer!r}, expected {good!r}")
@@ -181,10 +181,10 @@ def _judged(
 
 def _cancel(make_ladder: MakeLadder) -> LadderViolation | None:
     """Cancel a task in the middle of its first attempt."""
-    asked: list[str] = []
+    attempts: list[str] = []
 
     async def attempt(level: str) -> str:
-        asked.append(level)
+        attempts.append(level)
         await asyncio.sleep(60.0)
         return "bad"
 
@@ -201,4 +201,4 @@ def _cancel(make_ladder: MakeLadder) -> LadderViolation | None:
 
     if run_in(VirtualLoop(), go()):
         return None
-    return LadderViolation(LadderFinding.SWALLOWS_CANCELLATION, (), f"{len(asked)} attempts are made")
+    return LadderViolation(LadderFinding.SWALLOWS_CANCELLATION, (), f"{len(attempts)} attempts are made")

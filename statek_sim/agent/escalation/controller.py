@@ -6,6 +6,7 @@ process or another one.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -13,7 +14,7 @@ from typing import Final, Literal
 from statek_sim.agent.escalation.causes import Cause, cause_of_failure
 from statek_sim.agent.escalation.climbing import Attempt, Climb, after, begun, question_text, task_text
 from statek_sim.agent.escalation.ladder import Ladder, Level
-from statek_sim.agent.escalation.tickets import Notify, Ticket, Tickets, Word, asked_for
+from statek_sim.agent.escalation.tickets import Notify, Ticket, Tickets, Word, asked_for, taken
 from statek_sim.errors import BadInput
 
 Sleep = Callable[[float], Awaitable[object]]
@@ -32,7 +33,7 @@ class Try:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """What came of it: an answer, or a cause; and the tokens it took."""
+    """What came of it: an answer, or a cause; and the tokens it took. Neither of them is an answer not good enough."""
 
     answer: str | None = None
     cause: Cause = Cause.SOLVED
@@ -41,7 +42,7 @@ class Tried:
 
 
 Work = Callable[[Try], Awaitable[Tried]]
-"""Makes one attempt. What it raises is told apart: provider failures by their kind, anything else is a bug."""
+"""Makes one attempt. What it raises is told apart: failures of providers by their kind, anything else is a bug."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +73,16 @@ async def escalate(
     """Work on a task, level by level. Cancellation goes through, at once.
 
     `token` names the task's ticket where a person has to be asked; `now` and `sleep` are seconds of one clock.
+    Checks and notifications may be coroutine functions. A check or strategy that raises is a bug: the attempt ends by
+    it, with what it said. `BadInput` for a token that a ticket has already, before anybody is asked.
     """
+    if ladder.levels[-1].model is None and tickets.load(token) is not None:
+        raise taken(token)
     state = begun(ladder, task)
     while True:
         level = ladder.levels[state.level]
         if level.model is None:
-            return _suspended(state, level, token, tickets, now, notify)
+            return await _suspended(state, level, token, tickets, now, notify)
         attempt = await _attempt(state, level, level.model, ladder, work, now)
         state, decision = after(state, attempt, ladder)
         if decision.kind == "done":
@@ -117,21 +122,43 @@ def resume(ladder: Ladder, token: str, word: Word, tickets: Tickets) -> Escalati
 _CAUSES: Final = {"answered": Cause.SOLVED, "refused": Cause.REFUSED, "expired": Cause.EXPIRED}
 
 
-async def _attempt(state: Climb, level: Level, model: str, ladder: Ladder, work: Work, now: Now) -> Attempt:
-    began = now()
-    wanted = Try(level=level.name, number=state.number, model=model, task=task_text(state, ladder))
+async def _tried(work: Work, wanted: Try) -> Tried:
     try:
         tried = await work(wanted)
     except Exception as error:  # noqa: BLE001  # a user's attempt
-        tried = Tried(
-            cause=cause_of_failure(error), detail=f"{type(error).__name__}: {error}".removesuffix(": ")
-        )
+        return Tried(cause=cause_of_failure(error), detail=_said(error))
+    if not isinstance(tried, Tried):
+        return Tried(cause=Cause.BUG, detail=f"the attempt returned {type(tried).__name__}, expected Tried")
+    return tried
+
+
+async def _judged(ladder: Ladder, task: str, tried: Tried) -> tuple[Cause, str, float]:
+    if tried.answer is None:
+        return Cause.POOR_QUALITY, "there is no answer", 0.0
+    try:
+        judged = await ladder.judged_by_all(task, tried.answer)
+    except Exception as error:  # noqa: BLE001  # a user's check
+        return Cause.BUG, _said(error), 0.0
+    if not judged.good:
+        return Cause.POOR_QUALITY, judged.reason, judged.score
+    return Cause.SOLVED, tried.detail, judged.score
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+async def _attempt(state: Climb, level: Level, model: str, ladder: Ladder, work: Work, now: Now) -> Attempt:
+    began = now()
+    try:
+        wanted = Try(level=level.name, number=state.number, model=model, task=task_text(state, ladder))
+    except Exception as error:  # noqa: BLE001  # a user's strategy
+        tried = Tried(cause=Cause.BUG, detail=_said(error))
+    else:
+        tried = await _tried(work, wanted)
     cause, detail, score = tried.cause, tried.detail, 0.0
     if cause is Cause.SOLVED:
-        judged = ladder.judged(state.task, tried.answer or "")
-        score = judged.score
-        if not judged.good:
-            cause, detail = Cause.POOR_QUALITY, judged.reason
+        cause, detail, score = await _judged(ladder, state.task, tried)
     return Attempt(
         level=level.name,
         number=state.number,
@@ -146,7 +173,7 @@ async def _attempt(state: Climb, level: Level, model: str, ladder: Ladder, work:
     )
 
 
-def _suspended(
+async def _suspended(
     state: Climb, level: Level, token: str, tickets: Tickets, now: Now, notify: Sequence[Notify]
 ) -> Escalation:
     at = now()
@@ -162,9 +189,11 @@ def _suspended(
     untold: list[str] = []
     for tell in notify:
         try:
-            tell(ticket)
+            sent = tell(ticket)
+            if inspect.isawaitable(sent):
+                await sent
         except Exception as error:  # noqa: BLE001  # a user's notification
-            untold.append(f"{type(error).__name__}: {error}".removesuffix(": "))
+            untold.append(_said(error))
     return Escalation(kind="suspended", answer=None, climb=state, ticket=ticket, untold=tuple(untold))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import inspect
+import math
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
-from statek_sim.agent.escalation.rules import HARDENED, EscalationRules
+from statek_sim.agent.escalation.variants import HARDENED, EscalationRules
+from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
 Carry = Literal["nothing", "reason", "best"]
@@ -23,8 +26,8 @@ class Judgement:
     score: float = 0.0
 
 
-QualityCheck = Callable[[str, str], Judgement | bool]
-"""Judges an answer, given the task and the answer."""
+QualityCheck = Callable[[str, str], Judgement | bool | Awaitable[Judgement | bool]]
+"""Judges an answer, given the task and the answer. Only `escalate` waits for one; the loop's are plain functions."""
 
 Strategy = Callable[[str], str]
 """Makes another task of a task: with examples, in parts."""
@@ -35,6 +38,12 @@ class Price:
     """US dollars per million tokens of a level's model, prompts and completions alike."""
 
     per_million: Decimal
+
+    def __post_init__(self) -> None:
+        if not _is_amount(self.per_million) or self.per_million < 0:
+            raise BadInput(
+                f"price is {self.per_million} USD per million tokens, expected a Decimal of 0 or more"
+            )
 
     def cost(self, tokens: int) -> Decimal:
         """Return what so many tokens cost."""
@@ -57,6 +66,17 @@ class Level:
     price: Price | None = None
     question: str = "{task}"
     seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.carry not in get_args(Carry):
+            raise BadInput(
+                f"level {self.name!r}: carry is {self.carry!r}, expected {', '.join(get_args(Carry))}"
+                f"{suggestion(str(self.carry), get_args(Carry))}"
+            )
+        if self.seconds is not None and not (_is_number(self.seconds) and self.seconds > 0):
+            raise BadInput(
+                f"level {self.name!r}: seconds is {_shown(self.seconds)}, expected more than 0, or None for no deadline"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,28 +101,81 @@ class Ladder:
             raise BadInput(f"level {twice!r} is there twice; expected levels to have names of their own")
         least = 0 if self.rules.no_attempts == "skipped" else 1
         for level in self.levels:
-            if level.attempts < least:
+            # A file may say 1.5, which is never reached by counting.
+            if (
+                not _is_number(level.attempts)
+                or level.attempts < least
+                or level.attempts != int(level.attempts)
+            ):
                 raise BadInput(
-                    f"level {level.name!r}: attempts is {level.attempts}, expected {least} or more"
+                    f"level {level.name!r}: attempts is {_shown(level.attempts)}, expected {least} or more"
                 )
         people = [level.name for level in self.levels[:-1] if level.model is None]
         if people:
             raise BadInput(f"level {people[0]!r}: a person is the last level")
+        for name, seconds in (("backoff", self.backoff), ("longest", self.longest)):
+            if not _is_number(seconds) and seconds != math.inf:
+                raise BadInput(f"{name} is {_shown(seconds)} s, expected a number")
         if not 0 <= self.backoff <= self.longest:
             raise BadInput(f"backoff is {self.backoff:g} s, expected 0 to longest, {self.longest:g} s")
 
     def judged(self, task: str, answer: str) -> Judgement:
-        """Return the first bad judgement of an answer, or a good one; the score is the least of all."""
-        found = [_judgement(check(task, answer)) for check in self.checks]
-        score = min([one.score for one in found], default=1.0)
-        bad = next((one for one in found if not one.good), None)
-        return Judgement(True, score=score) if bad is None else Judgement(False, bad.reason, score)
+        """Return the first bad judgement of an answer, or a good one; the score is the least of all.
+
+        `BadInput` for a check that returns no judgement: a coroutine function's is awaited by `judged_by_all` alone.
+        """
+        return _together(_judgement(check, check(task, answer)) for check in self.checks)
+
+    async def judged_by_all(self, task: str, answer: str) -> Judgement:
+        """Return the same, of checks that may be coroutine functions; they are asked one after the other."""
+        found = []
+        for check in self.checks:
+            judgement = check(task, answer)
+            found.append(_judgement(check, await judgement if inspect.isawaitable(judgement) else judgement))
+        return _together(found)
 
 
-def _judgement(told: Judgement | bool) -> Judgement:
-    if isinstance(told, Judgement):
-        return told
-    return Judgement(told, "" if told else "a check says no", float(told))
+def _is_amount(value: object) -> bool:
+    return isinstance(value, Decimal | int) and not isinstance(value, bool) and Decimal(value).is_finite()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _shown(value: object) -> str:
+    """Return a value as a message has it: a number as it is written in a file."""
+    return f"{value:g}" if isinstance(value, float) else repr(value)
+
+
+def _together(judgements: Iterable[Judgement]) -> Judgement:
+    found = list(judgements)
+    score = min([judgement.score for judgement in found], default=1.0)
+    bad = next((judgement for judgement in found if not judgement.good), None)
+    return Judgement(True, score=score) if bad is None else Judgement(False, bad.reason, score)
+
+
+def _judgement(check: QualityCheck, judgement: object) -> Judgement:
+    if isinstance(judgement, Judgement):
+        return replace(judgement, good=_truth(check, judgement.good, "a Judgement whose good is"))
+    good = _truth(check, judgement)
+    return Judgement(good, "" if good else "a check says no", float(good))
+
+
+def _truth(check: QualityCheck, given: object, what: str = "") -> bool:
+    """Return whether a check says yes; a number is a score rather, of which 0.1 would be a yes."""
+    if isinstance(given, bool):
+        return given
+    if inspect.iscoroutine(given):
+        given.close()
+    # numpy's comparisons return a truth value of their own.
+    kind = type(given)
+    if given is None or not hasattr(kind, "__bool__") or issubclass(kind, int | float | complex | Decimal):
+        raise BadInput(
+            f"check {getattr(check, '__name__', check)!r} returned {f'{what} {kind.__name__}'.strip()}, "
+            "expected a Judgement, True or False"
+        )
+    return bool(given)
 
 
 CARRIED: Final = "\n\nAn earlier attempt failed: {reason}."

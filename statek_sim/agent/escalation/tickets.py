@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TextIO
+from threading import get_ident
+from typing import Any, Final, Literal, Protocol, TextIO, get_args
 
 from statek_sim.agent.escalation.climbing import Climb, climb_json, climb_of
 from statek_sim.errors import BadInput
@@ -33,13 +34,23 @@ class Ticket:
     climb: Climb
 
 
+Said = Literal["answered", "refused", "expired"]
+"""What a person may have said."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
     """What a person said: `answered` with a text, `refused` with a reason, or nothing (`expired`); at which second."""
 
-    kind: Literal["answered", "refused", "expired"]
+    kind: Said
     text: str
     at: float
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Said):
+            raise BadInput(
+                f"a person said something of the kind {self.kind!r}; expected {', '.join(get_args(Said))}"
+            )
 
 
 class Tickets(Protocol):
@@ -55,8 +66,8 @@ class Tickets(Protocol):
         """Keep the first word said of a ticket; return the one that is kept."""
 
 
-Notify = Callable[[Ticket], None]
-"""Tells somebody of a ticket. What it raises never hides that the ticket is there."""
+Notify = Callable[[Ticket], object]
+"""Tells somebody of a ticket; awaited where it is a coroutine function. What it raises hides no ticket."""
 
 
 class KeptTickets:
@@ -83,7 +94,8 @@ class KeptTickets:
 class FileTickets:
     """Tickets as files in a folder, one to read by people and programs, one more when it is answered.
 
-    Each is written whole beside its place, synced, and linked into it: of two processes that answer at once one wins.
+    Each is written whole beside its place, synced, and linked into it: of two that answer at once, processes or
+    threads, one wins.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -92,8 +104,8 @@ class FileTickets:
 
     def save(self, ticket: Ticket) -> None:
         """Write a new ticket."""
-        told: dict[str, JSON] = {**asdict(ticket), "climb": climb_json(ticket.climb)}
-        _new(ticket, not self._put(self._place(ticket.token, "ticket"), told))
+        document: dict[str, JSON] = {**asdict(ticket), "climb": climb_json(ticket.climb)}
+        _new(ticket, not self._put(self._place(ticket.token, "ticket"), document))
 
     def load(self, token: str) -> Ticket | None:
         """Return a ticket; `BadInput` with the file's name for one that cannot be read."""
@@ -113,18 +125,21 @@ class FileTickets:
         kept = self._get(path)
         if kept is None:
             raise BadInput(f"{path}: is gone; expected what a person said to stay")
-        return Word(**kept)
+        try:
+            return Word(**kept)
+        except TypeError as error:
+            raise BadInput(f"{path}: is no word of a person: {error!r}") from None
 
     def _place(self, token: str, what: str) -> Path:
         if not _TOKEN.fullmatch(token):
             raise BadInput(f"token {token!r}: expected letters, digits, `_`, `.` and `-`, 100 at most")
         return self._folder / f"{token}.{what}.json"
 
-    def _put(self, path: Path, told: Mapping[str, JSON]) -> bool:
+    def _put(self, path: Path, document: Mapping[str, JSON]) -> bool:
         """Write a file that is not there yet; return whether it was not."""
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        draft = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}")
         with draft.open("w", encoding="utf-8") as file:
-            json.dump(told, file, indent=2)
+            json.dump(document, file, indent=2)
             file.flush()
             os.fsync(file.fileno())
         try:
@@ -155,7 +170,12 @@ class FileTickets:
 
 def _new(ticket: Ticket, known: bool) -> None:
     if known:
-        raise BadInput(f"token {ticket.token!r} is taken; expected one that no other ticket has")
+        raise taken(ticket.token)
+
+
+def taken(token: str) -> BadInput:
+    """Return what is wrong with a token that a ticket has already."""
+    return BadInput(f"token {token!r} is taken; expected one that no other ticket has")
 
 
 def asked_for(tickets: Tickets, token: str) -> Ticket:
@@ -182,16 +202,19 @@ def on_terminal(stream: TextIO | None = None) -> Notify:
 
 
 def by_webhook(address: str, post: Callable[[str, bytes], object]) -> Notify:
-    """Return what posts a ticket as JSON: `post` is given the address and the body, and raises where it fails."""
+    """Return what posts a ticket as JSON: `post` is given the address and the body, and raises where it fails.
 
-    def notify(ticket: Ticket) -> None:
-        told = {
+    It may be a coroutine function, which is awaited.
+    """
+
+    def notify(ticket: Ticket) -> object:
+        document = {
             "token": ticket.token,
             "level": ticket.level,
             "question": ticket.question,
             "deadline": ticket.deadline,
             "attempts": climb_json(ticket.climb)["attempts"],
         }
-        post(address, json.dumps(told).encode())
+        return post(address, json.dumps(document).encode())
 
     return notify

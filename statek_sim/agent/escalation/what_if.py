@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from itertools import combinations
 from pathlib import Path
@@ -19,8 +19,9 @@ from typing import Any, Final
 from statek_sim import trace as events
 from statek_sim.agent.escalation.causes import REACTIONS, Cause
 from statek_sim.errors import BadInput
-from statek_sim.intervals import Z, wilson
+from statek_sim.intervals import of_mean, wilson
 from statek_sim.trace import Event
+from statek_sim.unreadable import text_of
 from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/escalation@1"
@@ -36,36 +37,55 @@ _MOST_DIGITS: Final = 30
 class Result:
     """What a level did with a task in all of its attempts; `cost` is US dollars, None without prices.
 
-    `ends`: it failed by what no other level could help with, which ends any ladder.
+    `ends`: it failed by what no other level could help with, which ends any ladder. `spent`: that was a budget or a
+    limit of the whole run, so that it says nothing of a ladder on which other levels had used of it before.
     """
 
     solved: bool
     tokens: int
     cost: Decimal | None
     ends: bool = False
+    spent: bool = False
 
 
 @dataclass(slots=True)
 class Outcomes:
-    """Results by task and level, and the levels in the order in which they were first met."""
+    """Results by task and level, those of a task in the order in which it was tried on them."""
 
-    levels: dict[str, None] = field(default_factory=dict)
     tasks: dict[str, dict[str, Result]] = field(default_factory=dict)
 
-    def add(
-        self, task: str, level: str, *, solved: bool, tokens: int, cost: Decimal | None, ends: bool = False
-    ) -> None:
-        """Note an attempt; those of one level add up."""
-        self.levels.setdefault(level)
+    def add(self, task: str, level: str, attempt: Result) -> None:
+        """Note an attempt; those of one level add up, and one that others follow has not ended the ladder."""
         results = self.tasks.setdefault(task, {})
+        for name, earlier in results.items():
+            results[name] = replace(earlier, ends=False)
         before = results.get(level)
-        if before is None:
-            results[level] = Result(solved=solved, tokens=tokens, cost=cost, ends=ends)
-            return
-        both = None if before.cost is None or cost is None else before.cost + cost
-        results[level] = Result(
-            solved=before.solved or solved, tokens=before.tokens + tokens, cost=both, ends=ends
-        )
+        if before is not None:
+            cost = None if before.cost is None or attempt.cost is None else before.cost + attempt.cost
+            attempt = replace(
+                attempt,
+                solved=before.solved or attempt.solved,
+                tokens=before.tokens + attempt.tokens,
+                cost=cost,
+            )
+        results[level] = attempt
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels in the order of the ladder: after those that any task was tried on before.
+
+        What no task decides, or tasks decide differently, is in the order in which the levels were first met.
+        """
+        met = dict.fromkeys(level for results in self.tasks.values() for level in results)
+        before: dict[str, set[str]] = {level: set() for level in met}
+        for results in self.tasks.values():
+            for at, level in enumerate(results):
+                before[level].update(list(results)[:at])
+        order: list[str] = []
+        while len(order) < len(met):
+            left = [level for level in met if level not in order]
+            order.append(next((level for level in left if before[level] <= set(order)), left[0]))
+        return tuple(order)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +116,7 @@ def what_if(outcomes: Outcomes) -> list[WhatIf]:
 
     `BadInput` when there are no outcomes, or too many levels.
     """
-    levels = tuple(outcomes.levels)
+    levels = outcomes.levels
     if not levels:
         raise BadInput(
             "no outcomes; expected attempts of a ladder in traces, or lines with task, level and solved"
@@ -110,11 +130,13 @@ def what_if(outcomes: Outcomes) -> list[WhatIf]:
         for count in range(1, len(levels) + 1)
         for chosen in combinations(levels, count)
     ]
-    return sorted(found, key=lambda one: (-one.least, _dearness(one), len(one.levels), one.levels))
+    return sorted(
+        found, key=lambda ladder: (-ladder.least, _dearness(ladder), len(ladder.levels), ladder.levels)
+    )
 
 
-def _dearness(one: WhatIf) -> float:
-    spent = one.tokens if one.cost is None else one.cost
+def _dearness(ladder: WhatIf) -> float:
+    spent = ladder.tokens if ladder.cost is None else ladder.cost
     return math.inf if spent is None else spent
 
 
@@ -143,12 +165,13 @@ def _played(levels: tuple[str, ...], outcomes: Outcomes, *, recorded: bool) -> W
 
 
 def _end(levels: Sequence[str], task: Mapping[str, Result]) -> Result | None:
-    """Return how a task ends on a ladder; None when a level is asked that was not recorded."""
+    """Return how a task ends on a ladder; None when a level is asked that was not recorded as this ladder asks it."""
     tokens, cost = 0, Decimal(0)
     priced = True
-    for level in levels:
+    tried = list(task)
+    for at, level in enumerate(levels):
         result = task.get(level)
-        if result is None:
+        if result is None or (result.spent and tried[: tried.index(level)] != list(levels[:at])):
             return None
         tokens += result.tokens
         if result.cost is None:
@@ -165,13 +188,9 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the 95 % interval of a mean, by the normal distribution; None of fewer than two values."""
-    if len(values) < 2:
-        return None
-    mean = sum(values) / len(values)
-    variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
-    half = Z * math.sqrt(variance / len(values))
-    return max(0.0, mean - half), mean + half
+    """Return the 95 % interval of a mean of amounts, which are not below 0."""
+    found = of_mean(values)
+    return None if found is None else (max(0.0, found[0]), found[1])
 
 
 # -- where outcomes come from -----------------------------------------------------------------------------------
@@ -191,29 +210,29 @@ def add_trace(outcomes: Outcomes, trace: Iterable[Event], run: str) -> None:
                 cause, cost = Cause(event.cause), _amount(event.cost)
             except (ValueError, InvalidOperation) as error:
                 raise BadInput(f"{run}: AttemptEnded: {type(error).__name__}: {error}") from None
-            outcomes.add(
-                f"{run}/{event.job}#{units.get(event.job, 0) + 1}",
-                event.level,
+            attempt = Result(
                 solved=cause == "solved",
                 tokens=event.tokens,
-                ends=REACTIONS.get(cause) == "stop",
                 # A person has no price; what their time costs is not ours to say.
                 cost=Decimal(0) if event.model is None else cost,
+                ends=REACTIONS.get(cause) == "stop",
+                spent=cause in (Cause.BUDGET, Cause.LIMIT),
             )
+            outcomes.add(f"{run}/{event.job}#{units.get(event.job, 0) + 1}", event.level, attempt)
 
 
 def add_lines(outcomes: Outcomes, path: Path) -> None:
     """Note lines `{"task", "level", "solved", "tokens", "cost"}`; the last two may be missing."""
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+    for number, line in enumerate(text_of(path).split("\n"), start=1):
         if line.strip():
             _add_line(outcomes, line, f"{path}:{number}")
 
 
 def _add_line(outcomes: Outcomes, line: str, place: str) -> None:
     try:
-        told: dict[str, Any] = json.loads(line)
-        task, level, solved = told["task"], told["level"], told["solved"]
-        tokens, cost = told.get("tokens", 0), told.get("cost")
+        record: dict[str, Any] = json.loads(line)
+        task, level, solved = record["task"], record["level"], record["solved"]
+        tokens, cost = record.get("tokens", 0), record.get("cost")
         if not isinstance(task, str) or not isinstance(level, str):
             raise TypeError("task and level are texts")
         if not isinstance(solved, bool) or isinstance(tokens, bool) or not isinstance(tokens, int):
@@ -225,7 +244,7 @@ def _add_line(outcomes: Outcomes, line: str, place: str) -> None:
         raise BadInput(
             f'{place}: expected {{"task", "level", "solved", "tokens", "cost"}}: {type(error).__name__}: {error}'
         ) from None
-    outcomes.add(task, level, solved=solved, tokens=tokens, cost=amount)
+    outcomes.add(task, level, Result(solved=solved, tokens=tokens, cost=amount))
 
 
 def _amount(cost: object) -> Decimal | None:
@@ -243,45 +262,45 @@ def _amount(cost: object) -> Decimal | None:
 
 def what_if_json(found: Sequence[WhatIf]) -> dict[str, JSON]:
     """Return the ladders for machines."""
-    return {"schema": SCHEMA, "ladders": [_ladder_json(one) for one in found]}
+    return {"schema": SCHEMA, "ladders": [_ladder_json(ladder) for ladder in found]}
 
 
-def _ladder_json(one: WhatIf) -> JSON:
+def _ladder_json(ladder: WhatIf) -> JSON:
     return {
-        "levels": list(one.levels),
-        "recorded": one.recorded,
-        "tasks": one.tasks,
-        "known": one.known,
-        "solved": one.solved,
-        "share": one.share,
-        "interval": None if one.interval is None else list(one.interval),
-        "least": one.least,
-        "most": one.most,
-        "tokens": one.tokens,
-        "tokens_interval": None if one.tokens_interval is None else list(one.tokens_interval),
-        "cost": one.cost,
-        "cost_interval": None if one.cost_interval is None else list(one.cost_interval),
+        "levels": list(ladder.levels),
+        "recorded": ladder.recorded,
+        "tasks": ladder.tasks,
+        "known": ladder.known,
+        "solved": ladder.solved,
+        "share": ladder.share,
+        "interval": None if ladder.interval is None else list(ladder.interval),
+        "least": ladder.least,
+        "most": ladder.most,
+        "tokens": ladder.tokens,
+        "tokens_interval": None if ladder.tokens_interval is None else list(ladder.tokens_interval),
+        "cost": ladder.cost,
+        "cost_interval": None if ladder.cost_interval is None else list(ladder.cost_interval),
     }
 
 
 def what_if_rows(found: Sequence[WhatIf]) -> Iterator[tuple[str, ...]]:
     """Yield a row of texts for each ladder, the heads first."""
     yield "ladder", "known", "solved, %", "of all, %", "tokens/task", "cost/task"
-    for one in found:
+    for ladder in found:
         yield (
-            " > ".join(one.levels) + (" (recorded)" if one.recorded else ""),
-            f"{one.known} of {one.tasks}",
+            " > ".join(ladder.levels) + (" (recorded)" if ladder.recorded else ""),
+            f"{ladder.known} of {ladder.tasks}",
             "-"
-            if one.share is None or one.interval is None
-            else _around(100 * one.share, one.interval, 100, ".0f"),
-            f"{100 * one.least:.0f}-{100 * one.most:.0f}",
-            "-" if one.tokens is None else _around(one.tokens, one.tokens_interval, 1, ",.0f"),
-            "-" if one.cost is None else "$" + _around(one.cost, one.cost_interval, 1, ".5f"),
+            if ladder.share is None or ladder.interval is None
+            else _around(100 * ladder.share, ladder.interval, 100, ".0f"),
+            f"{100 * ladder.least:.0f}-{100 * ladder.most:.0f}",
+            "-" if ladder.tokens is None else _around(ladder.tokens, ladder.tokens_interval, 1, ",.0f"),
+            "-" if ladder.cost is None else "$" + _around(ladder.cost, ladder.cost_interval, 1, ".5f"),
         )
 
 
 def _around(value: float, interval: tuple[float, float] | None, times: int, form: str) -> str:
-    told = format(value, form)
+    number = format(value, form)
     if interval is None:
-        return told
-    return f"{told} ({format(times * interval[0], form)}-{format(times * interval[1], form)})"
+        return number
+    return f"{number} ({format(times * interval[0], form)}-{format(times * interval[1], form)})"

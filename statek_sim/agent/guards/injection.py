@@ -8,21 +8,41 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
-from itertools import chain
 from typing import Final
 
 from statek_sim.agent.guards.views import LOOK_ALIKE, View, near
+from statek_sim.beginnings import Beginning, Places
 from statek_sim.needles import Needles
 
 CAUGHT: Final = 1.0
 """From this weight on a text is caught."""
+TOGETHER: Final = 2_000
+"""Characters within which weights add up: an order stands in one place."""
 REACH: Final = 300
 """Characters around a word that a rule needs in which it is looked for."""
 _SPACE: Final = r"[^\\w]{1,5}"
+_NEGATIONS: Final = ("\\bnot", "\\bnot to", "\\bnever", "n['\u2019]t", "\\bcannot")
+_ASKED: Final = ("why", "or", "cannot", "n['\u2019]t", "never", "not", "should you", "would you")
+_IF: Final = tuple(
+    f"\\b{when} {who} {negated}"
+    for when in ("if", "case", "when", "time", "long as")
+    for who in ("you", "it", "we", "they", "i")
+    for negated in (
+        *(f"{verb} not" for verb in ("do", "does", "did", "will", "would", "could")),
+        *(f"{verb}n['\u2019]t" for verb in ("do", "does", "did", "wo", "would", "ca", "could")),
+        "cannot",
+        "never",
+    )
+)
+_STILL: Final = "".join(f"(?<!{words} )" for words in (*(f"{asked} not" for asked in _ASKED), *_IF))
+"""Stands behind no negation that forbids nothing: in questions, "or not", "cannot not", and in conditions."""
+_NO_ORDER: Final = "".join(f"(?<!{negation} {_STILL})" for negation in _NEGATIONS)
+"""What stands before no verb that is an order; "why not" does, and "if you do not", which says what else happens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,49 +73,86 @@ def rules() -> tuple[Rule, ...]:
         Rule(
             entry["id"],
             tuple(need.translate(LOOK_ALIKE) for need in entry["needs"]),
-            compiled(entry["pattern"]),
+            compiled(entry["pattern"], negated=entry.get("negated", True)),
             entry["weight"],
         )
         for entry in tomllib.loads(text)["rule"]
     )
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Return a rule's pattern: its spaces stand for up to five characters between words."""
+def compiled(pattern: str, *, negated: bool = True) -> re.Pattern[str]:
+    """Return a rule's pattern: its spaces stand for up to five characters between words.
+
+    One that is not to be `negated` finds nothing right behind a "not" or "never": what is forbidden is no order.
+    """
     pattern = pattern.translate(LOOK_ALIKE)
-    return re.compile(re.sub(r"(?<![\[^]) (?!\?|\{)", _SPACE, pattern).replace(" ?", r"[^\w]{0,3}"))
+    spaced = re.sub(r"(?<![\[^]) (?!\?|\{)", _SPACE, pattern).replace(" ?", r"[^\w]{0,3}")
+    return re.compile(spaced if negated else f"{_NO_ORDER}(?:{spaced})")
 
 
-def matches(views: Iterable[View], among: Iterable[Rule] | None = None) -> list[Match]:
-    """Return everything that the rules find in the views of one text, each place once for a rule."""
-    found: dict[tuple[str, int, int], Match] = {}
-    chosen = rules() if among is None else tuple(among)
-    words = _words(tuple(rule.needs for rule in chosen))
-    for view in views:
-        places = {word: list(_places(view.lowered, word)) for word in words.within(view.lowered)}
-        for rule in chosen:
-            around = [place for need in rule.needs for place in places.get(need, ())]
-            for start, end in near(around, REACH, len(view.lowered)):
-                for match in rule.pattern.finditer(view.lowered, start, end):
+class Search:
+    """Looks for what rules find; made once for many texts."""
+
+    def __init__(self, among: Iterable[Rule]) -> None:
+        self._rules = tuple(among)
+        self._first = [Beginning(rule.pattern) for rule in self._rules]
+        self._wanted_by: dict[str, list[int]] = {}
+        for number, rule in enumerate(self._rules):
+            for word in rule.needs:
+                self._wanted_by.setdefault(word, []).append(number)
+        self._words = Needles(self._wanted_by)
+        self._openings = Needles(text for first in self._first for text in sorted(first.long))
+
+    def matches(self, views: Iterable[View]) -> list[Match]:
+        """Return everything that the rules find in the views of one text, each place once for a rule."""
+        found: dict[tuple[str, int, int], Match] = {}
+        for view in views:
+            for rule, start, end in self._in_text(view.lowered):
+                span = view.span(start, end)
+                found.setdefault((rule.id, *span), Match(rule.id, rule.weight, *span))
+        return list(found.values())
+
+    def _in_text(self, text: str) -> Iterator[tuple[Rule, int, int]]:
+        """Yield which rules match where, a rule where a word stands that it needs."""
+        around: dict[int, list[int]] = {}
+        needed = Places(text, self._words)
+        for word in needed.likely:
+            if places := needed.of(word):
+                for number in self._wanted_by[word]:
+                    around.setdefault(number, []).extend(places)
+        if not around:
+            return
+        openings = Places(text, self._openings)
+        for number in sorted(around):
+            rule, first = self._rules[number], self._first[number]
+            for start, end in near(around[number], REACH, len(text)):
+                for match in first.matches(openings, start, end):
                     if match.end() > match.start():
-                        span = view.span(*match.span())
-                        found.setdefault((rule.id, *span), Match(rule.id, rule.weight, *span))
-    return list(found.values())
+                        yield rule, *match.span()
 
 
-def weight_of(found: Iterable[Match]) -> float:
-    """Return what the matches weigh together: a rule counts once, however often it matches."""
-    return sum({match.rule: match.weight for match in found}.values())
+@cache
+def shipped_search() -> Search:
+    """Return the search for the shipped rules. How they begin is read from their patterns once, for all guards."""
+    return Search(rules())
 
 
-@lru_cache(maxsize=8)
-def _words(needs: tuple[tuple[str, ...], ...]) -> Needles:
-    """Return the words that rules need, each once."""
-    return Needles(chain.from_iterable(needs))
+def weighty(found: Iterable[Match], least: float) -> list[Match]:
+    """Return the matches that weigh `least` together with others near them, in order; a rule counts once.
 
-
-def _places(text: str, word: str) -> Iterator[int]:
-    place = text.find(word)
-    while place >= 0:
-        yield place
-        place = text.find(word, place + len(word))
+    Near is within `TOGETHER`: in a long page two rules find something that has nothing to do with each other.
+    """
+    ordered = sorted(found, key=lambda one: one.start)
+    kept: list[Match] = []
+    done = first = 0
+    near: Counter[str] = Counter()
+    weight_by = {match.rule: match.weight for match in ordered}
+    for last, match in enumerate(ordered):
+        near[match.rule] += 1
+        while match.start - ordered[first].start > TOGETHER:
+            near[ordered[first].rule] -= 1
+            first += 1
+        if sum(weight for rule, weight in weight_by.items() if near[rule]) >= least:
+            kept += ordered[max(done, first) : last + 1]
+            done = last + 1
+    return kept

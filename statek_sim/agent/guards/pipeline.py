@@ -18,7 +18,7 @@ from statek_sim.agent.effects import (
     Wait,
     Waited,
 )
-from statek_sim.agent.execution import waited
+from statek_sim.agent.execution import OWN_FAILURES, shown_error, waited
 from statek_sim.agent.guards.guard import STRENGTH, Find, Guard, Judgement, Subject
 from statek_sim.agent.guards.remembering import Memory
 from statek_sim.agent.guards.views import unescaped
@@ -169,17 +169,19 @@ class GuardSet:
             if isinstance(found, Judgement):
                 text = yield found.wanted
                 assert not isinstance(text, Waited), "what was asked of a model is answered with a text"
-                return _placed(found.read(text), places)
+                return _placed(found.read(text), subject.text, places)
             if inspect.isawaitable(found):
                 done = yield Wait(found, guard.timeout)
                 assert isinstance(done, Waited), "a wait is answered with what came of it"
+                if done.late:
+                    return self._failed(guard, done.error, late=True)
                 if done.error is not None:
                     raise done.error
                 found = done.value
-            return _placed(found, places)
+            return _placed(found, subject.text, places)
         except BadInput:
             raise
-        except Exception as error:  # noqa: BLE001  # a user's check
+        except OWN_FAILURES as error:
             return self._failed(guard, error)
 
     def _of(self, subject: Subject) -> Sequence[Guard]:
@@ -187,11 +189,11 @@ class GuardSet:
             return ()
         return [guard for guard in self.guards if guard.applies(subject, self._environment)]
 
-    def _failed(self, guard: Guard, error: Exception) -> tuple[Find, ...]:
+    def _failed(self, guard: Guard, error: BaseException | None, *, late: bool = False) -> tuple[Find, ...]:
+        shown = shown_error(error or TimeoutError())
         if self._rules.error == "raises":
-            raise GuardRaised(f"a guard raised {type(error).__name__}: {error}") from error
-        late = isinstance(error, TimeoutError) and guard.timeout is not None
-        what = f"took longer than {guard.timeout:g} s" if late else f"raised {type(error).__name__}: {error}"
+            raise GuardRaised(f"a guard raised {shown}") from error
+        what = f"took longer than {guard.timeout:g} s" if late else f"raised {shown}"
         return (Find(_BROKE, detail=f"the guard {what}"),)
 
     def _noted(self, guard: Guard, subject: Subject, finds: Sequence[Find], records: list[Record]) -> Subject:
@@ -222,16 +224,23 @@ class GuardSet:
         return replace(subject, text=after, arguments=arguments)
 
 
-def _placed(finds: Iterable[Find], places: Sequence[tuple[int, int]] | None) -> tuple[Find, ...]:
-    """Return finds with their spans in the text as it is written."""
-    if places is None:
-        return tuple(finds)
-    return tuple(
-        find
-        if find.span is None or find.span[0] >= find.span[1]
-        else replace(find, span=(places[find.span[0]][0], places[find.span[1] - 1][1]))
-        for find in finds
-    )
+def _placed(finds: Iterable[object], text: str, places: Sequence[tuple[int, int]] | None) -> tuple[Find, ...]:
+    """Return finds with their spans in the text as it is written.
+
+    Raises `TypeError` for what is no find, `ValueError` for a span that is not in `text`, the text as it was looked at.
+    """
+    placed = []
+    for find in finds:
+        if not isinstance(find, Find):
+            raise TypeError(f"it found {type(find).__name__} {find!r:.40}, expected Finds")
+        if find.span is not None and not 0 <= find.span[0] <= find.span[1] <= len(text):
+            raise ValueError(f"its span {find.span} is none of a text of {len(text)} characters")
+        if places is None or find.span is None or find.span[0] >= find.span[1]:
+            placed.append(find)
+        else:
+            span = (places[find.span[0]][0], places[find.span[1] - 1][1])
+            placed.append(replace(find, span=span))
+    return tuple(placed)
 
 
 _BROKE: Final = "did not answer"

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from statek_sim.agent.effects import Ask, GuardPoint, SideModel, TextWanted, ToolCall
 from statek_sim.agent.guards.guard import Action, Find, Finds, Guard, Judgement, Subject
-from statek_sim.agent.guards.injection import CAUGHT, Rule, matches, rules, weight_of
+from statek_sim.agent.guards.injection import CAUGHT, Rule, Search, shipped_search, weighty
 from statek_sim.agent.guards.personal import BY_NAME, KINDS, found_in
 from statek_sim.agent.guards.views import views
 from statek_sim.agent.people import question_about
@@ -70,14 +70,11 @@ def secrets(*, action: Action = "modify") -> Guard:
 def injection(
     *, action: Action = "block", caught: float = CAUGHT, among: Sequence[Rule] | None = None
 ) -> Guard:
-    """Find texts that tell the model to drop its instructions; rules whose weights add up to `caught` are enough."""
-    chosen = rules() if among is None else tuple(among)
+    """Find texts that tell the model to drop its instructions, where weights of rules add up to `caught`."""
+    search = shipped_search() if among is None else Search(among)
 
     def check(subject: Subject) -> Finds:
-        found = matches(views(subject.text), chosen)
-        if weight_of(found) < caught:
-            return
-        for match in sorted(found, key=lambda one: one.start):
+        for match in weighty(search.matches(views(subject.text)), caught):
             yield Find(match.rule, (match.start, match.end), "[removed]")
 
     return Guard(name="injection", check=check, points=frozenset({INPUT, RESULT}), action=action)
@@ -276,6 +273,9 @@ _TYPOGRAPHIC: Final = re.compile(
 )
 _SHORTEST: Final = 12
 """Characters of a quotation below which it is a word in quotation marks."""
+_LONGEST: Final = 600
+_OPENS: Final = re.compile(r"\A\"(?=\S)|[\s(\[{>*_-]\"(?=\S)")
+_CLOSES: Final = re.compile(r"\S\"(?!\w)")
 _MARK: Final = re.compile(r"\[(\d{1,3})\]")
 
 
@@ -301,19 +301,31 @@ def citations(*, needed: bool = False, action: Action = "block") -> Guard:
 
 
 def _quotations(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where quotations stand, without their marks: straight ones in pairs, line by line, and typographic ones."""
-    done = 0
+    """Yield where quotations stand, without their marks: straight ones in pairs, and typographic ones.
+
+    Straight marks are paired line by line, so that an inch is the end of nothing; one that opens and is left over goes
+    on to the first mark of the same paragraph, if that one closes.
+    """
+    done, opened = 0, -1
     for line in text.splitlines(keepends=True):
         marks = [done + at for at, character in enumerate(line) if character == '"']
+        if opened >= 0 and len(marks) % 2 and _closes(text, opened, marks[0]):
+            marks.insert(0, opened)
         yield from (
             (start + 1, end)
             for start, end in zip(marks[::2], marks[1::2], strict=False)
             if end - start > _SHORTEST
         )
+        if marks or not line.strip():
+            opened = marks[-1] if len(marks) % 2 and _OPENS.match(text, max(0, marks[-1] - 1)) else -1
         done += len(line)
     for found in _TYPOGRAPHIC.finditer(text):
         if len(found[0]) > _SHORTEST + 2:
             yield found.start() + 1, found.end() - 1
+
+
+def _closes(text: str, opened: int, mark: int) -> bool:
+    return mark - opened <= _LONGEST and _CLOSES.match(text, mark - 1) is not None
 
 
 def _bare(text: str) -> str:

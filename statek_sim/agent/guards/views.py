@@ -1,8 +1,9 @@
 """How a text can be read: as it stands without disguise, and with what is encoded in it decoded.
 
 A rule looks at views, never at the raw text, so that full-width letters, zero-width spaces, look-alike letters of other
-alphabets, letters set apart, base64, percent and character references hide nothing. Every view knows where each of
-its characters stands in the original, so that what was found can be replaced there.
+alphabets, letters set apart, base64, bits, percent, character references, ROT13, words written backwards and digits for
+letters hide nothing. Every view knows where each of its characters stands in the original, so that what was found can
+be replaced there.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import binascii
 import html
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from string import ascii_letters, digits, hexdigits
 from typing import Final
 from urllib.parse import unquote
+
+from statek_sim.needles import Needles
 
 MOST_DECODED: Final = 65_536
 """Characters that are decoded of one text, over all of its views."""
@@ -34,9 +38,10 @@ _FOREIGN: Final = re.compile(r"[^\x00-\x7f]+")
 _TAG: Final = re.compile("[\U000e0020-\U000e007e]")
 # A letter is no separator and a separator no letter, so that there is one way to read a run.
 _APART: Final = re.compile(r"(?<![^\W_])(?:[^\W_][ .*_|~-]{1,3}){4,}[^\W_](?![^\W_])")
+_BETWEEN: Final = re.compile(r"[ .*_|~-]{1,3}")
 _ENCODED: Final = re.compile(
     r"(?P<base64>(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}={0,2})"
-    r"|(?P<hex>(?<![0-9A-Fa-f])[0-9A-Fa-f]{2}(?:[ :]?[0-9A-Fa-f]{2}){11,})"
+    r"|(?P<hex>(?<![0-9A-Za-z])[0-9A-Fa-f]{2}(?:[ :]?[0-9A-Fa-f]{2}){11,}(?![0-9A-Za-z]))"
     r"|(?P<percent>(?:%[0-9A-Fa-f]{2})+)"
     r"|(?P<reference>&(?:#[0-9]{1,6}|#x[0-9A-Fa-f]{1,6}|[a-z]{2,8});)"
     r"|(?P<escape>\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2})"
@@ -46,6 +51,7 @@ _LONGEST_MARK: Final = 10
 """Characters of a percent, a reference or an escape, at most; several percents are several marks."""
 _LEAST_BASE64: Final = 20
 _LEAST_HEX: Final = 24
+_MOST_WORDS: Final = 2
 
 
 def _shape_of(characters: str) -> bytes:
@@ -59,6 +65,29 @@ _IN_WORD: Final = _shape_of(f"{ascii_letters}{digits}?")
 """Letters that are not of ASCII come as question marks."""
 _ALONE: Final = re.compile(rb" x {1,3}x {1,3}x ")
 """Three letters in a row that stand apart are in every text that `_APART` is for."""
+
+_TELLTALES: Final = (
+    "ignore", "disregard", "forget", "instruct", "prompt", "previous", "reveal", "override", "system", "pretend",
+    "developer", "unrestricted", "you are", "your",
+)  # fmt: skip
+"""Words that say what a text is for, one of which is in every attack that is worth to be put into a cipher."""
+_ROT13: Final = str.maketrans(
+    ascii_letters, "".join(run[13:] + run[:13] for run in (ascii_letters[:26], ascii_letters[26:]))
+)
+_IN_ROT13: Final = Needles(word.translate(_ROT13) for word in _TELLTALES)
+_BACKWARDS: Final = Needles(word[::-1] for word in _TELLTALES)
+
+_LEET: Final = str.maketrans("0134578@$", "oieastbas")
+_LEET_SHAPE: Final = bytes(
+    ord("x") if chr(code) in ascii_letters else ord("1") if chr(code) in "0134578@$" else ord(" ")
+    for code in range(256)
+)
+# It begins where a run of such signs does: digits without a letter would be read from each of them to their end.
+_LEET_WORD: Final = re.compile(r"(?<![a-z0134578@$])[a-z0134578@$]*[a-z][a-z0134578@$]*")
+_LEAST_LEET: Final = 3
+"""Digits between letters from which on a text is read with letters in their places."""
+_LEAST_MIXED: Final = 2
+"""The same, of one or two letters between digits: `1gn0r3 pr3v10us`."""
 
 _JSON_ESCAPE: Final = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _ESCAPES: Final = {
@@ -81,7 +110,8 @@ class View:
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return where the characters from `start` to `end` of this view stand in the original."""
-        return self.starts[start], self.ends[end - 1]
+        last = end - 1
+        return min(self.starts[start], self.starts[last]), max(self.ends[start], self.ends[last])
 
 
 @lru_cache(maxsize=8)
@@ -92,7 +122,7 @@ def views(text: str) -> tuple[View, ...]:
     """
     plain = _plain("plain", text, range(len(text)), range(1, len(text) + 1))
     others = (_put_together(plain), _decoded(text))
-    return (plain, *(view for view in others if view is not None))
+    return (plain, *(view for view in others if view is not None), *_deciphered(plain))
 
 
 def _plain(name: str, text: str, starts: Sequence[int], ends: Sequence[int]) -> View:
@@ -149,6 +179,7 @@ def _put_together(view: View) -> View | None:
     done = 0
     for found in _APART.finditer(view.text):
         pieces.append((done, found.start()))
+        [(usual, _)] = Counter(_BETWEEN.findall(found[0])).most_common(1)
         position = found.start()
         while position < found.end():
             gap = position + 1
@@ -159,8 +190,8 @@ def _put_together(view: View) -> View | None:
             if len(between) == 3 and between[0] == between[2] != between[1]:
                 # A mark that is set apart as the letters are.
                 pieces.append((position + 2, position + 3))
-            elif len(between) > 1:
-                # Two spaces or more set words apart where one sets letters apart.
+            elif len(between) > 1 or (between and between != usual):
+                # Two spaces or more set words apart where one sets letters apart, or a space where other signs do.
                 pieces.append((position + 1, position + 2))
             position = gap
         done = found.end()
@@ -174,6 +205,20 @@ def _put_together(view: View) -> View | None:
         [at for start, end in pieces for at in view.starts[start:end]],
         [at for start, end in pieces for at in view.ends[start:end]],
     )
+
+
+def _deciphered(view: View) -> Iterator[View]:
+    """Yield the view in ROT13, backwards, and with letters for digits, each where a text may be written so."""
+    if _IN_ROT13.within(view.lowered):
+        yield View(
+            "rot13", view.text.translate(_ROT13), view.lowered.translate(_ROT13), view.starts, view.ends
+        )
+    if _BACKWARDS.within(view.lowered):
+        yield View("backwards", view.text[::-1], view.lowered[::-1], view.starts[::-1], view.ends[::-1])
+    shape = view.lowered.encode("ascii", "replace").translate(_LEET_SHAPE)
+    if shape.count(b"x1x") >= _LEAST_LEET or shape.count(b"1x1") + shape.count(b"1xx1") >= _LEAST_MIXED:
+        clear = _LEET_WORD.sub(lambda word: word[0].translate(_LEET), view.lowered)
+        yield View("leet", clear, clear, view.starts, view.ends)
 
 
 def _decoded(text: str) -> View | None:
@@ -229,13 +274,21 @@ def _clear(how: str, encoded: str) -> str | None:
         case "base64":
             return _sentence(_from_base64(encoded)) or _sentence(_from_hex(encoded))
         case "hex":
-            return _sentence(_from_hex(encoded))
+            return _sentence(_from_bits(encoded)) or _among_words(encoded)
         case "percent":
             return unquote(encoded, errors="ignore")
         case "reference":
             return html.unescape(encoded)
         case _:
             return chr(int("0x" + encoded[2:], base=0))
+
+
+def _among_words(encoded: str) -> str | None:
+    """Return what hexadecimal digits say; a word or two at their ends may be of such letters too, like `be`."""
+    words = encoded.replace(":", " ").split(" ")
+    edges = range(min(_MOST_WORDS, len(words) - 1) + 1)
+    tries = (words[first : len(words) - last] for first in edges for last in edges)
+    return next(filter(None, (_sentence(_from_hex(" ".join(some))) for some in tries)), None)
 
 
 def _from_base64(encoded: str) -> bytes | None:
@@ -246,6 +299,14 @@ def _from_base64(encoded: str) -> bytes | None:
         return None
 
 
+def _from_bits(encoded: str) -> bytes | None:
+    """Return bytes that are written bit by bit, eight to a byte."""
+    bits = encoded.replace(" ", "").replace(":", "")
+    if bits.strip("01") or len(bits) % 8:
+        return None
+    return int(bits, base=2).to_bytes(len(bits) // 8)
+
+
 def _from_hex(encoded: str) -> bytes | None:
     try:
         return bytes.fromhex(encoded.replace(":", " "))
@@ -254,7 +315,10 @@ def _from_hex(encoded: str) -> bytes | None:
 
 
 def _sentence(decoded: bytes | None) -> str | None:
-    """Return decoded bytes as a text of several words, None when they are none."""
+    """Return decoded bytes as a text that people can read, None when they are none.
+
+    A number of bytes that are no text is all printable once in some millions.
+    """
     if decoded is None:
         return None
     try:
@@ -262,7 +326,7 @@ def _sentence(decoded: bytes | None) -> str | None:
     except UnicodeDecodeError:
         return None
     is_text = all(character.isprintable() or character in "\n\t" for character in text)
-    return text if is_text and " " in text else None
+    return text if is_text else None
 
 
 def unescaped(text: str) -> tuple[str, list[tuple[int, int]]]:
@@ -283,7 +347,18 @@ def unescaped(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 def near(places: Iterable[int], reach: int, size: int) -> list[tuple[int, int]]:
     """Return the parts of a text of `size` characters within `reach` of some places, in order and apart."""
-    return joined((max(0, place - reach), min(size, place + reach)) for place in places)
+    apart: list[tuple[int, int]] = []
+    first = last = -1
+    for place in sorted(places):
+        if first < 0:
+            first = place
+        elif place - reach > last + reach:
+            apart.append((max(0, first - reach), min(size, last + reach)))
+            first = place
+        last = place
+    if first >= 0:
+        apart.append((max(0, first - reach), min(size, last + reach)))
+    return apart
 
 
 def joined(parts: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

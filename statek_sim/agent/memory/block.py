@@ -43,7 +43,7 @@ def memory_block(handoff: Handoff) -> str:
 
 
 def _quoted(text: str) -> str:
-    line = " ".join("".join(one if one.isprintable() else " " for one in text).split())
+    line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
     cut = line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
     return '"' + cut.replace('"', "'") + '"'
 

@@ -109,7 +109,11 @@ class HandoffFile:
 
     def forget(self, step: str) -> Handoff:
         """Note that a step that was begun did not happen."""
-        return self._update(lambda old: {"started": tuple(one for one in old.started if one != step)})
+        return self._update(
+            lambda old: {
+                "started": tuple(started_step for started_step in old.started if started_step != step)
+            }
+        )
 
     def note(self, notes: str) -> Handoff:
         """Put notes in the place of those that are there."""
@@ -142,12 +146,12 @@ def _with(items: tuple[str, ...], item: str) -> tuple[str, ...]:
 
 
 def _changed(old: Handoff, **changes: Any) -> Handoff:
-    told = {name: getattr(old, name) for name in Handoff.__dataclass_fields__}
-    return Handoff(**(told | changes))
+    fields = {name: getattr(old, name) for name in Handoff.__dataclass_fields__}
+    return Handoff(**(fields | changes))
 
 
 def _bytes(handoff: Handoff) -> bytes:
-    told = {
+    fields = {
         **handoff.more,
         "task": handoff.task,
         "started_at": handoff.started_at,
@@ -160,7 +164,7 @@ def _bytes(handoff: Handoff) -> bytes:
         "fence": handoff.fence,
         "version": VERSION,
     }
-    return json.dumps(told, indent=2).encode("ascii") + b"\n"
+    return json.dumps(fields, indent=2).encode("ascii") + b"\n"
 
 
 _OURS: Final = frozenset(json.loads(_bytes(Handoff(task="", started_at="", last_updated=""))))
@@ -168,22 +172,22 @@ _OURS: Final = frozenset(json.loads(_bytes(Handoff(task="", started_at="", last_
 
 def _handoff(content: bytes, path: str) -> Handoff:
     """Read a file, ours or one that the document's code wrote."""
-    told = from_text(content.decode("utf-8", "replace"), what=path)
+    document = from_text(content.decode("utf-8", "replace"), what=path)
     try:
-        if told.get("version", VERSION) > VERSION:
-            raise Damaged(f"{path} has version {told['version']}, and this package reads up to {VERSION}")
-        steps: Sequence[Mapping[str, Any]] = told["completed_steps"]
+        if document.get("version", VERSION) > VERSION:
+            raise Damaged(f"{path} has version {document['version']}, and this package reads up to {VERSION}")
+        steps: Sequence[Mapping[str, Any]] = document["completed_steps"]
         return Handoff(
-            task=_text(told["task"]),
-            started_at=_text(told["started_at"]),
-            last_updated=_text(told["last_updated"]),
-            status=_status(told["status"]),
-            completed=tuple((_text(one["step"]), _text(one["timestamp"])) for one in steps),
-            started=tuple(map(_text, told.get("started_steps", ()))),
-            artifacts=tuple(map(_text, told["artifacts_created"])),
-            notes=_text(told["notes"]),
-            fence=int(told.get("fence", 1)),
-            more={key: value for key, value in told.items() if key not in _OURS},
+            task=_text(document["task"]),
+            started_at=_text(document["started_at"]),
+            last_updated=_text(document["last_updated"]),
+            status=_status(document["status"]),
+            completed=tuple((_text(step["step"]), _text(step["timestamp"])) for step in steps),
+            started=tuple(map(_text, document.get("started_steps", ()))),
+            artifacts=tuple(map(_text, document["artifacts_created"])),
+            notes=_text(document["notes"]),
+            fence=int(document.get("fence", 1)),
+            more={key: value for key, value in document.items() if key not in _OURS},
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise Damaged(f"{path} is no handoff file: {type(error).__name__}: {error}") from None

@@ -168,7 +168,7 @@ def _expanded(line: str) -> Iterator[str]:
         if found is None:
             return
         before, alternatives, after = found.groups()
-        words = [f"{before}{one}{after}" for one in alternatives.split(",")]
+        words = [f"{before}{alternative}{after}" for alternative in alternatives.split(",")]
         line = line[: found.start()] + " ".join(words) + line[found.end() :]
         yield line
 

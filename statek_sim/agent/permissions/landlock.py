@@ -94,16 +94,39 @@ def _libc() -> ctypes.CDLL:
 
 
 def _folders(arguments: Sequence[str], option: str) -> Iterator[str]:
-    for at, one in enumerate(arguments):
-        if one == option:
+    for at, word in enumerate(arguments):
+        if word == option:
             yield arguments[at + 1]
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Restrict this process and become the program after `--`."""
-    at = arguments.index("--")
-    restrict(list(_folders(arguments[:at], "--read")), list(_folders(arguments[:at], "--write")))
-    os.execvp(arguments[at + 1], list(arguments[at + 1 :]))
+    """Restrict this process and become the program after `--`; what is in the way of that is one line, and code 2."""
+    before, program = _apart(arguments)
+    options, folders = before[::2], before[1::2]
+    if not program or len(options) != len(folders) or not {*options} <= {"--read", "--write"}:
+        sys.exit(_refused("expected --read DIR and --write DIR, as often as wanted, and -- PROGRAM"))
+    try:
+        restrict(list(_folders(before, "--read")), list(_folders(before, "--write")))
+    except OSError as error:
+        sys.exit(_refused(f"{error.filename or 'Landlock'}: {error.strerror}"))
+    try:
+        os.execvp(program[0], program)
+    except OSError as error:
+        sys.exit(
+            _refused(
+                f"{program[0]} cannot be run: {error.strerror}; its folder and its libraries' take --read"
+            )
+        )
+
+
+def _apart(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return list(arguments[:at]), list(arguments[at + 1 :])
+
+
+def _refused(what: str) -> int:
+    print(f"landlock: {what}", file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final, Literal
 
-from statek_sim.agent.effects import Ask, PersonSaid, Question, ToolCall, ToolOutcome
-from statek_sim.agent.ending import Ended
+from statek_sim.agent.effects import Ask, Delayed, PersonSaid, Question, ToolCall, ToolOutcome
+from statek_sim.agent.execution import in_time
+from statek_sim.agent.people import why_not, word_of
 from statek_sim.agent.permissions.document import as_document
 from statek_sim.agent.permissions.paths import Files, resolved
 from statek_sim.agent.permissions.policy import Decision, Policy, decide
+from statek_sim.agent.progress import Ended
 from statek_sim.agent.tools.tool import Tool
 
 Variant = Literal["hardened", "document"]
@@ -47,7 +49,9 @@ class Permissions:
         )
 
     async def allowed(
-        self, call: ToolCall, person: Callable[[Question], Awaitable[PersonSaid | str]] | None = None
+        self,
+        call: ToolCall,
+        person: Callable[[Question], Awaitable[PersonSaid | str | bool | Delayed]] | None = None,
     ) -> Decision:
         """Return "allow" or "deny" for a call: a person is asked where one has to be, until the policy's deadline."""
         decision = self.decide(call)
@@ -61,20 +65,22 @@ class Permissions:
         )
         try:
             async with asyncio.timeout(ask.seconds) as limit:
-                said = await person(question)
+                answer = await in_time(await person(question))
         except TimeoutError:
             if not limit.expired():
                 raise
             return replace(decision, effect="deny", reason=f"nobody answered within {ask.seconds:g} seconds")
-        if isinstance(said, PersonSaid) and said.kind != "answered":
-            return replace(
-                decision, effect="deny", reason=f"a person refused: {said.text}".removesuffix(": ")
-            )
+        word = word_of(question, answer)
+        if word.kind != "answered":
+            return replace(decision, effect="deny", reason=why_not(word, ask))
         return replace(decision, effect="allow", reason="a person allowed it")
 
 
 class PermissionGate:
     """Permissions in an agent's loop: `Parts(gates=[PermissionGate(...)])`, after gates that only refuse."""
+
+    stateless = True
+    """A checkpoint has nothing to hold of it: what was allowed is with the call."""
 
     def __init__(self, permissions: Permissions) -> None:
         self._permissions: Final = permissions
@@ -99,6 +105,8 @@ class DocumentGate:
     The document asks a person before it looks at paths, so also about calls that it refuses then; here those are
     refused without the question.
     """
+
+    stateless = True
 
     def __init__(self, policy: Policy, files: Files) -> None:
         self._rules = as_document(policy)

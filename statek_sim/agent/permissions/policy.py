@@ -115,30 +115,42 @@ def decide(policy: Policy, tool: Tool | None, call: ToolCall, files: Files) -> D
     try:
         if tool is None:
             raise _Refused(f"there is no tool {call.name!r}")
-        needs = list(_needs(policy, tool, call, files))
-        for need in needs:
-            if (rule := _against(policy.deny, need, policy, files)) is not None:
-                raise _Refused(f"{need.shown} is denied", rule)
-        for need in needs:
-            rule = None if need.unreadable is None else _first(policy.deny, "command")
-            if rule is not None and _matching(policy.allow, need, policy) is not None:
-                raise _Refused(f"{need.shown} cannot be held against what is denied: {need.unreadable}", rule)
-        for need in needs:
-            if (rule := _against(policy.ask, need, policy, files)) is not None:
-                return Decision(effect="ask", reason=need.shown, rule=rule)
-            rule = _first(policy.ask, "command") if need.unreadable is not None else None
-            if rule is not None and _matching(policy.allow, need, policy) is not None:
-                reason = f"{need.shown.rstrip(',')}: {need.unreadable}"
-                return Decision(effect="ask", reason=reason, rule=rule)
-        # A tool that says what it touches is allowed by that, and any other one by its name.
-        named = [need for need in needs if need.kind != "tool"] or needs
-        rules = [_matching(policy.allow, need, policy) for need in named]
-        for need, found in zip(named, rules, strict=True):
-            if found is None:
-                raise _Refused(f"{need.shown} is not allowed by any rule")
-        return Decision(effect="allow", reason="allowed", rule=rules[0])
+        return _of_needs(policy, list(_needs(policy, tool, call, files)), files)
     except _Refused as refused:
         return Decision(effect="deny", reason=refused.reason, rule=refused.rule)
+
+
+def decide_path(policy: Policy, kind: Access, path: str, files: Files) -> Decision:
+    """Return what a policy says of a path that leads over no link, whoever asks: of what is open already."""
+    try:
+        return _of_needs(policy, [replace(_path(policy, kind, path, files), spelled=path)], files)
+    except _Refused as refused:
+        return Decision(effect="deny", reason=refused.reason, rule=refused.rule)
+
+
+def _of_needs(policy: Policy, needs: Sequence[_Need], files: Files) -> Decision:
+    """Return what the rules say of what is needed: deny before ask, ask before allow."""
+    for need in needs:
+        if (rule := _against(policy.deny, need, policy, files)) is not None:
+            raise _Refused(f"{need.shown} is denied", rule)
+    for need in needs:
+        rule = None if need.unreadable is None else _first(policy.deny, "command")
+        if rule is not None and _matching(policy.allow, need, policy) is not None:
+            raise _Refused(f"{need.shown} cannot be held against what is denied: {need.unreadable}", rule)
+    for need in needs:
+        if (rule := _against(policy.ask, need, policy, files)) is not None:
+            return Decision(effect="ask", reason=need.shown, rule=rule)
+        rule = _first(policy.ask, "command") if need.unreadable is not None else None
+        if rule is not None and _matching(policy.allow, need, policy) is not None:
+            reason = f"{need.shown.rstrip(',')}: {need.unreadable}"
+            return Decision(effect="ask", reason=reason, rule=rule)
+    # A tool that says what it touches is allowed by that, and any other one by its name.
+    named = [need for need in needs if need.kind != "tool"] or needs
+    rules = [_matching(policy.allow, need, policy) for need in named]
+    for need, found in zip(named, rules, strict=True):
+        if found is None:
+            raise _Refused(f"{need.shown} is not allowed by any rule")
+    return Decision(effect="allow", reason="allowed", rule=rules[0])
 
 
 def _needs(policy: Policy, tool: Tool, call: ToolCall, files: Files) -> Iterator[_Need]:
@@ -242,7 +254,8 @@ def _may_run(pattern: str, need: _Need) -> bool:
         return False
     wanted = folded(pattern)
     return any(
-        covers_command(wanted, folded(one)) or may_begin(pattern, one) for one in beginnings(need.value)
+        covers_command(wanted, folded(beginning)) or may_begin(pattern, beginning)
+        for beginning in beginnings(need.value)
     )
 
 

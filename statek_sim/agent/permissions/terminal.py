@@ -9,6 +9,7 @@ import termios
 from typing import TextIO
 
 from statek_sim.agent.effects import PersonSaid, Question
+from statek_sim.agent.people import word_of
 
 _PIECE = 4096
 
@@ -36,9 +37,7 @@ class TerminalPerson:
             line = await self._line()
         if line is None:
             return PersonSaid("refused", "nobody is at the terminal")
-        if not question.confirms:
-            return PersonSaid("answered", line)
-        return PersonSaid("answered" if line.strip().lower() in ("y", "yes") else "refused", line.strip())
+        return word_of(question, line)
 
     def _show(self, question: Question) -> None:
         # What was typed before the question was shown is no answer to it.
@@ -78,4 +77,7 @@ def _set(ready: asyncio.Future[None]) -> None:
 
 def printable(text: str) -> str:
     """Return a text as it can be shown on a terminal: what is no letter, sign or blank as its escape."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )

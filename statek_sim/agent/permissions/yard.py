@@ -51,14 +51,14 @@ def calls() -> tuple[Call, ...]:
     return tuple(map(_call, tomllib.loads(text)["call"]))
 
 
-def _call(told: dict[str, Any]) -> Call:
-    path = told.pop("path", None)
-    arguments = dict(told.pop("arguments", {}))
+def _call(fields: dict[str, Any]) -> Call:
+    path = fields.pop("path", None)
+    arguments = dict(fields.pop("arguments", {}))
     if path is not None:
         arguments["path"] = path
-    if told["tool"].lower() == "write_file":
+    if fields["tool"].lower() == "write_file":
         arguments["content"] = WRITTEN
-    return Call(arguments=arguments, **told)
+    return Call(arguments=arguments, **fields)
 
 
 class Yard:
@@ -83,12 +83,16 @@ class Yard:
             for name, put in names.items():
                 value = value.replace(name, str(put))
             return value
-        return {key: self.filled(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+        return (
+            {key: self.filled(member) for key, member in value.items()}
+            if isinstance(value, Mapping)
+            else value
+        )
 
     def make(self, steps: Sequence[Sequence[str]]) -> None:
         """Make what steps say, in the place of what is there."""
-        for what, name, told in steps:
-            place, put = self.base / name, str(self.filled(told))
+        for what, name, content in steps:
+            place, put = self.base / name, str(self.filled(content))
             if place.is_dir() and not place.is_symlink():
                 shutil.rmtree(place)
             else:
@@ -124,8 +128,8 @@ class Yard:
             return Harm.WRITES
         if changed:
             return Harm.PROTECTED
-        told = returned if isinstance(returned, str) else repr(returned)
-        return Harm.READS if SECRET in told or LISTED in told else None
+        text = returned if isinstance(returned, str) else repr(returned)
+        return Harm.READS if SECRET in text or LISTED in text else None
 
     def done(self, call: Call, returned: object) -> bool:
         """Return whether a good call did what it is for."""

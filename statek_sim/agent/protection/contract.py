@@ -7,10 +7,12 @@ def test_my_breaker_lets_one_probe_through() -> None:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Literal, NoReturn, Protocol, assert_never
 
+from statek_sim.adapters import with_methods
 from statek_sim.errors import BadInput, ContractViolation
 
 CALLS: Final = 4
@@ -27,6 +29,7 @@ class Finding(StrEnum):
     LEAKS = "open, and lets a call through"
     WEDGED = "wedged: no call after the cooldown"
     SHUT = "refuses while nothing is wrong"
+    RAISES = "raises"
 
 
 class BreakerAdapter(Protocol):
@@ -51,8 +54,9 @@ def check_breaker(make_breaker: MakeBreaker, *, cooldown: float, lease: float | 
     `make_breaker` returns a fresh adapter whose breaker opens at the first failure and lets a probe through when
     `cooldown` seconds have passed. `lease`: after how many seconds a probe that does not end is given up; None: never,
     and then calls may be refused as long as it is out. A wait is longer than both. Raises `ContractViolation` with the
-    shortest interleaving in which the breaker refuses a call while nothing is wrong, lets a call through while it is
-    open, lets more than one probe through, stays shut after a cooldown, or lets itself be changed by a late result.
+    shortest interleaving in which the breaker raises, refuses a call while nothing is wrong, lets a call through while
+    it is open, lets more than one probe through, stays shut after a cooldown, or lets itself be changed by a late
+    result; `BadInput` for an adapter without a method.
     """
     if not cooldown > 0 or (lease is not None and not lease > 0):
         raise BadInput(f"a cooldown and a lease are above 0 seconds, not {cooldown!r} and {lease!r}")
@@ -189,14 +193,16 @@ class _Wrong:
 def _played(make_breaker: MakeBreaker, acts: Sequence[_Act], wait: float, *, leased: bool) -> _Wrong | None:
     """Play `acts` on a fresh breaker beside the contract; return what is wrong first."""
     now = [0.0]
-    breaker = make_breaker(lambda: now[0])
+    breaker = with_methods(make_breaker(lambda: now[0]), ("start", "finish"), of="BreakerAdapter")
     out: dict[int, object] = {}
     try:
         return _first_wrong(breaker, acts, now, wait, out, leased=leased)
     finally:
-        # What is still out when nobody looks any more ends well: a generator left alone would complain.
+        # What is still out when nobody looks any more ends well: a generator left alone would complain. What is wrong
+        # with that another interleaving shows.
         for call in out.values():
-            breaker.finish(call, failed=False)
+            with suppress(Exception):
+                breaker.finish(call, failed=False)
 
 
 def _first_wrong(
@@ -211,27 +217,46 @@ def _first_wrong(
     expected = _Expected(leased)
     made: set[int] = set()
     for number, act in enumerate(acts):
-        match act[0]:
-            case "wait":
-                now[0] += wait
-                expected.waited()
-            case "start":
-                before = (expected.state, expected.late)
-                call = breaker.start()
-                if call is not None:
-                    out[act[1]] = call
-                    made.add(act[1])
-                allowed = expected.lets_through(act[1])
-                if (call is not None) != allowed:
-                    done = tuple(acts[: number + 1])
-                    finding, what = _sentence(*before, allowed=allowed)
-                    return _Wrong(done, finding, f"{_words(done, made)}: {what}")
-            case "succeed" | "fail":
-                if act[1] in out:
-                    breaker.finish(out.pop(act[1]), failed=act[0] == "fail")
-                    expected.ended(act[1], failed=act[0] == "fail")
-            case _:
-                assert_never(act[0])
+        done = tuple(acts[: number + 1])
+        try:
+            wrong = _wrong_after(breaker, act, now, wait, out, expected, made)
+        except Exception as error:  # noqa: BLE001  # a user's breaker
+            made.add(act[1])
+            wrong = Finding.RAISES, f"the breaker raised {type(error).__name__}: {error}"
+        if wrong is not None:
+            return _Wrong(done, wrong[0], f"{_words(done, made)}: {wrong[1]}")
+    return None
+
+
+def _wrong_after(
+    breaker: BreakerAdapter,
+    act: _Act,
+    now: list[float],
+    wait: float,
+    out: dict[int, object],
+    expected: _Expected,
+    made: set[int],
+) -> tuple[Finding, str] | None:
+    """Play one act; return what it shows to be wrong. `made` are the calls that were let through."""
+    match act[0]:
+        case "wait":
+            now[0] += wait
+            expected.waited()
+        case "start":
+            before = (expected.state, expected.late)
+            call = breaker.start()
+            if call is not None:
+                out[act[1]] = call
+                made.add(act[1])
+            allowed = expected.lets_through(act[1])
+            if (call is not None) != allowed:
+                return _sentence(*before, allowed=allowed)
+        case "succeed" | "fail":
+            if act[1] in out:
+                breaker.finish(out.pop(act[1]), failed=act[0] == "fail")
+                expected.ended(act[1], failed=act[0] == "fail")
+        case _:
+            assert_never(act[0])
     return None
 
 
@@ -250,11 +275,11 @@ def _sentence(state: str, late: bool, *, allowed: bool) -> tuple[Finding, str]:
 
 
 def _words(acts: Sequence[_Act], made: set[int]) -> str:
-    said = []
+    sentences = []
     for act in acts:
         if act[0] == "wait":
-            said.append("the cooldown passes")
+            sentences.append("the cooldown passes")
         elif act[0] == "start" or act[1] in made:
             verb = {"start": "starts", "succeed": "succeeds", "fail": "fails"}[act[0]]
-            said.append(f"call {act[1] + 1} {verb}")
-    return ", ".join(said)
+            sentences.append(f"call {act[1] + 1} {verb}")
+    return ", ".join(sentences)

@@ -8,6 +8,7 @@ repetition; tools that poll are allowed more of the same; progress clears what w
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
@@ -50,7 +51,8 @@ class TurnSeen:
 class LoopSettings:
     """When turns are a loop. `periods`: the longest period, in turns; `repeats`: how often it has to come.
 
-    `polling` maps the names of tools that honestly ask again to how often the same answer is allowed in a row.
+    `polling` maps the names of tools that honestly ask again to how often the same answer is allowed, in a row or in
+    turn with other polls.
     """
 
     periods: int = 4
@@ -66,11 +68,20 @@ class LoopSettings:
             )
         if not self.strategy:
             raise BadInput("a strategy has at least one response; the last one is repeated")
+        for response in self.strategy:
+            if response not in STRATEGY:
+                raise BadInput(f"no response is called {response!r}: {', '.join(STRATEGY)}")
+        if not 0 <= self.alike <= 1:
+            raise BadInput(f"texts are alike from 0 to 1, not {self.alike!r}")
+        for tool, times in self.polling.items():
+            if times < 0:
+                raise BadInput(f"polling of {tool!r}: {times!r} times, expected 0 or more")
 
     @property
     def kept(self) -> int:
         """How many turns have to be remembered."""
-        return max(self.periods * self.repeats, max(self.polling.values(), default=0) + 1, _WINDOW)
+        patience = max(self.polling.values(), default=0) + 1
+        return max(self.periods * max(self.repeats, patience), _WINDOW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,17 +162,19 @@ def _seen(turn: TurnSeen, settings: LoopSettings, rules: ProtectionRules) -> _Tu
 
 def signature(call: CallSeen) -> str:
     """Return a call as text that is equal for equal calls with equal results, whatever the order of arguments."""
-    said = json.dumps([call.tool, dict(call.arguments), call.result], sort_keys=True)
-    return f"{call.tool} {sha256(said.encode()).hexdigest()}"
+    identity = json.dumps([call.tool, dict(call.arguments), call.result], sort_keys=True)
+    return f"{call.tool} {sha256(identity.encode()).hexdigest()}"
 
 
 def _period(turns: Sequence[_Turn], settings: LoopSettings, rules: ProtectionRules) -> int:
     """Return the shortest period that the newest turns repeat often enough, or 0."""
     newest = list(reversed(turns))
     for period in range(1, settings.periods + 1):
-        one = newest[:period]
-        # A period of polls alone may come as often as the most patient of its tools allows.
-        patience = min(turn.polls for turn in one) // period + 1 if one else 0
+        pattern = newest[:period]
+        # A period of polls alone may come until the least patient of them had its answer once too often; one that
+        # comes twice in a period has it twice each time.
+        came = Counter(turn.signature for turn in pattern)
+        patience = min(turn.polls // came[turn.signature] + 1 for turn in pattern) if pattern else 0
         repeats = max(settings.repeats, patience)
         long = newest[: period * repeats]
         if len(long) == period * repeats and all(

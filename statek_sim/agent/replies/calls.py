@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from statek_sim.agent.effects import ToolCall, WrittenCall
 from statek_sim.agent.replies.nudges import Failure
 from statek_sim.agent.schema import read_json
+from statek_sim.agent.tools.hinted import problems_of
 from statek_sim.agent.tools.registry import Offer, Registry
 from statek_sim.agent.variants import Variant
 from statek_sim.did_you_mean import suggestion
@@ -58,9 +59,12 @@ def resolved(
         return ToolCall(call.id, call.name, arguments), ()
     # As it was offered: another run that shares the registry may have taken a server's new list over since.
     check = offer.checks.get(call.name) or registry.checks(call.name)
-    if check.plainly_fits(arguments):
+    conversions = check.conversions if variant.converts_arguments else {}
+    if not conversions and check.plainly_fits(arguments):
         return ToolCall(call.id, call.name, arguments), ()
     checked = check.check(arguments, coerce=variant.coerces_arguments)
+    if not checked.problems and conversions:
+        checked = replace(checked, problems=problems_of(checked.arguments, conversions))
     if not checked.problems:
         return ToolCall(call.id, call.name, checked.arguments), checked.coerced
     reason = "; ".join(checked.problems)
@@ -83,11 +87,11 @@ def _parsed(text: str) -> JSON:
 def _unknown(call: WrittenCall, offer: Offer, registry: Registry) -> Refusal:
     offered = ", ".join(offer.names) or "none"
     if registry.get(call.name) is not None:
-        said = f"Error: {call.name!r} is not offered in this task; offered: {offered}."
+        problem = f"Error: {call.name!r} is not offered in this task; offered: {offered}."
     else:
-        said = f"Error: there is no tool {call.name!r}; offered: {offered}."
-    said += suggestion(call.name, offer.names)
-    return Refusal(Failure.UNKNOWN_TOOL, said.removesuffix("."), {"called": call.name, "offered": offered})
+        problem = f"Error: there is no tool {call.name!r}; offered: {offered}."
+    problem += suggestion(call.name, offer.names)
+    return Refusal(Failure.UNKNOWN_TOOL, problem.removesuffix("."), {"called": call.name, "offered": offered})
 
 
 def shown(call: WrittenCall) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
 from statek_sim.agent.effects import Advice, ToolCall, ToolOutcome, TurnFacts, WrittenCall
-from statek_sim.agent.ending import Ended
+from statek_sim.agent.progress import Ended
 from statek_sim.agent.replies.calls import numbered
 from statek_sim.agent.replies.nudges import PREFIX, ROLE, Failure, nudge_text
 from statek_sim.agent.replies.reading import ModelReply
@@ -25,10 +25,10 @@ def answer_calls(
         run.conversation.add({"role": "tool", "content": result, "tool_call_id": call.id})
 
 
-def watch(run: AgentRun, text: str, done: Sequence[tuple[ToolCall, ToolOutcome]]) -> None:
+def watch(run: AgentRun, text: str, done: Sequence[tuple[ToolCall, ToolOutcome]], *, progress: bool) -> None:
     """Show a turn to the watchers and do what they say."""
     for watcher in run.around.parts.watchers:
-        facts = TurnFacts(turn=run.counters.asked, at=run.now(), text=text, calls=done)
+        facts = TurnFacts(turn=run.counters.asked, at=run.now(), text=text, calls=done, progress=progress)
         advice = watcher(facts)
         if advice is not None:
             _follow(run, advice)
@@ -41,7 +41,8 @@ def _follow(run: AgentRun, advice: Advice) -> None:
         case "stop":
             raise Ended("stuck", advice.reason)
         case "fewer_tools":
-            run.hidden |= frozenset(advice.tools)
+            # Without the tool of an open step the run could neither go on nor be answered.
+            run.hidden |= frozenset(advice.tools) - frozenset(run.enforcer.open)
             run.conversation.add({"role": ROLE, "content": PREFIX + advice.reason})
         case "nudge":
             _nudge(run, Failure.STUCK, {"reason": advice.reason})
@@ -68,17 +69,16 @@ def fail(run: AgentRun, failure: Failure, details: Mapping[str, object]) -> None
     _nudge(run, failure, details)
 
 
-def _nudge(run: AgentRun, failure: Failure, told: Mapping[str, object]) -> None:
+def _nudge(run: AgentRun, failure: Failure, details: Mapping[str, object]) -> None:
     number = run.nudges.take(failure)
     if number is None:
-        limit = run.spec.nudges
-        shown_details = ", ".join(f"{key}={value}" for key, value in told.items())
+        shown_details = ", ".join(f"{key}={value}" for key, value in details.items())
         raise Ended(
             "max_nudges",
-            f"Agent failed after {limit} retries. Last failure: {failure.value} — {shown_details or 'no details'}",
+            f"Agent failed after {run.nudges.given}. Last failure: {failure.value} — {shown_details or 'no details'}",
         )
     try:
-        text = nudge_text(failure, told, run.spec.variant)
+        text = nudge_text(failure, details, run.spec.variant)
     except (KeyError, IndexError) as error:
         raise Ended("crash", f"{type(error).__name__}: {error}") from error
     run.nudged.append(failure)

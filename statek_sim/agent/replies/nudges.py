@@ -125,6 +125,16 @@ class NudgeBudget:
         by = saved["by_failure"]
         self.by_failure = None if by is None else {Failure(kind): count for kind, count in by.items()}
 
+    @property
+    def given(self) -> str:
+        """How many nudges a run had that gets no more: those that count, or all where all are counted."""
+        bound = self.variant.nudges_in_all
+        return (
+            f"{self.in_all} retries in all"
+            if bound is not None and self.in_all >= bound
+            else f"{self.limit} retries"
+        )
+
     def take(self, failure: Failure) -> int | None:
         """Return the number of this nudge, from 1, or None when the budget is used up."""
         bound = self.variant.nudges_in_all

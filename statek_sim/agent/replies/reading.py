@@ -85,8 +85,8 @@ def _read(body: bytes) -> Any:
 
 def _written(call: Mapping[str, JSON], number: int) -> WrittenCall:
     function = call.get("function")
-    told: Mapping[str, JSON] = function if isinstance(function, dict) else {}
-    name, arguments, id_ = told.get("name"), told.get("arguments"), call.get("id")
+    named: Mapping[str, JSON] = function if isinstance(function, dict) else {}
+    name, arguments, id_ = named.get("name"), named.get("arguments"), call.get("id")
     if arguments is None:
         arguments = "{}"
     return WrittenCall(

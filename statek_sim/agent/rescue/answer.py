@@ -39,7 +39,11 @@ def answer(taker: Taker) -> Rescued:
 def _reason(taker: Taker, found: Found, misfit: Misfit) -> Reason:
     if isinstance(misfit, Unclear):
         return Reason.BROKEN
-    return Reason.SCHEMA if taker.offered.knows(found.name) else Reason.NOT_OFFERED
+    try:
+        taker.offered.the_name(found.name)
+    except Misfit:
+        return Reason.NOT_OFFERED
+    return Reason.SCHEMA
 
 
 def _checked(taker: Taker, found: Found, span: Span) -> Call:

@@ -1,7 +1,7 @@
 """What is a call only where a reply begins: without the tokens of its format, it would be prose anywhere else.
 
-A tool's name on a line and its arguments on the next (Functionary), or nothing but Gemma's calls, or nothing but Python
-calls.
+A tool's name on a line and its arguments on the next (Functionary), Mistral's name and arguments, or nothing but
+Gemma's calls, or nothing but Python calls.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from statek_sim.agent.rescue.values import Reason
 
 _TOOL_LINE: Final = re.compile(r"\s{0,40}(?P<line_name>[^\W\d][\w.-]{0,127})[ \t]{0,40}\n\s{0,40}(?=\{)")
 _GEMMA: Final = re.compile(r"\s{0,40}call:(?P<gemma_name>[^\W\d][\w.:/-]{0,127})\s{0,40}(?=\{)")
-_SPACE: Final = re.compile(r"\s*")
+_ARGS: Final = re.compile(
+    r"\s{0,40}(?=(?P<mistral_name>[^\W\d][\w.:/-]{0,127})\s{0,8}(?:\[CALL_ID\]\s{0,8}[\w-]{0,128}\s{0,8})?\[ARGS\]\s{0,40}\{)"
+)
+"""Mistral's, of which a server left out the first token as a special one."""
+_END: Final = re.compile(r"\s*(?:;\s*)?")
+"""What may stand behind calls that are the whole reply."""
 
 Try = Callable[[Callable[[], int], "re.Match[str]"], int]
 """Calls a reader at an opening; what it cannot read is refused. Returns where the pass goes on."""
@@ -36,20 +41,28 @@ class Beginning:
         named = self._named(at)
         if named > at:
             return named
+        mistral = self._mistral(at)
+        if mistral > at:
+            return mistral
         stop = self._gemma(at, end)
         return stop if stop > at else self._python(at, end)
 
     def _named(self, at: int) -> int:
         taker = self.taker
         first = _TOOL_LINE.match(taker.text, at)
-        if (
-            first is None
-            or first["line_name"] not in taker.offered.schemas
-            or "tokens" not in taker.rules.dialects
-            or taker.hint is not None
-        ):
+        if first is None or "tokens" not in taker.rules.dialects or taker.hint is not None:
             return at
+        if first["line_name"] not in taker.offered.schemas:
+            return at  # where any name is accepted, it may be a file's above its content
         return self.attempt(lambda: taker.named(first, "line", first.end()), first)
+
+    def _mistral(self, at: int) -> int:
+        taker = self.taker
+        first = _ARGS.match(taker.text, at)
+        expected = taker.hint is None or "mistral" in taker.hint.readers
+        if first is None or not expected or "mistral" not in taker.rules.dialects:
+            return at
+        return self.attempt(lambda: taker.mistral(first), first)
 
     def _gemma(self, at: int, end: int) -> int:
         """Take Gemma's calls without the tokens that a server left out as special ones."""
@@ -81,7 +94,7 @@ class Beginning:
             if error.cut:
                 taker.refused.append((Reason.CUT, error.why, at, len(taker.text)))
             return len(taker.text) if error.cut else at
-        if _SPACE.match(taker.text, stop, end).end() < end:  # type: ignore[union-attr]  # it matches nothing, too
+        if _END.match(taker.text, stop, end).end() < end:  # type: ignore[union-attr]  # it matches nothing, too
             taker.forget(before)
             return at
         return stop

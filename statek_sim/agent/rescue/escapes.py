@@ -8,6 +8,7 @@ from typing import Final
 from statek_sim.agent.rescue.meter import Broken
 
 _OTHER_ESCAPES: Final = re.compile(r"x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|N\{|[0-7]")
+_PUNCTUATION: Final = frozenset("$&#%!@~^*_+-=.,;:?|()[]{}<>`")
 _ESCAPES: Final = {
     '"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
 }  # fmt: skip
@@ -34,6 +35,9 @@ def escape(text: str, at: int, *, python: bool) -> tuple[str, int, str]:
     if _OTHER_ESCAPES.match(text, at + 1) or (python and letter in "av"):
         # JSON has no such escape and Python has: the backslash may be one too few, or the escape be meant.
         raise Broken(at, f"{text[at : at + 4]!r} has two meanings")
+    if not python and letter in _PUNCTUATION:
+        # A needless backslash, as shells and Markdown have it, or a single one, as regular expressions have it.
+        raise Broken(at, f"{text[at : at + 2]!r} has two meanings")
     return "\\" + letter, at + 2, "single_backslashes"
 
 

@@ -47,6 +47,11 @@ class Element:
     writes_json: bool = False
     """Whether values that are no texts are written as JSON, so that one in quotes is a text in quotes."""
 
+    @property
+    def inside(self) -> re.Pattern[str]:
+        """`opening`, to be looked for in a text: it begins where white space does, which is gone through once."""
+        return re.compile(r"(?<!\s)(?<!\\n)" + self.opening.pattern)
+
     def kind(self, said: str | None) -> str:
         """Return what `TypedText.kind` a value has that is said to be of a type, or about which nothing is said."""
         if said is None:
@@ -93,7 +98,7 @@ _GAP: Final = r"(?:\s|\\n)*+"
 """White space between GLM's tags; some models write the two characters of its escape."""
 KEYS: Final = Element(
     opening=re.compile(
-        rf"{_GAP}(?:<tool_sep{_SUFFIX}>)?{_GAP}<{_NS}arg_key{_SUFFIX}>\s*(?P<key>[^<>\n]{{1,200}}?)\s*</{_NS}arg_key{_SUFFIX}>"
+        rf"{_GAP}(?:<tool_sep{_SUFFIX}>)?{_GAP}<{_NS}arg_key{_SUFFIX}>\s*+(?P<key>[^<>\s](?:[^<>\n]{{0,198}}[^<>\s])?)\s*+</{_NS}arg_key{_SUFFIX}>"
         rf"{_GAP}(?:<{_NS}arg_type>(?P<kind>\w+)</{_NS}arg_type>\s*)?<{_NS}arg_value{_SUFFIX}>"
     ),
     closing=re.compile(rf"</{_NS}arg_value{_SUFFIX}>"),
@@ -123,7 +128,10 @@ KIMI3: Final = Element(
     one_newline=False,
     escaped_keys=True,
 )
-_CDATA: Final = re.compile(r"\s*<!\[CDATA\[")
+_ATTRIBUTE: Final = re.compile(r"\s?(?:string|type|name|key)=\"\w{1,40}\"\s?(?:>|<\|sep\|>)")
+"""What is left of an argument's opening when it was closed too early."""
+CDATA: Final = re.compile(r"\s*<!\[CDATA\[")
+"""What opens a value that is kept as it is, up to `]]>`."""
 
 
 def read_elements(
@@ -131,8 +139,8 @@ def read_elements(
 ) -> tuple[dict[str, TypedText], int]:
     """Return a call's arguments, written from `at` on, and where the call ends.
 
-    An argument without its closing tag ends at the line that opens the next one, if that is one of the tool's
-    `known` arguments.
+    An argument without its closing tag ends where the next one opens, if that is one of the tool's `known` arguments;
+    where none is known, at the line that opens it, or where it is written in tokens.
     """
     made: dict[str, TypedText] = {}
     while True:
@@ -141,6 +149,8 @@ def read_elements(
         if opening is None:
             break
         meter.steps += opening.end() - at
+        if _ATTRIBUTE.match(text, opening.end()) is not None:
+            raise Broken(at, "where the opening of an argument ends cannot be told")
         key = unescape(opening["key"].strip()) if element.escaped_keys else opening["key"].strip()
         if key in made:
             raise Broken(at, f"the argument {key[:40]!r} is there twice")
@@ -152,7 +162,7 @@ def read_elements(
         if not kind and opening.group().lstrip().startswith("<atem:"):
             kind = "json"  # Muse's are written as JSON, texts without quotes
         unsure = _unsure(element, text[opening.end() : at], said=said is not None)
-        made[key] = TypedText(value, kind, unsure=unsure)
+        made[key] = TypedText(value, kind, said=said is not None, unsure=unsure)
     end = element.ends.match(text, at)
     if end is None:
         rest = text[at : at + 200].strip()
@@ -182,7 +192,7 @@ def _unsure(element: Element, written: str, *, said: bool) -> bool:
     `said`: the format says that it is a text, and then writes it as it is.
     """
     body, tag, _ = written.rpartition("</")
-    if element.lines == "never" or not tag or _CDATA.match(body):
+    if element.lines == "never" or not tag or CDATA.match(body):
         return False
     if element.lines == "own":
         return half_lined(body)
@@ -199,14 +209,9 @@ def _value(
     text: str, at: int, element: Element, meter: Meter, known: frozenset[str], made: Container[str]
 ) -> tuple[str, int]:
     """Return the value at `at` and where it ends. `made` are the arguments that were already there."""
-    cdata = _CDATA.match(text, at)
+    cdata = CDATA.match(text, at)
     if cdata is not None:
-        end = text.find("]]>", cdata.end())
-        meter.steps += (len(text) if end < 0 else end) - at
-        closing = element.closing.match(text, end + 3) if end >= 0 else None
-        if closing is None:
-            raise Broken(len(text), "the reply ends inside an argument", cut=True)
-        return text[cdata.end() : end], closing.end()
+        return kept(text, cdata.end(), element.closing, meter)
     lined, here = element.one_newline and _NEWLINE.match(text, at) is not None, at
     inline = False
     while True:
@@ -233,28 +238,67 @@ def _value(
     value = text[at : closing.start()]
     end = closing.end()
     remains = element.remains.search(value)
+    if half_kept(value):
+        raise Broken(end, "where a text that is kept as it is begins cannot be told")
     if (remains is not None and _OPENING_LEFT.search(value, remains.end()) is not None) or (
         inline and not begins
     ):
         raise Broken(end, "where an argument ends cannot be told")
-    for inner in element.opening.finditer(value):
+    for inner in element.inside.finditer(value):
         own_line = inner.group().startswith(("\n", "\r\n"))
         if lined and begins and not own_line and element.tags_on_lines:
             if element.closing.search(value, 0, inner.start()) is not None:
                 # One argument closes and the next opens, on one line: text, or two arguments.
                 raise Broken(end, "where an argument ends cannot be told")
             continue
-        key = inner["key"].strip()
-        if key not in known or key in made or not own_line:
+        if inner["key"].strip() in made or not _opens(inner, known, meter):
             raise Broken(end, "where an argument ends cannot be told")
         # The newline before the next argument stays: it is the one that belongs to the format.
-        tag = inner.start() + len(inner.group()) - len(inner.group().lstrip())
-        line = value.rfind("\n", 0, tag) + 1
-        value, end = value[:line], at + line
-        if _TAG_LEFT.search(value, max(0, len(value) - _NEAR)) is not None:
+        tag = inner.end() - len(inner.group().lstrip())
+        stop = value.rfind("\n", 0, tag) + 1 if own_line else tag
+        value, end = value[:stop], at + stop
+        left = _TOKEN_LEFT if _is_token(inner.group()) else _TAG_LEFT
+        if left.search(value, max(0, len(value) - _NEAR)) is not None:
             raise Broken(end, "where an argument ends cannot be told")
         break
     return lines_of(value) if element.one_newline else value, end
+
+
+def kept(text: str, at: int, closing: re.Pattern[str], meter: Meter) -> tuple[str, int]:
+    """Return the value from `at` on that ends with `]]>`, and the end of the closing tag behind it.
+
+    Raises `Broken` where there is no such end, or anything else behind it: what follows may be the value's.
+    """
+    end = text.find("]]>", at)
+    meter.steps += (len(text) if end < 0 else end) - at
+    if end < 0:
+        raise Broken(len(text), "the reply ends inside an argument", cut=True)
+    behind = _MARGIN.match(text, end + 3).end()  # type: ignore[union-attr]  # it matches nothing, too
+    meter.steps += behind - end
+    tag = closing.match(text, behind)
+    if tag is None:
+        raise Broken(len(text), "where an argument ends cannot be told", cut=behind == len(text))
+    return text[at:end], tag.end()
+
+
+def half_kept(value: str) -> bool:
+    """Whether a value ends as a CDATA section does that it does not begin with: a mark is damaged, or one too many."""
+    return value.rstrip().endswith("]]>")
+
+
+def _opens(inner: re.Match[str], known: frozenset[str], meter: Meter) -> bool:
+    """Whether an opening in a value is that of the next argument, so that the value's closing tag was forgotten."""
+    if known:
+        return inner["key"].strip() in known
+    written = inner.group()
+    meter.forgotten_left -= 1
+    meant = written.startswith(("\n", "\r\n")) or _is_token(written)
+    return meant and meter.forgotten_left >= 0
+
+
+def _is_token(tag: str) -> bool:
+    """Whether a tag is written with tokens of a vocabulary, which are no words."""
+    return tag.lstrip().startswith(("<|", "<｜"))
 
 
 def _unclosed(text: str, at: int, element: Element, meter: Meter) -> tuple[str, int]:
@@ -265,7 +309,7 @@ def _unclosed(text: str, at: int, element: Element, meter: Meter) -> tuple[str, 
         raise Broken(len(text), "the reply ends inside an argument", cut=True)
     value = text[at : end.start()]
     near = max(0, len(value) - _NEAR)
-    if element.opening.search(value) is not None or _TAG_LEFT.search(value, near) is not None:
+    if element.inside.search(value) is not None or _TAG_LEFT.search(value, near) is not None:
         raise Broken(end.start(), "where an argument ends cannot be told")
     return lines_of(value), end.start()
 
@@ -274,10 +318,13 @@ _LINE: Final = re.compile(r"\n[ \t]*\Z")
 _NEWLINES: Final = ("\n", "\r\n")
 _NEWLINE: Final = re.compile(r"\r?\n")
 _NEAR: Final = 60
+_MARGIN: Final = re.compile(r"\s*+")
 _OPENING_LEFT: Final = re.compile(r"param|arg")
 """What is left of the opening of an argument when it is damaged, too."""
 _TAG_LEFT: Final = re.compile(r"[<>/|=]|param|arg_|\bname\b")
 """What a damaged tag leaves where there should be one."""
+_TOKEN_LEFT: Final = re.compile(r"[|｜]|DSML|param|\bname\b|</|<\Z")
+"""The same where tags are written with tokens of a vocabulary: other brackets are the text's."""
 
 
 def lines_of(value: str) -> str:

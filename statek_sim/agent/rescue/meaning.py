@@ -66,6 +66,8 @@ class Meaning:
             return None
         if name_keys[0] == "tool_name" and name in _NO_TOOL and name not in self.offered.schemas:
             return []
+        if name_keys[0] == "tool_name" and key not in (None, "parameters"):
+            return None  # Cohere's name, another format's arguments: what was meant cannot be told
         if extra and (not wrapped or name not in self.offered.schemas or extra & self._properties(name)):
             # A member that is an argument by its name: the arguments' bracket stands too early.
             return None

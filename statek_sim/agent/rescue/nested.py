@@ -1,64 +1,109 @@
-"""MiniMax M3's arguments: elements inside each other, a list's members called `item`."""
+"""Arguments that are elements inside each other, a list's members called `item`: MiniMax M3's, and plain tags."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from statek_sim.agent.rescue.meter import Broken, Meter
 from statek_sim.agent.rescue.offered import Argument, NestedText, TypedText
 
-_M3: Final = "]<]minimax[>["
-_M3_OPEN: Final = re.compile(re.escape(_M3) + r"<(?P<tag>[\w.-]{1,128})>")
-_M3_CLOSE: Final = re.compile(r"\s*" + re.escape(_M3) + r"</(?P<tag>[\w.-]{1,128})>")
-_M3_END: Final = re.compile(r"\s*" + re.escape(_M3) + r"</invoke>")
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """How a dialect writes its tags, and what closes the call. A text ends at `stop`."""
+
+    stop: str
+    opening: re.Pattern[str]
+    closing: re.Pattern[str]
+    ends: re.Pattern[str]
+
+    plain: bool
+    """Whether tags have no mark of their own, so that spaces may stand before them, and a text holds no `<`."""
 
 
-def read_minimax(text: str, at: int, meter: Meter, max_depth: int) -> tuple[dict[str, Argument], int]:
-    """Return the arguments of MiniMax M3's nested elements; a list's members are elements called `item`."""
-    made, at = _members(text, at, meter, max_depth, top=True)
-    end = _M3_END.match(text, at)
+def _nested(ends: str, mark: str = "") -> Nested:
+    gap, written = "" if mark else r"\s*", re.escape(mark)
+    return Nested(
+        stop=mark or "<",
+        opening=re.compile(rf"{gap}{written}<(?P<tag>[\w.-]{{1,128}})>"),
+        closing=re.compile(rf"\s*{written}</(?P<tag>[\w.-]{{1,128}})>"),
+        ends=re.compile(rf"\s*{written}</{ends}>"),
+        plain=not mark,
+    )
+
+
+MINIMAX: Final = _nested("invoke", "]<]minimax[>[")
+"""MiniMax M3's, whose mark no text has."""
+PLAIN: Final = _nested("invoke")
+"""The same without its mark, which a server left out as a special token."""
+NAMED: Final = {key: _nested(key) for key in ("arguments", "parameters", "input", "args", "params")}
+"""Arguments inside an element that is called so."""
+PLAIN_FIRST: Final = re.compile(r"\s{0,40}<(?!param|arg|function|invoke)[A-Za-z_][\w.-]{0,127}>")
+"""How plain elements begin, where none of another dialect does."""
+
+
+def read_nested(
+    text: str, at: int, style: Nested, meter: Meter, max_depth: int, known: frozenset[str] = frozenset()
+) -> tuple[dict[str, Argument], int]:
+    """Return arguments that are elements, and where the call ends; a list's members are elements called `item`.
+
+    Raises `Broken` for an argument that is none of the `known` ones, where there are such.
+    """
+    made, behind = _Reader(text, style, meter).members(at, max_depth, top=True)
+    end = style.ends.match(text, behind)
     if end is None or not isinstance(made, dict):
-        raise Broken(at, "the reply ends inside the call", cut=not text[at : at + 200].strip())
-    arguments: dict[str, Argument] = dict(made.items())
-    return arguments, end.end()
+        raise Broken(behind, "the reply ends inside the call", cut=not text[behind : behind + 200].strip())
+    if known and not set(made) <= known:
+        raise Broken(at, "an element in a call is none of its arguments")
+    return dict(made.items()), end.end()
 
 
-def _members(text: str, at: int, meter: Meter, depth: int, *, top: bool = False) -> tuple[Argument, int]:
-    if depth <= 0:
-        raise Broken(at, "it is nested too deeply", limit=True)
-    found: list[tuple[str, Argument]] = []
-    while True:
-        meter.token(at)
-        opening = _M3_OPEN.match(text, at)
-        if opening is None:
-            break
-        value, at = _member(text, opening.end(), meter, depth)
-        closing = _M3_CLOSE.match(text, at)
-        if closing is None or closing["tag"] != opening["tag"]:
-            raise Broken(at, f"no closing tag of {opening['tag'][:40]!r}", cut=at >= len(text))
-        found.append((opening["tag"], value))
-        at = closing.end()
-    keys = [key for key, _ in found]
-    if keys and set(keys) == {"item"}:
-        return [value for _, value in found], at
-    if top and len(set(keys)) != len(keys):
-        raise Broken(at, "an argument is there twice")
-    grouped: dict[str, list[Argument]] = {}
-    for key, value in found:
-        grouped.setdefault(key, []).append(value)
-    members: dict[str, Argument] = {}
-    for key, values in grouped.items():
-        members[key] = values[0] if len(values) == 1 else values
-    return members, at
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    text: str
+    style: Nested
+    meter: Meter
 
+    def members(self, at: int, depth: int, *, top: bool = False) -> tuple[Argument, int]:
+        if depth <= 0:
+            raise Broken(at, "it is nested too deeply", limit=True)
+        found: list[tuple[str, Argument]] = []
+        while True:
+            self.meter.token(at)
+            opening = self.style.opening.match(self.text, at)
+            if opening is None:
+                break
+            self.meter.steps += opening.end() - at
+            value, at = self._member(opening.end(), depth)
+            closing = self.style.closing.match(self.text, at)
+            if closing is None or closing["tag"] != opening["tag"]:
+                raise Broken(at, f"no closing tag of {opening['tag'][:40]!r}", cut=at >= len(self.text))
+            found.append((opening["tag"], value))
+            at = closing.end()
+        keys = [key for key, _ in found]
+        if keys and set(keys) == {"item"}:
+            return [value for _, value in found], at
+        if top and len(set(keys)) != len(keys):
+            raise Broken(at, "an argument is there twice")
+        grouped: dict[str, list[Argument]] = {}
+        for key, value in found:
+            grouped.setdefault(key, []).append(value)
+        members: dict[str, Argument] = {}
+        for key, values in grouped.items():
+            members[key] = values[0] if len(values) == 1 else values
+        return members, at
 
-def _member(text: str, at: int, meter: Meter, depth: int) -> tuple[Argument, int]:
-    if _M3_OPEN.match(text, at) is not None:
-        value, end = _members(text, at, meter, depth - 1)
-        return NestedText(text[at:end], value), end
-    end = text.find(_M3, at)
-    if end < 0:
-        raise Broken(len(text), "the reply ends inside an argument", cut=True)
-    meter.steps += end - at
-    return TypedText(text[at:end], "elements" if not text[at:end].strip() else "leaf"), end
+    def _member(self, at: int, depth: int) -> tuple[Argument, int]:
+        text = self.text
+        if self.style.opening.match(text, at) is not None:
+            value, end = self.members(at, depth - 1)
+            return NestedText(text[at:end], value), end
+        end = text.find(self.style.stop, at)
+        if end < 0:
+            raise Broken(len(text), "the reply ends inside an argument", cut=True)
+        self.meter.steps += end - at
+        written = text[at:end]
+        unsure = self.style.plain and written != written.strip()
+        return TypedText(written, "leaf" if written.strip() else "elements", unsure=unsure), end

@@ -42,7 +42,15 @@ _DOUBLED: Final = re.compile(r"(?P<name>[\w-]{1,128})\.(?P=name)")
 _MOST_PARTS: Final = 64
 _UNIONS: Final = ("anyOf", "oneOf")
 _MOST_TEXTS: Final = 16
+_NO_TEXTS: Final = {"number", "boolean", "object", "array"}
 _WHOLE: Final = frozenset(("integer", "null"))
+_KNOWN: Final = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
+_ENTITY: Final = re.compile(r"&(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});")
+"""A character as XML writes it."""
+_PLAIN_KEY: Final = re.compile(r"\w[\w.-]*+")
+"""Another name, and the tool's schema has none such: it may be damaged."""
+_NOTHING: Final = ("none", "nil")
+"""How other languages spell null."""
 
 
 class Misfit(Exception):
@@ -63,6 +71,8 @@ class TypedText:
 
     text: str
     kind: str = ""
+    said: bool = False
+    """Whether the dialect writes with this value what it is."""
     unsure: bool = False
     """Whether a newline at its end or beginning may be the format's or the text's."""
 
@@ -82,11 +92,13 @@ Argument = JSON | TypedText | NestedText | list["Argument"] | dict[str, "Argumen
 class Offered:
     """The tools that a reply may call. None: any name is accepted, and arguments are not checked.
 
+    `coerce`: a text in a format that writes JSON becomes what the schema takes, as it does in a call on the wire.
     Raises `BadInput` for a tool without a name. Arguments are not checked against a schema that is none.
     """
 
-    def __init__(self, tools: Tools | None) -> None:
+    def __init__(self, tools: Tools | None, *, coerce: bool = False) -> None:
         self.anything = tools is None
+        self.coerce = coerce
         self.schemas: dict[str, Mapping[str, JSON]] = {}
         if isinstance(tools, Mapping):
             tools = [{"name": name, "parameters": dict(schema)} for name, schema in tools.items()]
@@ -125,7 +137,13 @@ class Offered:
         if known and len(arguments) == 1 and not set(arguments) & set(known):
             inner = _unwrapped(*arguments.items(), known=set(known))
             arguments = arguments if inner is None else inner
-        made = {key: _as_meant(value, known.get(key), root) for key, value in arguments.items()}
+        _sure_of_types(
+            value
+            for key, value in arguments.items()
+            if isinstance(value, TypedText) and key not in known and not _PLAIN_KEY.fullmatch(key)
+        )
+        meant = _Meant(root, self.coerce)
+        made = {key: meant.value(value, known.get(key)) for key, value in arguments.items()}
         return self._as_texts(name, arguments, made)
 
     def _as_texts(
@@ -154,10 +172,9 @@ class Offered:
             for other in ({**made, key: text} for key, text in texts[:_MOST_TEXTS])
             if not errors_of(validator, other)
         ]
-        if fits and others:
-            raise Unclear(
-                "whether an argument is a text cannot be told: some of the tool's schemas do not say"
-            )
+        if fits and len(others) > 1:
+            raise Unclear("which arguments are texts cannot be told: some of the tool's schemas do not say")
+        # What the format writes is a text, and no schema says otherwise.
         return others[0] if len(others) == 1 else made
 
     def unchecked(self, name: str) -> bool:
@@ -195,10 +212,19 @@ def _sure_of_types(arguments: Iterable[Argument]) -> None:
                 raise Unclear(
                     f"whether {shown!r} is a text cannot be told: no tool is listed whose schema says it"
                 )
+            case TypedText(kind=kind, text=text) if kind != "text" and _has_two_spellings(text):
+                raise Unclear(
+                    f"whether {text[:24]!r} is meant as it is written cannot be told: no tool is listed"
+                )
             case dict():
                 _sure_of_types(value.values())
             case list():
                 _sure_of_types(value)
+
+
+def _has_two_spellings(text: str) -> bool:
+    """Whether parsers of others read a text between tags in two ways: `&amp;`, and spaces alone."""
+    return _ENTITY.search(text) is not None or (text != "" and not text.strip(" "))
 
 
 def _tool(tool: object, number: int) -> tuple[str, Mapping[str, JSON]]:
@@ -264,35 +290,54 @@ def _sure_of_text(value: TypedText, made: JSON, kinds: set[str]) -> None:
         raise Unclear("whether 'null' is a text or nothing cannot be told")
 
 
-def _as_meant(value: Argument, schema: object, root: Mapping[str, JSON]) -> JSON:
-    schema = followed(schema, root)
-    kinds = kinds_of(schema)
-    if isinstance(value, NestedText):
-        if "string" in kinds and kinds & {"object", "array"}:
-            raise Unclear(
-                "whether an argument is a text with elements in it, or what they say, cannot be told"
-            )
-        as_text = "string" in kinds
-        return value.text if as_text else _as_meant(value.value, schema, root)
-    if isinstance(value, TypedText):
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    """What arguments are by the schema `root`, where the format that they are written in leaves that open."""
+
+    root: Mapping[str, JSON]
+    coerce: bool
+
+    def value(self, value: Argument, schema: object) -> JSON:
+        """Return a value as `schema` means it. Raises `Unclear` for one that has two readings."""
+        schema = followed(schema, self.root)
+        if isinstance(value, NestedText | TypedText):
+            return self._text(value, schema)
+        if isinstance(value, dict):
+            properties = schema.get("properties") if isinstance(schema, Mapping) else None
+            known = properties if isinstance(properties, dict) else {}
+            return {key: self.value(member, known.get(key)) for key, member in value.items()}
+        if isinstance(value, list):
+            items = schema.get("items") if isinstance(schema, Mapping) else None
+            return [self.value(member, items) for member in value]
+        kinds = kinds_of(schema)
+        if isinstance(value, str) and not self.coerce:
+            # The format says that it is a text: where the schema takes none, the call does not fit.
+            return value
+        return converted(value, kinds) if kinds else value
+
+    def _text(self, value: NestedText | TypedText, schema: object) -> JSON:
+        kinds = kinds_of(schema)
+        if isinstance(value, NestedText):
+            if "string" in kinds and kinds & {"object", "array"}:
+                raise Unclear(
+                    "whether an argument is a text with elements in it, or what they say, cannot be told"
+                )
+            return value.text if "string" in kinds else self.value(value.value, schema)
         made = _from_text(value, kinds)
         _sure_of_text(value, made, kinds)
         if value.unsure and isinstance(made, str):
             raise Unclear(f"whether {value.text[:24]!r} begins or ends with a newline cannot be told")
-        if value.kind == "" and not kinds and made is not None and not isinstance(made, str):
-            # Some parsers take it for a text then, others for what it would be in JSON.
-            raise Unclear(
-                f"whether {value.text.strip()[:24]!r} is a text cannot be told: its schema does not say"
-            )
-        return made
-    if isinstance(value, dict):
-        properties = schema.get("properties") if isinstance(schema, Mapping) else None
-        known = properties if isinstance(properties, dict) else {}
-        return {key: _as_meant(member, known.get(key), root) for key, member in value.items()}
-    if isinstance(value, list):
-        items = schema.get("items") if isinstance(schema, Mapping) else None
-        return [_as_meant(member, items, root) for member in value]
-    return converted(value, kinds) if kinds else value
+        if value.kind != "" or (kinds and kinds <= _KNOWN):
+            return made
+        # The tool's schema does not say what it is, or names a type that there is not.
+        if made is not None and not isinstance(_literal_of(value.text, made), str):
+            raise Unclear(f"whether {value.text.strip()[:24]!r} is a text cannot be told: no schema says it")
+        return made if made is None else value.text
+
+
+def _literal_of(text: str, made: JSON) -> JSON:
+    """Return what a text is without a schema: `made`, or an object or list as Python writes it."""
+    return _literal(text) if isinstance(made, str) else made
 
 
 def _literal(text: str) -> JSON:
@@ -337,9 +382,15 @@ def _from_text(value: TypedText, kinds: set[str]) -> JSON:
         return _nothing(value.text, kinds)
     if kinds:
         if kinds == {"string"}:
+            if value.said and value.kind == "json" and not isinstance(from_text(value.text, _NO_TEXTS), str):
+                raise Unclear(
+                    f"the format says that {value.text[:24]!r} is no text, the tool's schema that it is"
+                )
             return value.text
         if kinds <= _WHOLE and _ZEROS.fullmatch(value.text.strip()):
             return int(value.text)
+        if "null" in kinds and "string" not in kinds and value.text.strip().lower() in _NOTHING:
+            return None
         made = from_text(_without_quotes(value, kinds), kinds)
         if isinstance(made, str):
             made = value.text

@@ -12,6 +12,10 @@ from statek_sim.agent.rescue.variants import Dialect
 
 _NS: Final = r"(?:[|｜][A-Z]{2,12}[|｜] ?|[A-Za-z_]\w*:)?"
 _NAME: Final = r"[^\W\d][\w.:/-]{0,127}"
+REACT_BEHIND: Final = (
+    r"[ \t]{0,40}(?:\([^()\n]{1,80}\)[ \t]{0,40})?\r?\n\s*+Action Input:\s*+(?:\*\*\s*+)?(?=\{)"
+)
+"""What stands between ReAct's name and its arguments: maybe what the tool does, and marks of bold type."""
 
 OPENINGS: Final[dict[str, str]] = {
     # Thinking: what stands inside is no call.
@@ -21,52 +25,59 @@ OPENINGS: Final[dict[str, str]] = {
     "thought": r"</(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[/THINK\]|<\|END_THINKING\|>|<\|inner_suffix\|>"
     r"|<\|close\|>think<\|sep\|>|◁/think▷|<\|plamo:end_think:plamo\|>",
     # A message to the user, where a format has such: it may show a call.
-    "said": r"to=user<\|message\|>|<\|channel\|>\s*final\s*(?:<\|constrain\|>\s*\w+\s*)?<\|message\|>",
+    "said": r"to=user<\|message\|>|<\|channel\|>\s*+final\s*+(?:<\|constrain\|>\s*+\w+\s*+)?<\|message\|>",
     # Code: what stands inside is shown, except where a whole block is the call.
     "fence": r"(?P<ticks>`{3,12}(?!`)|~{3,12}(?!~))(?P<language>[\w+-]*)[ \t]*\n?",
     # Formats with a name and JSON behind it.
-    "mistral": r"\[TOOL_CALLS\]\s*(?=(?P<mistral_name>" + _NAME + r")\s*(?:\[CALL_ID\]|\[ARGS\]|\{))",
-    "deepseek": r"<[|｜]tool[▁_ ]call[▁_ ]begin[|｜]>(?:function(?:<[|｜]tool[▁_ ]sep[|｜]>|=))?\s*"
-    r"(?P<deepseek_name>" + _NAME + r")\s*(?:<[|｜]tool[▁_ ]sep[|｜]>)?\s*(?:```(?:json)?\s*)?(?=\{)",
-    "kimi": r"<\|tool_call_begin\|>\s*(?P<kimi_name>[\w.-]{1,128}:\d+)\s*<\|tool_call_argument_begin\|>\s*(?=\{)",
-    "harmony": r"(?:<\|channel\|>\s*\w+\s*)?\bto=functions\.(?P<harmony_name>[\w.-]{1,128})\s*"
-    r"(?:<\|channel\|>\s*\w+\s*)?"
-    r"(?:<\|constrain\|>\s*\w+\s*|(?:\s*code|\s*json)\b\s*)?<\|message\|>\s*(?=\{)",
+    "mistral": r"\[TOOL_CALLS\]\s*+(?=(?P<mistral_name>" + _NAME + r")\s*+(?:\[CALL_ID\]|\[ARGS\]|\{))",
+    "deepseek": r"(?:<[|｜]tool[▁_ ]call[▁_ ]begin[|｜]>(?:function(?:<[|｜]tool[▁_ ]sep[|｜]>|=))?"
+    r"|<[|｜]tool[▁_ ]calls[|｜]>\s*+function<[|｜]tool[▁_ ]sep[|｜]>"
+    # Without the token of the call, behind that of the section.
+    r"|<[|｜]tool[▁_ ]calls[▁_ ]begin[|｜]>(?=\s{0,40}(?!function<)"
+    + _NAME
+    + r"<[|｜]tool[▁_ ]sep[|｜]>))\s*+"
+    r"(?P<deepseek_name>" + _NAME + r")\s*+(?:<[|｜]tool[▁_ ]sep[|｜]>)?\s*+(?:```(?:json)?\s*+)?(?=\{)",
+    # Behind the token of a call a plain name is one, too, see `Taker.kimi`.
+    "kimi": r"(?:<\|tool_call_begin\|>\s*+|(?<!\w)(?=functions\.[\w.-]{1,118}:\d))"
+    r"(?P<kimi_name>[\w.-]{1,128}(?::\d{1,18})?)\s*+<\|tool_call_argument_begin\|>\s*+(?=\{)",
+    "harmony": r"(?:<\|channel\|>\s*+\w+\s*+)?\bto=functions\.(?P<harmony_name>[\w.-]{1,128})\s*+"
+    r"(?:<\|channel\|>\s*+\w+\s*+)?"
+    r"(?:<\|constrain\|>\s*+\w+\s*+|(?:code|json)\b\s*+)?<\|message\|>\s*+(?=\{)",
     # Without the namespace: a call where such a tool is offered, else a tool of the server's own.
-    "recipient_only": r"(?:<\|channel\|>\s*\w+\s*)?\bto=(?!functions\.)(?P<recipient_only_name>[\w.-]{1,128})\s*"
-    r"(?:<\|channel\|>\s*\w+\s*)?(?:<\|constrain\|>\s*json|\bjson)\s*<\|message\|>\s*(?=\{)",
-    "gemma": r"<(?:\|tool_call|start_function_call)>\s*(?:call)?:?\s*(?P<gemma_name>"
+    "recipient_only": r"(?:<\|channel\|>\s*+\w+\s*+)?\bto=(?!functions\.)(?P<recipient_only_name>[\w.-]{1,128})\s*+"
+    r"(?:<\|channel\|>\s*+\w+\s*+)?(?:<\|constrain\|>\s*+json|\bjson)\s*+<\|message\|>\s*+(?=\{)",
+    "gemma": r"<(?:\|tool_call|start_function_call)>\s*+(?:call)?:?\s*+(?!call:)(?P<gemma_name>"
     + _NAME
-    + r")\s*(?=[{(])",
-    "all_name": r">>>\s*(?P<all_name_name>" + _NAME + r")\s*\n(?=\{)",
-    "recipient": r"<\|from\|>\s*assistant\s*<\|recipient\|>\s*(?P<recipient_name>" + _NAME + r")\s*"
-    r"<\|content\|>\s*(?=\{)",
-    "react": r"Action:\s*(?P<react_name>" + _NAME + r")\s*\n+Action Input:\s*(?=\{)",
-    "plamo": r"<\|plamo:begin_tool_name:plamo\|>\s*(?P<plamo_name>"
+    + r")\s*+(?=[{(])",
+    "all_name": r">>>\s*+(?P<all_name_name>" + _NAME + r")\s*\n(?=\{)",
+    "recipient": r"<\|from\|>\s*+assistant\s*+<\|recipient\|>\s*+(?P<recipient_name>" + _NAME + r")\s*+"
+    r"<\|content\|>\s*+(?=\{)",
+    "react": r"Action:\s*+(?P<react_name>" + _NAME + r")" + REACT_BEHIND,
+    "plamo": r"<\|plamo:begin_tool_name:plamo\|>\s*+(?P<plamo_name>"
     + _NAME
-    + r")\s*<\|plamo:end_tool_name:plamo\|>"
-    r"\s*<\|plamo:begin_tool_arguments:plamo\|>\s*(?:<\|plamo:constrain\|>\s*json\s*<\|plamo:msg\|>)?\s*(?=\{)",
+    + r")\s*+<\|plamo:end_tool_name:plamo\|>"
+    r"\s*+<\|plamo:begin_tool_arguments:plamo\|>\s*+(?:<\|plamo:constrain\|>\s*+json\s*+<\|plamo:msg\|>)?\s*+(?=\{)",
     # Formats with an element per argument.
-    "beam": r"\bto=(?!functions\.)(?P<beam_name>[\w.-]{1,128})\s*<\|channel\|>\s*\w+\s*<\|constrain\|>\s*xml\s*"
-    r"<\|message\|>(?=\s*<(?:rfl:parameter\s|\|(?:end|call)\|>))",
+    "beam": r"\bto=(?!functions\.)(?P<beam_name>[\w.-]{1,128})\s*+<\|channel\|>\s*+\w+\s*+<\|constrain\|>\s*+xml\s*+"
+    r"<\|message\|>(?=\s*+<(?:rfl:parameter\s|\|(?:end|call)\|>))",
     "function": r"<function=(?P<function_name>[^\W\d][\w.:/ -]{0,127})>",
-    "invoke": rf"<{_NS}invoke\s+name=[\"']?[ \t]*+(?P<invoke_name>" + _NAME + r")[ \t]*+[\"']?\s*/?>",
-    "param": r"<function[\sĠ]*name=[\"'](?P<param_name>" + _NAME + r")[\"']\s*>",
-    "kimi3": r"<\|open\|>call\s+tool=\"(?P<kimi3_name>[\w.:/&;#-]{1,128})\"[^<>\n]{0,80}<\|sep\|>",
+    "invoke": rf"<{_NS}invoke\s++name=[\"']?[ \t]*+(?P<invoke_name>" + _NAME + r")[ \t]*+[\"']?\s*+/?>",
+    "param": r"<function[\sĠ]*+name=[\"'](?P<param_name>" + _NAME + r")[\"']\s*+>",
+    "kimi3": r"<\|open\|>call\s++tool=\"(?P<kimi3_name>[\w.:/&;#-]{1,128})\"[^<>\n]{0,80}<\|sep\|>",
     "minimax": r"\]<\]minimax\[>\[<invoke name=\"(?P<minimax_name>" + _NAME + r")\">",
     # A wrapper with one or more calls in it, as JSON, Python or a name with keys.
     "wrapper": r"<(?:ifm\||longcat_|iquest_)?(?:tool_calls?|TOOLCALL|function_calls?|tool_use|tools?)>"
     r"|<\|(?:tool_calls?|function_call|tool_call_start|python_start|tools_prefix|START_ACTION|python_tag)\|>"
-    r"|<tool_calls?:\w{1,40}>|<\|action_start\|>\s*<\|plugin\|>|\[TOOL_CALLS?\]|functools(?=\[)"
-    r"|function call<\|role_sep\|>|Action:\s*```json",
+    r"|<tool_calls?:\w{1,40}>|<\|action_start\|>\s*+<\|plugin\|>|\[TOOL_CALLS?\]|\[TOOL_REQUEST\]|functools(?=\[)"
+    r"|function call<\|role_sep\|>|Action:\s*+```json",
     # What a model writes that was shown calls as text.
-    "calling": r"\[Calling\s+tool(?::\s*(?P<calling_name>" + _NAME + r")\s*\(\s*(?=\{)"
+    "calling": r"\[Calling\s++tool(?::\s*+(?P<calling_name>" + _NAME + r")\s*+\(\s*+(?=\{)"
     r"|=\"(?P<calling_keyed>" + _NAME + r")\"(?=[\s\]]))",
     # JSON and Python without any wrapper.
     "brace": r"\{(?=\s*+(?:[\"'“][^\"'“”\\\n{}]{0,64}+[\"'”]|[A-Za-z_]\w{0,64}+)\s*+:)",
-    "bracket": r"\[(?=\s*+(?:\{|[A-Za-z_][\w.]{0,127}\())",
+    "bracket": r"\[(?=\s*+(?:\{|[A-Za-z_][\w.-]{0,127}\())",
 }
-"""Readers by name, and the pattern of what opens them."""
+"""Readers by name, and the pattern of what opens them. White space is possessive: no run of it is shared out anew."""
 
 FAMILIES: Final[dict[str, Dialect]] = {
     "mistral": "mistral", "deepseek": "tokens", "kimi": "tokens", "harmony": "tokens", "gemma": "tokens",
@@ -108,6 +119,7 @@ MUSE_SAID_ENDS: Final = re.compile(r"<\|(?:eom|eot)\|>")
 THINK_ENDS: Final = re.compile(OPENINGS["thought"] + r"|<channel\|>|<\|eom\|>")
 SECTION: Final = re.compile(
     r"<\|plamo:begin_tool_requests:plamo\|>|<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<[|｜]tool[▁_]calls[▁_]begin[|｜]>"
+    r"|<\|tool_call>call:"
 )
 """Tokens that end thinking which nothing else ends: no model writes them by the way."""
 NOISE: Final = re.compile(
@@ -118,7 +130,7 @@ NOISE: Final = re.compile(
     r"|START_ACTION|END_ACTION|action_start|action_end|plugin|function_call|message_sep|role_sep|call|end|eom|eot|eot_id"
     r"|im_end|START_RESPONSE|END_RESPONSE|open|close|sep|role_end|tool_call_begin)\|>"
     r"|<[|｜]tool[▁_ ]calls?[▁_ ](?:begin|end)[|｜]>"
-    r"|<tool_call\|>|<\|tool_call>|<end_function_call>|</?tool_calls?:\w{1,40}>|<end_of_tool_calls?(?::\w{1,40})?>|\[TOOL_CALLS?\]|\]<\]minimax\[>\[</?tool_call>"
+    r"|<tool_call\|>|<\|tool_call>|<end_function_call>|</?tool_calls?:\w{1,40}>|<end_of_tool_calls?(?::\w{1,40})?>|\[TOOL_CALLS?\]|\[(?:END_)?TOOL_REQUEST(?:_END)?\]|\]<\]minimax\[>\[</?tool_call>"
     r"|<\|start\|>(?:assistant\b)?|<\|channel\|>\s*(?:final|commentary)\s*<\|message\|>|<\|return\|>"
 )
 """Tokens of the formats that say nothing by themselves; they are left out of a reply's text."""
@@ -127,10 +139,13 @@ EXAMPLE: Final = re.compile(
     r"|(?:do(?:es)? not|don['’]t|never|instead of) (?:call|write|use|send))"
 )
 """Words right before bare JSON or a block of code that make it an illustration."""
-CLOSERS: Final = re.compile(
-    r"\s*(?:<\|plamo:end_tool_\w+:plamo\|>"
+CLOSER: Final = re.compile(
+    r"(?:<\|plamo:end_tool_\w+:plamo\|>"
     r"|</[\w:|｜ -]{0,40}(?:tool|function|TOOLCALL|call)[\w:|｜-]{0,40}>|<\|?/[\w|]+\|?>"
     r"|<\|[\w|▁]*(?:end|END|suffix)[\w|▁]*\|>"
-    r"|<tool_call\|>|<end_function_call>|<end_of_tool_call(?::\w{1,40})?>|<[|｜][\w▁ ]*end[|｜]>|\[/\w+\]|```)"
+    r"|<tool_call\|>|<end_function_call>|<end_of_tool_call(?::\w{1,40})?>|<[|｜][\w▁ ]*end[|｜]>|\[/\w+\]"
+    r"|\[(?:END_TOOL_REQUEST|TOOL_REQUEST_END)\]|```)"
 )
 """What closes a call in some format."""
+CLOSERS: Final = re.compile(r"\s*+" + CLOSER.pattern)
+"""The same behind white space. To be matched: a search would go through the white space again from each of it."""

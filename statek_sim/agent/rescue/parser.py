@@ -25,15 +25,18 @@ def rescue(
     limits: Limits | None = None,
     reformat: Reformat | None = None,
     dialect: str | None = None,
+    coerce: bool = False,
 ) -> Rescued:
     """Return the calls that `text` makes, and why what looks like a call is none.
 
     `tools` are the offered tools, names or specs; None accepts any name. `dialect` is the format that the model is
     known to write (a name in `hints.HINTS`); None: every format is read. `reformat` is asked once, when no call was
     found and something was refused; what it returns is read by the same rules, and its calls have `reformat` as
-    first stage. Raises `BadInput` for tools that are none, and for a dialect that is not known.
+    first stage. `coerce`: a text in a format that writes JSON or Python, where the schema takes none, becomes what the
+    schema takes, as the registry converts it in a call on the wire; else such a call does not fit. Raises `BadInput`
+    for tools that are none, and for a dialect that is not known.
     """
-    offered, bounds = Offered(tools if rules.checks_tools else None), limits or Limits()
+    offered, bounds = Offered(tools if rules.checks_tools else None, coerce=coerce), limits or Limits()
     hint = hint_called(dialect)
     found = _once(text, offered, rules, bounds, hint)
     if reformat is None or found.calls or not found.refused:

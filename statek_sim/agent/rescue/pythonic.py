@@ -12,7 +12,7 @@ from statek_sim.agent.rescue.openings import CLOSERS
 from statek_sim.agent.rescue.reader import Reader
 from statek_sim.values import JSON
 
-PYTHON_CALL: Final = re.compile(r"\s*(?P<name>[^\W\d][\w.]{0,127})\s*\(")
+PYTHON_CALL: Final = re.compile(r"\s*(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
 _KEYWORD: Final = re.compile(r"\s*(?P<key>[^\W\d]\w{0,127})\s*=(?!=)\s*")
 
 Measure = Callable[[JSON, int], None]
@@ -86,13 +86,15 @@ def _keywords(reader: Reader, at: int, measure: Measure) -> tuple[dict[str, JSON
         if at >= len(text):
             raise Broken(at, "the reply ends inside the call", cut=True)
         word = _KEYWORD.match(text, at)
-        if word is None:
+        unpacked = text.startswith("**", at)
+        if word is None and not unpacked:
             raise Broken(at, "an argument has no name")
-        if word["key"] in made:
-            raise Broken(at, f"the argument {word['key']!r} is there twice")
-        value, at = reader.value(word.end())
+        value, at = reader.member(reader.space(at + 2 if word is None else word.end()))
         measure(value, at - 1)
-        made[word["key"]] = value
+        members = {word["key"]: value} if word is not None else value
+        if not isinstance(members, dict) or any(key in made for key in members):
+            raise Broken(at, "an argument is there twice, or has no name")
+        made.update(members)
         at = reader.space(at)
         if text.startswith(",", at):
             at += 1

@@ -113,6 +113,23 @@ def _nested(name: str, arguments: Mapping[str, JSON]) -> str | None:
     return f'{mark}<tool_call>{mark}<invoke name="{name}">{"".join(pieces)}{mark}</invoke>{mark}</tool_call>'
 
 
+def _plain(before: str, behind: str) -> Render:
+    """Write elements that are called as the arguments are, for texts without a tag, numbers and truth values."""
+
+    def render(name: str, arguments: Mapping[str, JSON]) -> str | None:
+        pieces = [before.format(name=name)]
+        for key, value in arguments.items():
+            text = value if isinstance(value, str) else json.dumps(value)
+            if isinstance(value, dict | list | None) or "<" in text or _KEY.fullmatch(key) is None:
+                return None
+            if text != text.strip() or key.startswith(("param", "arg", "function", "invoke")):
+                return None
+            pieces.append(f"<{key}>{text}</{key}>")
+        return "".join(pieces) + behind
+
+    return render
+
+
 def _tags(name: str, arguments: Mapping[str, JSON]) -> str | None:
     """Write Cline's tags, which are names: a text on lines of its own, and no text with a tag in it."""
     pieces = [f"<{name}>\n"]
@@ -163,6 +180,8 @@ RENDERINGS: Final[Mapping[str, Render]] = {
         ":0<|tool_call_argument_begin|>",
         "<|tool_call_end|><|tool_calls_section_end|>",
     ),
+    "kimi k2, name alone": _named("<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"),
+    "kimi k2, first token lost": _named("functions.", ":0<|tool_call_argument_begin|>", "<|tool_call_end|>"),
     "harmony": _named("<|channel|>commentary to=functions.", " <|constrain|>json<|message|>", "<|call|>"),
     "functionary": _named("<function=", ">", "</function>"),
     "qwen coder": _elements(
@@ -261,6 +280,12 @@ RENDERINGS: Final[Mapping[str, Render]] = {
     ),
     "minicpm": _elements('<function name="{name}">', '<param name="{key}">', "</param>", "</function>"),
     "minimax m3": _nested,
+    "minimax m3, mark lost": _plain(
+        '<minimax:tool_call><invoke name="{name}">', "</invoke></minimax:tool_call>"
+    ),
+    "tool elements": _plain("<tool><name>{name}</name><arguments>", "</arguments></tool>"),
+    "lm studio": _around("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),
+    "lm studio, named": _named("[TOOL_REQUEST]\n", " ", "\n[TOOL_REQUEST_END]"),
     "python": _python("[", "]"),
     "llama 4": _python("<|python_start|>[", "]<|python_end|>"),
     "lfm2": _python("<|tool_call_start|>[", "]<|tool_call_end|>"),

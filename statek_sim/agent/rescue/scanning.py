@@ -19,7 +19,7 @@ from statek_sim.agent.rescue.hints import Hint
 from statek_sim.agent.rescue.meter import Broken, Meter
 from statek_sim.agent.rescue.offered import Offered
 from statek_sim.agent.rescue.openings import (
-    CLOSERS,
+    CLOSER,
     EXAMPLE,
     FAMILIES,
     MUSE_SAID_ENDS,
@@ -53,7 +53,7 @@ _BLOCKS: Final = frozenset(
 )
 """Languages of code blocks that may be a call as a whole."""
 _NAME_FIRST: Final = re.compile(r"[{\[\s]*[\"'“]?(?:name|tool|function|tool_name|action)\b")
-_PYTHON_FIRST: Final = re.compile(r"\[\s*([^\W\d][\w.]*)\(")
+_PYTHON_FIRST: Final = re.compile(r"\[\s*([^\W\d][\w.-]*)\(")
 """How JSON and Python begin that were meant as calls."""
 _LOOKBACK: Final = 120
 """Characters before bare JSON in which a word may make it an example."""
@@ -213,6 +213,12 @@ class Pass:
                 return taker.mistral(opening)
             case "gemma":
                 return taker.gemma(opening)
+            case "kimi":
+                return taker.kimi(opening)
+            case "deepseek":
+                return taker.deepseek(opening)
+            case "react":
+                return taker.react(opening)
             case "calling":
                 return taker.calling(opening)
             case "minimax":
@@ -266,7 +272,7 @@ class Pass:
         """Return the end of a broken call: its closing token, where the quotes before it are even in number."""
         quotes, here = 0, at
         for _ in range(_BLOCK_CLOSERS):
-            closer = CLOSERS.search(self.text, here)
+            closer = CLOSER.search(self.text, here)
             if closer is None:
                 break
             quotes += self.text.count('"', here, closer.start()) - self.text.count(
@@ -296,7 +302,7 @@ class Pass:
             self.taker.thinking.append((opening.start(), section.start()))
             return section.start()
         self.taker.thinking.append((opening.start(), end))
-        if closing is None and OPENING.search(self.text, opening.end()) is not None:
+        if closing is None and PROSE.match(self.text, opening.end()).end() < end:  # type: ignore[union-attr]  # it matches nothing, too
             why = "the reply ends before its thinking does"
             self.taker.refused.append((Reason.CUT, why, opening.start(), end))
         return end
@@ -314,6 +320,9 @@ class Pass:
         body = self.text[opening.end() : inside]
         head = opening.end() + len(body) - len(body.lstrip())
         first = self.text[head : head + 1]
+        named = opening["language"] != ""
+        if first == "<" and named and self.leading is not None and not self.text[end:].strip():
+            return opening.end()  # the whole reply is a block with a call in its wrapper
         if first not in ("{", "[") and opening["language"].lower() not in ("tool_code", "tool_call"):
             return end
         return self._try(lambda: self._block(head, inside, end, opening.start()), opening)

@@ -22,8 +22,10 @@ class RescueStream:
         rules: RescueRules = HARDENED,
         limits: Limits | None = None,
         dialect: str | None = None,
+        coerce: bool = False,
     ) -> None:
         self._tools = tools
+        self._coerce = coerce
         self._dialect = dialect
         self._rules = rules
         self._limits = limits or Limits()
@@ -46,4 +48,5 @@ class RescueStream:
             limits=self._limits,
             reformat=reformat,
             dialect=self._dialect,
+            coerce=self._coerce,
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from statek_sim.agent.rescue.markup import half_lined, lines_of
+from statek_sim.agent.rescue.markup import CDATA, half_kept, half_lined, kept, lines_of
 from statek_sim.agent.rescue.meter import Broken, Meter
 from statek_sim.agent.rescue.offered import TypedText
 from statek_sim.agent.rescue.openings import CODE, TAG
@@ -53,6 +53,10 @@ def read_tags(
 
 def _value(text: str, at: int, key: str, tags: re.Pattern[str], meter: Meter) -> tuple[TypedText, int]:
     """Return the value at `at` and the end of its closing tag, which is the next of the call's tags."""
+    cdata = CDATA.match(text, at)
+    if cdata is not None:
+        value, end = kept(text, cdata.end(), re.compile(f"</{re.escape(key)}>"), meter)
+        return TypedText(value), end
     closing = tags.search(text, at)
     meter.steps += (len(text) if closing is None else closing.end()) - at
     if closing is None:
@@ -60,6 +64,8 @@ def _value(text: str, at: int, key: str, tags: re.Pattern[str], meter: Meter) ->
     if closing.group() != f"</{key}>":
         raise Broken(closing.start(), "where an argument ends cannot be told")
     written = text[at : closing.start()]
+    if half_kept(written):
+        raise Broken(closing.start(), "where a text that is kept as it is begins cannot be told")
     return TypedText(lines_of(written), unsure=half_lined(written)), closing.end()
 
 

@@ -18,8 +18,9 @@ from statek_sim.agent.rescue.hints import Hint
 from statek_sim.agent.rescue.meaning import Meaning, Meant
 from statek_sim.agent.rescue.meter import Broken, Meter, measure, strict
 from statek_sim.agent.rescue.offered import NAME, Argument, Offered, TypedText
+from statek_sim.agent.rescue.openings import REACT_BEHIND
 from statek_sim.agent.rescue.pythonic import PYTHON_CALL, After, PythonCall, read_python
-from statek_sim.agent.rescue.reader import JSON_STYLE, Reader, Style
+from statek_sim.agent.rescue.reader import ARGUMENT_KEYS, CALL_STYLE, JSON_STYLE, Reader, Style
 from statek_sim.agent.rescue.tags import read_tags
 from statek_sim.agent.rescue.values import Limits, Reason
 from statek_sim.agent.rescue.variants import RescueRules
@@ -29,14 +30,24 @@ _ID: Final = re.compile(r"\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?(?:\[ARGS\])?\s*")
 _MISTRAL_NEXT: Final = re.compile(
     rf"\s{{0,40}}(?P<name>{NAME.pattern})\s{{0,8}}(?:\[CALL_ID\]\s{{0,8}}[\w-]{{0,128}}\s{{0,8}})?\[ARGS\]\s{{0,40}}(?=\{{)"
 )
+_REACT_NEXT: Final = re.compile(rf"\s{{0,40}}Action:\s{{0,40}}(?P<name>{NAME.pattern}){REACT_BEHIND}")
 GEMMA_NEXT: Final = re.compile(rf"\s{{0,40}}call:(?P<name>{NAME.pattern})\s{{0,40}}(?=\{{)")
 """How a further call begins behind another."""
+_KEYED: Final = re.compile(r"\(\s{0,40}\w{1,128}\s{0,8}:")
+"""Gemma's arguments in round brackets."""
 _CALLING_ENDS: Final = re.compile(r"\s{0,40}\)\s{0,40}\]")
 _MEMBER: Final = re.compile(r"\s{1,40}(?P<key>[^\W\d]\w{0,127})=\"(?P<value>[^\"\\\n]*+)\"(?=[\s\]])")
 _KEYED_ENDS: Final = re.compile(r"\s{0,40}\]")
 _JSON: Final = re.compile(r"\s{0,40}(?=\{)")
+_SAID: Final = re.compile(r"[.,;:!?)]{1,3}\s(?!\s{0,40}<(?:parameter|/function))")
 _KIMI3_JSON: Final = re.compile(r"\s{0,40}<\|open\|>json\b[^<>\n]{0,80}<\|sep\|>\s{0,40}(?=\{)")
 _KIMI3_ENDS: Final = re.compile(r"\s{0,40}<\|close\|>json<\|sep\|>\s{0,40}<\|close\|>call<\|sep\|>")
+_DEEPSEEK_SEP: Final = re.compile(r"tool[▁_ ]sep[|｜]>|>function=")
+_KIMI_NUMBER: Final = re.compile(r":\d{1,18}\Z|\Afunctions_[\w.-]+_\d{1,18}\Z")
+_KIMI_SECTION: Final = "<|tool_calls_section_begin|>"
+_M3_SECTION: Final = "]<]minimax[>[<tool_call>"
+_MADE_PLAIN: Final = re.compile(r"functions_(?P<name>[\w.-]+)_\d+")
+"""Kimi's number of a call, where only letters, digits and `_` were allowed in one."""
 _MARGIN: Final = 200
 """Characters of white space before a reply's first word, at most."""
 
@@ -65,6 +76,8 @@ class Taker:
     found: list[Found] = field(default_factory=list)
     refused: list[tuple[Reason, str, int, int]] = field(default_factory=list)
     thinking: list[tuple[int, int]] = field(default_factory=list)
+    first: dict[str, int] = field(default_factory=dict)
+    """Where the reply first has a token that was looked for, negative for nowhere."""
     sure: int = 0
     """How many of `found` stay, whatever becomes of the format that is being read."""
 
@@ -109,13 +122,16 @@ class Taker:
         made = value if isinstance(value, dict) else None
         if made is None:
             raise Broken(at, f"the arguments of {name!r} are no object")
+        if "bare_strings" in repairs and made.get("name") == name and set(made) & set(ARGUMENT_KEYS):
+            # A call inside the call, whose own arguments are a word: they cannot be read.
+            raise Broken(at, f"the arguments of {name!r} are a call whose arguments are no object")
         if next_one is None or next_one.match(self.text, end) is None:
             nothing_more(self.text, end, [made])
         return Found(name, made, (dialect, *repairs), start, closed(self.text, end))
 
     def _whole_json(self, at: int, style: Style) -> tuple[JSON, int, tuple[str, ...]]:
         """Read arguments: a bracket that is missing in them is missing for good."""
-        shorthand = Style(python=style.python, bare=style.bare, shorthand=True)
+        shorthand = Style(python=style.python, bare=style.bare, shorthand=True, meant=style.meant)
         value, end, repairs = self.json(at, shorthand)
         if "closed_brackets" in repairs:
             raise Broken(end, "the arguments end before they are closed", cut=end >= len(self.text))
@@ -186,7 +202,7 @@ class Taker:
         name, at, start = opening["mistral_name"], opening.end(), opening.start()
         behind = _ID.match(self.text, at + len(name))
         at = behind.end() if behind else at
-        return self._each(at, name, "mistral", start, JSON_STYLE, _MISTRAL_NEXT)
+        return self._each(at, name, "mistral", start, CALL_STYLE, _MISTRAL_NEXT)
 
     def _each(
         self, at: int, name: str, dialect: str, start: int, style: Style, next_one: re.Pattern[str]
@@ -202,18 +218,65 @@ class Taker:
             self.meter.steps += more.end() - one.end + 1
             at, name, start = more.end(), more["name"], one.end
 
-    def named(self, opening: re.Match[str], dialect: str, at: int, style: Style = JSON_STYLE) -> int:
+    def named(self, opening: re.Match[str], dialect: str, at: int, style: Style = CALL_STYLE) -> int:
         """Read the arguments at `at` of the call that the opening names."""
         one = self.arguments(at, opening[f"{dialect}_name"], dialect, opening.start(), style)
         self.found.append(one)
         return one.end
 
+    def deepseek(self, opening: re.Match[str]) -> int:
+        """Read a name with the token that separates it, from its type or from its arguments, and these."""
+        if _DEEPSEEK_SEP.search(opening.group()) is None:
+            raise Broken(opening.end(), "the token between a name and its arguments is missing")
+        return self.named(opening, "deepseek", opening.end())
+
+    def react(self, opening: re.Match[str]) -> int:
+        """Read `Action: name` and `Action Input: {...}`, and the like behind it."""
+        name, start = opening["react_name"], opening.start()
+        return self._each(opening.end(), name, "react", start, CALL_STYLE, _REACT_NEXT)
+
+    def kimi(self, opening: re.Match[str]) -> int:
+        """Read `functions.N:0<|tool_call_argument_begin|>{...}`, also where a client made `functions_N_0` of that."""
+        name = opening["kimi_name"]
+        if not _KIMI_NUMBER.search(name) and self._in_a_section(opening, name):
+            raise Broken(opening.end(), f"{name[:40]!r} has no number, and this format numbers its calls")
+        written = _MADE_PLAIN.fullmatch(name)
+        if written is not None and name not in self.offered.schemas:
+            name = written["name"]
+        one = self.arguments(opening.end(), name, "kimi", opening.start(), CALL_STYLE)
+        self.found.append(one)
+        return one.end
+
+    def _in_a_section(self, opening: re.Match[str], name: str) -> bool:
+        """Whether Kimi's format is written in full around a name: with its namespace, or with its section's token."""
+        return name.startswith("functions.") or self._behind(_KIMI_SECTION, opening.start())
+
+    def _behind(self, token: str, at: int) -> bool:
+        """Whether a token stands before `at`, anywhere in the reply."""
+        if token not in self.first:
+            self.first[token] = self.text.find(token)
+            self.meter.steps += len(self.text) if self.first[token] < 0 else self.first[token]
+        return 0 <= self.first[token] < at
+
     def gemma(self, opening: re.Match[str]) -> int:
         """Read `call:name{key:<|"|>value<|"|>}` and its like behind it, or `call:name(key="value")`."""
         at, name = opening.end(), opening["gemma_name"]
+        if _KEYED.match(self.text, at) is not None:
+            return self._round(opening, at, name)
         if self.text.startswith("(", at):
             return self.python(opening.start("gemma_name"), "gemma", opening.start(), bracket=False)
         return self._each(at, name, "gemma", opening.start(), Style(bare=True), GEMMA_NEXT)
+
+    def _round(self, opening: re.Match[str], at: int, name: str) -> int:
+        """Read `(key:<|"|>value<|"|>)`."""
+        reader = self.reader(Style(bare=True, shorthand=True))
+        value, end = reader.object(at, 0, ")")
+        self._measured(value, at)
+        if not isinstance(value, dict) or "closed_brackets" in reader.repairs:
+            raise Broken(end, "the arguments end before they are closed", cut=end >= len(self.text))
+        end = closed(self.text, end)
+        self.found.append(Found(name, value, ("gemma", *reader.repairs), opening.start(), end))
+        return end
 
     def calling(self, opening: re.Match[str]) -> int:
         """Read `[Calling tool: name({...})]` or `[Calling tool="name" key="text"]`."""
@@ -247,14 +310,20 @@ class Taker:
     def elements(self, opening: re.Match[str], dialect: str, element: markup.Element) -> int:
         """Read a call that is written as one element per argument, or as JSON between its tags."""
         at, name = opening.end(), opening[f"{dialect}_name"]
-        if dialect in ("function", "invoke") and (json := _JSON.match(self.text, at)) is not None:
-            if dialect == "function":
+        if dialect == "function" and _SAID.match(self.text, at) is not None:
+            return at  # the tag is a word of a sentence
+        if opening.group().startswith("<|DSML"):
+            raise Broken(at, "DeepSeek's tags have full-width bars, these have ASCII's")
+        if dialect in ("function", "invoke", "param") and (json := _JSON.match(self.text, at)) is not None:
+            if dialect != "invoke":
                 return self.named(opening, dialect, json.end())
-            one = self.arguments(json.end(), name, dialect, opening.start(), JSON_STYLE, element.ends)
+            one = self.arguments(json.end(), name, dialect, opening.start(), CALL_STYLE, element.ends)
             return self._ended(one, element.ends)
         if opening.group().endswith("/>"):
             self.found.append(Found(name, {}, (dialect,), opening.start(), closed(self.text, at)))
             return closed(self.text, at)
+        if dialect == "invoke" and nested.PLAIN_FIRST.match(self.text, at) is not None:
+            return self.plain_elements(name, ("invoke", "elements"), opening.start(), at, nested.PLAIN)
         if dialect == "kimi3":
             name = unescape(name)
             json_inside = _KIMI3_JSON.match(self.text, at)
@@ -267,7 +336,7 @@ class Taker:
 
     def _kimi3(self, opening: re.Match[str], name: str, at: int) -> int:
         """Read Kimi K3's call with all its arguments as JSON."""
-        return self._ended(self.arguments(at, name, "kimi3", opening.start(), JSON_STYLE), _KIMI3_ENDS)
+        return self._ended(self.arguments(at, name, "kimi3", opening.start(), CALL_STYLE), _KIMI3_ENDS)
 
     def _ended(self, one: Found, ends: re.Pattern[str]) -> int:
         """Take a call whose arguments are JSON, when its closing tag stands behind them."""
@@ -287,10 +356,31 @@ class Taker:
         return end
 
     def minimax(self, opening: re.Match[str]) -> int:
-        """Read MiniMax M3's nested elements."""
+        """Read MiniMax M3's nested elements, in the section that its marks are written for."""
+        if not self._behind(_M3_SECTION, opening.start()):
+            raise Broken(opening.end(), "the section of the call is missing, and this format writes one")
+        return self._nested(
+            opening["minimax_name"], ("minimax",), opening.start(), opening.end(), nested.MINIMAX
+        )
+
+    def plain_elements(
+        self, name: str, stages: tuple[str, ...], start: int, at: int, style: nested.Nested
+    ) -> int:
+        """Read arguments that are elements without a mark of their own, all of them the tool's where it says some."""
+        return self._nested(name, stages, start, at, style, self._arguments_of(name))
+
+    def _nested(
+        self,
+        name: str,
+        stages: tuple[str, ...],
+        start: int,
+        at: int,
+        style: nested.Nested,
+        known: frozenset[str] = frozenset(),
+    ) -> int:
         depth = self.rules.max_depth or 64
-        arguments, end = nested.read_minimax(self.text, opening.end(), self.meter, depth)
-        self.found.append(Found(opening["minimax_name"], arguments, ("minimax",), opening.start(), end))
+        arguments, end = nested.read_nested(self.text, at, style, self.meter, depth, known)
+        self.found.append(Found(name, arguments, stages, start, end))
         return end
 
     def bare(self, at: int, stage: str = "json", *, shown: bool = False) -> int:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from statek_sim.agent.rescue import markup
+from statek_sim.agent.rescue import markup, nested
 from statek_sim.agent.rescue.brackets import closed, nothing_more
 from statek_sim.agent.rescue.extent import extent
 from statek_sim.agent.rescue.meter import Broken
 from statek_sim.agent.rescue.offered import NAME
 from statek_sim.agent.rescue.openings import CLOSERS
 from statek_sim.agent.rescue.pythonic import PYTHON_CALL
-from statek_sim.agent.rescue.reader import JSON_STYLE, Style
+from statek_sim.agent.rescue.reader import CALL_STYLE, Style
 from statek_sim.agent.rescue.taking import Found, Taker
 from statek_sim.agent.rescue.values import Reason
 
@@ -26,9 +26,15 @@ _NAMED: Final = re.compile(
     rf"\s*(?P<name>{NAME.pattern})(?:\s|\\n)*+(?P<behind>(?:<tool_sep{_VERSION}>\s*)?\{{|<tool_sep{_VERSION}>"
     rf"|<(?:ifm\|)?arg_key{_VERSION}>|</(?:ifm\||longcat_|iquest_)?tool_call{_VERSION}>|<end_of_tool_call{_VERSION}>)"
 )
+_OUTER: Final = re.compile(rf"<(?:ifm\|)?tool_calls{_VERSION}>\s{{0,40}}\Z")
+_NEAR: Final = 100
+_CLOSES: Final = re.compile(r"<[^|｜]")
+"""How tokens begin that have a closing one, which models write."""
+_WORDS: Final = re.compile(r"\s{0,40}[^\W\d_][\w'’-]{0,40}+(?:[ \t]{1,4}[^\W\d_]|[.,!?。，！？])")
+_MISTRAL: Final = "[TOOL_CALL"
 _TAGGED: Final = re.compile(
     rf"\s*<(?P<tag>name|tool_name|tool)>\s{{0,40}}(?P<name>{NAME.pattern})\s{{0,40}}</(?P=tag)>\s{{0,40}}"
-    r"<(?P<key>arguments|parameters|input|args|params)>\s{0,40}(?=\{)"
+    r"<(?P<key>arguments|parameters|input|args|params)>\s{0,40}(?=\{|</?[A-Za-z_])"
 )
 
 
@@ -40,7 +46,7 @@ class Wrapper:
         self.text = taker.text
         self.opening = opening
         self.dialect = _label(opening.group())
-        self.style = Style(shorthand="prefix" in opening.group())
+        self.style = Style(shorthand="prefix" in opening.group(), meant=True)
 
     def read(self) -> int:
         """Take the calls in the wrapper, and return where the last one ends."""
@@ -57,12 +63,14 @@ class Wrapper:
 
     def _one(self, at: int, start: int) -> int | None:
         """Take one item of the wrapper, and return where it ends; None: what stands there is none."""
+        if self.text.startswith(_MISTRAL, at):
+            return None  # another format begins: this token opened nothing
         if self.text.startswith("[", at) and PYTHON_CALL.match(self.text, at + 1):
             return self.taker.python(at + 1, self.dialect, start, bracket=True)
         if self.text.startswith("[", at):
             return self._list(at, start)
         if self.text.startswith("{", at):
-            return closed(self.text, self._item(at, start))
+            return self._closed(self._item(at, start))
         if (tagged := _TAGGED.match(self.text, at)) is not None:
             return self._tagged(tagged, start)
         if PYTHON_CALL.match(self.text, at):
@@ -70,30 +78,54 @@ class Wrapper:
         expected = self.taker.hint is None or self.taker.hint.keys
         return self._named(at, start) if expected and "keys" in self.taker.rules.dialects else None
 
+    def _closed(self, end: int) -> int:
+        """Return the place behind a call that ends at `end`, and what closes it. Raises `Broken` for words there."""
+        behind = closed(self.text, end)
+        if behind == end and _CLOSES.match(self.opening.group()) and _WORDS.match(self.text, end):
+            raise Broken(end, "words behind a call whose wrapper is not closed")
+        return behind
+
     def _named(self, at: int, start: int) -> int | None:
         """Take a call that is a name with JSON or with keys behind it."""
         named = _NAMED.match(self.text, at)
         if named is None:
             return None
+        if named["name"].startswith("call:"):
+            raise Broken(at, "a call in Gemma's format, whose token is damaged")
         if named["behind"].startswith(("</", "<end")):
             # A word and nothing else: a call without arguments to a tool that was offered, or text. Where any name is
-            # accepted, one that only programs have is a call.
+            # accepted, one that only programs have is a call, and in two wrappers parsers of others are divided.
             offered = self.taker.offered
             meant = named["name"] in offered.schemas or self.taker.hint is not None
-            meant = meant or (offered.anything and "_" in named["name"].strip("_"))
+            meant = meant or (
+                offered.anything and "_" in named["name"].strip("_") and not self._wrapped_twice()
+            )
             if not meant or not self.dialect.endswith("tool_call"):
                 return None
         if named["behind"].endswith("{"):
-            one = self.taker.arguments(named.end() - 1, named["name"], self.dialect, start, JSON_STYLE)
+            one = self.taker.arguments(named.end() - 1, named["name"], self.dialect, start, CALL_STYLE)
+            self._closed(one.end)
         else:
             arguments, end = markup.read_elements(self.text, named.end("name"), markup.KEYS, self.taker.meter)
             one = Found(named["name"], arguments, (self.dialect, "keys"), start, end)
         self.taker.found.append(one)
         return one.end
 
+    def _wrapped_twice(self) -> bool:
+        """Whether the token stands right behind another wrapper's: `<tool_calls><tool_call>`."""
+        start = self.opening.start()
+        return _OUTER.search(self.text, max(0, start - _NEAR), start) is not None
+
     def _tagged(self, tagged: re.Match[str], start: int) -> int:
         """Take a call with its name and its arguments in an element each."""
-        one = self.taker.arguments(tagged.end(), tagged["name"], self.dialect, start, JSON_STYLE)
+        if self.text.startswith("<", tagged.end()):
+            style = nested.NAMED[tagged["key"]]
+            end = self.taker.plain_elements(
+                tagged["name"], (self.dialect, "elements"), start, tagged.end(), style
+            )
+            self.taker.found[-1].end = self._closed(end)
+            return self.taker.found[-1].end
+        one = self.taker.arguments(tagged.end(), tagged["name"], self.dialect, start, CALL_STYLE)
         behind = re.compile(rf"\s{{0,40}}</{tagged['key']}>").match(self.text, one.end)
         if (
             behind is None
@@ -101,7 +133,7 @@ class Wrapper:
         ):
             rest = self.text[one.end : one.end + 40].strip()
             raise Broken(one.end, "the arguments are not closed", cut=not rest)
-        one.end = closed(self.text, one.end if behind is None else behind.end())
+        one.end = self._closed(one.end if behind is None else behind.end())
         self.taker.found.append(one)
         return one.end
 
@@ -128,7 +160,8 @@ class Wrapper:
                 return here
             comma = text.startswith(",", here)
             here += comma
-        end = closed(text, here)
+        self.taker.sure = first  # words behind the list refuse all of it
+        end = self._closed(here)
         for one in found[first:]:
             one.stages, one.end = (*one.stages, *repairs, *reader.repairs), max(one.end, end)
         return end

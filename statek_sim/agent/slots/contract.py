@@ -153,7 +153,7 @@ class _State:
         elif running is not None and running[1] == act.job:
             running = None
         else:
-            waiting = [one for one in waiting if one[1] != act.job]
+            waiting = [entry for entry in waiting if entry[1] != act.job]
         if running is None and waiting:
             running = min(waiting)
             waiting.remove(running)
@@ -170,10 +170,10 @@ class _State:
     def with_running(self, jobs: Sequence[int]) -> _State:
         """Return the state with another of those that may run in the slot: two acts at once have no order."""
         here = [*self.waiting, *([self.running] if self.running is not None else [])]
-        chosen = next((one for one in here if [one[1]] == list(jobs)), None)
+        chosen = next((entry for entry in here if [entry[1]] == list(jobs)), None)
         if chosen is None:
             return self
-        waiting = tuple(one for one in here if one != chosen)
+        waiting = tuple(entry for entry in here if entry != chosen)
         return replace(self, running=chosen, waiting=waiting)
 
 
@@ -196,7 +196,7 @@ def _possible(state: _State) -> Iterator[_Act]:
             yield _Act("fails", state.running[1])
     if state.cancelled < state.unusual:
         here = [*state.waiting, *([state.running] if state.running is not None else [])]
-        for _, job in sorted(here, key=lambda one: one[1]):
+        for _, job in sorted(here, key=lambda entry: entry[1]):
             yield _Act("is cancelled", job)
 
 
@@ -329,7 +329,7 @@ def _jobs(jobs: Sequence[int]) -> str:
 
 def _words(acts: Sequence[_Act], together: int | None) -> str:
     urgency = {1: " (urgent)", 5: ""}
-    said = [f"job {act.job + 1}{urgency.get(act.priority, '')} {act.verb}" for act in acts]
-    if together is not None and together + 1 < len(said):
-        said[together : together + 2] = [f"{said[together]} and at once {said[together + 1]}"]
-    return ", ".join(said)
+    words = [f"job {act.job + 1}{urgency.get(act.priority, '')} {act.verb}" for act in acts]
+    if together is not None and together + 1 < len(words):
+        words[together : together + 2] = [f"{words[together]} and at once {words[together + 1]}"]
+    return ", ".join(words)

@@ -78,7 +78,7 @@ class SlotQueue:
         last = ticket
         if self.rules.full == "displace":
             # Not those that have begun and gave way: what they did would be lost.
-            last = max((one for one in self._all_waiting() if not one.started), key=lambda one: one.order)
+            last = max((job for job in self._all_waiting() if not job.started), key=lambda job: job.order)
         self.leave(last, now=now)
         return ticket, last
 
@@ -146,7 +146,7 @@ class SlotQueue:
 
     def weakest(self) -> Ticket | None:
         """Return the job that runs and would be served last; None when none runs."""
-        return max(self.running, key=lambda one: one.order, default=None)
+        return max(self.running, key=lambda job: job.order, default=None)
 
     def next_waiting(self) -> Ticket | None:
         """Return who is next, without giving anything."""

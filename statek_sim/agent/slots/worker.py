@@ -114,7 +114,8 @@ class SlotWorker:
             )
 
     def _check_outside(self, what: str) -> None:
-        if any(slot.of(self) for slot in _HELD.get()):
+        held = _HELD.get()
+        if held and any(slot.of(self) for slot in held):
             raise SlotRefused(
                 f"{what} from a job that holds a slot of this worker, which would wait for itself; "
                 "do it after that job has ended, or call the work directly"
@@ -143,10 +144,10 @@ class SlotWorker:
 
     def _cancel_weaker(self, ticket: Ticket) -> None:
         """End the job that has to go for a more urgent one, where that is the rule."""
-        weakest = self._queue.weakest()
-        if self._queue.rules.preempts != "cancel" or ticket.state != "waiting" or weakest is None:
+        if self._queue.rules.preempts != "cancel" or ticket.state != "waiting":
             return
-        if ticket.priority < weakest.priority:
+        weakest = self._queue.weakest()
+        if weakest is not None and ticket.priority < weakest.priority:
             self._end_early(weakest, "a more urgent job took the slot; submit it again")
 
     def _end_early(self, ticket: Ticket, why: str) -> None:

@@ -74,7 +74,7 @@ def check_step_enforcer(
     kinds of failure is no way round it. Raises `ContractViolation` with the shortest order of acts that shows anything
     wrong: a step let through out of order, before its prerequisite or while what it waits for is still running; a tool
     that failed and is refused; a step or helper refused that is due; one success taken for two; a final answer let
-    through while steps are open, or refused when none is.
+    through while steps are open, or refused when none is. `BadInput` for an adapter without a method.
     """
     features = _features(supports)
     tried = 0

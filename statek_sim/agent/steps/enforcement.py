@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -40,12 +40,22 @@ class StepPlan:
 
     def __post_init__(self) -> None:
         """Raise `BadInput` for a plan that can never be done."""
+        if self.order not in ("ordered", "any"):
+            raise BadInput(f"steps: order is {self.order!r}, expected ordered or any")
+        for name in ("steps", "helpers", "terminal"):
+            if isinstance(getattr(self, name), str):
+                raise BadInput(f"steps: {name} is {getattr(self, name)!r}, expected a list")
         for step in self.steps:
-            if step.times < 1:
+            if type(step.times) is not int or step.times < 1:
                 raise BadInput(f"step {step.tool!r}: times is {step.times}, expected 1 or more")
             if step.tool in step.after:
                 raise BadInput(f"step {step.tool!r}: it cannot come after itself")
         _refuse_cycles(self.steps)
+
+    @property
+    def required_or_terminal(self) -> bool:
+        """Whether a run needs certain tools to end well."""
+        return bool(self.terminal) or any(step.required for step in self.steps)
 
 
 def _refuse_cycles(steps: Sequence[Step]) -> None:
@@ -72,6 +82,33 @@ def check_plan(plan: StepPlan, tools: Iterable[str]) -> None:
         if name not in known:
             hint = suggestion(name, known) or (f" Known: {', '.join(known)}" if known else " There is none")
             raise BadInput(f"{where}: {name!r} is no tool of this agent.{hint}")
+
+
+def never_offered(plan: StepPlan, offered: Iterable[str], variant: Variant) -> str | None:
+    """Return why a plan cannot be done with a choice of tools that is the same on every turn, None when it can.
+
+    A required step, or what it comes after, is not among them; or no terminal tool is, where one ends the run.
+    """
+    names = set(offered)
+    if variant.executes != "offered":
+        return None
+    held = variant.final_gate, variant.final_answer == "terminal_tool"
+    for step, problem in beyond(plan.steps, plan.terminal, lambda tool: tool not in names):
+        if held[step is None]:
+            return problem
+    return None
+
+
+def beyond(
+    steps: Sequence[Step], terminal: Sequence[str], left_out: Callable[[str], bool]
+) -> Iterator[tuple[int | None, str]]:
+    """Yield what of a plan an offer leaves out: where (a step's position, None for what ends a run) and the problem."""
+    for position, step in enumerate(steps):
+        for tool in (*step.after, step.tool) if step.required else ():
+            if left_out(tool):
+                yield position, f"tool {tool!r} is required and never offered; expected an offer that has it"
+    if terminal and all(map(left_out, terminal)):
+        yield None, "no terminal tool is ever offered, so that no run ends; expected an offer that has one"
 
 
 def _tools(steps: Iterable[Step]) -> list[str]:
@@ -105,6 +142,8 @@ class StepEnforcer:
         self._done: Counter[str] = Counter()
         self._order: list[str] = []
         self._open: tuple[str, ...] | None = None
+        self.active = bool(plan.steps or plan.terminal)
+        """Whether there is anything to hold calls against."""
 
     def saved(self) -> dict[str, object]:
         """Return what is done, as values that a checkpoint can hold."""
@@ -119,11 +158,6 @@ class StepEnforcer:
     def done(self) -> tuple[str, ...]:
         """The tools of steps that are done, in the order in which they were; a repeated one several times."""
         return tuple(self._order)
-
-    @property
-    def active(self) -> bool:
-        """Whether there is anything to hold calls against."""
-        return bool(self._plan.steps or self._plan.terminal)
 
     @property
     def open(self) -> tuple[str, ...]:

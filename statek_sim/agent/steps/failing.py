@@ -43,10 +43,12 @@ def repeated(
         ordered, wrong_steps = refused
         patterns.append((ordered, wrong_steps, (("propose", "a"), ("succeed", "a"))))
     again = [
-        (told, (*pattern * times, *tail)) for times in range(1, LONG + 1) for told, pattern, tail in patterns
+        (opening, (*pattern * times, *tail))
+        for times in range(1, LONG + 1)
+        for opening, pattern, tail in patterns
     ]
-    for told, acts in sorted(again, key=lambda one: len(one[1])):
-        yield played_on(make, told, acts).wrong
+    for opening, acts in sorted(again, key=lambda play: len(play[1])):
+        yield played_on(make, opening, acts).wrong
 
 
 def _two_refusals(features: frozenset[Feature]) -> tuple[StepPlan, tuple[Act, ...]] | None:

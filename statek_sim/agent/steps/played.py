@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+from statek_sim.adapters import with_methods
 from statek_sim.agent.steps.enforcement import StepPlan
 from statek_sim.agent.steps.expected import Demand, Expected, Finding
 
@@ -61,7 +62,7 @@ class Played:
 def played_on(make: MakeEnforcer, plan: StepPlan, acts: Sequence[Act]) -> Played:
     """Play an order of acts on a fresh enforcer, up to the first that shows anything wrong."""
     played = Played(Expected(plan), [])
-    enforcer = make(plan)
+    enforcer = with_methods(make(plan), ("propose", "finish", "may_answer"), of="EnforcerAdapter")
     out: dict[str, list[object]] = {}
     for act in acts:
         try:
@@ -125,14 +126,16 @@ def _words(act: Act) -> str:
 
 
 def _plan_words(plan: StepPlan) -> str:
-    said = []
+    sentences = []
     for step in plan.steps:
         words = step.tool
         words += f" {step.times} times" if step.times > 1 else ""
         words += "" if step.required else " (optional)"
         words += f" after {' and '.join(step.after)}" if step.after else ""
-        said.append(words)
-    steps = f"steps {', '.join(said)}" + (" in any order" if plan.order == "any" and len(said) > 1 else "")
+        sentences.append(words)
+    steps = f"steps {', '.join(sentences)}" + (
+        " in any order" if plan.order == "any" and len(sentences) > 1 else ""
+    )
     if plan.helpers is None:
         return steps
     return f"{steps}, helpers {', '.join(plan.helpers) or 'none'}"

@@ -19,7 +19,7 @@ from statek_sim.agent.reliability import loop_watcher
 from statek_sim.agent.telemetry.bands import WINDOW, Bands, Status, Window, judged
 from statek_sim.agent.telemetry.facts import TaskFacts, task_facts
 from statek_sim.agent.telemetry.measures import METRICS, MetricName
-from statek_sim.agent.telemetry.rules import RULES, MetricRules
+from statek_sim.agent.telemetry.variants import RULES, MetricRules
 from statek_sim.intervals import wilson
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, computed, fault, text, tool_call
@@ -271,20 +271,20 @@ def backtest_lines(found: Sequence[Backtest]) -> Iterator[str]:
     """Yield a table that is Markdown as well."""
     yield _COLUMNS.format("alert", "variant", "drift", "found", "after, tasks", "false, of calm windows")
     yield "|---|---|---|---|---|---|"
-    for one in found:
-        delay = f"{median(one.delays):g} ({one.delays[-1]})" if one.delays else "-"
+    for backtest in found:
+        delay = f"{median(backtest.delays):g} ({backtest.delays[-1]})" if backtest.delays else "-"
         yield _COLUMNS.format(
-            METRICS[one.metric].title,
-            one.rules,
-            one.drift,
-            f"{len(one.delays)}/{one.fleets}",
+            METRICS[backtest.metric].title,
+            backtest.rules,
+            backtest.drift,
+            f"{len(backtest.delays)}/{backtest.fleets}",
             delay,
-            f"{one.false_alarms} of {one.calm_windows} ({_percent(one)})",
+            f"{backtest.false_alarms} of {backtest.calm_windows} ({_percent(backtest)})",
         )
 
 
-def _percent(one: Backtest) -> str:
-    interval = wilson(one.false_alarms, one.calm_windows)
+def _percent(backtest: Backtest) -> str:
+    interval = wilson(backtest.false_alarms, backtest.calm_windows)
     return "-" if interval is None else f"{100 * interval[0]:.0f}-{100 * interval[1]:.0f} %"
 
 
@@ -294,15 +294,15 @@ def backtest_json(found: Sequence[Backtest]) -> dict[str, JSON]:
         "schema": "statek-sim/backtest@1",
         "alerts": [
             {
-                "metric": one.metric,
-                "variant": one.rules,
-                "drift": one.drift,
-                "fleets": one.fleets,
-                "missed": one.missed,
-                "delays": list(one.delays),
-                "false_alarms": one.false_alarms,
-                "calm_windows": one.calm_windows,
+                "metric": backtest.metric,
+                "variant": backtest.rules,
+                "drift": backtest.drift,
+                "fleets": backtest.fleets,
+                "missed": backtest.missed,
+                "delays": list(backtest.delays),
+                "false_alarms": backtest.false_alarms,
+                "calm_windows": backtest.calm_windows,
             }
-            for one in found
+            for backtest in found
         ],
     }

@@ -13,7 +13,7 @@ from typing import Final
 
 from statek_sim.agent.telemetry.facts import TaskFacts
 from statek_sim.agent.telemetry.measures import METRICS, Measure, Measured, MetricName, measure
-from statek_sim.agent.telemetry.rules import HARDENED, MetricRules
+from statek_sim.agent.telemetry.variants import HARDENED, MetricRules
 from statek_sim.errors import BadInput
 
 WINDOW: Final = 20

@@ -198,6 +198,9 @@ def _begins(event: Event) -> bool:
     """Return whether work goes on with an event: between two tasks a job is told things, too."""
     if isinstance(event, events.StatusChanged):
         return event.new in _WORKING
+    if isinstance(event, events.RunResumed):
+        # In the trace of a new process nothing comes before it; a run that had ended is looked at, not worked on.
+        return event.point != "ended"
     return isinstance(event, _WORK)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from statek_sim.agent.telemetry.facts import COMPLETED, Cost, TaskFacts, task_facts
 from statek_sim.errors import BadInput
 from statek_sim.trace import Event, ToolCalled, ToolReturned, event_of
+from statek_sim.unreadable import text_of
 
 _REPORT = "statek-sim/report@1"
 MOST: Final = 2**53
@@ -55,7 +56,7 @@ def runs_of_file(path: Path) -> Iterator[tuple[str, list[Event]]]:
 def text_of_file(path: Path) -> str:
     """Return what a file holds; `BadInput` names one that is not UTF-8."""
     try:
-        return path.read_text(encoding="utf-8")
+        return text_of(path)
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: is not UTF-8: {error.reason} at byte {error.start}") from None
 
@@ -105,8 +106,8 @@ def _event(record: dict[str, Any], place: str) -> Event:
         if value is None and kind == "str" and isinstance(event, ToolCalled | ToolReturned):
             continue  # A tool that agents' code made may have no name.
         if not _fits(value, kind, spec.name):
-            told = repr(record.get(spec.name))[:40]
-            raise BadInput(f"{place}: {record['event']}: {spec.name}: expected {spec.type}, found {told}")
+            found = repr(record.get(spec.name))[:40]
+            raise BadInput(f"{place}: {record['event']}: {spec.name}: expected {spec.type}, found {found}")
     return event
 
 
@@ -140,14 +141,14 @@ def _of_job(scenario: dict[str, Any], job: dict[str, Any]) -> TaskFacts:
     stop, usage = job["stop"], job["usage"]
     reported = usage["reported_tokens"]
     tokens = usage["measured_tokens"] if reported is None else reported
-    told = {
+    found = {
         "suite": (scenario["suite"], "str"),
         "name": (job["name"], "str"),
         "stop": (stop, "str | None"),
         "turns": (job["turns"], "int"),
         "tokens": (tokens, "int"),
     }
-    for name, (value, kind) in told.items():
+    for name, (value, kind) in found.items():
         if not _fits(value, kind, name) or (name == "turns" and value < 0):
             raise TypeError(f"{name}: expected {kind}, found {str(value)[:40]!r}")
     return TaskFacts(

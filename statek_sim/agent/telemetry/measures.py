@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from statek_sim.agent.telemetry.facts import TaskFacts
-from statek_sim.agent.telemetry.rules import HARDENED, MetricRules
+from statek_sim.agent.telemetry.variants import HARDENED, MetricRules
 from statek_sim.intervals import wilson
 
 MetricName = Literal[

@@ -30,7 +30,8 @@ from opentelemetry.trace import (
 from statek_sim.clock import EPOCH
 from statek_sim.errors import BadInput
 from statek_sim.spans import names
-from statek_sim.spans.build import Cost, SpanBuilder, spans_of
+from statek_sim.spans.build import SpanBuilder, spans_of
+from statek_sim.spans.keeper import Cost
 from statek_sim.spans.names import Operation
 from statek_sim.spans.span import Span
 from statek_sim.trace import Event, Trace
@@ -152,9 +153,9 @@ class LiveSpans:
         self._hand_over(self._builder.finish())
 
     @contextmanager
-    def around(self, job: str, tool: str) -> Iterator[None]:
-        """Have the call of a tool be the current span."""
-        ids = self._builder.current(job, tool)
+    def around(self, job: str, tool: str, call_id: str | None = None) -> Iterator[None]:
+        """Have the call of a tool be the current span: that with this id, or the youngest one that is open."""
+        ids = self._builder.current(job, tool, call_id)
         if ids is None:
             yield
             return

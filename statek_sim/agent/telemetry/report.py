@@ -10,7 +10,7 @@ from typing import Final
 from statek_sim.agent.telemetry.bands import BANDS, WINDOW, Bands, Finding, Status, Window, judged
 from statek_sim.agent.telemetry.facts import TaskFacts
 from statek_sim.agent.telemetry.measures import METRICS, Measure
-from statek_sim.agent.telemetry.rules import HARDENED, MetricRules
+from statek_sim.agent.telemetry.variants import HARDENED, MetricRules
 from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/metrics@1"

@@ -15,10 +15,12 @@ from statek_sim.agent.schema import (
     ValidationError,
     converted,
     errors_of,
+    exact_validator_of,
     kinds_of,
     unresolved,
     validator_of,
 )
+from statek_sim.agent.tools.hinted import Conversions
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadTool
 from statek_sim.providers.mismatch import shorten
@@ -29,6 +31,8 @@ MOST: Final = 5
 """Problems of one call that are told: the model mends the first ones first."""
 
 _SHOWN: Final = 60
+_ROUNDS: Final = 8
+"""Conversions of what stands in what was converted: texts of lists of texts of lists, which nobody writes deeper."""
 _OF_TYPES: Final = ("type", "enum", "const", "anyOf", "oneOf")
 """What a value fails that may be of another type."""
 
@@ -50,8 +54,12 @@ class Checked:
 class ArgumentCheck:
     """Checks the arguments of one tool; its schema is read once."""
 
-    def __init__(self, name: str, schema: Mapping[str, JSON]) -> None:
-        """Raise `BadTool` for a schema that is none, or has a `$ref` that leads nowhere."""
+    def __init__(self, name: str, schema: Mapping[str, JSON], conversions: Conversions | None = None) -> None:
+        """Raise `BadTool` for a schema that is none, or has a `$ref` that leads nowhere.
+
+        `conversions` are those of the tool's code, for who looks at what its hints promise after the schema.
+        """
+        self.conversions: Conversions = conversions or {}
         try:
             self._validator = validator_of(schema)
         except TypeError as error:
@@ -59,6 +67,12 @@ class ArgumentCheck:
         except SchemaError as error:
             where = "".join(f"[{step!r}]" for step in error.absolute_path)
             raise BadTool(f"tool {name!r}: parameters{where}: no JSON Schema: {error.message}") from error
+        if not _takes_objects(schema):
+            raise BadTool(
+                f"tool {name!r}: parameters: {shorten(json.dumps(schema), _SHOWN)} takes no object; "
+                "expected the schema of an object: arguments have names"
+            )
+        self._schema = schema
         reference = unresolved(schema)
         if reference is not None:
             raise BadTool(
@@ -77,15 +91,54 @@ class ArgumentCheck:
             return Checked(arguments=arguments)
         errors = errors_of(self._validator, arguments)
         coerced: list[str] = []
-        if coerce and errors:
-            arguments, coerced = _coerced(arguments, errors)
-            errors = errors_of(self._validator, arguments) if coerced else errors
+        if coerce:
+            arguments, errors, coerced = self._brought_to_types(arguments, errors)
         return Checked(
             arguments=arguments,
             problems=tuple(_problem(error) for error in errors[:MOST]),
             missing=next((_missing(error) for error in errors if error.validator == "required"), None),
             coerced=tuple(coerced),
         )
+
+    def _brought_to_types(
+        self, arguments: Mapping[str, JSON], errors: list[ValidationError]
+    ) -> tuple[Mapping[str, JSON], list[ValidationError], list[str]]:
+        """Return the arguments converted, what is wrong with them then, and the paths of converted values.
+
+        A text that becomes a list has members that were not looked at before, so there are rounds.
+        """
+        coerced: list[str] = []
+        for _ in range(_ROUNDS):
+            changed, paths = _coerced(arguments, errors)
+            if not paths:
+                break
+            arguments, errors = changed, errors_of(self._validator, changed)
+            coerced += [path for path in paths if path not in coerced]
+        if not errors and _has_whole_floats(arguments):
+            # They fit, and Python's code cannot count with them: `range(4.0)`.
+            changed, paths = _coerced(arguments, errors_of(exact_validator_of(self._schema), arguments))
+            if paths and not errors_of(self._validator, changed):
+                return changed, [], [*coerced, *paths]
+        return arguments, errors, coerced
+
+
+def _takes_objects(schema: object) -> bool:
+    """Return whether an object may fit; `true` is a schema too, and none of arguments."""
+    return isinstance(schema, Mapping) and "object" in (kinds_of(schema) or {"object"})
+
+
+def _has_whole_floats(arguments: Mapping[str, JSON]) -> bool:
+    """Return whether `4.0` or the like is anywhere among the values."""
+    waiting: list[JSON] = [*arguments.values()]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, float) and value.is_integer():
+            return True
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+    return False
 
 
 _PLAIN: Final[Mapping[str, tuple[type, ...]]] = {"string": (str,), "integer": (int,), "boolean": (bool,)}
@@ -182,7 +235,9 @@ def _problem(error: ValidationError) -> str:
             known = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
             extra = [name for name in error.instance if name not in known]
             hint = suggestion(extra[0], known) if extra else ""
-            said = f"{_path(error)}: unknown {', '.join(map(repr, extra))}, expected only {', '.join(known)}."
-            return (said + hint).removesuffix(".")
+            problem = (
+                f"{_path(error)}: unknown {', '.join(map(repr, extra))}, expected only {', '.join(known)}."
+            )
+            return (problem + hint).removesuffix(".")
         case _:
             return f"{_path(error)}: {shorten(error.message, 2 * _SHOWN)}"

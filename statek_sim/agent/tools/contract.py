@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from types import FrameType
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, Final, NoReturn, Protocol, TypeVar
 
+from statek_sim.adapters import with_methods
 from statek_sim.agent.effects import ToolFunction
 from statek_sim.errors import ContractViolation
 from statek_sim.values import JSON
+
+R = TypeVar("R")
 
 MOST: Final = 4
 """Tools in the registries whose every offer is tried."""
@@ -91,13 +95,61 @@ def check_tool_registry(make_registry: MakeRegistry) -> int:
     Arguments that do not fit the JSON Schema are not executed, and the model reads where they are wrong. Offers come in
     one order, turn after turn: that of registration, newest first, or that of the alphabet; what a `set` gives is
     another one in the next process. A turn costs next to nothing for tools that it does not offer (counted in steps of
-    the interpreter, not on a clock).
+    the interpreter, not on a clock). `BadInput` for an adapter without a method.
     """
     tried = 0
     for check in (_offered_only, _taken_names, _arguments, _order, _cost):
-        for _ in check(make_registry):
+        for _ in check(lambda: _Careful(make_registry())):
             tried += 1
     return tried
+
+
+class _Careful:
+    """A registry under test whose methods are there, raise nothing, and return what they should."""
+
+    def __init__(self, registry: RegistryAdapter) -> None:
+        self._registry = with_methods(registry, ("register", "offer", "call"), of="RegistryAdapter")
+        self._names: list[str] = []
+        self._offered = "nothing offered"
+
+    def register(
+        self, name: str, description: str, parameters: Mapping[str, JSON], run: ToolFunction
+    ) -> None:
+        """Add a tool; only one whose name is taken may be refused."""
+        if name in self._names:
+            self._registry.register(name, description, parameters, run)
+            return
+        self._names.append(name)
+        _held(f"{name} registered", partial(self._registry.register, name, description, parameters, run))
+
+    def offer(self, names: Sequence[str] | None) -> Sequence[str]:
+        """Choose the tools of a turn."""
+        self._offered = "all offered" if names is None else f"{_listed(names) or 'none'} offered"
+        offered = _held(self._here, partial(self._registry.offer, names))
+        if isinstance(offered, str) or not isinstance(offered, Iterable):
+            _violated(self._here, f"the offer is {offered!r}, expected a list of names")
+        return offered
+
+    def call(self, name: str, arguments: Mapping[str, JSON]) -> tuple[bool, str]:
+        """Do what a call by the model does."""
+        here = f"{self._here}, {name} called"
+        found: object = _held(here, partial(self._registry.call, name, arguments))
+        match found:
+            case (executed, str(said)):
+                return bool(executed), said
+        return _violated(here, f"the call gives {found!r}, expected whether it was executed, and a text")
+
+    @property
+    def _here(self) -> str:
+        shown = _listed(self._names) if len(self._names) <= _FEW else f"{len(self._names)} tools"
+        return f"{shown} registered, {self._offered}"
+
+
+def _held(here: str, act: Callable[[], R]) -> R:
+    try:
+        return act()
+    except Exception as error:  # a user's registry
+        raise ContractViolation(f"{here}: the registry raised {type(error).__name__}: {error}") from error
 
 
 @dataclass(slots=True)

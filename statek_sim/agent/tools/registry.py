@@ -9,7 +9,7 @@ from typing import Protocol
 from statek_sim.agent.effects import ToolFunction
 from statek_sim.agent.tools.arguments import ArgumentCheck
 from statek_sim.agent.tools.names import server_tool_name
-from statek_sim.agent.tools.tool import Tool, tool_from
+from statek_sim.agent.tools.tool import Tool, code_of, tool_from
 from statek_sim.agent.variants import HARDENED, Variant
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadTool
@@ -77,6 +77,9 @@ class Registry:
         self._tools: dict[str, Tool] = {}
         self._checks: dict[str, ArgumentCheck] = {}
         self._offers: dict[object, Offer] = {}
+        for name, listed in (task_types or {}).items():
+            if isinstance(listed, str):
+                raise BadTool(f"task type {name!r} is {listed!r}; expected a list of names of tools")
         self._task_types = {name: tuple(tools) for name, tools in (task_types or {}).items()}
         self._sources: list[ToolSource] = []
         self._vanished: set[str] = set()
@@ -97,7 +100,7 @@ class Registry:
             raise BadTool(
                 f"tool {made.name!r} is already registered; expected another name, or unregister it"
             )
-        self._checks[made.name] = ArgumentCheck(made.name, made.parameters)
+        self._checks[made.name] = _check_of(made)
         self._tools[made.name] = made
         self._changed()
         return made
@@ -115,9 +118,7 @@ class Registry:
             if tool.name in seen or (other is not None and other.server != server):
                 raise self._collides(tool, other)
             seen.add(tool.name)
-        self._replace(
-            server, {tool.name: (tool, ArgumentCheck(tool.name, tool.parameters)) for tool in named}
-        )
+        self._replace(server, {tool.name: (tool, _check_of(tool)) for tool in named})
 
     def follow(self, source: ToolSource) -> None:
         """Register a server's tools, and take its list over again when it changed.
@@ -175,7 +176,7 @@ class Registry:
             try:
                 if made.name in named or (other is not None and other.server != source.name):
                     raise self._collides(made, other)
-                named[made.name] = (made, ArgumentCheck(made.name, made.parameters))
+                named[made.name] = (made, _check_of(made))
             except BadTool as problem:
                 self.notes.append(f"left out: {problem}")
         before = {name for name, tool in self._tools.items() if tool.server == source.name}
@@ -235,6 +236,11 @@ class Registry:
         """
         if self._sources and self._variant.list_changes == "next_turn":
             self._take_changes()
+        for what, given in (("names", names), ("all_tags", all_tags), ("any_tag", any_tag)):
+            if isinstance(given, str):
+                raise BadTool(
+                    f"{what} is {given!r}; expected a list of texts, or its letters are taken for them"
+                )
         key = (_key(names), task, _key(all_tags), _key(any_tag), frozenset(without))
         made = self._offers.get(key)
         if made is None:
@@ -282,6 +288,10 @@ class Registry:
                 return iter(tuple(tools))
             raise BadTool("an empty list of tags filters nothing; leave the filter out to have every tool")
         return iter([tool for tool in tools if how(tag in tool.tags for tag in tags)])
+
+
+def _check_of(tool: Tool) -> ArgumentCheck:
+    return ArgumentCheck(tool.name, tool.parameters, code_of(tool.run).conversions)
 
 
 def _owner(tool: Tool) -> str:

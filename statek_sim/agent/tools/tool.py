@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import enum
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import FunctionType
+from dataclasses import dataclass, field, replace
+from types import FunctionType, SimpleNamespace
 from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 
-from pydantic import ConfigDict, Field, TypeAdapter, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from statek_sim.agent.effects import Ask, ToolFunction
+from statek_sim.agent.tools.hinted import Conversions, conversion_of, converted_arguments
+from statek_sim.agent.tools.lazy import read_to_end
 from statek_sim.errors import BadTool
+from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.values import JSON, ToolSpec
 
 CONTEXT: Final = "context"
@@ -34,15 +39,18 @@ class ToolCode:
     """A tool's code with what a driver has to know of it, which is looked up once.
 
     `waits`: it is a coroutine function, or an object whose `__call__` is one. `wants_context`: it has a parameter for
-    the `ToolContext`.
+    the `ToolContext`. `conversions` make what the hints of its parameters promise of the JSON of a call.
     """
 
     function: ToolFunction
     waits: bool
     wants_context: bool
+    conversions: Conversions = field(default_factory=dict)
 
     def __call__(self, /, *positional: Any, **named: Any) -> Any:
-        """Call the tool's code."""
+        """Call the tool's code, with the values that its hints promise."""
+        if self.conversions:
+            named = converted_arguments(named, self.conversions)
         return self.function(*positional, **named)
 
 
@@ -149,12 +157,13 @@ def tool_from(
     if called is None:
         raise BadTool(f"{function!r} has no name of its own; make it a tool with tool_from(..., name=...)")
     summary, described = _docstring(inspect.getdoc(function) or "")
+    parameters, conversions = _schema(function, called, described)
     return Tool(
         name=called,
         description=summary if description is None else description,
-        parameters=_schema(function, called, described),
-        run=function,
-        tags=tuple(tags),
+        parameters=parameters,
+        run=replace(code_of(function), conversions=conversions),
+        tags=_tags(called, tags),
         timeout=timeout,
         access=dict(access or {}),
         after_crash=after_crash,
@@ -177,10 +186,16 @@ def tool_of_schema(
         description=description,
         parameters=_copied(parameters),
         run=run,
-        tags=tuple(tags),
+        tags=_tags(name, tags),
         timeout=timeout,
         access=dict(access or {}),
     )
+
+
+def _tags(name: str, tags: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(tags, str):
+        raise BadTool(f"tool {name!r}: tags is {tags!r}; expected a list of texts")
+    return tuple(tags)
 
 
 def _copied(schema: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -192,10 +207,18 @@ def _copied(schema: Mapping[str, JSON]) -> dict[str, JSON]:
     return {key: copy(value) for key, value in schema.items()}
 
 
-def _schema(function: Callable[..., Any], name: str, described: Mapping[str, str]) -> Mapping[str, JSON]:
-    hints = get_type_hints(function, include_extras=True)
+def _schema(
+    function: Callable[..., Any], name: str, described: Mapping[str, str]
+) -> tuple[Mapping[str, JSON], Conversions]:
+    """Return the schema of a function's parameters, and what makes their values where JSON is not what they want."""
+    try:
+        hints = _hints(function)
+        parameters = inspect.signature(function).parameters.values()
+    except (NameError, TypeError, ValueError) as error:
+        raise BadTool(f"tool {name!r}: its parameters cannot be read: {error}") from error
     fields: dict[str, Any] = {}
-    for parameter in inspect.signature(function).parameters.values():
+    types: dict[str, Any] = {}
+    for number, parameter in enumerate(parameters):
         if parameter.name == CONTEXT:
             continue
         if parameter.kind in _VARIADIC or parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
@@ -203,18 +226,56 @@ def _schema(function: Callable[..., Any], name: str, described: Mapping[str, str
                 f"tool {name!r}: parameter {parameter.name!r} is {parameter.kind.description}; "
                 "a call names its arguments, so expected a parameter that can be named"
             )
-        hint = hints.get(parameter.name, Any)
-        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-        about = described.get(parameter.name)
-        fields[parameter.name] = (Annotated[hint, Field(description=about)] if about else hint, default)
+        hint = types[parameter.name] = hints.get(parameter.name, Any)
+        about: dict[str, Any] = {}
+        if parameter.name in described:
+            about["description"] = described[parameter.name]
+        field_name = parameter.name
+        if field_name.startswith(("_", "model_")) or hasattr(BaseModel, field_name):
+            # pydantic keeps such names for itself.
+            field_name, about["alias"] = f"parameter {number}", parameter.name
+        fields[field_name] = (Annotated[hint, Field(**about)] if about else hint, _default(parameter))
     try:
         model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
-        schema: dict[str, JSON] = model.model_json_schema()
+        schema: dict[str, JSON] = model.model_json_schema(schema_generator=_SchemaMaker)
+        conversions = {
+            name: made for name, hint in types.items() if (made := conversion_of(hint)) is not None
+        }
     except (PydanticSchemaGenerationError, PydanticUserError, NameError) as error:
         raise BadTool(
             f"tool {name!r}: its type hints have no JSON Schema: {str(error).splitlines()[0]}"
         ) from error
-    return _untitled(schema)
+    return _untitled(schema), conversions
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of a function's parameters; what it returns may have a hint that only its author can read."""
+    wrapped = inspect.unwrap(function)
+    annotations = dict(getattr(function, "__annotations__", {}))
+    if "return" not in annotations:
+        return get_type_hints(function, include_extras=True)
+    del annotations["return"]
+    named = SimpleNamespace(__annotations__=annotations, __globals__=getattr(wrapped, "__globals__", {}))
+    return get_type_hints(named, include_extras=True)
+
+
+def _default(parameter: inspect.Parameter) -> Any:
+    """Return what pydantic takes for a parameter's default; one that JSON has no word for is left out of the schema."""
+    default = parameter.default
+    if default is inspect.Parameter.empty:
+        return ...
+    if isinstance(default, float) and not math.isfinite(default):
+        return Field(default_factory=lambda: default)
+    return default
+
+
+class _SchemaMaker(GenerateJsonSchema):
+    """Leaves defaults out that are no JSON, without a word: the function has them all the same."""
+
+    def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
+        """Say nothing about such a default."""
+        if kind != "non-serializable-default":
+            super().emit_warning(kind, detail)
 
 
 def _untitled(schema: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -229,9 +290,9 @@ def _untitled(schema: Mapping[str, JSON]) -> dict[str, JSON]:
             }
         return [plain(item) for item in value] if isinstance(value, list) else value
 
-    told = plain(dict(schema))
-    assert isinstance(told, dict)
-    return told
+    written = plain(dict(schema))
+    assert isinstance(written, dict)
+    return written
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
@@ -260,16 +321,18 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
 def result_text(value: object) -> str:
     """Return what a tool's result is to the model: a text as it is, everything else as JSON where it has any.
 
-    The items of a set come in the order of their JSON, so that the text does not depend on hashes.
+    The items of a set come in the order of their JSON, and what Python shows with its address comes without, so that
+    the text depends neither on hashes nor on memory. Iterators are read to their end; `TypeError` for one without.
     """
     if isinstance(value, str):
         return value
     if isinstance(value, enum.Enum):
         return result_text(value.value)
+    value = read_to_end(value)
     try:
         return _ANYTHING.dump_json(_ordered(value, _ANYTHING.dump_python(value, mode="json"))).decode()
     except (ValueError, TypeError, RecursionError):
-        return _words(value)
+        return without_addresses(_words(value))
 
 
 _ANYTHING: Final[TypeAdapter[Any]] = TypeAdapter(Any)

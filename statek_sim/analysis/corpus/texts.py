@@ -86,8 +86,8 @@ def text_of(key: str) -> Text:
         name=_said(path, written, "name"),
         prompt=words.prompt,
         exchanges=tuple(
-            Exchange(one.ask, record, one.answer)
-            for one, record in zip(words.exchanges, records, strict=True)
+            Exchange(exchange.ask, record, exchange.answer)
+            for exchange, record in zip(words.exchanges, records, strict=True)
         ),
     )
 

@@ -59,16 +59,26 @@ def _stop(job: Any) -> str | None:
     if label(job.status) != "DONE":
         return None
     status = job.py_env.exit_status
-    if job.error is not None:
-        message = str(job.error.error_message)
-        stopped = str(status) == f"Error: {message}"
-        return next(
-            (str(limit) for limit, begin in EXCEEDED.items() if stopped and message.startswith(begin)),
-            "crash",
-        )
+    message = "" if job.error is None else str(job.error.error_message)
+    if message and str(status) == f"Error: {message}":
+        return next((str(limit) for limit, begin in EXCEEDED.items() if message.startswith(begin)), "crash")
+    if job.error is not None and _crashed_last(job, message):
+        return "crash"
     if status is not None:
         return "exit"
     return "warmup" if job.job_def.has_errors() else "final"
+
+
+def _crashed_last(job: Any, message: str) -> bool:
+    """Return whether nothing came after a crash: its error stays when a message starts the job again."""
+    console = [*map(str, job.py_env.console or ())]
+    if (
+        not console
+        or not console[-1].startswith("Job ")
+        or f" failed with error: {message}" not in console[-1]
+    ):
+        return False
+    return all(getattr(item, "console_pos", 0) < len(console) for item in job.chat_log)
 
 
 def _subtasks(parent: Any, others: dict[str, Any]) -> dict[str, str]:
@@ -82,5 +92,5 @@ def _subtasks(parent: Any, others: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _is(one: Any, other: Any) -> bool:
-    return one is not None and other is not None and dbzero.uuid(one) == dbzero.uuid(other)
+def _is(first: Any, second: Any) -> bool:
+    return first is not None and second is not None and dbzero.uuid(first) == dbzero.uuid(second)

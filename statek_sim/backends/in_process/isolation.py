@@ -49,10 +49,10 @@ def isolated(wanted: StatekSettings, limits: LLM_Harness) -> Iterator[None]:
 
 def _as_stateks(wanted: StatekSettings) -> dict[str, Any]:
     """Return what was said about settings, with chat styles as STATEK's own."""
-    said = wanted.model_dump(mode="json", exclude_unset=True)
+    fields = wanted.model_dump(mode="json", exclude_unset=True)
     return {
         name: ChatStyle[value] if name in ("chat_style", "examples_style") and value is not None else value
-        for name, value in said.items()
+        for name, value in fields.items()
     }
 
 

@@ -139,7 +139,7 @@ class InstalledApplication:
         """Answer STATEK's requests, watch its tools, pass its sleeps in virtual time; undo that after."""
         sleep, asleep, loop, own = time.sleep, asyncio.sleep, utils.run_jobs_loop, runner.asyncio
         review = utils.unsuspend_jobs
-        said, left = builtins.print, builtins.exit
+        own_print, left = builtins.print, builtins.exit
         asyncio.sleep = self._time.sleep  # type: ignore[assignment]  # nothing sleeps for real
         time.sleep = self._tool_sleeps(sleep)  # type: ignore[assignment]  # numbers are all it is called with
         utils.run_jobs_loop = self._serve
@@ -153,7 +153,7 @@ class InstalledApplication:
         finally:
             time.sleep, asyncio.sleep = sleep, asleep
             utils.run_jobs_loop, utils.unsuspend_jobs, runner.asyncio = loop, review, own
-            builtins.print, builtins.exit = said, left
+            builtins.print, builtins.exit = own_print, left
 
     def _tool_sleeps(self, sleep: Callable[[float], None]) -> Callable[[float], None]:
         def sleep_virtually(seconds: float) -> None:
@@ -190,12 +190,12 @@ class InstalledApplication:
         """Return to the test while async tools are waited for: loops inside of one another cannot do that."""
         if self._stack is None or not self._stack.is_current() or self._events._num_runs_pending <= 1:  # type: ignore[attr-defined]
             return None
-        said, left, loop = builtins.print, builtins.exit, asyncio._get_running_loop()
+        own_print, left, loop = builtins.print, builtins.exit, asyncio._get_running_loop()
         builtins.print, builtins.exit = self._builtins
         asyncio._set_running_loop(None)
         self._stack.pause()
         asyncio._set_running_loop(loop)
-        builtins.print, builtins.exit = said, left
+        builtins.print, builtins.exit = own_print, left
         return self._until
 
     def close(self) -> None:

@@ -16,8 +16,8 @@ import statek
 from statek.executors import utils
 from statek.python_sandbox import is_sandbox_transient_value
 
-from statek_sim.runtime.stored.block_end import Remark, refused_because, remark_of, written_after
 from statek_sim.runtime.stored.containers import kept
+from statek_sim.runtime.stored.remarks import Remark, refused_because, remark_of, written_after
 from statek_sim.trace import StoreRemark
 
 _CHANGING: Final = (str, Decimal, datetime)
@@ -88,10 +88,10 @@ class _Names:
             return self._changed
         culprit, error = self._refused
         there = culprit in self._stored and culprit not in self._before
-        told = Remark(culprit, "changed" if there else "lost", refused_because(error))
+        remark = Remark(culprit, "changed" if there else "lost", refused_because(error))
         later = list(current)[list(current).index(culprit) + 1 :]
         missed = [name for name in later if name not in self._stored and not _never_written(current[name])]
-        return [*self._changed, told, *(written_after(name, culprit) for name in missed)]
+        return [*self._changed, remark, *(written_after(name, culprit) for name in missed)]
 
 
 def _never_written(value: Any) -> bool:

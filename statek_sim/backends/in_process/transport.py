@@ -92,22 +92,22 @@ class Transport:
         job, role, style = self._current()
         payload = json.loads(sent.content)
         wire = format_of_url(str(sent.url))
-        asked = wire.read_request(payload, str(sent.url))
+        request_read = wire.read_request(payload, str(sent.url))
         self.calls[job] = self.calls.get(job, 0) + 1
         self._attempt[job] = attempt = self._attempt.get(job, 0) + 1
         if attempt == 1:
             self._turn[job] = self._turn.get(job, 0) + 1
-        self.last[job] = asked.messages
+        self.last[job] = request_read.messages
         return ChatRequest(
             job_id=job,
             role=role,
             turn=self._turn[job],
             attempt=attempt,
             at=self._time.now,
-            model=asked.model,
-            messages=asked.messages,
-            tools=asked.tools,
-            temperature=asked.temperature,
+            model=request_read.model,
+            messages=request_read.messages,
+            tools=request_read.tools,
+            temperature=request_read.temperature,
             bytes_sent=len(json.dumps(payload)),
             chat_style=style,  # type: ignore[arg-type]  # STATEK's names are ours
             wire=wire.NAME,

@@ -55,11 +55,11 @@ def _left_by(folder: str) -> Message | None:
     """Return what a worker process left for the next one; None when the scenario has come to its end."""
     try:
         with open(os.path.join(folder, "handover.json"), encoding="ascii") as file:
-            told: Message = json.load(file)
+            order: Message = json.load(file)
     except FileNotFoundError:
         return None
     os.unlink(file.name)
-    return told
+    return order
 
 
 def _act(

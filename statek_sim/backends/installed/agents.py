@@ -13,6 +13,7 @@ from statek.agents.agent import SupervisedAgent
 from statek.prompt_config import make_system_prompt
 
 from statek_sim.backends.installed import stored_world
+from statek_sim.backends.written_agents import metadata_of
 from statek_sim.scenario.schema import AgentText
 
 
@@ -27,14 +28,7 @@ class Agent(SupervisedAgent):
 
 def make_agent(role: str, text: AgentText) -> Any:
     """Return an agent as a scenario describes it; its store must be open."""
-    metadata = {"MODEL": text.model}
-    metadata.update({key: str(value) for key, value in text.metadata.items()})
-    if text.chat_style is not None and text.dialog:
-        metadata["CHAT_STYLE"] = text.chat_style
-    if text.tools_scope is not None:
-        metadata["LLM_TOOLS_SCOPE"] = text.tools_scope
-    if text.temperature is not None:
-        metadata["TEMPERATURE"] = str(text.temperature)
+    metadata = metadata_of(text)
     own = [_tool(name) for name in text.tools]
     prompt = make_system_prompt(text.prompt) if text.prompt else None
     if text.dialog:

@@ -71,15 +71,15 @@ class AskedAgain:
 
     def complete(self, request: ChatRequest) -> RawReply:
         """Answer one request."""
-        asked = json.dumps(request.messages, default=dict)
+        sent_request = json.dumps(request.messages, default=dict)
         before = self._last.get(request.job_id)
-        if before is not None and before[0] == asked:
+        if before is not None and before[0] == sent_request:
             return before[1]
         try:
             reply = self._llm.complete(request)
         except ScriptError:
             raise ProviderHTTPError("no script says this", status=401, latency=0.0) from None
-        self._last[request.job_id] = (asked, reply)
+        self._last[request.job_id] = (sent_request, reply)
         return reply
 
 
@@ -96,8 +96,8 @@ class Exchanged:
 
     def answer(self, message: Message) -> Message:
         """Answer one request with what came back for it."""
-        asked = http_request_of(message)
-        return _told(lambda: _sent(self._exchanges.transport, asked))
+        sent_request = http_request_of(message)
+        return _told(lambda: _sent(self._exchanges.transport, sent_request))
 
     def check_finished(self) -> None:
         """Ask the exchanges."""
@@ -128,9 +128,12 @@ _PASSED_ON: Final = ("content-type", "location")
 
 def http_request_of(message: Message) -> HttpRequest:
     """Return the HTTP request that a message from the other interpreter tells of."""
-    asked = cast("dict[str, Any]", message["request"])  # `Transport` writes it
+    sent_request = cast("dict[str, Any]", message["request"])  # `Transport` writes it
     return HttpRequest(
-        method=asked["method"], url=asked["url"], headers=asked["headers"], body=asked["body"].encode()
+        method=sent_request["method"],
+        url=sent_request["url"],
+        headers=sent_request["headers"],
+        body=sent_request["body"].encode(),
     )
 
 
@@ -154,8 +157,8 @@ def _reply(llm: Provider, message: Message) -> Message:
     return {"status": 200, "headers": {}, "body": body, "latency": reply.latency}
 
 
-def _sent(transport: HttpTransport, asked: HttpRequest) -> Message:
-    response = transport.send(asked)
+def _sent(transport: HttpTransport, sent_request: HttpRequest) -> Message:
+    response = transport.send(sent_request)
     return {
         "status": response.status,
         "headers": {key: value for key, value in response.headers.items() if key.lower() in _PASSED_ON},
@@ -165,9 +168,9 @@ def _sent(transport: HttpTransport, asked: HttpRequest) -> Message:
 
 
 def _chat_request(message: Message) -> ChatRequest:
-    asked = http_request_of(message)
-    wire = format_of_url(asked.url)
-    read = wire.read_request(json.loads(asked.body), asked.url)
+    sent_request = http_request_of(message)
+    wire = format_of_url(sent_request.url)
+    read = wire.read_request(json.loads(sent_request.body), sent_request.url)
     return ChatRequest(
         job_id=str(message["job"]),
         role=str(message["role"]),
@@ -181,5 +184,5 @@ def _chat_request(message: Message) -> ChatRequest:
         bytes_sent=cast("int", message["bytes_sent"]),
         chat_style=cast("Any", message["style"]),  # STATEK's names are ours
         wire=wire.NAME,
-        headers={name.lower(): value for name, value in asked.headers.items()},
+        headers={name.lower(): value for name, value in sent_request.headers.items()},
     )

@@ -10,6 +10,7 @@ from statek.chat_style import ChatStyle
 
 from statek_sim import trace as events
 from statek_sim.backends.installed.witness import Witness
+from statek_sim.backends.written_agents import metadata_of, style_of_definitions
 from statek_sim.ids import IdSource
 from statek_sim.scenario.schema import AgentText
 
@@ -50,11 +51,11 @@ class Cast:
         self.names[dbzero.uuid(job)] = name
         self.jobs[name] = job
         text = self._agents[job.agent.role]
-        if text.chat_style not in (None, self._style) and not text.dialog:
-            # As an application does, which has nothing else for it.
-            job.job_def.set_chat_style(ChatStyle[text.chat_style])
+        style = style_of_definitions(text, self._style)
+        if style is not None:
+            job.job_def.set_chat_style(ChatStyle[style])
         parent = None if job.parent_job is None else self.name_of(job.parent_job)
-        self.witness.tell(events.JobCreated, name, job.agent.role, text.model, parent)
+        self.witness.tell(events.JobCreated, name, job.agent.role, metadata_of(text)["MODEL"], parent)
 
     def name_of(self, job: Any) -> str:
         """Return a job's name."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
+from operator import getitem
 from typing import Any
 
 import dbzero
@@ -47,7 +50,7 @@ def _job_facts(stage: Played, name: str, job: Any) -> JSON:
     return {
         "agent": job.agent.role,
         "status": label(job.status),
-        "exit": stored_value(job.py_env.exit_status),
+        "exit": _readable(lambda: job.py_env.exit_status),
         "error": None if job.error is None else job.error.error_message,
         "definition_errors": [error.error_message for error in job.job_def.get_errors() or ()],
         "llm_calls": stage.transport.calls.get(name, 0),
@@ -58,7 +61,8 @@ def _job_facts(stage: Played, name: str, job: Any) -> JSON:
         "steps": stage.loop.steps.get(name, 0),
         "console": [str(entry) for entry in job.py_env.console or ()],
         "locals": {
-            key: stored_value(value) for key, value in sorted(dict(job.py_env.local_state or {}).items())
+            key: _readable(partial(getitem, job.py_env.local_state, key))
+            for key in sorted(job.py_env.local_state or {})
         },
         "history": stage.transport.last.get(name, []),
         "tool_log": [_tool_log(item.tool_log) for item in job.chat_log if _is_turn(item) and item.tool_log],
@@ -69,6 +73,14 @@ def _job_facts(stage: Played, name: str, job: Any) -> JSON:
         "approx_tokens": job.approx_token_usage,
         "reported_tokens": (usage.total_input_tokens or 0) + (usage.total_output_tokens or 0),
     }
+
+
+def _readable(read: Callable[[], Any]) -> JSON:
+    """Return the value of a variable or of an exit, or the error of one that the store cannot read."""
+    try:
+        return stored_value(read())
+    except RuntimeError as error:
+        return f"{type(error).__name__}: {error}"
 
 
 def _is_turn(item: Any) -> bool:

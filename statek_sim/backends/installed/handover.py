@@ -77,9 +77,7 @@ def _of_the_world() -> dict[str, Any]:
             [item.id, str(item.status), item.owner_id, item.error_message]
             for item in stored.LIVE.queue.items.values()
         ],
-        "futures": [
-            [event.name, event.resolved, event.value, event.broken] for event in stored.LIVE.events.all()
-        ],
+        "futures": stored.LIVE.events.saved(),
         "ledger": list(stored_world.WORLD.ledger.lines),
     }
 
@@ -90,9 +88,7 @@ def _take_world(memory: Any) -> None:
             stored.LIVE.queue.add(WorkItem(name))
         item = stored.LIVE.queue.items[name]
         item.status, item.owner_id, item.error_message = ItemStatus(status), owner, error
-    for name, resolved, value, broken in memory["futures"]:
-        event = stored.LIVE.events[name]
-        event.resolved, event.value, event.broken = resolved, value, broken
+    stored.LIVE.events.resume(memory["futures"])
     stored_world.WORLD.ledger.lines.extend(memory["ledger"])
 
 
@@ -102,14 +98,18 @@ def _of_the_store(stage: Played) -> Message:
         "agents": stored_world.AGENTS,
         "handles": stage.driver.subtasks,
         "items_stored": stored.STORED_ITEMS,
-        "owner": {"owner": stored_world.WORLD.owner},
+        "owners": stored_world.WORLD.owners,
     }
     for objects in kept.values():
         for kept_object in objects.values():
             dbzero.tags(kept_object).add(_KEPT)
     return {
         "names": {name: uuid for uuid, name in stage.cast.names.items()},
-        **{kind: {name: dbzero.uuid(one) for name, one in objects.items()} for kind, objects in kept.items()},
+        "owner": stored_world.WORLD.owner.id,
+        **{
+            kind: {name: dbzero.uuid(stored) for name, stored in objects.items()}
+            for kind, objects in kept.items()
+        },
     }
 
 
@@ -120,4 +120,5 @@ def _take_store(stage: Played, memory: Any) -> None:
         stored_world.AGENTS[role] = dbzero.fetch(uuid)
     stage.driver.subtasks.update({name: dbzero.fetch(uuid) for name, uuid in memory["handles"].items()})
     stored.STORED_ITEMS.update({name: dbzero.fetch(uuid) for name, uuid in memory["items_stored"].items()})
-    stored_world.WORLD.owner = dbzero.fetch(memory["owner"]["owner"])
+    owners = {name: dbzero.fetch(uuid) for name, uuid in memory["owners"].items()}
+    stored_world.enter_owners(owners, memory["owner"])

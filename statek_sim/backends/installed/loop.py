@@ -175,8 +175,8 @@ class WorkerLoop:
             raise escaped
         self._escapes[name] = self._escapes.get(name, 0) + 1
         if self._escapes[name] > MOST_ESCAPES:
-            told = f"{type(escaped).__name__}: {escaped}"
-            raise Interrupted("Livelock", f"job {name!r} repeats the same step forever: {told}")
+            reason = f"{type(escaped).__name__}: {escaped}"
+            raise Interrupted("Livelock", f"job {name!r} repeats the same step forever: {reason}")
 
     def _look_again(self, name: str) -> None:
         self._busy.add(name)

@@ -18,7 +18,9 @@ def module_paths() -> tuple[str, ...]:
     """
     own = tuple(_own_folders())
     folders = dict.fromkeys(os.path.abspath(entry) for entry in (*sys.path, ""))
-    return tuple(folder for folder in folders if not any(Path(folder).is_relative_to(one) for one in own))
+    return tuple(
+        folder for folder in folders if not any(Path(folder).is_relative_to(own_folder) for own_folder in own)
+    )
 
 
 def _own_folders() -> Iterator[str]:

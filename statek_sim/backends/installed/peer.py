@@ -21,7 +21,7 @@ from statek_sim.backends.installed.module_paths import module_paths
 from statek_sim.backends.installed.wire import Line, Message
 from statek_sim.backends.reference import measured
 from statek_sim.backends.releases import profile_of, releases
-from statek_sim.backends.setup import harness_for, script_of, settings_of
+from statek_sim.backends.setup import harness_for, job_settings, script_of
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.providers.scripted import ScriptedLLM
@@ -193,8 +193,8 @@ class Peer:
         outcome: Ran | Lost | None = None
         seen: list[Event] = []
         while (message := self._line.receive()) is not None:
-            told = message.get("facts") if "facts" in message else message
-            seen.extend(map(event_of, cast("Message", told).pop("events", ())))  # type: ignore[arg-type]
+            record = message.get("facts") if "facts" in message else message
+            seen.extend(map(event_of, cast("Message", record).pop("events", ())))  # type: ignore[arg-type]
             if "pid" in message:
                 deadline.watch(cast("int", message["pid"]))
             elif "request" in message:
@@ -280,22 +280,22 @@ def _order(
     seed: int | None,
     environment: Mapping[str, str],
 ) -> Message:
-    settings = settings_of(scenario, preset=preset)
+    settings = job_settings(scenario, preset=preset)
     behaviour = profile_named(profile) if isinstance(profile, str) else profile
     harness = harness_for(scenario.limits, settings, behaviour)
     placed = {"suite", "path", "line", "file_digest", "expect", "expect_in", "jobs"}
     jobs: Message = {
         name: job.model_dump(mode="json", exclude_unset=True) for name, job in scenario.jobs.items()
     }
-    told: Message = {
+    fields: Message = {
         **scenario.model_dump(mode="json", exclude_unset=True, exclude=placed),
         "jobs": jobs,
         "seed": scenario.seed if seed is None else seed,
     }
     return {
-        "scenario": told,
+        "scenario": fields,
         # STATEK asks for an address and a key, and finds providers by what models are called.
-        "environment": {**nowhere(settings.default_llm_api_provider + json.dumps(told)), **environment},
+        "environment": {**nowhere(settings.default_llm_api_provider + json.dumps(fields)), **environment},
         "module_paths": list(module_paths()),
         "dormant": behaviour.waiting_job_is_dormant,
         "pass_seconds": behaviour.warmup_wait_pass_seconds,

@@ -47,7 +47,10 @@ def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, s
     trace = Trace(profile=profile, seed=seed)
     for event in outcome.events:
         trace.add(event)
-    jobs = {name: _job(name, told, list(trace.of_job(name))) for name, told in facts.get("jobs", {}).items()}
+    jobs = {
+        name: _job(name, facts_of_job, list(trace.of_job(name)))
+        for name, facts_of_job in facts.get("jobs", {}).items()
+    }
     return RunRecord(
         scenario=scenario.id,
         profile=profile,
@@ -71,20 +74,20 @@ def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, s
     )
 
 
-def _job(name: str, told: Any, trace: list[Event]) -> JobRecord:
-    same: dict[str, Any] = {key: told[key] for key in _AS_THEY_ARE}
-    same.update((key, tuple(told[key])) for key in _AS_TUPLES)
+def _job(name: str, facts_of_job: Any, trace: list[Event]) -> JobRecord:
+    same: dict[str, Any] = {key: facts_of_job[key] for key in _AS_THEY_ARE}
+    same.update((key, tuple(facts_of_job[key])) for key in _AS_TUPLES)
     return JobRecord(
         name=name,
         stop=stop_reason(trace),
-        tool_log=tuple(tuple(results) for results in told["tool_log"]),
+        tool_log=tuple(tuple(results) for results in facts_of_job["tool_log"]),
         tool_calls=tool_calls(trace),
         handlers=handler_calls(trace),
         usage=UsageRecord(
-            bytes_sent=told["bytes_sent"],
-            bytes_received=told["bytes_received"],
-            approx_tokens=told["approx_tokens"],
-            reported_tokens=told["reported_tokens"] or None,
+            bytes_sent=facts_of_job["bytes_sent"],
+            bytes_received=facts_of_job["bytes_received"],
+            approx_tokens=facts_of_job["approx_tokens"],
+            reported_tokens=facts_of_job["reported_tokens"] or None,
         ),
         **same,
     )

@@ -8,29 +8,28 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 warnings.simplefilter("ignore")
 
 import dbzero  # noqa: E402  # its warnings are not ours
 import statek  # noqa: E402
 from statek.chat_style import ChatStyle  # noqa: E402
-from statek.executors import utils  # noqa: E402
 from statek.llm_harness import LLM_Harness  # noqa: E402
 from statek.settings import StatekSettings  # noqa: E402
-from statek.task import create_new_job, create_sub_task  # noqa: E402
 
 from statek_sim import trace as events  # noqa: E402
-from statek_sim.backends.driver import Driver, Refused, style_of_all  # noqa: E402
-from statek_sim.backends.installed import stored_objects, stored_world  # noqa: E402
-from statek_sim.backends.installed.agents import is_async, make_agent, outbox  # noqa: E402
+from statek_sim.backends.driver import Driver, Refused  # noqa: E402
+from statek_sim.backends.installed import stored_world  # noqa: E402
+from statek_sim.backends.installed.agents import is_async, outbox  # noqa: E402
 from statek_sim.backends.installed.cast import Cast  # noqa: E402
 from statek_sim.backends.installed.facts import run_facts  # noqa: E402
 from statek_sim.backends.installed.handover import hand_over, take_over  # noqa: E402
 from statek_sim.backends.installed.killing import Killing  # noqa: E402
 from statek_sim.backends.installed.loop import Interrupted, WorkerLoop  # noqa: E402
+from statek_sim.backends.installed.side import InstalledSide  # noqa: E402
 from statek_sim.backends.installed.stored_value import shown  # noqa: E402
 from statek_sim.backends.installed.tool_witness import ToolWitness  # noqa: E402
 from statek_sim.backends.installed.transport import Transport  # noqa: E402
@@ -39,11 +38,10 @@ from statek_sim.backends.installed.watchdog import Watchdog  # noqa: E402
 from statek_sim.backends.installed.watching import Watching  # noqa: E402
 from statek_sim.backends.installed.wire import Line, Message  # noqa: E402
 from statek_sim.backends.installed.witness import Witness  # noqa: E402
-from statek_sim.errors import BadInput, UnusedEvents  # noqa: E402
-from statek_sim.scenario.references import WorldReference  # noqa: E402
-from statek_sim.scenario.schema import JobText, Scenario, ScenarioText  # noqa: E402
+from statek_sim.backends.written_agents import style_of_all  # noqa: E402
+from statek_sim.errors import StatekSimError  # noqa: E402
+from statek_sim.scenario.schema import Scenario, ScenarioText  # noqa: E402
 from statek_sim.values import JSON  # noqa: E402
-from statek_sim.world.external_futures import ExternalEvents  # noqa: E402
 
 _CACHE_BYTES: Final = 64 * 2**20
 
@@ -69,12 +67,8 @@ class Stage:
     def __init__(self, line: Line, scenario: Scenario, folder: str, order: Message) -> None:
         self.scenario = scenario
         self._line = line
-        self._folder = folder
         self.time = VirtualTime()
         self.delivered: dict[str, list[JSON]] = {}
-        self.driver = Driver(scenario, self)
-        self._loops: list[Callable[[int], None]] = []
-        self._fresh = False
         self.cast = Cast(scenario.agents, style_of_all(scenario))
         self.witness = Witness(lambda: self.time.now, self.cast.name_of, self._answer_to, self.cast.newcomer)
         self.cast.witness = self.witness
@@ -88,8 +82,18 @@ class Stage:
             order=scenario.order,
             seed=scenario.seed,
         )
+        self.side = InstalledSide(
+            self.time,
+            self.loop,
+            self.cast,
+            leave=partial(hand_over, self, folder),
+            restarted=lambda: self.witness.tell(events.WorldChanged, "", "worker", "restarted"),
+        )
+        self.driver = Driver(scenario, self.side)
         self.killing = Killing(
-            order.get("kill"), lambda: self.time.now, lambda: self.kill("killed by exploration", in_call=True)
+            order.get("kill"),
+            lambda: self.time.now,
+            lambda: self.side.kill("killed by exploration", in_call=True),
         )
         self.witness.heard = self.killing.heard
         self.loop.before_step = self._step_begins
@@ -103,7 +107,7 @@ class Stage:
 
     def configure(self, order: Message) -> None:
         """Bring STATEK into the state that the scenario wants it in."""
-        _init_statek(self.scenario, order)
+        _init_statek(order)
         self.transport.install()
         asyncio.sleep = self._sleep  # type: ignore[assignment]  # nothing sleeps for real
         Watching(self.witness, Watchdog(self._lost)).install()
@@ -126,12 +130,6 @@ class Stage:
     def _world_changed(self, subject: str, what: str) -> None:
         self.witness.tell(events.WorldChanged, self.cast.name_of(statek.get_current_job()), subject, what)
 
-    def _begin_anew(self) -> None:
-        self._fresh = False
-        self.witness.tell(events.WorldChanged, "", "worker", "restarted")
-        self.loop.on_pass[:] = self._loops
-        self.loop.restart()
-
     def _lost(self, kind: str, message: str) -> None:
         """Say how this process has to end, and end it."""
         self._line.send({"lost": {"type": kind, "message": message}, "events": self.witness.taken()})
@@ -151,63 +149,6 @@ class Stage:
             None if style is None else str(style).rpartition(".")[2],
         )
 
-    # -- the stage that the driver plays on ---------------------------------------------------------------------
-
-    @property
-    def now(self) -> float:
-        """The virtual second."""
-        return self.time.now
-
-    @property
-    def events(self) -> ExternalEvents:
-        """The external events of the world."""
-        return stored_objects.LIVE.events
-
-    def at(self, when: float, action: Callable[[], None]) -> None:
-        """Do `action` at virtual second `when`, and offer the jobs that it made able to run."""
-
-        def act() -> None:
-            action()
-            self.loop.offer()
-
-        self.time.at(when, act)
-
-    def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Any:
-        """Create a job as an application does."""
-        agent = stored_world.AGENTS[text.agent or next(iter(stored_world.AGENTS))]
-        parent = self.cast.jobs[text.parent] if text.parent is not None else None
-        job = _new_job(agent, shared, parent, text.warmup)
-        self.cast.meet(job, name)
-        return job
-
-    def job(self, name: str) -> Any:
-        """Return a job by its name."""
-        return self.cast.jobs[name]
-
-    def thing(self, reference: WorldReference) -> object:
-        """Return what a reference to the world stands for."""
-        return _thing(reference)
-
-    def make_subtask(self, job: Any, subtask_id: str) -> Any:
-        """Make a job a subtask of its parent."""
-        return create_sub_task(job, id=subtask_id)
-
-    def find_subtask(self, subtask_id: str) -> Any:
-        """Return the subtask of this id that a tool made."""
-        handles = (job.py_env.local_state.get("sub_task_handler") for job in self.cast.known().values())
-        return next((handle for handle in handles if handle is not None and handle.id == subtask_id), None)
-
-    def kill(self, reason: str, *, in_call: bool) -> None:
-        """Kill the worker: this process, from wherever it is."""
-        self.loop.die(reason)
-        hand_over(self, self._folder, restart=False)
-
-    def restart(self) -> None:
-        """Let a new worker process begin to work: this one, if it has done nothing since it opened the store."""
-        if not self._fresh:
-            hand_over(self, self._folder, restart=True)
-        self._begin_anew()
-
     # -- running ---------------------------------------------------------------------------------------------------
 
     def play(self, handover: Message | None) -> Message:
@@ -226,43 +167,31 @@ class Stage:
     async def _run(self, handover: Message | None) -> None:
         self.time.rule(asyncio.get_running_loop())
         try:
-            await self._set(handover)
+            await self._prepare(handover)
             self.driver.begin()
             if self.killing.restart_at is not None and self.loop.died is not None:
-                self.at(self.killing.restart_at, self.restart)
+                self.side.at(self.killing.restart_at, self.side.restart)
             self.settled = await self.loop.run(self.scenario.until)
             self.broke_off = False
             self.driver.check_finished()
-        except BadInput as refused:
-            self.error = {"type": "BadInput", "message": str(refused)}
-        except UnusedEvents as left:
-            self.error = {"type": type(left).__name__, "message": str(left)}
-        except Interrupted as end:
-            self.error = {"type": end.kind, "message": end.message}
-        except Refused as refusal:
-            self.error = {"type": type(refusal.reason).__name__, "message": str(refusal.reason)}
+        except StatekSimError as failure:
+            self.error = {"type": type(failure).__name__, "message": str(failure)}
+        except (Interrupted, Refused) as end:
+            self.error = {"type": end.kind, "message": str(end)}
 
-    async def _set(self, handover: Message | None) -> None:
-        """Bring the world, the agents and their loops to where the run begins or goes on."""
+    async def _prepare(self, handover: Message | None) -> None:
+        """Bring world, agents and worker to where the run begins or goes on."""
         stored_world.reset(self.scenario.world, self._world_changed)
         if any(is_async(name) for text in self.scenario.agents.values() for name in text.tools):
             await allow_nested_runs()
-        if handover is None:
-            for role, text in self.scenario.agents.items():
-                try:
-                    stored_world.AGENTS[role] = make_agent(role, text)
-                except (SyntaxError, ValueError) as reason:
-                    # Warmup that cannot be read.
-                    raise Refused(reason) from reason
-        else:
+        if handover is not None:
             take_over(self, handover)
-            self._fresh = True
-        for role in self.scenario.loops:
-            self._loops.append(await _prepared_loop(role, self.scenario.agents[role].warmup))
+            self.side.fresh = True
+        self.driver.prepare()
         if handover is None:
-            self.loop.on_pass[:] = self._loops
+            self.side.begin_work()
         elif handover["restart"]:
-            self._begin_anew()
+            self.side.begin_anew()
 
     def _deliver(self, body: str, media: str | None) -> None:
         """Keep what was said to the user of the current job."""
@@ -271,59 +200,17 @@ class Stage:
         self.witness.tell(events.Delivered, name, shown(body), None if media is None else shown(media))
 
 
-def _thing(reference: WorldReference) -> object:
-    world = stored_world.WORLD
-    match reference.kind:
-        case "owner":
-            if reference.name in ("", world.owner.id):
-                return world.owner
-            if reference.name not in world.owners:
-                # Made once: an object of the store is there whether somebody holds it or not.
-                other: Any = stored_objects.QueueOwner(reference.name)
-                world.owners[reference.name] = other
-            return world.owners[reference.name]
-        case "item":
-            return world.queue.items[reference.name]
-        case "future":
-            return world.events[reference.name]
-        case "queue":
-            return stored_objects.WorkQueue()
-        case _:
-            assert_never(reference.kind)
-
-
-def _init_statek(scenario: Scenario, order: Message) -> None:
+def _init_statek(order: Message) -> None:
     """Give STATEK its settings and limits."""
     access: Any = order["environment"]
     os.environ.update(access)
     settings: Any = dict(order["settings"])  # type: ignore[arg-type]  # the other side sends a mapping
-    style = style_of_all(scenario)
-    if style is not None:
-        settings["chat_style"] = ChatStyle[style]
+    if settings.get("chat_style") is not None:
+        # A member of the store's enumeration.
+        settings["chat_style"] = ChatStyle[settings["chat_style"].upper()]
     statek.init(StatekSettings(**settings))
     limits: Any = order["limits"]
     _use_harness(LLM_Harness(**limits))
-
-
-async def _prepared_loop(role: str, warmup: str | None) -> Callable[[int], None]:
-    """Return what STATEK makes to start jobs of an agent; its own loop is not run."""
-    made: list[Callable[[int], None]] = []
-
-    async def keep(*, start_jobs_func: Callable[[int], None], **_: Any) -> None:
-        made.append(start_jobs_func)
-
-    ready = stored_objects.LIVE.queue.ready
-    run_loop, utils.run_jobs_loop = utils.run_jobs_loop, keep
-    try:
-        await utils.run_agentic_loop(stored_world.AGENTS[role], warmup, ready, queue_prefixes=())
-    finally:
-        utils.run_jobs_loop = run_loop
-    return made[0]
-
-
-def _new_job(_agent: Any, _shared: Mapping[str, Any], _parent: Any, _warmup: str | None) -> Any:
-    """Create a job. STATEK copies the caller's variables that warmup code reads: here they have unlikely names."""
-    return create_new_job(_agent, _shared, _parent, _warmup)
 
 
 def _use_harness(harness: Any) -> None:

@@ -32,35 +32,45 @@ class QueueOwner:
     def __init__(self, id: str) -> None:  # noqa: A002  # the field's name
         self.id = id
 
+    def __repr__(self) -> str:
+        return f"QueueOwner(id={self.id!r})"
+
 
 @dbzero.memo
 class WorkItem:
-    """A work item by its id."""
+    """A work item by its id. Agent code may write another one there, so it is looked up by a member of its own."""
 
     def __init__(self, id: str) -> None:  # noqa: A002  # the field's name
         self.id = id
+        self._key: str = id
 
     @property
     def status(self) -> queue.ItemStatus:
         """Where the item is."""
-        return LIVE.queue.items[self.id].status
+        found: queue.ItemStatus = LIVE.queue.items[self._key].status
+        return found
 
     @property
     def owner_id(self) -> str | None:
         """Who holds it."""
-        return LIVE.queue.items[self.id].owner_id
+        found: str | None = LIVE.queue.items[self._key].owner_id
+        return found
 
     @property
     def error_message(self) -> str | None:
         """Why it failed."""
-        return LIVE.queue.items[self.id].error_message
+        found: str | None = LIVE.queue.items[self._key].error_message
+        return found
 
     def held_by(self, owner: Any) -> bool:
         """Return whether `owner` holds the claim."""
-        return LIVE.queue.items[self.id].held_by(owner)
+        return LIVE.queue.items[self._key].held_by(owner)
+
+    def __repr__(self) -> str:
+        return repr(LIVE.queue.items[self._key])
 
     def __llm_repr__(self) -> str:
-        return LIVE.queue.items[self.id].__llm_repr__()
+        return LIVE.queue.items[self._key].__llm_repr__()
 
 
 @dbzero.memo
@@ -133,7 +143,7 @@ class Queue:
 
 def _live(item: Any) -> Any:
     """Return what a stored item stands for; anything else is left to fail as it fails in the queue itself."""
-    return LIVE.queue.items[item.id] if isinstance(item, WorkItem) else item
+    return LIVE.queue.items[item._key] if isinstance(item, WorkItem) else item
 
 
 @dbzero.memo
@@ -148,7 +158,15 @@ class WorkQueue(Queue):
 
 
 class Events:
-    """The external events as tools use them."""
+    """The external events as tools use them, and the application."""
 
     def __getitem__(self, name: str) -> Any:
         return ExternalEvent(LIVE.events[name].name)
+
+    def resolve(self, name: str, value: object) -> None:
+        """Let the event happen with `value`."""
+        LIVE.events.resolve(name, value)
+
+    def break_(self, name: str, message: str) -> None:
+        """Make the event's condition raise from now on."""
+        LIVE.events.break_(name, message)

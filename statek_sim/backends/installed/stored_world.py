@@ -41,7 +41,7 @@ class HandlerLog:
         @wraps(handler)
         def watched(context: Any, error: Any = None) -> None:
             # As it was before the handler changed it.
-            before, told = shown(context), None if error is None else str(error)
+            before, reason = shown(context), None if error is None else str(error)
             failed: str | None = None
             try:
                 handler(context, error=error)
@@ -49,7 +49,7 @@ class HandlerLog:
                 failed = f"{type(failure).__name__}: {failure}"
                 raise
             finally:
-                self.tell(statek.get_current_job(), handler.__name__, before, told, failed)
+                self.tell(statek.get_current_job(), handler.__name__, before, reason, failed)
 
         return watched
 
@@ -58,7 +58,20 @@ def _unheard(*_: object) -> None:
     """Nobody listens before a run begins."""
 
 
-WORLD: Final = World()
+class StoredWorld(World):
+    """The world with objects of the store."""
+
+    def new_owner(self, name: str) -> Any:
+        """Return an owner that was not there; the store must be open."""
+        return stored.QueueOwner(name)
+
+    @property
+    def queue_value(self) -> object:
+        """The queue as a job's variable has it."""
+        return stored.WorkQueue()
+
+
+WORLD: Final = StoredWorld()
 """The world of the scenario that this process runs. The tools are made once: a hidden one must exist before STATEK
 is initialised, and the store wants functions by name."""
 
@@ -78,9 +91,14 @@ def reset(written: WrittenWorld, changed: Callable[[str, str], None]) -> None:
     )
     stored.LIVE.queue = WorkQueue(items, changed=changed)
     stored.LIVE.events = ExternalEvents(written.futures, changed=changed)
-    owner: Any = stored.QueueOwner(queue.owner if queue is not None else "worker-1")
-    WORLD.owner = owner
+    enter_owners({}, queue.owner if queue is not None else "worker-1")
     WORLD.ledger = Ledger(changed=changed)
+
+
+def enter_owners(owners: dict[str, Any], name: str) -> None:
+    """Have these owners by id; the queue's own is called `name`, and made where it is not among them."""
+    WORLD.owners = owners
+    WORLD.owner = WORLD.owner_named(name)
 
 
 def registered_tools() -> list[Any]:

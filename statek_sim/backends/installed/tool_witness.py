@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any
+from types import FrameType
+from typing import Any, Final
 
 import statek
 from statek import system
@@ -15,6 +16,9 @@ from statek_sim import trace as events
 from statek_sim.backends.installed.stored_value import shown
 from statek_sim.backends.installed.witness import Witness
 from statek_sim.backends.spelling import Spelling
+
+_WATCHING: Final = (__package__, Spelling.__module__.rpartition(".")[0])
+"""Whose functions stand between those of STATEK."""
 
 
 class ToolWitness:
@@ -32,10 +36,21 @@ class ToolWitness:
     def install(self) -> None:
         """Watch tools from now on."""
         utils._smart_call = self._spelling.watched(utils._smart_call)
+        self._step_aside()
         self._watch_begin()
         self._watch_end()
         self._watch_failures()
         self._watch_requested_calls()
+
+    def _step_aside(self) -> None:
+        """Have STATEK's search for names go as many frames of its own far as without those of whoever watches it."""
+        collect = statek.utils._collect_aggregated_locals
+
+        @wraps(collect)
+        def collected(start_frame: FrameType, max_frames: int = 40) -> Any:
+            return collect(start_frame, _reach(start_frame, max_frames))
+
+        statek.utils._collect_aggregated_locals = collected
 
     def _watch_begin(self) -> None:
         prepare = system._prepare_decorated_call
@@ -131,6 +146,17 @@ class ToolWitness:
         job, name = self._open.pop()
         self._witness.tell(events.ToolReturned, job, name, result, error)
         self._returned(job, name)
+
+
+def _reach(start: FrameType, frames: int) -> int:
+    """Return how many frames hold so many that do not watch."""
+    frame: FrameType | None = start
+    reach = 0
+    while frames and frame is not None:
+        reach += 1
+        frames -= frame.f_globals.get("__package__") not in _WATCHING
+        frame = frame.f_back
+    return reach
 
 
 def _fits(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:

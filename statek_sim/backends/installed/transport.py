@@ -63,7 +63,7 @@ class Transport:
         wire = format_of_url(url)
         # What STATEK writes in OpenAI's format is the shape that requests are compared in: not to be touched.
         read = None if wire.NAME == "openai" else wire.read_request(payload, url)
-        messages = payload["messages"] if read is None else [dict(told) for told in read.messages]
+        messages = payload["messages"] if read is None else [dict(message) for message in read.messages]
         model = payload["model"] if read is None else read.model
         self._attempt[job] = attempt = self._attempt.get(job, 0) + 1
         if attempt == 1:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from functools import wraps
+from types import CodeType, FrameType
 from typing import Any, Final
 
 from statek.exceptions import FutureError, LLM_HarnessError
@@ -23,6 +24,8 @@ from statek_sim.harness.limits import EXCEEDED
 
 AGENT_CODE: Final = "<string>"
 """The file that STATEK compiles agent code as."""
+
+_WORKER: Final[CodeType] = utils.job_worker.__code__
 
 
 class Watching:
@@ -203,10 +206,22 @@ def _kind(error: Any = None) -> str | None:
 
 
 def _handled() -> BaseException | None:
-    """Return the exception that STATEK handles: not that of another job's code, whose tool waits beneath this step."""
+    """Return the exception that STATEK handles: not that of another job, whose tool waits beneath this step."""
     error = sys.exception()
     caught_by = None if error is None or error.__traceback__ is None else error.__traceback__.tb_frame
-    return None if caught_by is not None and caught_by.f_code.co_filename == AGENT_CODE else error
+    if caught_by is None:
+        return error
+    return error if caught_by.f_code.co_filename != AGENT_CODE and _of_this_step(caught_by) else None
+
+
+def _of_this_step(wanted: FrameType) -> bool:
+    """Return whether a call is one of the step that runs: the worker that runs it is the first one beneath here."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame is not wanted:
+        if frame.f_code is _WORKER:
+            return False
+        frame = frame.f_back
+    return frame is not None
 
 
 def _reason(job: Any, old: Any) -> tuple[str, str | None]:

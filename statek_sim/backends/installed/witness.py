@@ -30,6 +30,7 @@ class Witness:
         self._meet = meet
         self._events: list[JSON] = []
         self._newborn: list[Any] = []
+        self._introducing = False
         self._failed: dict[str, tuple[int, int, str]] = {}
         self.heard: Callable[[Event], object] = lambda _: None
         """Told of every event right after it."""
@@ -53,9 +54,15 @@ class Witness:
         return self._answer_to(self._name_of(job))
 
     def introduce(self) -> None:
-        """Have jobs met that were created since the last time, in this order."""
-        while self._newborn:
-            self._meet(self._newborn.pop(0))
+        """Have jobs met that were created since the last time, in this order, which what meeting one tells keeps to."""
+        if self._introducing:
+            return
+        self._introducing = True
+        try:
+            while self._newborn:
+                self._meet(self._newborn.pop(0))
+        finally:
+            self._introducing = False
 
     def request_failed(self, name: str, turn: int, attempt: int, error: str) -> None:
         """Note a failure of the provider; STATEK has yet to say whether it will ask again."""

@@ -69,6 +69,9 @@ PASSING: Final = (
     "Exception('e')",
     "ValueError",
     "...",
+    "'half \\ud800'",
+    "['\\udfff']",
+    "[note]",
 )
 """Values that are mostly only shown: the store refuses nearly all of them."""
 

@@ -201,7 +201,8 @@ def reply(subject: Subject, style: Style, *, crashes: bool) -> Callable[[Draw], 
         if latency and "latency" not in entry:
             entry["latency"] = latency
         if seldom(draw) and "http" not in entry and "timeout" not in entry and "body" not in entry:
-            entry.update(draw.of(_REPORTS))
+            cut_calls = "tools" in entry or "python" in entry
+            entry.update(draw.of(_REPORTS if crashes or not cut_calls else _REPORTS[:-1]))
         return entry
 
     return made
@@ -212,6 +213,7 @@ _REPORTS: Final[tuple[Written, ...]] = (
     {"usage": {"prompt": 10, "completion": 3}},
     {"usage": {"prompt": 10, "completion": 3, "cached": 4, "cost": 0.5}},
     {"usage": {}},
-    {"truncated": True},
     {"repeat": 2},
+    # The last one: a call whose arguments are cut kills the job.
+    {"truncated": True},
 )

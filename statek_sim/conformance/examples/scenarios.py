@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from statek_sim.conformance.examples.draw import Draw, maybe, seldom
 from statek_sim.conformance.examples.replies import STYLES, Style, Written, reply
-from statek_sim.conformance.examples.subjects import ALONE, FUTURES, ITEMS, SLOW, SUBJECTS, Subject
+from statek_sim.conformance.examples.subjects import FUTURES, ITEMS, SLOW, SUBJECTS, Subject
 from statek_sim.values import JSON
 
 _LINES: Final = (
@@ -30,8 +30,8 @@ _LINES: Final = (
 _SEPARATORS: Final = ("\n# ----------\n", "\n  #--------------------\n", "\n# ----------\n# ----------\n")
 
 
-def warmup(subject: Subject) -> Callable[[Draw], str]:
-    """Return what makes the warmup of an agent or a job."""
+def warmup(subject: Subject, *, starts: bool = False) -> Callable[[Draw], str]:
+    """Return what makes the warmup of an agent or a job; with `starts` blocks of it may start jobs."""
 
     def code(draw: Draw) -> str:
         return draw.part(subject.warmup_code).rstrip("\n")
@@ -40,6 +40,8 @@ def warmup(subject: Subject) -> Callable[[Draw], str]:
         return draw.of(_LINES)
 
     def block(draw: Draw) -> str:
+        if starts and subject.starting_code is not None and maybe(draw):
+            return draw.part(subject.starting_code).rstrip("\n")
         return "\n".join(draw.some(lambda draw: draw.of((code, line, line))(draw), least=1, most=2))
 
     def made(draw: Draw) -> str:
@@ -83,14 +85,14 @@ def scenario(draw: Draw) -> Written:
     """Return one example, without id and title."""
     crashes = seldom(draw)
     dies = draw.of((False, False, False, True))
-    subject = draw.of(ALONE if crashes else SUBJECTS)
+    subject = draw.of(SUBJECTS)
     main, reader = draw.of(STYLES), draw.of(STYLES)
     delegates = "delegate" in subject.tools
     made: dict[str, Any] = {
         "until": _UNTIL,
-        "limits": draw.part(_limits),
+        "limits": draw.part(_limits_after_crashes if crashes else _limits),
         "world": {"queue": {"items": list(ITEMS[: draw.of((2, 0, 1, 3))])}, "futures": list(FUTURES)},
-        "agents": {"clerk": _agent(draw, subject, main, "You process invoices.")},
+        "agents": {"clerk": _agent(draw, subject, main, "You process invoices.", starts=True)},
         "jobs": {MAIN: _job(draw, subject, "clerk")},
         "script": {"clerk": [*draw.some(reply(subject, main, crashes=crashes), least=1, most=5), main.last]},
     }
@@ -107,7 +109,7 @@ def scenario(draw: Draw) -> Written:
                 *draw.some(reply(subject, main, crashes=False), least=1, most=4),
                 main.last,
             ]
-    hearing = () if crashes else tuple(made["jobs"])
+    hearing = tuple(made["jobs"])
     made["events"] = draw.some(lambda draw: _event(draw, subject, hearing), most=4)
     if dies:
         made["events"] += draw.part(lambda draw: _death(draw, subject))
@@ -130,10 +132,15 @@ def _limits(draw: Draw) -> Written:
     return limits
 
 
-def _agent(draw: Draw, subject: Subject, style: Style, prompt: str) -> Written:
+def _limits_after_crashes(draw: Draw) -> Written:
+    """Return limits without a budget that is near: see `excluded`, "budgets after a crash"."""
+    return {**draw.part(_limits), "max_token_usage": 1_000_000}
+
+
+def _agent(draw: Draw, subject: Subject, style: Style, prompt: str, *, starts: bool = False) -> Written:
     agent: Written = {"prompt": prompt, **style.agent, "tools": list(subject.tools)}
     if seldom(draw):
-        agent["warmup"] = draw.part(warmup(subject))
+        agent["warmup"] = draw.part(warmup(subject, starts=starts))
     if seldom(draw):
         agent["model"] = draw.of(_MODELS)
     if seldom(draw):
@@ -154,7 +161,7 @@ def _job(draw: Draw, subject: Subject, agent: str) -> Written:
     elif seldom(draw):
         job["locals"] = {"a": draw.of(_VALUES), "b": draw.of(_VALUES)}
     if seldom(draw):
-        job["warmup"] = draw.part(warmup(subject))
+        job["warmup"] = draw.part(warmup(subject, starts=True))
     return job
 
 

@@ -144,20 +144,23 @@ EXCLUDED: Final[dict[str, str]] = {
         "a fresh one."
     ),
     "texts of stored objects": (
-        "A future, work item or job of the store shows its private fields, and Python's error texts name its class "
-        "with the module (`'statek.task.TaskFutureResult' object is not subscriptable`). Futures are waited for, never "
-        "put into a container or an operator."
+        "A future, work item or job of the store shows its private fields. Futures are waited for, never put into a "
+        "container. Python's errors name a stored class with its module, and those of the built-in world are in "
+        "another one on each side: that counts in budgets. A status is a text here and an enumeration's member there."
     ),
-    "reactivation of a crashed job": (
-        "The traceback of a crash becomes part of the next prompt, with the machine's paths and source lines. A "
-        "provider fault that kills its job comes only where no message, notification or child starts the job again."
+    "writes to work items": (
+        "An item of the built-in world is a stored object beside the queue on the real side: a status that code writes "
+        "hides the queue's from that code alone, and here it is the queue's."
+    ),
+    "budgets after a crash": (
+        "The traceback of a crash becomes part of the next prompt, with the machine's paths, whose length differs: an "
+        "example with a fault that kills its job has no token budget that is near."
     ),
     "jobs without end": (
-        "Warmup code starts no jobs, and compound statements do not delegate: both start jobs for ever, on STATEK too."
+        "Warmup that waits starts no jobs, nor does that of agents whose jobs are started by code, and compound "
+        "statements do not wait for a job that they start: all of these start jobs for ever, on STATEK too."
     ),
-    "code without end": (
-        "Endless loops and BaseExceptions hang STATEK or its worker; the reference runtime contains them."
-    ),
+    "code without end": "Endless loops hang STATEK's worker, and each is watched for a second of processor time.",
     "notifications before 1.4.0": "They do not exist, so examples for profile 1.2 go without those events.",
     "measured usage": (
         "Token counts of a tokenizer, because the store's ids in some prompts have as many bytes in every run, "
@@ -167,6 +170,5 @@ EXCLUDED: Final[dict[str, str]] = {
         "The loop never sleeps then, and each entry costs on the real package what it costs: both sides of an example "
         "enter every 0.3 s. Scenarios have the profile's own pause."
     ),
-    "the wall clock": "Code that reads it, and tools that do; scenarios for that exist.",
 }
 """Each exclusion by its name, with the reason."""

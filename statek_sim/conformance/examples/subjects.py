@@ -64,24 +64,38 @@ _CLAIMS: Final = _forms(
     "print(process_item(item))",
     "{name} = wait_for_next_item(owner)\nprint({name})",
     "_, item = wait_for_next_item(owner)",
+    "_, item = claim_or_release(owner)\nprint(item.id, item.status, item.owner_id, item.held_by(owner))",
+    "{name} = fetch_next_item(owner)\nprint({name}[1].id)",
+    "print(item.missing)",
+    "print([owner] + [item], [owner, item][0].id)",
+    "{name} = [owner, item]\nprint({name}[1].id, owner in {name})",
+    "print(owner.id, item == owner, item in [item], f'{{item}}')",
 )
 
-_DELEGATION: Final = _forms(
-    "start_subtask(role='reader', id='scan')",
-    "task = start_subtask(role='reader', id='{name}')",
+_WAITS_FOR_A_JOB: Final = _forms(
     "outcome = delegate(role='reader')",
     "status, child = delegate(role='reader')\nprint(status, child.status)",
-    "finish_subtask(result='42 pages')",
-    "finish_subtask(error='unreadable')",
-    "finish_subtask(result={{'pages': [1, 2]}})",
-    "finish_subtask()",
-    "finish_subtask(result=1, error='both')",
-    "print(find_sub_task_handler(id='scan'))",
-    "print(find_sub_task_handler())",
-    "print(find_sub_task_handler(id='scan').state)",
     "delegate(role='nobody')",
-    "send_notification_to(find_sub_task_handler(id='scan'), 'hurry')",
-    "print(get_pending_notifications())",
+)
+
+_DELEGATION: Final = (
+    *_forms(
+        "start_subtask(role='reader', id='scan')",
+        "task = start_subtask(role='reader', id='{name}')",
+        "finish_subtask(result='42 pages')",
+        "finish_subtask(error='unreadable')",
+        "finish_subtask(result={{'pages': [1, 2]}})",
+        "finish_subtask()",
+        "finish_subtask(result=1, error='both')",
+        "print(find_sub_task_handler(id='scan'))",
+        "print(find_sub_task_handler())",
+        "print(find_sub_task_handler(id='scan').state)",
+        "{name} = find_sub_task_handler(id='scan')\nprint({name}[0])",
+        "print(find_sub_task_handler(id='scan').job + 1)",
+        "send_notification_to(find_sub_task_handler(id='scan'), 'hurry')",
+        "print(get_pending_notifications())",
+    ),
+    *_WAITS_FOR_A_JOB,
 )
 
 _CORNERS: Final = _forms(
@@ -94,6 +108,9 @@ _CORNERS: Final = _forms(
     "task = start_subtask(role='reader', id='scan')\nprint(task.state, task.job.status)\nprint(task)",
     "start_subtask(role='nobody', id='scan')",
     "start_subtask()",
+    "for i in ('one', 'two'):\n    start_subtask(role='reader', id=i)\nprint(find_sub_task_handler(id='two').state)",
+    "try:\n    finish_subtask(result='x')\nexcept Exception as error:\n    print('caught', error)",
+    "{name} = start_subtask(role='reader', id='scan')\nprint({name} == {name}, [{name}], f'{{{name}.state}}')",
 )
 
 _SLOW: Final = _forms(
@@ -131,6 +148,8 @@ _SYSTEM: Final = _forms(
     "note('{name}', x=1)",
     "missing_tool(1)",
     "note",
+    "print(read_clock())",
+    "{name} = read_clock()\nprint({name})",
 )
 
 
@@ -142,7 +161,9 @@ class Subject:
     tools: tuple[str, ...]
     code: Callable[[Draw], str]
     warmup_code: Callable[[Draw], str]
-    """Code that starts no jobs: see `excluded`, "jobs without end"."""
+    """Code that starts no jobs, for warmup that waits or that jobs have that others start."""
+    starting_code: Callable[[Draw], str] | None
+    """Code that starts jobs and waits for none of them: see `excluded`, "jobs without end"."""
 
 
 def _plain(draw: Draw) -> str:
@@ -168,8 +189,13 @@ def _kinds(own: tuple[Statement, ...]) -> tuple[Statement, ...]:
 def _subject(
     name: str, tools: tuple[str, ...], own: tuple[Statement, ...], *, starting: tuple[Statement, ...] = ()
 ) -> Subject:
+    begins = tuple(statement for statement in starting if statement not in _WAITS_FOR_A_JOB)
     return Subject(
-        name=name, tools=(*_BASE, *tools), code=_block((*own, *starting), own), warmup_code=_block(own, own)
+        name=name,
+        tools=(*_BASE, *tools),
+        code=_block((*own, *starting), (*own, *begins)),
+        warmup_code=_block(own, own),
+        starting_code=_block(begins, begins) if begins else None,
     )
 
 
@@ -196,7 +222,7 @@ CLAIMS: Final = _subject("claims", _CLAIM_TOOLS, _CLAIMS)
 DELEGATION: Final = _subject(
     "delegation", _TASK_TOOLS, (*_WAITS[:4], *_CLAIMS[:1]), starting=(*_DELEGATION, *_CORNERS)
 )
-TOOLS: Final = _subject("tools", ("read_records", "harness_limit"), _SYSTEM)
+TOOLS: Final = _subject("tools", ("read_records", "harness_limit", "read_clock"), _SYSTEM)
 SLOW: Final = _subject("slow", _SLOW_TOOLS, _SLOW)
 SLOW_TASKS: Final = _subject(
     "slow tasks", (*_TASK_TOOLS, *_SLOW_TOOLS), (*_SLOW, *_WAITS[:4]), starting=(*_DELEGATION, *_CORNERS)
@@ -207,8 +233,5 @@ EVERYTHING: Final = _subject(
     (*_WAITS, *_CLAIMS, *_SYSTEM, *_SLOW),
     starting=_DELEGATION,
 )
-
-ALONE: Final = (CODE, WAITING, CLAIMS, TOOLS, SLOW)
-"""Subjects with one job only, which nobody starts again."""
 
 SUBJECTS: Final = (CODE, WAITING, CLAIMS, DELEGATION, TOOLS, EVERYTHING, DELEGATION, SLOW, SLOW_TASKS)

@@ -77,7 +77,7 @@ def fit_beta(counts: Sequence[Counted]) -> FittedBeta:
             weights = _weights(mean * spread, (1 - mean) * spread)
             # A weak wish for scenarios that are neither all alike nor all extreme, so that few counts give an answer.
             prior = -0.5 * (math.log(spread) / 2) ** 2
-            found.append((prior + sum(_log_sum(weights, one) for one in chances), mean, spread))
+            found.append((prior + sum(_log_sum(weights, chance) for chance in chances), mean, spread))
     best = max(found)
     _, mean, spread = best
     a, b = mean * spread, (1 - mean) * spread
@@ -108,8 +108,8 @@ def _log_sum(weights: Sequence[float], chances: Sequence[float]) -> float:
     return math.log(max(_product(weights, chances), 1e-300))
 
 
-def _product(one: Sequence[float], other: Sequence[float]) -> float:
-    return sum(map(float.__mul__, one, other))
+def _product(first: Sequence[float], second: Sequence[float]) -> float:
+    return sum(map(float.__mul__, first, second))
 
 
 def _posterior(weights: Sequence[float], chances: Sequence[float]) -> float:
@@ -119,7 +119,7 @@ def _posterior(weights: Sequence[float], chances: Sequence[float]) -> float:
 
 def _interval(found: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
     """Return the 95 % interval of the mean, all means of the grid as likely before."""
-    top = max(one[0] for one in found)
+    top = max(candidate[0] for candidate in found)
     mass: dict[float, float] = {}
     for log, mean, _ in found:
         mass[mean] = mass.get(mean, 0.0) + math.exp(log - top)

@@ -17,6 +17,7 @@ from statek_sim.evals.models.damage import DAMAGES
 from statek_sim.evals.models.failures import FailureClass
 from statek_sim.evals.models.profile import RATES, Profile
 from statek_sim.evals.models.rates import ClassRate, Kind, Origin, Rate, Tier
+from statek_sim.unreadable import Unreadable, text_of, toml_in, why_unreadable
 
 SCHEMA: Final = "statek-sim/evals-profile/1"
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
@@ -77,7 +78,7 @@ def shipped() -> tuple[str, ...]:
     """Return the names of the profiles that come with the package."""
     folder = files("statek_sim.evals") / "profiles"
     return tuple(
-        sorted(one.name.removesuffix(".toml") for one in folder.iterdir() if one.name.endswith(".toml"))
+        sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
     )
 
 
@@ -86,9 +87,9 @@ def load_profile(name: str) -> Profile:
     if name.endswith(".toml"):
         path = Path(name)
         try:
-            return read_profile(path.read_text(encoding="utf-8"), name)
-        except OSError as error:
-            raise BadInput(f"{name}: cannot be read: {error.strerror}; expected a profile file") from None
+            return read_profile(text_of(path), name)
+        except Unreadable as error:
+            raise BadInput(f"{name}: {why_unreadable(error, path)}; expected a profile file") from None
     known = shipped()
     if name not in known:
         raise BadInput(
@@ -102,11 +103,11 @@ def load_profile(name: str) -> Profile:
 def read_profile(text: str, where: str) -> Profile:
     """Return the profile that a file says; `BadInput` names the file and the key."""
     try:
-        return _profile(_File.model_validate(tomllib.loads(text)))
+        return _profile(_File.model_validate(toml_in(text)))
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{where}: no TOML: {error}") from None
     except ValidationError as error:
-        problems = "; ".join(f"{_path(one['loc'])}: {one['msg']}" for one in error.errors())
+        problems = "; ".join(f"{_path(problem['loc'])}: {problem['msg']}" for problem in error.errors())
         raise BadInput(f"{where}: {problems}") from None
     except ValueError as error:
         raise BadInput(f"{where}: {error}") from None
@@ -124,7 +125,7 @@ def _profile(file: _File) -> Profile:
             raise ValueError(f"damage.weights.{kind}: {weight:g} is no weight; expected 0 or more")
     if not sum(file.damage.weights.values()):
         raise ValueError("damage.weights: all are 0; expected at least one way in which calls are damaged")
-    rates = {one.name: _rate(one) for one in file.rates}
+    rates = {rate.name: _rate(rate) for rate in file.rates}
     missing = [name for name in RATES if name not in rates]
     for name in rates:
         _one_of(name, RATES, "rate")
@@ -147,20 +148,20 @@ def _profile(file: _File) -> Profile:
 
 def _classes(classes: Iterable[_Class]) -> tuple[ClassRate, ...]:
     found: dict[tuple[FailureClass, str | None], ClassRate] = {}
-    for one in classes:
-        where = f"class {one.name.value}"
-        if min(one.beta) <= 0:
-            raise ValueError(f"{where}: beta is {list(one.beta)}; expected two numbers above 0")
-        if (one.name, one.tier) in found:
+    for row in classes:
+        where = f"class {row.name.value}"
+        if min(row.beta) <= 0:
+            raise ValueError(f"{where}: beta is {list(row.beta)}; expected two numbers above 0")
+        if (row.name, row.tier) in found:
             raise ValueError(f"{where}: it is there twice for the same tier")
-        found[one.name, one.tier] = ClassRate(
-            failure=one.name,
-            a=one.beta[0],
-            b=one.beta[1],
-            share=one.share,
-            tier=one.tier,
-            origin=one.origin(where),
-            interval=one.interval,
+        found[row.name, row.tier] = ClassRate(
+            failure=row.name,
+            a=row.beta[0],
+            b=row.beta[1],
+            share=row.share,
+            tier=row.tier,
+            origin=row.origin(where),
+            interval=row.interval,
         )
     absent = [each.value for each in FailureClass if all(each != name for name, _ in found)]
     if absent:
@@ -168,8 +169,10 @@ def _classes(classes: Iterable[_Class]) -> tuple[ClassRate, ...]:
     return tuple(found.values())
 
 
-def _rate(one: _Rate) -> Rate:
-    return Rate(name=one.name, rate=one.rate, origin=one.origin(f"rate {one.name}"), interval=one.interval)
+def _rate(rate: _Rate) -> Rate:
+    return Rate(
+        name=rate.name, rate=rate.rate, origin=rate.origin(f"rate {rate.name}"), interval=rate.interval
+    )
 
 
 def _own(scenario: str, shares: dict[str, float]) -> dict[FailureClass, float]:

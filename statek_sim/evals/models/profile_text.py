@@ -23,15 +23,15 @@ def _lines(profile: Profile) -> Iterator[str]:
         yield f"{name} = {_text(getattr(profile, name))}"
     yield f"window = {profile.window}"
     yield f"long_prompt = {profile.long_prompt}"
-    for one in profile.classes:
+    for class_rate in profile.classes:
         yield "\n[[class]]"
-        yield f"name = {_text(one.failure.value)}"
-        if one.tier is not None:
-            yield f"tier = {_text(one.tier)}"
-        yield f"beta = [{_number(one.a)}, {_number(one.b)}]"
-        if one.share != 1.0:
-            yield f"share = {_number(one.share)}"
-        yield from _origin(one.origin, one.interval)
+        yield f"name = {_text(class_rate.failure.value)}"
+        if class_rate.tier is not None:
+            yield f"tier = {_text(class_rate.tier)}"
+        yield f"beta = [{_number(class_rate.a)}, {_number(class_rate.b)}]"
+        if class_rate.share != 1.0:
+            yield f"share = {_number(class_rate.share)}"
+        yield from _origin(class_rate.origin, class_rate.interval)
     for rate in profile.rates.values():
         yield "\n[[rate]]"
         yield f"name = {_text(rate.name)}"

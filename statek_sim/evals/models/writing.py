@@ -78,7 +78,10 @@ def meaning_of(reply: RawReply) -> tuple[str, ...]:
     """Return what a reply of a simulated model says, without the ids of its calls: equal for the same thing again."""
     message = json.loads(reply.body)["choices"][0]["message"]
     functions = [call["function"] for call in message.get("tool_calls", ())]
-    return (message["content"] or "", *(f"{one['name']} {one['arguments']}" for one in functions))
+    return (
+        message["content"] or "",
+        *(f"{function['name']} {function['arguments']}" for function in functions),
+    )
 
 
 def _body(message: Mapping[str, JSON], finish: str) -> RawReply:

@@ -51,8 +51,8 @@ class Published:
 def published() -> tuple[Published, ...]:
     """Return all configurations whose counts are kept here."""
     document = json.loads((files("statek_sim.evals.published") / "forge.json").read_text(encoding="utf-8"))
-    scenarios = tuple(PublishedScenario(**one) for one in document["scenarios"])
-    return tuple(_published(one, document["runs"], scenarios) for one in document["configurations"])
+    scenarios = tuple(PublishedScenario(**entry) for entry in document["scenarios"])
+    return tuple(_published(entry, document["runs"], scenarios) for entry in document["configurations"])
 
 
 def _published(
@@ -72,7 +72,7 @@ def _published(
 
 def published_of(model: str) -> Published:
     """Return the counts of a model; `BadInput` for one that is not kept here."""
-    known = {one.model: one for one in published()}
+    known = {entry.model: entry for entry in published()}
     if model not in known:
         hint = suggestion(model, known)
         raise BadInput(

@@ -72,12 +72,12 @@ def _added(sides: Sequence[Side]) -> Side:
     )
 
 
-def _apart(one: Side, other: Side, what: str) -> bool:
-    counts = getattr(one, what), getattr(other, what)
+def _apart(first: Side, second: Side, what: str) -> bool:
+    counts = getattr(first, what), getattr(second, what)
     if None in counts:
         return False
-    first, second = wilson(counts[0], one.runs), wilson(counts[1], other.runs)
-    return first is not None and second is not None and (first[1] < second[0] or second[1] < first[0])
+    ours, theirs = wilson(counts[0], first.runs), wilson(counts[1], second.runs)
+    return ours is not None and theirs is not None and (ours[1] < theirs[0] or theirs[1] < ours[0])
 
 
 def side_by_side(published: Published, profile: Profile, seeds: int, executor: Executor) -> SideBySide:
@@ -87,7 +87,7 @@ def side_by_side(published: Published, profile: Profile, seeds: int, executor: E
     tasks = [
         (scenario, harness, profile, seeds) for scenario in published.scenarios for harness in (False, True)
     ]
-    came = [_came(one) for one in executor.map(simulated, tasks)]
+    came = [_came(task_result) for task_result in executor.map(simulated, tasks)]
     by_task = {
         (scenario.name, harness): side for (scenario, harness, *_), side in zip(tasks, came, strict=True)
     }
@@ -96,7 +96,7 @@ def side_by_side(published: Published, profile: Profile, seeds: int, executor: E
         for number in range(DRAWS)
         for scenario in published.scenarios
     ]
-    drawn = [_came(one) for one in executor.map(simulated, drawn_tasks)]
+    drawn = [_came(task_result) for task_result in executor.map(simulated, drawn_tasks)]
     width = len(published.scenarios)
     return SideBySide(
         published=published,
@@ -114,10 +114,10 @@ def simulated(scenario: PublishedScenario, harness: bool, profile: Profile, seed
     )
 
 
-def _came(one: Side | Killed) -> Side:
-    if isinstance(one, Killed):
-        raise BadInput(f"a simulated scenario was {one}; nothing can be said without it")
-    return one
+def _came(task_result: Side | Killed) -> Side:
+    if isinstance(task_result, Killed):
+        raise BadInput(f"a simulated scenario was {task_result}; nothing can be said without it")
+    return task_result
 
 
 def _rows(published: Published, came: dict[tuple[str, bool], Side]) -> Iterator[ScenarioRow]:

@@ -52,7 +52,7 @@ def compared(
 ) -> tuple[Comparison, ...]:
     """Return all comparisons of an experiment; `same`: those whose runs were the same, turn by turn."""
     seen = {names: discordance(pair for group in pairs for pair in group) for names, pairs in arms.items()}
-    values = {names: mcnemar(one.first, one.second) for names, one in seen.items()}
+    values = {names: mcnemar(outcomes.first, outcomes.second) for names, outcomes in seen.items()}
     adjusted = holm(values)
     return tuple(
         _comparison(names, arms[names], seen[names], values[names], adjusted[names], same=names in same)
@@ -63,7 +63,9 @@ def compared(
 def _comparison(
     names: tuple[str, str], pairs: Pairs, seen: Discordance, p: float, adjusted: float, *, same: bool
 ) -> Comparison:
-    interval = cluster_interval([[float(one) - float(two) for one, two in group] for group in pairs]) or (
+    interval = cluster_interval(
+        [[float(first) - float(second) for first, second in group] for group in pairs]
+    ) or (
         -1.0,
         1.0,
     )
@@ -98,7 +100,7 @@ def holm(values: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float
     """Return p values made larger so that all of them together give a false alarm no more often than one would."""
     found: dict[tuple[str, str], float] = {}
     largest = 0.0
-    for at, (names, p) in enumerate(sorted(values.items(), key=lambda one: (one[1], one[0]))):
+    for at, (names, p) in enumerate(sorted(values.items(), key=lambda item: (item[1], item[0]))):
         largest = max(largest, min(1.0, p * (len(values) - at)))
         found[names] = largest
     return found

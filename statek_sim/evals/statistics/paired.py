@@ -37,12 +37,12 @@ class Discordance:
 
 def discordance(pairs: Iterable[tuple[bool, bool]]) -> Discordance:
     """Count pairs of runs."""
-    first = second = count = 0
-    for one, other in pairs:
+    only_first = only_second = count = 0
+    for first, second in pairs:
         count += 1
-        first += one and not other
-        second += other and not one
-    return Discordance(first, second, count)
+        only_first += first and not second
+        only_second += second and not first
+    return Discordance(only_first, only_second, count)
 
 
 def mcnemar(first: int, second: int) -> float:

@@ -7,6 +7,7 @@ unchanged), and then decides over `content` and `tool_calls`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeVar
@@ -158,7 +159,7 @@ def member(mapping: Mapping[str, JSON], key: str, kind: type[T], *, where: str) 
 def objects(values: JSON, *, where: str) -> list[dict[str, JSON]]:
     """Return a list of JSON objects; `BadRequest` for anything else."""
     if not isinstance(values, list):
-        raise BadRequest(f"{where}: expected a list, got {values!r}")
+        raise BadRequest(f"{where}: expected a list, got {values!r}", parameter=where)
     found: list[dict[str, JSON]] = []
     for number, value in enumerate(values):
         if not isinstance(value, dict):
@@ -168,7 +169,9 @@ def objects(values: JSON, *, where: str) -> list[dict[str, JSON]]:
 
 
 def limit_of(number: float | None, *, where: str) -> int | None:
-    """Return a number of tokens, or of choices, that has to be 1 or more; None when there is none."""
+    """Return how many of something are wanted, a whole number from 1; None when nothing is said of it."""
+    if number is not None and number % 1:
+        raise BadRequest(f"{where}: expected a whole number, got {number!r}", parameter=where)
     if number is not None and number < 1:
         raise BadRequest(f"{where}: expected 1 or more, got {number!r}", parameter=where)
     return None if number is None else int(number)
@@ -183,8 +186,11 @@ def stops_of(given: JSON, *, where: str) -> tuple[str, ...]:
 
 
 def number_or_none(body: Mapping[str, JSON], key: str) -> float | None:
-    """Return a number, or None when there is none; `BadRequest` for anything else."""
+    """Return a number, or None when there is none; `BadRequest` for anything else, and for one as large as 1e400."""
     found = body.get(key)
-    if found is None or (isinstance(found, int | float) and not isinstance(found, bool)):
+    if found is None:
+        return None
+    # What no float holds is read as infinity. It is compared, as whole numbers may be too large to be made a float.
+    if isinstance(found, int | float) and not isinstance(found, bool) and found not in (math.inf, -math.inf):
         return found
     raise BadRequest(f"{key}: expected a number, got {found!r}")

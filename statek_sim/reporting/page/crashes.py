@@ -22,15 +22,17 @@ def crashes_json(exploration: Exploration, *, room: int = ROOM) -> dict[str, JSO
     texts = _texts(exploration, room)
     return {
         "runs": exploration.runs,
-        "scenarios": [_scenario(one, texts) for one in exploration.scenarios],
+        "scenarios": [_scenario(scenario, texts) for scenario in exploration.scenarios],
         "texts": [*texts],
-        "left_out": sum(_text(cell) not in texts for one in exploration.scenarios for cell in one.cells),
+        "left_out": sum(
+            _text(cell) not in texts for scenario in exploration.scenarios for cell in scenario.cells
+        ),
     }
 
 
 def _texts(exploration: Exploration, room: int) -> dict[str, int]:
     """Return the texts that there is room for, each with its place."""
-    cells = [cell for one in exploration.scenarios for cell in one.cells]
+    cells = [cell for scenario in exploration.scenarios for cell in scenario.cells]
     found: dict[str, int] = {}
     for cell in sorted(cells, key=lambda cell: cell.came in GOOD):
         text = _text(cell)
@@ -44,15 +46,15 @@ def _text(cell: Cell) -> str:
     return "\n".join(cell.lines)
 
 
-def _scenario(one: Explored, texts: dict[str, int]) -> JSON:
+def _scenario(scenario: Explored, texts: dict[str, int]) -> JSON:
     return {
-        "name": f"{one.suite}/{one.id}[{one.profile}]",
-        "proven": proven_words(one),
-        "problem": one.problem,
-        "failures": [_failure(failure) for failure in one.failures],
+        "name": f"{scenario.suite}/{scenario.id}[{scenario.profile}]",
+        "proven": proven_words(scenario),
+        "problem": scenario.problem,
+        "failures": [_failure(failure) for failure in scenario.failures],
         "cells": [
             [cell.event, cell.silent, cell.what, cell.job, cell.came, texts.get(_text(cell), -1)]
-            for cell in one.cells
+            for cell in scenario.cells
         ],
     }
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from statek_sim.agent.telemetry.report import metrics_json, metrics_report
 from statek_sim.analysis.corpus.table import CorpusTable
-from statek_sim.analysis.read import scenario_use
+from statek_sim.analysis.run_usage import scenario_use
 from statek_sim.analysis.tasks import tasks_of
 from statek_sim.analysis.usage import Use
 from statek_sim.metering.tokenizers import TokenizerRegistry

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from statek_sim import trace as events
-from statek_sim.analysis.read import scenario_use
+from statek_sim.analysis.run_usage import scenario_use
 from statek_sim.analysis.usage import JobUse
 from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.harness.harness import LLM_Harness

@@ -63,8 +63,8 @@ def _cells(summary: Summary, outcomes: Sequence[Outcome]) -> list[list[Outcome]]
     found: dict[tuple[str, str], list[Outcome]] = {
         (scenario.id, arm.arm.name): [] for scenario in summary.experiment.suite for arm in summary.arms
     }
-    for one in outcomes:
-        found[one.scenario, one.arm].append(one)
+    for outcome in outcomes:
+        found[outcome.scenario, outcome.arm].append(outcome)
     return list(found.values())
 
 
@@ -84,13 +84,18 @@ def evals_index(
         "seeds": experiment.seeds,
         "rates": [*rates_json(experiment.model)],
         "arms": [_arm(arm, outcomes, prices) for arm in summary.arms],
-        "tests": [_test(one) for one in summary.comparisons],
+        "tests": [_test(comparison) for comparison in summary.comparisons],
         "shapley": None
         if summary.shapley is None
         else {key: dict(it) for key, it in summary.shapley.items()},
         "scenarios": [
-            {"id": one.id, "tier": one.tier, "capability": one.capability, "title": one.title}
-            for one in experiment.suite
+            {
+                "id": scenario.id,
+                "tier": scenario.tier,
+                "capability": scenario.capability,
+                "title": scenario.title,
+            }
+            for scenario in experiment.suite
         ],
         "runs": [
             {
@@ -99,8 +104,8 @@ def evals_index(
                 "scenario": runs[0].scenario,
                 "arm": runs[0].arm,
                 "runs": len(runs),
-                "completed": sum(one.completed for one in runs),
-                "passed": sum(one.passed for one in runs),
+                "completed": sum(run.completed for run in runs),
+                "passed": sum(run.passed for run in runs),
             }
             for n, runs in enumerate(cells)
         ],
@@ -147,7 +152,7 @@ def _arm(arm: ArmSummary, outcomes: Sequence[Outcome], prices: Prices | None) ->
         ],
         "paths": [
             [path.failure, path.rescued, path.nudged, path.end, count]
-            for path, count in paths_of(one for one in outcomes if one.arm == name)
+            for path, count in paths_of(outcome for outcome in outcomes if outcome.arm == name)
         ],
     }
 
@@ -160,15 +165,15 @@ def _cost(count: Count, runs: int, prices: Prices) -> float:
     return float(prices.cost(count.prompt, count.completion) * 1000 / Decimal(runs))
 
 
-def _test(one: Comparison) -> dict[str, JSON]:
+def _test(comparison: Comparison) -> dict[str, JSON]:
     return {
-        "arms": [one.first, one.second],
-        "difference": one.seen.difference,
-        "interval": [*one.interval],
-        "only": [one.seen.first, one.seen.second],
-        "p": one.adjusted,
-        "answer": one.answer,
-        "says": answer_words(one),
+        "arms": [comparison.first, comparison.second],
+        "difference": comparison.seen.difference,
+        "interval": [*comparison.interval],
+        "only": [comparison.seen.first, comparison.seen.second],
+        "p": comparison.adjusted,
+        "answer": comparison.answer,
+        "says": answer_words(comparison),
     }
 
 
@@ -177,8 +182,8 @@ def _test(one: Comparison) -> dict[str, JSON]:
 
 def _details(summary: Summary, cells: Sequence[Sequence[Outcome]], room: int) -> Iterator[tuple[int, str]]:
     """Yield the cells that there is room for: those with a failure, then the others."""
-    scenarios = {one.id: one for one in summary.experiment.suite}
-    for n in sorted(range(len(cells)), key=lambda n: (all(one.passed for one in cells[n]), n)):
+    scenarios = {scenario.id: scenario for scenario in summary.experiment.suite}
+    for n in sorted(range(len(cells)), key=lambda n: (all(run.passed for run in cells[n]), n)):
         text = embedded(_cell(summary, scenarios[cells[n][0].scenario], cells[n]))
         room -= len(text)
         if room < 0:
@@ -187,31 +192,31 @@ def _details(summary: Summary, cells: Sequence[Sequence[Outcome]], room: int) ->
 
 
 def _cell(summary: Summary, scenario: EvalScenario, runs: Sequence[Outcome]) -> dict[str, JSON]:
-    chosen = [next((one for one in runs if one.passed == passed), None) for passed in (False, True)]
+    chosen = [next((run for run in runs if run.passed == passed), None) for passed in (False, True)]
     return {
         "seeds": [
             {
-                "seed": one.seed,
-                "passed": one.passed,
-                "completed": one.completed,
-                "stop": one.stop,
-                "turns": one.model_calls,
-                "problems": [*one.problems],
+                "seed": run.seed,
+                "passed": run.passed,
+                "completed": run.completed,
+                "stop": run.stop,
+                "turns": run.model_calls,
+                "problems": [*run.problems],
             }
-            for one in runs
+            for run in runs
         ],
-        "transcripts": [_transcript(summary, scenario, one) for one in chosen if one is not None],
+        "transcripts": [_transcript(summary, scenario, run) for run in chosen if run is not None],
     }
 
 
-def _transcript(summary: Summary, scenario: EvalScenario, one: Outcome) -> dict[str, JSON]:
-    arm = next(arm.arm for arm in summary.arms if arm.arm.name == one.arm)
-    again = play_one(scenario, one.seed, arm, summary.experiment.model)
+def _transcript(summary: Summary, scenario: EvalScenario, outcome: Outcome) -> dict[str, JSON]:
+    arm = next(arm.arm for arm in summary.arms if arm.arm.name == outcome.arm)
+    again = play_one(scenario, outcome.seed, arm, summary.experiment.model)
     return {
-        "seed": one.seed,
-        "passed": one.passed,
-        "task": scenario.instance(one.seed).task,
-        "answer": one.answer,
+        "seed": outcome.seed,
+        "passed": outcome.passed,
+        "task": scenario.instance(outcome.seed).task,
+        "answer": outcome.answer,
         "turns": [
             {
                 "turn": turn.number,
@@ -222,7 +227,7 @@ def _transcript(summary: Summary, scenario: EvalScenario, one: Outcome) -> dict[
                 "stage": turn.stage,
                 "nudged": turn.nudged,
             }
-            for turn in one.turns
+            for turn in outcome.turns
         ],
         "entries": [*transcript_json(again.events, Excerpts(_OF_A_RUN))],
     }

@@ -68,7 +68,7 @@ class _Open:
         self.all: list[Span] = []
         self._waits: dict[str, Span] = {}
         self._claims: dict[str, Span] = {}
-        self._tools: dict[str, list[Span]] = {}
+        self._tools: dict[str, list[tuple[str | None, Span]]] = {}
 
     def follow(self, seq: int, event: Event) -> None:
         """Open or close what one event opens or closes."""
@@ -82,11 +82,12 @@ class _Open:
                 self._close(self._waits.pop(event.job, None), seq, event.at)
             case events.ToolCalled():
                 span = self._begin("tool", str(event.name), seq, event)
-                self._tools.setdefault(event.job, []).append(span)
+                self._tools.setdefault(event.job, []).append((event.call_id, span))
             case events.ToolReturned():
                 self._close(self._called(event), seq, event.at)
             case events.JobStopped():
-                for span in (self._waits.pop(event.job, None), *self._tools.pop(event.job, ())):
+                self._close(self._waits.pop(event.job, None), seq, event.at)
+                for _, span in self._tools.pop(event.job, ()):
                     self._close(span, seq, event.at)
             case events.WorldChanged() if held_item(event.change) is not None:
                 self._close(self._claims.pop(event.subject, None), seq, event.at)
@@ -109,11 +110,18 @@ class _Open:
         return span
 
     def _called(self, event: events.ToolReturned) -> Span | None:
-        """Return the youngest open call of the tool that returned: tools that call tools return first."""
+        """Return the open call of the tool with the id that returned, or else one without: tools had no ids once.
+
+        Of several without an id it is the youngest: tools that call tools return first.
+        """
         calls = self._tools.get(event.job, [])
-        name = label(str(event.name))
-        place = next((at for at in reversed(range(len(calls))) if calls[at].label == name), None)
-        return None if place is None else calls.pop(place)
+        name, wanted = label(str(event.name)), event.call_id
+        places = [at for at in reversed(range(len(calls))) if calls[at][1].label == name]
+        if wanted is not None:
+            places = [at for at in places if calls[at][0] == wanted] or [
+                at for at in places if calls[at][0] is None
+            ]
+        return calls.pop(places[0])[1] if places else None
 
     @staticmethod
     def _close(span: Span | None, seq: int, at: float) -> None:

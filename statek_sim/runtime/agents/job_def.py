@@ -51,8 +51,8 @@ class JobDef:
         self.errors.append(JobDefError(str(error), type(error).__name__))
 
     def get_errors(self) -> list[JobDefError]:
-        """Return the recorded startup failures, oldest first."""
-        return list(self.errors)
+        """Return the recorded startup failures, newest first, as the store finds them."""
+        return self.errors[::-1]
 
     def has_errors(self) -> bool:
         """Return whether a startup failure is recorded."""

@@ -86,10 +86,12 @@ class HistoryProjection:
         self._tail_end = -1
         self._tail_start = 0
 
-    def saved(self) -> dict[str, object]:
-        """Return where the projection is: the messages, which requests had them, and what may still change."""
-        return {
-            "messages": [message_text(message) for message in self._conversation.view()],
+    def in_pieces(self) -> tuple[Sequence[Message], dict[str, object]]:
+        """Return where the projection is: the messages, and beside them which requests had them, and what may change.
+
+        Both together are what `resume` takes, with messages as texts.
+        """
+        return self._conversation.view(), {
             "sent": None if self._sent is None else [message_text(message) for message in self._sent],
             "reader": (self._reader.name, self._reader.provider, self._reader.plain),
             "places": (self._kept, self._projected, self._tail, self._tail_end, self._tail_start),
@@ -130,8 +132,11 @@ class HistoryProjection:
         self._forget_from(-1, 0)
 
     def pushed(self, position: int) -> None:
-        """Note a message pushed at console `position`; if that is in the past, the past is projected again."""
-        if position <= self._tail_end or position == 0:
+        """Note a message pushed at console `position`; if that is in the past, the past is projected again.
+
+        Without a tail, after a step was lost, nobody knows where the past ends.
+        """
+        if self._tail < 0 or position <= self._tail_end or position == 0:
             self._forget_from(-1, 0)
 
     def step_lost(self) -> None:

@@ -88,7 +88,7 @@ class AgentLoop:
         self._seen = len(self._jobs)
         # A job that has started never waits to start again.
         self._starting = [
-            job for job in self._starting if job.status in (JobStatus.READY, JobStatus.WARMING_UP)
+            job for job in self._starting if job.life.status in (JobStatus.READY, JobStatus.WARMING_UP)
         ]
         return len(self._starting)
 

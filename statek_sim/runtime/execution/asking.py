@@ -26,8 +26,8 @@ from statek_sim.runtime.state.calls import CallSpec, CodeBlock, stored_call
 from statek_sim.runtime.state.chat_log import LLM_LogItem, Reasoning, ReminderLogItem
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.pyenv import ErrorKind
-from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, refused_because
 from statek_sim.runtime.stored.containers import stored_text
+from statek_sim.runtime.stored.remarks import FORESEEN_RELEASE, Remark, refused_because
 from statek_sim.values import JSON, Message, in_common
 
 if TYPE_CHECKING:

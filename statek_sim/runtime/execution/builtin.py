@@ -18,7 +18,7 @@ from statek_sim.runtime.state.futures import CombinedFutureResult, get_all_futur
 from statek_sim.runtime.state.shared_names import tell
 from statek_sim.runtime.tools.declaration import injected, tool
 from statek_sim.runtime.tools.documentation import brief, docstr
-from statek_sim.runtime.tools.system import system_tool_specs
+from statek_sim.runtime.tools.system import SystemToolSpec, stands_for, system_tool_specs
 
 
 def _require_job(name: str) -> Job:
@@ -140,29 +140,35 @@ def own_spec(function: Callable[..., Any], version: str) -> Any:
 
 @cache
 def system_tools(version: str) -> tuple[Callable[..., Any], ...]:
-    """Return the callables of a release's system tools, in its order, each with `wire_spec` and `tool_target`."""
+    """Return the callables of a release's system tools, in its order; `tools.system.system_tool` knows each."""
     found = []
     for entry in system_tool_specs(version):
-        function = _wrapped(entry.name, _REPRODUCED.get(entry.name))
-        function.wire_spec = entry.spec
-        function.tool_target = entry.target
         # Made once for all runs, so agent code can be given it as it is.
-        found.append(injected(function))
+        # What agent code puts into the store comes back without what is injected, and is the same tool.
+        own = _wrapped(entry, _REPRODUCED.get(entry.name) or _missing(entry.name))
+        function = injected(own)
+        for alike in (own, function):
+            stands_for(alike, entry)
+        found.append(function)
     return tuple(found)
 
 
-def _wrapped(name: str, function: Callable[..., Any] | None) -> Any:
+def _missing(name: str) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"system tool {name!r} is offered, but this runtime does not reproduce it")
+
+    return call
+
+
+def _wrapped(entry: SystemToolSpec, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a separate callable per release, so that its attributes belong to that release."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if function is None:
-            raise NotImplementedError(
-                f"system tool {name!r} is offered, but this runtime does not reproduce it"
-            )
         return function(*args, **kwargs)
 
-    call.__name__ = call.__qualname__ = name
-    shown: Any = call
-    shown.tool_system = True
-    shown.tool_hidden = False
-    return shown
+    marked: Any = call
+    marked.__name__ = marked.__qualname__ = entry.name
+    # In STATEK's order, which agents see.
+    marked.__wrapped__ = function
+    marked.tool_system, marked.tool_target, marked.tool_hidden = True, entry.target, False
+    return call

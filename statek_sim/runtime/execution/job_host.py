@@ -13,7 +13,7 @@ from statek_sim.runtime.execution.services import Services
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.chat_style import ChatStyle, parse_chat_style
 from statek_sim.runtime.state.tool_loop import Running
-from statek_sim.runtime.tools.async_tools import run_virtual
+from statek_sim.runtime.tools.run_to_end import run_virtual
 
 
 class JobHost:

@@ -64,7 +64,7 @@ class Rounds:
         """
         offered, self._offered = list(self._offered.values()), {}
         ended, self._ended = self._ended, {}
-        if rank is not None:
+        if rank is not None and len(offered) > 1:
             offered.sort(key=lambda job: (ended.get(job.id, 0), rank(job), self._created.get(job.id, 0)))
         for job in offered:
             if job.id not in self._queued and job.id not in in_flight and self._can_run(job):

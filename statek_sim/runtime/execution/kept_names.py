@@ -136,13 +136,3 @@ def _names_around(frame: FrameType | None) -> dict[str, Any]:
                 names.update(given)
         names.update(found)
     return names
-
-
-__all__ = [
-    "find_locals",
-    "perm_ctx_get",
-    "perm_ctx_set",
-    "perm_ctx_set_unique",
-    "statek_ctx_get",
-    "statek_ctx_set",
-]

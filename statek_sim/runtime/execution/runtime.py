@@ -25,10 +25,10 @@ from statek_sim.runtime.execution.agent_loop import AgentLoop
 from statek_sim.runtime.execution.job_book import JobBook, check_arguments, inherited_locale
 from statek_sim.runtime.execution.job_host import JobHost, default_style
 from statek_sim.runtime.execution.job_order import Order
-from statek_sim.runtime.execution.passes import MOST_IDLE_POLLS
 from statek_sim.runtime.execution.scheduler import Scheduler
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought, Services
-from statek_sim.runtime.execution.waiting import WaitingRoom
+from statek_sim.runtime.execution.waiting_passes import MOST_IDLE_POLLS
+from statek_sim.runtime.execution.waiting_room import WaitingRoom
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.post_processing import PostProcessor
 from statek_sim.runtime.state.chat_style import ChatStyle

@@ -14,10 +14,10 @@ from statek_sim.clock import FOREVER
 from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.agenda import EVENT, STEP, Agenda
 from statek_sim.runtime.execution.job_order import Order, Rounds
-from statek_sim.runtime.execution.passes import MOST_IDLE_POLLS, Passes
 from statek_sim.runtime.execution.run_stack import RunStack
 from statek_sim.runtime.execution.steps_in_flight import Flights
 from statek_sim.runtime.execution.suspension import Progress, Suspension
+from statek_sim.runtime.execution.waiting_passes import MOST_IDLE_POLLS, Passes
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.state.tool_loop import Running, Timer
@@ -90,10 +90,13 @@ class Scheduler:
             self._rounds.take_in(self._flights, None if as_offered else self._services.waiting.rank)
 
     def _can_run(self, job: Job) -> bool:
-        waits_in_warmup = job.status is JobStatus.WARMING_UP and job.awaited_result is not None
+        status = job.life.status
+        if status not in _RUNNABLE:
+            return False
+        waits_in_warmup = status is JobStatus.WARMING_UP and job.awaited_result is not None
         if waits_in_warmup and self._services.profile.waiting_job_is_dormant:
             return False
-        return job.status in _RUNNABLE and self._rounds.knows(job)
+        return self._rounds.knows(job)
 
     def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
         """Have `choose` pick among the jobs of a round that are ready."""
@@ -199,7 +202,7 @@ class Scheduler:
 
     def _step_ended(self, job: Job, begun: int) -> None:
         self._rounds.step_ended(job, begun)
-        if job in self._services.waiting and job.status is JobStatus.WARMING_UP:
+        if job in self._services.waiting and job.life.status is JobStatus.WARMING_UP:
             if not self._services.profile.waiting_job_is_dormant:
                 again = self._services.profile.warmup_wait_pass_seconds
                 self._flights.later(again, lambda: self.offer(job))
@@ -234,7 +237,9 @@ class Scheduler:
         """Take in what the process before left half done: a job just created, or one that had just begun to wait."""
         if not self._rounds.knows(job):
             self._rounds.enter(job)
-        waits = job.status in (JobStatus.SUSPENDED, JobStatus.WARMING_UP) and job.awaited_result is not None
+        waits = (
+            job.life.status in (JobStatus.SUSPENDED, JobStatus.WARMING_UP) and job.awaited_result is not None
+        )
         if waits and job not in self._services.waiting:
             self._services.waiting.add(job)
 

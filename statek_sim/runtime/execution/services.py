@@ -9,7 +9,7 @@ from typing import Any, Final
 from statek_sim import trace as events
 from statek_sim.clock import Clock
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.metering.conversation import MessageMeter
+from statek_sim.metering.conversation import MessageMeter, shared_meter
 from statek_sim.metering.messages import tools_tokens
 from statek_sim.metering.tokenizers import ModelTokenizer, TokenizerRegistry, tokenizer_for_model
 from statek_sim.metering.wire import envelope_size
@@ -22,13 +22,14 @@ from statek_sim.runtime.agents.job_def import JobDef
 from statek_sim.runtime.execution.builtin import init_shared_context, own_spec, system_tools
 from statek_sim.runtime.execution.model_name import model_for_provider, model_provider, models_by_difficulty
 from statek_sim.runtime.execution.toolbox import Toolbox
-from statek_sim.runtime.execution.waiting import WaitingRoom
+from statek_sim.runtime.execution.waiting_room import WaitingRoom
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureError
 from statek_sim.runtime.state.shared_names import Categories, KnownCategories
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.tools.scope import select_tools
+from statek_sim.runtime.tools.offered import select_tools
 from statek_sim.runtime.tools.spec import tool_spec
+from statek_sim.runtime.tools.system import system_tool
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.policy import SandboxPolicy
 from statek_sim.semantics import Profile
@@ -170,7 +171,7 @@ class Services:
         tokenizer = tokenizer_for_model(model, self._tokenizers)
         meter = self._meters.get(tokenizer.label)
         if meter is None:
-            meter = self._meters[tokenizer.label] = MessageMeter(tokenizer)
+            meter = self._meters[tokenizer.label] = shared_meter(tokenizer)
         return meter
 
     def envelope(self, job: Job) -> Envelope:
@@ -224,12 +225,13 @@ class Services:
         )
         scope = job.job_def.metadata.get("LLM_TOOLS_SCOPE")
         offered = select_tools(scope, own, self._system_tools(), job.chat_style)
-        return tuple(
-            getattr(function, "wire_spec", None)
-            or own_spec(function, self.profile.system_tools)
-            or tool_spec(function, union_hints=self.profile.union_hints_in_schema)
-            for function in offered
-        )
+        return tuple(map(self._spec, offered))
+
+    def _spec(self, function: Callable[..., Any]) -> ToolSpec:
+        if (own := system_tool(function)) is not None:
+            return own.spec
+        recorded: ToolSpec | None = own_spec(function, self.profile.system_tools)
+        return recorded or tool_spec(function, union_hints=self.profile.union_hints_in_schema)
 
     # -- waiting -----------------------------------------------------------------------------------------------
 
@@ -237,7 +239,7 @@ class Services:
         """Suspend `job` until the future that stopped it is ready (001, Suspended Jobs)."""
         job.awaited_result = waiting.future_result
         job.next_instr_num = waiting.instr_num  # type: ignore[assignment]  # set by the workspace, or by unpacking
-        if job.status is JobStatus.STARTED:
+        if job.life.status is JobStatus.STARTED:
             job.life.move_to(JobStatus.SUSPENDED)
         self.trace.add(events.Waiting(self.clock.now(), job.id, str(waiting.instr_num)))
         self.waiting.add(job)
@@ -249,7 +251,7 @@ class Services:
         if self.profile.waiting_job_is_dormant:
             job.awaited_result = None
         self.trace.add(events.Released(self.clock.now(), job.id))
-        if job.status is JobStatus.SUSPENDED:
+        if job.life.status is JobStatus.SUSPENDED:
             job.life.move_to(JobStatus.STARTED)
 
 

@@ -20,11 +20,12 @@ from statek_sim.runtime.execution.workspace import job_output, run_block
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import LLM_LogItem, WarmupLogItem
 from statek_sim.runtime.state.chat_style import ChatStyle
-from statek_sim.runtime.state.containment import Contained, WorkerKilled
+from statek_sim.runtime.state.containment import Contained, Unlogged, WorkerKilled
 from statek_sim.runtime.state.futures import FutureError
 from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.state.status import JobStatus
+from statek_sim.runtime.stored.callables import load_all
 
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.services import Services
@@ -40,8 +41,10 @@ def job_step(services: Services, job: Job) -> Step:
     """Advance `job` by one step. Raises LLM_HarnessError and whatever kills the job; the worker handles both."""
     progress.at(job.id, job.num_turns)
     services.harness.check_before_step(job)
-    if job.status is JobStatus.DONE or not may_run(services, job):
+    if job.life.status is JobStatus.DONE or not may_run(services, job):
         return
+    if job.py_env.stores:
+        load_all(job.py_env.local_state)
     block = _pending_block(job)
     if block is None:
         job.life.move_to(JobStatus.STARTED)
@@ -69,7 +72,7 @@ def may_run(services: Services, job: Job) -> bool:
 
 def _pending_block(job: Job) -> CodeBlock | None:
     """Return the warmup block or the reply that is to be executed next, if any."""
-    if job.status in (JobStatus.READY, JobStatus.WARMING_UP):
+    if job.life.status in (JobStatus.READY, JobStatus.WARMING_UP):
         blocks = job.job_def.warmup_code
         return blocks[job.warmup_block_num].as_code_block() if job.warmup_block_num < len(blocks) else None
     response = job.last_response
@@ -89,25 +92,27 @@ def _run_pending(services: Services, job: Job, block: CodeBlock) -> bool:
         return False
     except (Contained, *FAILS_THE_RUN):
         raise
+    except Unlogged as unlogged:
+        raise unlogged.error from unlogged.error.__cause__
     except Exception as error:  # noqa: BLE001  # model-written code
         failure = error
     services.trace.passed("block ended", job.id)
     # Outside warmup the error is already on the console, where the model will see it.
-    if failure is not None and job.status is JobStatus.WARMING_UP:
+    if failure is not None and job.life.status is JobStatus.WARMING_UP:
         fail_warmup(job, failure)
         return False
     if job.py_env.exit_status is not None:
         _finish_by_exit(services, job)
         return False
-    return next_warmup_block(job) if job.status is JobStatus.WARMING_UP else True
+    return next_warmup_block(job) if job.life.status is JobStatus.WARMING_UP else True
 
 
 def _enter(job: Job) -> None:
-    if job.status is JobStatus.READY:
+    if job.life.status is JobStatus.READY:
         job.life.move_to(JobStatus.WARMING_UP)
-    elif job.status is JobStatus.SUSPENDED:
+    elif job.life.status is JobStatus.SUSPENDED:
         job.life.move_to(JobStatus.STARTED)
-    if job.status is JobStatus.WARMING_UP:
+    if job.life.status is JobStatus.WARMING_UP:
         # Also when the block is entered again after a wait (behaviour 7.2).
         job.log(WarmupLogItem(job.console_pos, job.host.timestamp(), job.warmup_block_num))
 
@@ -123,7 +128,7 @@ def _execute(services: Services, job: Job, block: CodeBlock) -> None:
     exited = killed = False
     try:
         start = job.next_instr_num
-        warming_up = job.status is JobStatus.WARMING_UP
+        warming_up = job.life.status is JobStatus.WARMING_UP
         runs_code = warming_up or job.chat_style is not ChatStyle.DIRECT
         # A continuation inside python_cli is a tuple; a failed unpacking leaves a str, which skips the code too.
         resumes_elsewhere = isinstance(start, tuple | str)

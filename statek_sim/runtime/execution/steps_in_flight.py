@@ -163,7 +163,7 @@ class Flights:
 
 
 def _ran_away(job: Job, max_steps: int) -> str:
-    in_warmup = job.awaited_result is not None and job.status is JobStatus.WARMING_UP
+    in_warmup = job.awaited_result is not None and job.life.status is JobStatus.WARMING_UP
     advice = (
         "It waits in warmup, where this version of STATEK enters the block again without a pause: let it "
         "wait in a reply, or for a shorter time"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from statek_sim.errors import FAILS_THE_RUN
@@ -10,12 +12,14 @@ from statek_sim.runtime.dialogs.markup import is_empty_code
 from statek_sim.runtime.execution.workspace import Output, contained_reason, run_block, set_exit
 from statek_sim.runtime.state.calls import PYTHON_CLI, CallSpec, CodeBlock, stored_call
 from statek_sim.runtime.state.chat_log import ExecutionItem, ToolError
-from statek_sim.runtime.state.containment import PASSING, Contained, WorkerKilled
+from statek_sim.runtime.state.containment import PASSING, Contained, Unlogged, WorkerKilled
 from statek_sim.runtime.state.context import Execution, reset_execution, set_execution
 from statek_sim.runtime.state.futures import FutureError, FutureResult
-from statek_sim.runtime.stored.block_end import Remark
-from statek_sim.runtime.stored.containers import StoreKills
+from statek_sim.runtime.stored.attributes import ended_in
+from statek_sim.runtime.stored.containers import StoreKills, stored_text, unstorable
 from statek_sim.runtime.stored.kinds import with_full_names
+from statek_sim.runtime.stored.remarks import Remark
+from statek_sim.runtime.tools.names_around import runs_a_call
 from statek_sim.runtime.tools.tool_trace import record_call, record_failure
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.ordered_set import without_addresses
@@ -37,17 +41,35 @@ def run_regular_calls(
         lines: list[str] = []
         error = _run_call(job, toolbox, call, lines)
         if log_item is not None and log_item.tool_log is not None:
-            log_item.tool_log[position] = (
-                _logged(job, lines) if error is None else ToolError(_logged(job, [error]))
+            _log(
+                job,
+                log_item.tool_log,
+                position,
+                lines if error is None else [error],
+                failed=error is not None,
             )
 
 
-def _logged(job: Job, lines: list[str]) -> str:
-    """Return what the log keeps of a call's output, as far as the store takes it."""
-    text = without_addresses("\n".join(lines))
-    return text.partition("\0")[0] if job.py_env.stores else text
+def _log(job: Job, tool_log: list[str | ToolError], position: int, lines: list[str], *, failed: bool) -> None:
+    """Write a call's output into its slot, as far as the store takes it; a lone surrogate in it crashes the job."""
+    try:
+        text = without_addresses("\n".join(lines))
+    except TypeError as no_text:
+        # A class whose representation of its own is no text.
+        raise Unlogged(no_text) from None
+    lost = unstorable(text) if job.py_env.stores else None
+    if lost is not None and failed:
+        error = ended_in("ToolError.__init__")
+        error.__cause__ = lost
+        raise Unlogged(error)
+    if lost is not None:
+        tool_log[position] = ""
+        raise Unlogged(lost)
+    kept = stored_text(text) if job.py_env.stores else text
+    tool_log[position] = ToolError(kept) if failed else kept
 
 
+@runs_a_call
 def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> str | None:
     """Run one call, its output going to `lines`; return the error text if it failed."""
     if toolbox.is_blocked(call.name):
@@ -117,6 +139,9 @@ def _bind(job: Job, call: CallSpec, result: object) -> None:
 
 
 def _settled(job: Job, result: Any) -> Any:
+    if sys.version_info < (3, 12) and isinstance(result, GeneratorType) and job.py_env.stores:
+        # asyncio took generators for coroutines, and STATEK asks asyncio.
+        raise TypeError("object generator can't be used in 'await' expression")
     if not hasattr(result, "cr_frame"):
         return result
     return job.host.finish(job, result)
@@ -141,9 +166,7 @@ class CliLog:
             if position >= len(self._log_item.tool_log):
                 continue
             errors, lines = (self.errors, self.lines) if number == 0 else ([], [])
-            self._log_item.tool_log[position] = (
-                ToolError(_logged(self._job, errors)) if errors else _logged(self._job, lines)
-            )
+            _log(self._job, self._log_item.tool_log, position, errors or lines, failed=bool(errors))
 
 
 def run_cli_call(job: Job, toolbox: Toolbox, cli: CliLog, start: object) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from statek_sim.clock import Clock
 from statek_sim.runtime.execution.kept_names import perm_ctx_set, statek_ctx_get
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.state.access import FULL, access
+from statek_sim.runtime.state.access import FULL, reset_access, set_access
 from statek_sim.runtime.state.context import Execution, require_alive, write_line
 from statek_sim.runtime.tools.declaration import injected
 from statek_sim.runtime.tools.future_calls import resolve, smart_call
@@ -132,7 +132,10 @@ def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..
     def job_print(*args: object, sep: str = " ", end: str = "\n", **_: object) -> None:
         require_alive(execution)
         # STATEK's own function: what it reads of objects is its own business.
-        with access(FULL):
+        token = set_access(FULL)
+        try:
             write_line(execution, args, sep, end, formatted)
+        finally:
+            reset_access(token)
 
     return job_print

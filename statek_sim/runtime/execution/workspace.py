@@ -7,7 +7,7 @@ the end of the block; a future that is not ready stops the block at its statemen
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Final
 
@@ -29,17 +29,22 @@ from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.state.shared_names import Fallback
 from statek_sim.runtime.state.shown import shown
-from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross
+from statek_sim.runtime.stored.block_end import cross
 from statek_sim.runtime.stored.containers import StoreKills
 from statek_sim.runtime.stored.kinds import with_full_names
+from statek_sim.runtime.stored.remarks import FORESEEN_RELEASE, Remark
 from statek_sim.runtime.stored.uses import foresee_uses
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.compile import CompiledBlock, Statement, compile_block
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.modules import is_transient
+from statek_sim.sandbox.weigh import MOST_UNFOLDED, is_container, unfolded_size
 
 RESULT: Final = "_statek_result"
 """Where a compiled expression statement leaves its value."""
+
+_UNKEPT: Final = object()
+"""Holds the place of a new name among the others while it has a value that no store keeps."""
 
 _TAKEN_BACK: Final = frozenset(
     {"print", "exit", "_smart_call", "_wrap_param", "_fmt_fstring_arg", "statek_ctx_get", "perm_ctx_set"}
@@ -53,10 +58,11 @@ class _Own(dict[str, object]):
     What is bound or deleted here is so there too, as in STATEK; what they declare `global` is not seen here.
     """
 
-    __slots__ = ("_globals", "_others")
+    __slots__ = ("_globals", "_others", "deleted")
 
     def __init__(self, own: dict[str, object], shared: dict[str, object], others: Fallback | None) -> None:
         super().__init__(own)
+        self.deleted: set[str] = set()
         self._globals = shared
         self._others = others
 
@@ -76,6 +82,7 @@ class _Own(dict[str, object]):
         if self._others is not None and name not in self:
             self._others.check_writable(name)
         super().__delitem__(name)
+        self.deleted.add(name)
         self._globals.pop(name, None)
 
 
@@ -110,7 +117,9 @@ def run_block(
     toolbox.budget.reset()
     token = set_execution(execution)
     before = dict(job.py_env.local_state)
-    job.py_env.in_block = before
+    # The block works on names of its own: STATEK's store, and who looks there, learns of them when it ends.
+    bound = dict(before)
+    job.py_env.in_block = True
     outcome: str | None = "contained"
     try:
         check_kept(job.py_env, toolbox.budget)
@@ -118,7 +127,7 @@ def run_block(
         block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
         if not job.py_env.stores:
             job.keeping.remark(foresee_uses(before, source), FORESEEN_RELEASE)
-        _run_statements(job, toolbox, block, namespace, output, start, before)
+        _run_statements(job, toolbox, block, namespace, output, start, before, bound)
         require_alive(execution)
         outcome = "exited" if job.py_env.exit_status is not None else "done"
     except BaseException as error:
@@ -131,16 +140,23 @@ def run_block(
             raise
         if isinstance(error, StoreKills):
             job.keeping.remark([Remark("code", "kills", str(error))])
+        if job.py_env.stores and not isinstance(error, StoreKills | BudgetExceeded):
+            # What the store refuses takes the place of a BaseException, too, and STATEK's worker catches that.
+            _store_locals(job, before, bound)
+        else:
+            job.py_env.local_state.update(_keepable(bound))
         raise Contained(contained_reason(error)) from error
     finally:
         reset_execution(token)
-        note_built(job.py_env, toolbox.budget)
+        if execution.killed is None:
+            # A dead process does not count what it had built; what is kept of it is weighed by the next one.
+            note_built(job.py_env, toolbox.budget)
         toolbox.budget.close_coroutines()
-        job.py_env.in_block = None
+        job.py_env.in_block = False
         if outcome is not None:
             job.host.trace.add(events.CodeExecuted(job.host.clock.now(), job.id, "code", source, outcome))
             if outcome != "contained":
-                _store_locals(job, before)
+                _store_locals(job, before, bound)
 
 
 def _outcome(execution: Execution, error: BaseException) -> str | None:
@@ -154,15 +170,20 @@ def _outcome(execution: Execution, error: BaseException) -> str | None:
     return "raised" if isinstance(error, Exception) else "contained"
 
 
-def _store_locals(job: Job, before: dict[str, object]) -> None:
-    """Write to the store what a block left. What the store raises takes the place of the block's own outcome."""
+def _store_locals(job: Job, before: dict[str, object], bound: dict[str, object]) -> None:
+    """Write to the store what a block left, `bound`, over what tools have put there in the meantime.
+
+    What the store raises takes the place of the block's own outcome.
+    """
     env = job.py_env
+    bound = _keepable(bound)
     if not env.stores:
+        env.local_state.update(bound)
         job.keeping.foresee(before, env.local_state)
         job.keeping.drop()
         return
     try:
-        crossing = cross(before, env.local_state)
+        crossing = cross(env.local_state, bound)
     except StoreKills as end:
         env.local_state = before
         job.keeping.remark([Remark("code", "kills", str(end))])
@@ -172,6 +193,10 @@ def _store_locals(job: Job, before: dict[str, object]) -> None:
     job.keeping.drop()
     if crossing.error is not None:
         raise crossing.error
+
+
+def _keepable(bound: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in bound.items() if value is not _UNKEPT}
 
 
 def _compiled(source: str, toolbox: Toolbox, output: Output, *, hidden_allowed: bool) -> CompiledBlock:
@@ -193,6 +218,7 @@ def _run_statements(
     output: Output,
     start: object,
     before: dict[str, object],
+    bound: dict[str, object],
 ) -> None:
     env = job.py_env
     level = RESTRICTED if toolbox.restricted else FULL
@@ -203,10 +229,12 @@ def _run_statements(
         # A failed unpacking left text where the statement number belongs; STATEK trips over comparing it and
         # nothing runs, without a word (behaviour 7.3).
         raise TypeError("'<' not supported between instances of 'int' and 'str'")
-    # Two scopes cost a copy per statement, and make a difference only where code binds globals from inside functions.
+    # Two scopes cost a copy per statement, and make a difference only where code binds globals from inside functions,
+    # or where a name would have another's place among what is stored: a tool's, or that of one that is gone.
     others = _others(job, output)
-    apart = others is not None or any(statement.global_binds for statement in block.statements)
-    own: dict[str, object] = dict(env.local_state) if apart else namespace
+    apart = others is not None or block.binds_globals or block.places_change
+    apart = apart or any(name in namespace and name not in bound for name in block.binds)
+    own: dict[str, object] = dict(bound) if apart else namespace
     for index in range(first, len(block.statements)):
         statement = block.statements[index]
         try:
@@ -226,7 +254,7 @@ def _run_statements(
                 result = namespace.pop(RESULT, None)
                 _echo(job, toolbox.budget, result, output, bare_print=statement.is_print)
         except FutureError as waiting:
-            _forget_deleted(env.local_state, own, statement, before)
+            _forget_deleted(bound, own, statement)
             if waiting.instr_num is None:
                 waiting.instr_num = index
             raise
@@ -234,11 +262,11 @@ def _run_statements(
             raise
         except Exception as error:
             require_alive(current_execution())
-            _forget_deleted(env.local_state, own, statement, before)
+            _forget_deleted(bound, own, statement)
             with_full_names(error)
             output.error(f"{type(error).__name__}: {error}")
             raise
-        _persist(env.local_state, own, statement, before, stores=env.stores)
+        _persist(bound, own, statement, before, stores=env.stores)
         job.host.trace.passed("statement", job.id)
         if apart:
             for name in [name for name, value in own.items() if _made_here(name, value, before)]:
@@ -266,37 +294,46 @@ def _persist(
 
     With a store that is seen to when the block is written there, with a word about what is not.
     """
-    _forget_deleted(local_state, own, statement, before)
-    for name in statement.binds:
+    _forget_deleted(local_state, own, statement)
+    for name in _in_order(statement.binds, local_state, own):
         if name not in own or name in _TAKEN_BACK:
             continue
         value = own[name]
-        if _made_here(name, value, before) or is_transient(value):
+        if _made_here(name, value, before):
             # What an earlier statement of the block gave the name is gone as well.
-            _take_back(local_state, name, before)
+            local_state.pop(name, None)
+        elif is_transient(value):
+            local_state[name] = before.get(name, _UNKEPT)
         else:
             # A future is never another one, whatever the store takes it for.
             written = stores or isinstance(value, FutureResult) or _differs(before, name, value)
             local_state[name] = value if written else before[name]
 
 
-def _forget_deleted(
-    local_state: dict[str, object],
-    own: Mapping[str, object],
-    statement: Statement,
-    before: dict[str, object],
-) -> None:
-    """Give names that a statement deleted back what they were `before` the block, also when the statement failed."""
+def _in_order(
+    names: Sequence[str], local_state: Mapping[str, object], own: Mapping[str, object]
+) -> Sequence[str]:
+    """Return names as the statement bound them, the new ones: in `a = (b := 1)` the last one first.
+
+    They are stored one after another, so that the order says which of them are lost with one that cannot be.
+    """
+    if len(names) < 2:
+        return names
+    new = {name for name in names if name not in local_state}
+    if len(new) < 2:
+        return names
+    return [name for name in names if name not in new] + [name for name in own if name in new]
+
+
+def _forget_deleted(local_state: dict[str, object], own: Mapping[str, object], statement: Statement) -> None:
+    """Forget names that a statement deleted, also when the statement failed: the store has what it had of them.
+
+    One that is bound again has a new place, behind the others.
+    """
+    deleted = own.deleted if isinstance(own, _Own) else ()
     for name in statement.binds:
-        if name not in own and name not in statement.global_binds:
-            _take_back(local_state, name, before)
-
-
-def _take_back(local_state: dict[str, object], name: str, before: Mapping[str, object]) -> None:
-    """Let a name be what it was `before` the block."""
-    local_state.pop(name, None)
-    if name in before:
-        local_state[name] = before[name]
+        if (name not in own and name not in statement.global_binds) or name in deleted:
+            local_state.pop(name, None)
 
 
 def _made_here(name: str, value: object, before: Mapping[str, object]) -> bool:
@@ -310,6 +347,9 @@ def _differs(before: Mapping[str, object], name: str, value: object) -> bool:
         return True
     if before[name] is value:
         return False
+    if is_container(value) and unfolded_size(value) > MOST_UNFOLDED:
+        # Nobody could wait for the comparison.
+        return True
     try:
         return bool(before[name] != value)
     except Exception:  # noqa: BLE001  # the value's own comparison

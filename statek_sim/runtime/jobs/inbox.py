@@ -10,6 +10,7 @@ from statek_sim.runtime.dialogs.history import HistoryProjection
 from statek_sim.runtime.jobs.job_log import JobLog
 from statek_sim.runtime.jobs.keeping import Keeping
 from statek_sim.runtime.jobs.life import Life
+from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import LLM_LogItem, NotificationLogItem, SubTaskLogItem, UserLogItem
 from statek_sim.runtime.state.chat_style import ChatStyle
@@ -106,9 +107,7 @@ class Inbox:
         """Deliver plain text at the next safe boundary; does not exist before 1.4.0."""
         job = self._job
         if not job.host.profile.plain_notifications:
-            raise AttributeError(
-                f"'Job' object has no attribute 'send_notification' in {job.host.profile.name}"
-            )
+            raise missing(job, "send_notification")
         text = job.keeping.from_birth("notification", message, "NotificationLogItem")
         self.deliver(NotificationLogItem(job.console_pos, job.host.timestamp(), text))
 

@@ -15,7 +15,7 @@ from statek_sim.runtime.jobs.inbox import Inbox
 from statek_sim.runtime.jobs.job_log import JobLog
 from statek_sim.runtime.jobs.keeping import Keeping
 from statek_sim.runtime.jobs.life import Life
-from statek_sim.runtime.state.access import missing
+from statek_sim.runtime.state.access import member, missing
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import ChatItem
 from statek_sim.runtime.state.counters import LLM_Usage
@@ -85,7 +85,7 @@ class Job:
     @property
     def status(self) -> JobStatus:
         """Where the job is in its life; only `life.move_to` changes it."""
-        return self.life.status
+        return member(self.life.status)
 
     @property
     def stop_reason(self) -> str | None:
@@ -114,7 +114,7 @@ class Job:
 
     @property
     def locals(self) -> dict[str, object]:
-        """The variables of its workspace: `py_env.local_state`."""
+        """The variables of its workspace, `py_env.local_state`: what a block binds is there when it ends."""
         return self.py_env.local_state
 
     @property
@@ -218,7 +218,7 @@ class Job:
         """Bind names in the job's workspace."""
         self.keeping.foresee({}, values)
         self.py_env.update_locals(**values)
-        if self.py_env.in_block is None:
+        if not self.py_env.in_block:
             self.keeping.drop()
 
     def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
@@ -236,3 +236,7 @@ class Job:
     def spend(self, seconds: float) -> None:
         """Let virtual seconds pass in which the whole process stands still: `time.sleep` in a tool."""
         self.host.block(seconds)
+
+
+# Python's own errors name stored classes with their module.
+Job.__name__ = "statek.executors.job.Job"

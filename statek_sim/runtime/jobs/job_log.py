@@ -6,7 +6,8 @@ from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import ChatItem, LLM_LogItem, UserLogItem, WarmupLogItem
 from statek_sim.runtime.state.counters import Counters, PositionCounters, TurnCounters
 from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
-from statek_sim.runtime.stored.containers import stored_text
+from statek_sim.runtime.stored.attributes import ended_in
+from statek_sim.runtime.stored.containers import stored_text, unstorable
 from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.semantics import Profile
 
@@ -40,8 +41,17 @@ class JobLog:
         return last.llm_resp if isinstance(last, LLM_LogItem) else None
 
     def print(self, env: PyEnv, text: str, error: ErrorKind | None) -> tuple[int, str]:
-        """Append one entry to the console, as an error of that kind if given; return its place, and how it is kept."""
-        if "\0" in text and env.stores:
+        """Append one entry to the console, as an error of that kind if given; return its place, and how it is kept.
+
+        The store keeps an empty entry of a text with a lone surrogate, and of an error from 1.2.7 on none; both raise.
+        """
+        if env.stores:
+            lost = unstorable(text)
+            if lost is not None and error is not None and self._profile.console_error_belongs_to == "turn":
+                raise ended_in("Error.__init__") from lost
+            if lost is not None:
+                env.console.append("")
+                raise lost
             text = stored_text(text)
         text = without_addresses(text)
         index = len(env.console)

@@ -9,8 +9,9 @@ from statek_sim import trace as events
 from statek_sim.runtime.state.host import Host
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.stored.attributes import attribute, ended_in
-from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, foresee, remark_of
+from statek_sim.runtime.stored.block_end import foresee
 from statek_sim.runtime.stored.containers import Kept, kept
+from statek_sim.runtime.stored.remarks import FORESEEN_RELEASE, Remark, remark_of
 
 
 class Stored(Protocol):

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar, overload
 from statek_sim import trace as events
 from statek_sim.runtime.jobs.current import get_current_job
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.state.access import missing, readable
+from statek_sim.runtime.state.access import member, missing, readable
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.declaration import subtask_wrapper
 
@@ -66,8 +66,10 @@ class SubTaskHandler:
     def state(self) -> SubTaskState:
         """The explicit outcome if there is one, else what the child's status says."""
         if self.is_completed:
-            return SubTaskState.COMPLETED if self._error is None else SubTaskState.ERROR
-        return SubTaskState.WAITING if self.job.status is JobStatus.READY else SubTaskState.STARTED
+            return member(SubTaskState.COMPLETED if self._error is None else SubTaskState.ERROR)
+        return member(
+            SubTaskState.WAITING if self.job.life.status is JobStatus.READY else SubTaskState.STARTED
+        )
 
     def __str__(self) -> str:
         """Return the result as text; an unfinished or failed subtask is a RuntimeError."""
@@ -113,6 +115,11 @@ class SubTaskHandler:
 
     def _label(self) -> str:
         return "" if self.id is None else f" id={self.id}"
+
+
+for _kind in (TaskError, SubTaskHandler):
+    # Python's own errors name stored classes with their module.
+    _kind.__name__ = f"statek.task.{_kind.__qualname__}"
 
 
 def create_sub_task(

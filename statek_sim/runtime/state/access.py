@@ -2,37 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final, TypeVar, cast
+
+from statek_sim.runtime.stored.kinds import EnumValue
 
 T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
 
 _ACCESS: ContextVar[int] = ContextVar("statek_sim_access", default=0)
 
 FULL, RESTRICTED, IN_METHOD = 0, 1, 2
 """What may be read of stored objects: everything; what agent code may; and what their methods may for agent code."""
 
+_HOMES: Final[Mapping[str, str]] = {
+    "Agent": "statek.agents.agent",
+    "DialogAgent": "statek.agents.dialog_agent",
+    "Job": "statek.executors.job",
+    "JobDef": "statek.executors.job",
+    "LLM_Usage": "statek.executors.llm_usage",
+    "PyEnv": "statek.pyenv",
+    "SubTaskHandler": "statek.task",
+    "SupervisedAgent": "statek.agents.agent",
+    "SystemPrompt": "statek.prompt_config",
+}
+"""The modules of STATEK's own stored classes."""
+
 set_access = _ACCESS.set
 reset_access = _ACCESS.reset
 current_access = _ACCESS.get
 
 
+def denied(name: str) -> AttributeError:
+    """Return what agent code gets for an attribute that it may not read, or that there is not: dbzero's own words."""
+    return AttributeError(f"Restricted memo attribute access denied: {name}")
+
+
 def readable(name: str, value: T) -> T:
     """Return what a property of a stored object gives; dbzero refuses agent code a property that is None."""
     if value is None and current_access() == RESTRICTED:
-        raise AttributeError(f"Restricted memo attribute access denied: {name}")
+        raise denied(name)
     return value
+
+
+def full_name(kind: type) -> str:
+    """Return the name of a stored class with its module, as errors of dbzero's say it; of STATEK's own, its there."""
+    if not kind.__module__.startswith("statek_sim."):
+        return f"{kind.__module__}.{kind.__qualname__}"
+    # Classes whose own errors say it carry it as their name already.
+    home = _HOMES.get(kind.__name__)
+    return kind.__name__ if home is None else f"{home}.{kind.__name__}"
+
+
+@lru_cache(maxsize=64)
+def _member(owner: str, name: str) -> EnumValue:
+    return EnumValue(owner, name)
+
+
+def member(value: E) -> E:
+    """Return a member of one of STATEK's enumerations as whoever asks has it: for agent code the store's own value.
+
+    That one is no text, and equal to none: `job.status == "DONE"` is never true there, `str(job.status) == "DONE"` is.
+    """
+    if current_access() == FULL:
+        return value
+    return cast("E", _member(type(value).__name__, value.name))  # A member for everybody but agent code.
 
 
 def missing(owner: object, name: str) -> AttributeError:
     """Return the error for an attribute that a stored object lacks: dbzero tells agent code that it is denied."""
     if current_access() == FULL:
         return AttributeError(
-            f"{type(owner).__name__!r} object has no attribute {name!r}", name=name, obj=owner
+            f"{full_name(type(owner))!r} object has no attribute {name!r}", name=name, obj=owner
         )
-    return AttributeError(f"Restricted memo attribute access denied: {name}")
+    return denied(name)
 
 
 @contextmanager

@@ -13,6 +13,14 @@ class Escaped(Exception):
     """STATEK's worker failed while it recorded a failure: the job stays as it is, and its step is taken again."""
 
 
+class Unlogged(Exception):
+    """The store refused what a tool call left, with `error`: the job crashes with that, whatever its code did."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class WorkerKilled(BaseException):
     """The worker process died at this point; what was not yet written down is lost. Nothing may catch it."""
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Protocol
 
-from statek_sim.metering.usage import TurnUsage, approx_tokens
+from statek_sim.metering.estimate import approx_tokens
+from statek_sim.metering.usage import TurnUsage
 from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.chat_log import ExecutionItem, LLM_LogItem, ToolError
 
@@ -133,7 +134,7 @@ class PositionCounters:
 
 
 def _errors(item: LLM_LogItem) -> int:
-    return item.errors + _tool_errors(item)
+    return item.errors if item.tool_log is None else item.errors + _tool_errors(item)
 
 
 def _tool_errors(item: LLM_LogItem) -> int:

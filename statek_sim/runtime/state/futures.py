@@ -13,7 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Final, Protocol, TypeVar, cast, get_args, get_origin
 
+from statek_sim.runtime.state.access import FULL, access, current_access, denied, missing
 from statek_sim.runtime.state.signals import Signal
+from statek_sim.runtime.stored.kinds import STORE_ID
+from statek_sim.runtime.stored.members import Members
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,9 +40,6 @@ class FutureError(Exception):
 
 _READ_BY_CODE: Final = ContextVar("read_by_code", default=False)
 
-STORE_ID: Final = "A" * 24
-"""Stands for the id that dbzero gives an object: as long as one, so that requests are as long as STATEK's."""
-
 
 class FutureResult:
     """A value that will exist later.
@@ -56,9 +56,30 @@ class FutureResult:
     def __init__(self, deps: object = None, state_num: int = 0) -> None:
         self.deps = deps
         self.state_num = state_num
-        self._condition: Callable[[Any], bool] | None = None
-        self._complement: Callable[[Any], object] | None = None
-        self._pending: tuple[Callable[..., object], HandlerTarget] | None = None
+        self.__check_condition: Callable[[Any], bool] | None = None
+        self.__fetch_result: Callable[[Any], object] | None = None
+        self.__pending_error_handler: Callable[..., object] | None = None
+        self.__pending_error_handler_job: HandlerTarget | None = None
+
+    def __getattribute__(self, name: str) -> Any:
+        """Return an attribute; one that there is not is refused to agent code, which is told so in dbzero's words."""
+        try:
+            if name == "deps" and current_access() != FULL:
+                with access(FULL):
+                    return self.stored_deps
+            return object.__getattribute__(self, name)
+        except AttributeError:
+            if name.startswith("__") or inspect.getattr_static(self, name, None) is not None:
+                raise
+            raise missing(self, name) from None
+
+    def __store_members__(self, shows: Callable[[str], bool]) -> dict[str, object]:
+        """Return what agents are shown of a future that nobody waited for: its private members, in dbzero's order."""
+        members = {**vars(self), "deps": self.stored_deps}
+        order = Members()
+        for name, value in members.items():
+            order.note(name, value)
+        return {name: members[name] for name in order.in_shown_order() if shows(name)}
 
     def __repr__(self) -> str:
         # What a model reads when a tool call of its own gives a future: there its store's id makes every one differ.
@@ -69,8 +90,11 @@ class FutureResult:
         """Compare as STATEK does, whose futures are dataclasses: not by what a subclass adds.
 
         So two members of one tuple are equal, and two tasks that are waited for: a name that held the one keeps it
-        when it is given the other (checked with 1.2.5 to 1.4.2).
+        when it is given the other (checked with 1.2.5 to 1.4.2). For agent code the store refuses what a dataclass
+        asks for first: `approved() == "yes"` without a name in between is an AttributeError, whatever the value.
         """
+        if current_access() != FULL:
+            raise denied("__class__")
         if not isinstance(other, FutureResult) or type(self) is not type(other):
             return NotImplemented
         return self._compared() == other._compared()
@@ -78,7 +102,14 @@ class FutureResult:
     __hash__ = object.__hash__
 
     def _compared(self) -> tuple[object, ...]:
-        return (self.stored_deps, self.state_num, self._condition, self._complement, self._pending)
+        return (
+            self.stored_deps,
+            self.state_num,
+            self.__check_condition,
+            self.__fetch_result,
+            self.__pending_error_handler,
+            self.__pending_error_handler_job,
+        )
 
     @property
     def stored_deps(self) -> object:
@@ -89,24 +120,26 @@ class FutureResult:
         self, complement: Callable[[Any], object], condition: Callable[[Any], bool]
     ) -> None:
         """Attach how to fetch the value and how to tell that it is there."""
-        self._complement = complement
-        self._condition = condition
+        self.__fetch_result = complement
+        self.__check_condition = condition
 
     def bind_error_handler(self, error_handler: Callable[..., object], job: HandlerTarget) -> None:
         """Register `error_handler` on `job` when the value is first fetched (003, Future-Returning Claims)."""
-        self._pending = (error_handler, job)
+        self.__pending_error_handler = error_handler
+        self.__pending_error_handler_job = job
 
     @property
     def value(self) -> object:
         """The value, or `FutureError` when it is not there yet."""
-        if self._complement is None:
+        if self.__fetch_result is None:
             raise TypeError(
                 f"{type(self).__name__} did not come from a @temporal function; it has no complement"
             )
-        result = self._complement(self)
-        if self._pending is not None:
-            (handler, job), self._pending = self._pending, None
+        result = self.__fetch_result(self)
+        handler, job = self.__pending_error_handler, self.__pending_error_handler_job
+        if handler is not None and job is not None:
             job.add_error_handler(handler, result)
+            self.__pending_error_handler = self.__pending_error_handler_job = None
         return _readable(result)
 
     @property
@@ -123,11 +156,11 @@ class FutureResult:
 
     def check_condition(self) -> bool:
         """Return whether the value is there."""
-        if self._condition is None:
+        if self.__check_condition is None:
             raise TypeError(
                 f"{type(self).__name__} did not come from a @temporal function; it has no condition"
             )
-        return self._condition(self)
+        return self.__check_condition(self)
 
     def signals(self) -> tuple[Signal, ...] | None:
         """Return what can make this future ready, or None when that is unknown."""
@@ -135,7 +168,7 @@ class FutureResult:
 
     def __iter__(self) -> Iterator[FutureElement]:
         """Yield one lazy element per member of a tuple-typed result."""
-        size = _declared_tuple_size(self._complement)
+        size = _declared_tuple_size(self.__fetch_result)
         if size is None:
             raise FutureError(self, "Cannot unpack FutureResult: return type is not a tuple")
         return iter([FutureElement(self, index) for index in range(size)])
@@ -155,21 +188,21 @@ class FutureElement(FutureResult):
 
     def __init__(self, parent: FutureResult, index: int) -> None:
         super().__init__(parent.deps, parent.state_num)
-        self._parent = parent
-        self._index = index
+        self.__parent_result = parent
+        self.__elem_id = index
 
     @property
     def value(self) -> object:
         """The member's value, or `FutureError`."""
-        return _readable(cast("Sequence[object]", self._parent.value)[self._index])
+        return _readable(cast("Sequence[object]", self.__parent_result.value)[self.__elem_id])
 
     def check_condition(self) -> bool:
         """Return whether the whole tuple is there."""
-        return self._parent.check_condition()
+        return self.__parent_result.check_condition()
 
     def signals(self) -> tuple[Signal, ...] | None:
         """Return the signals of the whole tuple."""
-        return self._parent.signals()
+        return self.__parent_result.signals()
 
 
 class CombinedFutureResult(FutureResult):
@@ -180,6 +213,11 @@ class CombinedFutureResult(FutureResult):
     def __init__(self, futures: Sequence[FutureResult], deps: object = None, state_num: int = 0) -> None:
         super().__init__(deps, state_num)
         self.futures = tuple(futures)
+
+    @property
+    def stored_deps(self) -> object:
+        """What it was given: agent code may have put plain values among the futures, which have no signals."""
+        return vars(self)["deps"]
 
     def signals(self) -> tuple[Signal, ...] | None:
         """Return the signals of all members, or None if one member must be polled."""

@@ -41,8 +41,8 @@ class PyEnv:
 
     `exceptions` is keyed by console entry (up to 1.2.6: bare texts, by the console position of the chat log's newest
     item), `push_log` by the console's length when the message came. `stores` tells whether dbzero's rules apply,
-    `unweighed` how many bytes blocks have built since what the names hold was last weighed. `in_block` are the names
-    before the block that runs now, None between blocks: what a new process would find.
+    `unweighed` how many bytes blocks have built since what the names hold was last weighed. `in_block` tells whether a
+    block runs now: what it binds is in `local_state` when it ends.
     """
 
     global_state: dict[str, object] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class PyEnv:
     future_result: FutureResult | None = None
     stores: bool = False
     unweighed: int = 0
-    in_block: dict[str, object] | None = None
+    in_block: bool = False
 
     if not TYPE_CHECKING:
 

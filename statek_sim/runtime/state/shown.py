@@ -10,16 +10,22 @@ from statek_sim.sandbox.llm_repr import llm_repr
 MOST_WORK: Final = 100_000
 """Parts that one text may have; a small value can hold itself a billion times over."""
 
+_OF_ONE_PART: Final = frozenset({int, float, bool, type(None)})
+
 
 def shown(value: object) -> str:
     """Return the text an agent would see; for an object whose own text raises, its class and the error.
 
     An unfinished subtask handler is such an object: agent code that prints it gets the RuntimeError.
     """
-    budget = ExecutionBudget(loop_iterations=MOST_WORK, allocation=10 * MOST_WORK)
+    if type(value) is str:
+        return value
+    plain = type(value) in _OF_ONE_PART
+    budget = None if plain else ExecutionBudget(loop_iterations=MOST_WORK, allocation=10 * MOST_WORK)
     try:
-        return llm_repr(value, budget=budget)
+        # A class may give anything as its own text.
+        return str(llm_repr(value, budget=budget))
     except BudgetExceeded:
-        return f"<{type(value).__name__}: too large to show>"
+        return f"<{type(value).__name__.rpartition('.')[2]}: too large to show>"
     except Exception as error:  # noqa: BLE001  # the value's own __str__ or __llm_repr__
-        return f"<{type(value).__name__}: {type(error).__name__}>"
+        return f"<{type(value).__name__.rpartition('.')[2]}: {type(error).__name__}>"

@@ -14,6 +14,10 @@ from statek_sim.runtime.stored.kinds import Kind, kind_of
 _THROWN: Final = (
     "Exception N3db014InputExceptionE thrown in function {} at /project/src/dbzero/bindings/python/{}: {}: \n"
 )
+_NO_MEMBER: Final = (
+    "Exception N3db014InputExceptionE thrown in function remove at "
+    "/project/src/dbzero/object_model/object/Object.cpp, line {}: Attribute not found: {}\n: \n"
+)
 _THROWN_IN: Final = {
     "Type unsupported": ("getTypeId", "PyTypeManager.cpp, line 203"),
     "Lambda functions": ("getFullyQualifiedName", "PyToolkit.cpp, line 372"),
@@ -31,6 +35,17 @@ def attribute(value: Any, found: Kept | None = None) -> Kept:
     if found.value is NOTHING and found.error is not None:
         raise _refused(value, found.error) from None
     return found
+
+
+def is_entered(value: Any) -> bool:
+    """Return whether a class has a member's name from now on although the `value` for it was refused."""
+    kind: type = type(value)
+    return kind_of(kind) is not Kind.REFUSED
+
+
+def nothing_to_delete(name: str, *, known: bool) -> AttributeError:
+    """Return dbzero's error for the deletion of a member that is none; `known` is one that others of the class have."""
+    return AttributeError(_NO_MEMBER.format(269 if known else 263, name))
 
 
 def ended_in(function: str) -> SystemError:

@@ -1,38 +1,19 @@
 """What a job's names hold after a block, when STATEK writes them to its store.
 
-STATEK goes through the names in the order of its store, new ones after them in the order in which the block bound
-them, and stops at the first value that is refused: what follows is lost with it, without a word (behaviour 3).
+STATEK goes through the names in the order of its store, after them those that the block bound (also anew, when it had
+deleted them) in its order, and stops at the first value that is refused: what follows is lost with it, without a word
+(behaviour 3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
 
 from statek_sim.runtime.stored.containers import NOTHING, Kept, List, StoreKills, kept
 from statek_sim.runtime.stored.hashing import in_store_order
+from statek_sim.runtime.stored.remarks import ALIKE, Remark, remark_of, took_for_equal, written_after
 from statek_sim.sandbox.llm_repr import StoredCollection
-
-ALIKE: Final = "equals_others_of_its_tool"
-"""Marks values that are equal to others than themselves: futures."""
-
-Change = Literal["lost", "changed", "not stored", "refused", "kills"]
-"""`lost`: the name keeps what it had, or is unbound. `changed`: another value came back. `not stored`: STATEK took the
-new value for equal to the old. `refused`: dbzero's collection lacks what is asked of it. `kills`: storing it ends the
-process."""
-
-FORESEEN_RELEASE: Final = "1.4.2"
-"""The release of which profiles that keep every value speak."""
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """What the store does to one name, and why."""
-
-    name: str
-    change: Change
-    reason: str
 
 
 @dataclass(slots=True)
@@ -45,7 +26,7 @@ class Crossing:
 
 
 def cross(before: Mapping[str, object], after: Mapping[str, object]) -> Crossing:
-    """Store what a block left in `after`; `before` is what was in the store. Raises `StoreKills`."""
+    """Store what a block left in `after`, in its order; `before` is what was in the store. Raises `StoreKills`."""
     names = dict(before)
     crossing = Crossing(names)
     pending = list(_written(before, after, crossing.remarks))
@@ -72,7 +53,7 @@ def foresee(before: Mapping[str, object], after: Mapping[str, object]) -> list[R
     for place, name in enumerate(bound):
         old = before.get(name)
         if hasattr(old, ALIKE) and not _differs(old, after[name]):
-            remarks.append(_took_for_equal(name, old, after[name]))
+            remarks.append(took_for_equal(name, old, after[name]))
             continue
         try:
             found = kept(after[name])
@@ -90,17 +71,14 @@ def _written(
     before: Mapping[str, object], after: Mapping[str, object], remarks: list[Remark]
 ) -> Iterator[str]:
     """Yield the names that STATEK writes: new ones, and those with a value that is not equal to the old one."""
-    for name, old in before.items():
-        value = after.get(name, old)
+    for name, value in after.items():
+        old = before.get(name, NOTHING)
         if value is old:
             continue
-        if _differs(old, value):
+        if old is NOTHING or _differs(old, value):
             yield name
         elif _loses_by_equality(old, value):
-            remarks.append(_took_for_equal(name, old, value))
-    for name in after:
-        if name not in before:
-            yield name
+            remarks.append(took_for_equal(name, old, value))
 
 
 def _differs(old: object, value: object) -> bool:
@@ -120,57 +98,8 @@ def _loses_by_equality(old: object, value: object) -> bool:
     return type(old) is not type(value) or hasattr(old, ALIKE)
 
 
-def _took_for_equal(name: str, old: object, value: object) -> Remark:
-    if isinstance(old, List) and isinstance(value, List):
-        why = "dbzero's != says False of two of its lists of different lengths, so STATEK keeps the old one"
-        return Remark(name, "lost", f"its new value was not written: {why}")
-    if hasattr(old, ALIKE):
-        why = (
-            "STATEK takes two futures of one tool for equal if their `deps` are, and keeps the old one: give the new "
-            "one another name"
-        )
-        return Remark(name, "lost", f"its new value was not written: {why}")
-    why = f"a new {type(value).__name__} that is equal to the old {type(old).__name__} is not written"
-    return Remark(name, "not stored", why)
-
-
 def _kept(name: str, value: object) -> Kept:
     try:
         return kept(value)
     except StoreKills as end:
         raise StoreKills(f"`{name}`: {end}") from None
-
-
-def remark_of(name: str, found: Kept) -> Remark | None:
-    """Return what there is to say of a name and what is left of its value, None when it comes back as it was."""
-    error = found.error
-    if error is None:
-        return Remark(name, "changed", found.told) if found.told else None
-    change: Change = "lost" if found.value is NOTHING else "changed"
-    return Remark(name, change, refused_because(error))
-
-
-def refused_because(error: Exception) -> str:
-    """Return in words why dbzero did not take a value as it was."""
-    text = str(error).strip()
-    head, _, kind = text.partition("Type unsupported by dbzero: ")
-    if not head and kind:
-        return f"{kind} cannot be stored by dbzero"
-    if isinstance(error, UnicodeEncodeError):
-        return "dbzero stores no lone surrogates, the text comes back empty"
-    if text == "int too big to convert":
-        return "dbzero keeps integers in 64 bits, one that is larger comes back as -1"
-    if "negative int to unsigned" in text:
-        return "dbzero cannot hash a negative integer in a set"
-    if "hash function" in text:
-        return "dbzero has no hash for this kind of key, negative integers included"
-    if "Lambda" in text or "function attributes" in text:
-        return "a function or lambda written by the model cannot be stored by dbzero"
-    return f"dbzero refuses it: {text}"
-
-
-def written_after(name: str, culprit: str) -> Remark:
-    """Return what there is to say of a name that STATEK would have written after a `culprit`."""
-    return Remark(
-        name, "lost", f"it was written after `{culprit}`, which dbzero refused, so STATEK never got to it"
-    )

@@ -16,11 +16,13 @@ from types import FunctionType
 from typing import Any, Final, NamedTuple, NoReturn
 
 from statek_sim.runtime.stored import decimals, moments
+from statek_sim.runtime.stored.callables import imported, loaded, read
 from statek_sim.runtime.stored.hashing import in_store_order
 from statek_sim.runtime.stored.kinds import Kind, kind_of, refusal
 from statek_sim.runtime.stored.sameness import place_of, same, shared
 from statek_sim.sandbox.llm_repr import StoredCollection
 from statek_sim.sandbox.ordered_set import in_order, stable_set
+from statek_sim.sandbox.weigh import MOST_UNFOLDED, unfolded_size
 
 # What is stored is up to model-written code and tools.
 Value = Any
@@ -31,6 +33,9 @@ _LOST_NUMBER: Final = -1
 _NO_HASH: Final = 2**64
 """Integers from here on cannot be hashed, nor can negative ones."""
 _MOST_NESTING: Final = 200
+_LONG: Final = 1000
+_MANY_COPIED: Final = 10_000
+"""Collections copied at once from which it is asked how many there will be."""
 
 
 class StoreKills(BaseException):
@@ -53,7 +58,15 @@ NOTHING: Final = object()
 class Damage(list[Exception]):
     """What went wrong while the rest of a value was stored all the same; the last of it is what is raised."""
 
+    clean: dict[int, str] | None = None
+    """Long texts that were looked through, by identity: one may be in a list a million times. They are held, for an
+    iterator may make one text where another one was. None until there is one."""
+
     told = ""
+    copied = 0
+    """Collections that were copied so far."""
+    whole: Value = None
+    """The collection that is being copied, in which the others are."""
 
     def come_up(self) -> None:
         """Raise what went wrong, if anything did."""
@@ -110,6 +123,8 @@ def _convert(value: Value, late: Damage, depth: int) -> Value:
             return moments.stored_time(value)
         case Kind.FUNCTION:
             return _function(value)
+        case Kind.CLASS:
+            return _class(value, late)
         case Kind.REFUSED:
             raise refusal(value)
     if depth > _MOST_NESTING:
@@ -119,8 +134,11 @@ def _convert(value: Value, late: Damage, depth: int) -> Value:
 
 def _collection(value: Value, late: Damage, depth: int) -> Value:
     kind: type = type(value)
+    _count_copy(value, late, depth)
     match kind_of(kind):
         case Kind.LIST:
+            if set(map(type, value)) == {int} and min(value) >= _SMALLEST and max(value) < _BEYOND:
+                return List._of(list(value))
             return List._of([_convert(item, late, depth) for item in value])
         case Kind.TUPLE:
             found = tuple(_convert(item, late, depth) for item in value)
@@ -133,19 +151,36 @@ def _collection(value: Value, late: Damage, depth: int) -> Value:
                 members._put(item, late, depth)
             return members
         case _:
-            entries = Dict()
+            entries = Dict._of({})
             for key, item in value.items():
                 entries._put(key, item, late, depth)
             return entries
 
 
+def _count_copy(value: Value, late: Damage, depth: int) -> None:
+    """Count one more collection; raise `StoreKills` when there would be no end of them in sight."""
+    if depth == 1:
+        late.whole, late.copied = value, 0
+    late.copied += 1
+    if late.copied == _MANY_COPIED and unfolded_size(late.whole) > MOST_UNFOLDED:
+        raise StoreKills(
+            f"a collection was stored of more than {MOST_UNFOLDED:,} items, counting again what is met again"
+        )
+
+
 def _text(value: str, late: Damage) -> str:
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            late.append(error)
-            return ""
+    if len(value) > _LONG:
+        if late.clean is None:
+            late.clean = {}
+        if id(value) in late.clean:
+            return value
+        if "\0" not in value and unstorable(value) is None:
+            late.clean[id(value)] = value
+            return value
+    error = unstorable(value)
+    if error is not None:
+        late.append(error)
+        return ""
     if "\0" not in value:
         return shared(value) if len(value) == 1 else value
     late.told = late.told or "dbzero cuts texts at the first NUL"
@@ -167,7 +202,30 @@ def _function(value: FunctionType) -> FunctionType:
         raise RuntimeError("Failed to decode function attributes as UTF-8\n")
     if "<lambda>" in value.__qualname__:
         raise RuntimeError("Lambda functions are not allowed as CALLABLE members\n")
-    return value
+    return imported(value)
+
+
+def _class(value: type, late: Damage) -> type:
+    """Return what the store keeps of a class: where it is imported from, which need not be where it comes from."""
+    if value.__module__ is None:
+        raise RuntimeError("Failed to decode function attributes as UTF-8\n")
+    if "<locals>" in value.__qualname__:
+        raise RuntimeError("Decorated or nested functions are not allowed as CALLABLE members\n")
+    try:
+        return loaded(value)
+    except RuntimeError:
+        late.told = late.told or "dbzero finds no class of that name when it is read, which crashes the job"
+        return value
+
+
+def unstorable(text: str) -> UnicodeEncodeError | None:
+    """Return the error of a text with a lone surrogate, of which the store keeps nothing, None for any other text."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            return error.with_traceback(None)
+    return None
 
 
 def stored_text(value: str) -> str:
@@ -280,15 +338,15 @@ class List(_Collection):
     def __iter__(self) -> Iterator[Value]:
         at = 0
         while at < len(self._items):
-            yield self._items[at]
+            yield read(self._items[at])
             at += 1
 
     def __getitem__(self, index: Value) -> Value:
         if isinstance(index, slice):
-            return self._items[index]
+            return [read(item) for item in self._items[index]]
         if not isinstance(index, int):
             raise RuntimeError(f"Invalid index type: {type(index).__name__}\n")
-        return self._items[self._place(index, "getItem", 75)]
+        return read(self._items[self._place(index, "getItem", 75)])
 
     def _place(self, index: int, function: str, line: int) -> int:
         place = index + len(self._items) if index < 0 else index
@@ -306,7 +364,7 @@ class List(_Collection):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, List):
             return len(self) == len(other) and bool(self._items == other._items)
-        return isinstance(other, list) and bool(self._items == other)
+        return isinstance(other, list) and bool([*self] == other)
 
     def __ne__(self, other: object) -> bool:
         if isinstance(other, List) and len(self) != len(other):
@@ -325,7 +383,7 @@ class List(_Collection):
     def __mul__(self, times: Value) -> List:
         if not isinstance(times, int):
             raise TypeError(f"{type(times).__name__!r} object cannot be interpreted as an integer")
-        return List._of(self._items * max(times, 1))
+        return List._of([*self] * max(times, 1))
 
     def __rmul__(self, times: Value) -> NoReturn:
         raise StoreKills("a stored list was multiplied from the left")
@@ -360,12 +418,13 @@ class List(_Collection):
             raise TypeError(f"{type(index).__name__!r} object cannot be interpreted as an integer")
         if not 0 <= index < len(self._items):
             raise _out_of_range("pop", 85, index)
+        found = read(self._items[index])
         if index == len(self._items) - 1:
-            return self._items.pop()
+            self._items.pop()
+            return found
         # The last item takes the place of the one that went.
-        item, self._items[index] = self._items[index], self._items[-1]
-        self._items.pop()
-        return item
+        self._items[index] = self._items.pop()
+        return found
 
     def clear(self) -> None:
         """Remove everything."""
@@ -427,15 +486,15 @@ class Tuple(_Collection):
         return "(" + ", ".join(map(repr, self._items)) + ")"
 
     def __iter__(self) -> Iterator[Value]:
-        return iter(self._items)
+        return map(read, self._items)
 
     def __getitem__(self, index: Value) -> Value:
-        return self._items[_sequence_index(index)]
+        return read(self._items[_sequence_index(index)])
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Tuple):
             return bool(self._items == other._items)
-        return isinstance(other, tuple) and bool(self._items == other)
+        return isinstance(other, tuple) and bool((*self,) == other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -491,6 +550,12 @@ class Dict(_Collection):
         self._items: dict[Value, tuple[Value, Value]] = {}
         self.update(items, **more)
 
+    @classmethod
+    def _of(cls, entries: dict[Value, tuple[Value, Value]]) -> Dict:
+        made = cls.__new__(cls)
+        made._items = entries
+        return made
+
     def _put(self, key: Value, item: Value, late: Damage, depth: int) -> None:
         """Put an entry in; one with a key that cannot be hashed is left out, and those after it are not."""
         if isinstance(key, int) and not 0 <= key < _NO_HASH:
@@ -508,7 +573,7 @@ class Dict(_Collection):
         return "{" + ", ".join(f"{key!r}: {item!r}" for key, item in self._ordered()) + "}"
 
     def __iter__(self) -> Iterator[Value]:
-        return (key for key, _ in self._ordered())
+        return (read(key) for key, _ in self._ordered())
 
     def __contains__(self, key: Value) -> bool:
         return _looked_up(key) in self._items
@@ -518,7 +583,7 @@ class Dict(_Collection):
         if unhashable or (isinstance(key, int) and not (0 <= key < 2**64)):
             raise KeyError(f"Cannot get hash for key: {key}")
         try:
-            return self._items[_plain_key(key)][1]
+            return read(self._items[_looked_up_plain(key)][1])
         except KeyError:
             raise KeyError(str(key)) from None
 
@@ -549,15 +614,20 @@ class Dict(_Collection):
         if not key_and_default:
             raise TypeError(" get expected at least 1 argument")
         found = self._items.get(_looked_up(key_and_default[0]))
-        return found[1] if found is not None else (key_and_default[1] if len(key_and_default) > 1 else None)
+        if found is not None:
+            return read(found[1])
+        return key_and_default[1] if len(key_and_default) > 1 else None
 
     def pop(self, *key_and_default: Value) -> Value:
         """Remove and return an item; of a missing one the default, or KeyError."""
         if not key_and_default:
             raise TypeError(" get expected at least 1 argument")
-        found = self._items.pop(_looked_up(key_and_default[0]), None)
+        place = _looked_up(key_and_default[0])
+        found = self._items.get(place)
         if found is not None:
-            return found[1]
+            item = read(found[1])
+            del self._items[place]
+            return item
         if len(key_and_default) > 1:
             return key_and_default[1]
         raise KeyError("not found")
@@ -585,9 +655,7 @@ class Dict(_Collection):
 
     def copy(self) -> Dict:
         """Return another Dict with the same entries."""
-        made = Dict()
-        made._items = dict(self._items)
-        return made
+        return Dict._of(dict(self._items))
 
     def fromkeys(self, keys: Iterable[Value], item: Value = None) -> Dict:
         """Return a new Dict with these keys."""
@@ -595,15 +663,20 @@ class Dict(_Collection):
 
     def keys(self) -> _View:
         """Return the keys in order."""
-        return _View(self, lambda key, _: key)
+        return _View(self, lambda key, _: read(key))
 
     def values(self) -> _View:
         """Return the items in the order of their keys."""
-        return _View(self, lambda _, item: item)
+        return _View(self, lambda _, item: read(item))
 
     def items(self) -> _View:
         """Return pairs of key and item."""
-        return _View(self, lambda key, item: (key, item))
+        return _View(self, lambda key, item: (read(key), read(item)))
+
+
+def _looked_up_plain(key: Value) -> Value:
+    """Return under what a key is looked for; a function is another one whenever it comes from the store."""
+    return object() if isinstance(key, FunctionType) else _plain_key(key)
 
 
 def _plain_key(key: Value) -> Value:
@@ -613,12 +686,12 @@ def _plain_key(key: Value) -> Value:
 def _looked_up(key: Value) -> Value:
     if isinstance(key, int) and not 0 <= key < _NO_HASH:
         raise OverflowError("can't convert negative int to unsigned" if key < 0 else "int too big to convert")
-    plain = _plain_key(key)
+    plain = _looked_up_plain(key)
     hash(plain)
     return plain
 
 
-class _LostKey(int):
+class LostKey(int):
     """An integer beyond 64 bits in the place of its hash: the key itself came back as -1, and nothing finds it."""
 
     __hash__ = object.__hash__
@@ -635,8 +708,11 @@ def _hashed(key: Value, late: Damage, depth: int) -> Value:
 def _lost_or_plain(key: Value, found: Value) -> Value:
     """Return under what a key is kept that comes back as `found`."""
     if isinstance(key, int) and not _SMALLEST <= key < _BEYOND:
-        return _LostKey(key if 0 <= key < _NO_HASH else _NO_HASH - 1)
+        return LostKey(key if 0 <= key < _NO_HASH else _NO_HASH - 1)
     return _plain_key(found)
+
+
+_TUPLE_WITHOUT_HASH: Final = "unhashable type: 'Tuple'"
 
 
 @_as_dbzeros("Set")
@@ -676,7 +752,7 @@ class Set(_Collection):
 
     def __iter__(self) -> Iterator[Value]:
         found = in_store_order(self._items)
-        return (self._items[plain] for plain in found if plain in self._items)
+        return (read(self._items[plain]) for plain in found if plain in self._items)
 
     def __contains__(self, item: Value) -> bool:
         return _looked_up(item) in self._items
@@ -684,18 +760,53 @@ class Set(_Collection):
     def _plain(self) -> set[Value]:
         return set(self._items)
 
-    def _either(self, other: Value) -> list[Value]:
+    def _either(self, other: Value, mine: Iterable[Value]) -> list[Value]:
         """Return the members of exactly one of the two, in an order that no hash seed changes."""
         theirs = _members(other)
-        return [item for item in self._items if item not in theirs] + [
+        return [item for item in mine if item not in theirs] + [
             item for item in theirs if item not in self._items
         ]
 
     def _made(self, items: Iterable[Value]) -> Set:
         made = Set()
         for item in items:
-            made._items[item] = self._items.get(item, item)
+            known = item in self._items or not isinstance(item, tuple)
+            made._items[item] = self._items.get(item, item) if known else inside(item)
         return made
+
+    def _asked_for(self, *others: Value) -> Iterable[Value]:
+        """Yield the members for which the others can be asked.
+
+        A tuple is dbzero's `Tuple`, which has no hash for a plain set. The error comes up at the next member: the last
+        one is left out without a word.
+        """
+        if not any(isinstance(other, set | frozenset) for other in others) or not self._has_tuples():
+            return self._items
+        members = in_store_order(self._items)
+        place = next(place for place, item in enumerate(members) if isinstance(self._items[item], Tuple))
+        if place < len(members) - 1:
+            raise TypeError(_TUPLE_WITHOUT_HASH)
+        return members[:place]
+
+    def _has_tuples(self) -> bool:
+        return any(isinstance(item, Tuple) for item in self._items.values())
+
+    def _hashed_by_python(self) -> set[Value]:
+        """Return the members for an operator of a plain set, which takes the hash of each."""
+        if self._has_tuples():
+            raise TypeError(_TUPLE_WITHOUT_HASH)
+        return self._plain()
+
+    def _is_within(self, other: Value) -> bool:
+        theirs = _members(other)
+        if not isinstance(other, set | frozenset):
+            return self._plain() <= theirs.keys()
+        for item in in_store_order(self._items):
+            if isinstance(self._items[item], Tuple):
+                raise TypeError(_TUPLE_WITHOUT_HASH)
+            if item not in theirs:
+                return False
+        return True
 
     def __eq__(self, other: object) -> bool:
         return _is_set(other) and self._plain() == _members(other).keys()
@@ -704,10 +815,12 @@ class Set(_Collection):
         return not self == other
 
     def __lt__(self, other: Value) -> bool:
-        return self._plain() < _members(other).keys() if _is_set(other) else NotImplemented
+        if not _is_set(other):
+            return NotImplemented
+        return len(self) != len(other) and self._is_within(other)
 
     def __le__(self, other: Value) -> bool:
-        return self._plain() <= _members(other).keys() if _is_set(other) else NotImplemented
+        return self._is_within(other) if _is_set(other) else NotImplemented
 
     def __gt__(self, other: Value) -> bool:
         return self._plain() > _members(other).keys() if _is_set(other) else NotImplemented
@@ -728,16 +841,28 @@ class Set(_Collection):
         return self.symmetric_difference(other) if _is_set(other) else NotImplemented
 
     def __ror__(self, other: Value) -> set[Value]:
-        return stable_set(_members(other).keys() | self._plain()) if _is_set(other) else NotImplemented
+        return (
+            stable_set(_members(other).keys() | self._hashed_by_python())
+            if _is_set(other)
+            else NotImplemented
+        )
 
     def __rand__(self, other: Value) -> set[Value]:
         return stable_set(_members(other).keys() & self._plain()) if _is_set(other) else NotImplemented
 
     def __rsub__(self, other: Value) -> set[Value]:
-        return stable_set(_members(other).keys() - self._plain()) if _is_set(other) else NotImplemented
+        return (
+            stable_set(_members(other).keys() - self._hashed_by_python())
+            if _is_set(other)
+            else NotImplemented
+        )
 
     def __rxor__(self, other: Value) -> set[Value]:
-        return stable_set(_members(other).keys() ^ self._plain()) if _is_set(other) else NotImplemented
+        return (
+            stable_set(_members(other).keys() ^ self._hashed_by_python())
+            if _is_set(other)
+            else NotImplemented
+        )
 
     def _become(self, items: Iterable[Value]) -> Set:
         self._items = self._made(items)._items
@@ -747,13 +872,17 @@ class Set(_Collection):
         return self._become([*self._items, *_members(other)])
 
     def __iand__(self, other: Value) -> Set:
-        return self._become(self.intersection(other)._items)
+        theirs = _members(other)
+        if isinstance(other, set | frozenset):
+            self._hashed_by_python()
+        return self._become([item for item in self._items if item in theirs])
 
     def __isub__(self, other: Value) -> Set:
-        return self._become(self.difference(other)._items)
+        theirs = _members(other)
+        return self._become([item for item in self._items if item not in theirs])
 
     def __ixor__(self, other: Value) -> Set:
-        return self._become(self._either(other))
+        return self._become(self._either(other, self._items))
 
     def add(self, *items: Value) -> None:
         """Add a member."""
@@ -802,22 +931,34 @@ class Set(_Collection):
         return made
 
     def intersection(self, *others: Value) -> Set:
-        """Return a Set of the common members."""
+        """Return a Set of the common members. With tuples among them the process ends, at once or soon after."""
         theirs = [_members(other) for other in others]
+        if self._has_tuples() and all(theirs):
+            raise StoreKills(
+                "the members that a stored set with tuples has in common with another were asked for"
+            )
         return self._made(item for item in self._items if all(item in other for other in theirs))
 
     def difference(self, *others: Value) -> Set:
         """Return a Set of the members that no other has."""
         theirs = [_members(other) for other in others]
-        return self._made(item for item in self._items if not any(item in other for other in theirs))
+        return self._made(
+            item for item in self._asked_for(*others) if not any(item in other for other in theirs)
+        )
 
     def symmetric_difference(self, other: Value) -> Set:
         """Return a Set of the members of exactly one of the two."""
-        return self._made(self._either(other))
+        try:
+            mine = self._asked_for(other)
+        except TypeError:
+            if any(isinstance(item, tuple) for item in other):
+                raise RuntimeError("Comparison failed\n") from None
+            raise
+        return self._made(self._either(other, mine))
 
     def issubset(self, other: Value) -> bool:
         """Return whether the other has every member."""
-        return self._plain() <= _members(other).keys()
+        return self._is_within(other)
 
     def issuperset(self, other: Value) -> bool:
         """Return whether every member of the other is one."""

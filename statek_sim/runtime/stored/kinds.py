@@ -5,19 +5,24 @@ from __future__ import annotations
 import re
 from datetime import date, datetime, time
 from decimal import Decimal
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
 from functools import lru_cache
 from types import FunctionType, ModuleType
 from typing import Any, Final, Protocol, TypeVar
 
+from statek_sim.runtime.stored.hashing import text_hash
 from statek_sim.sandbox.lazy import stands_for
-from statek_sim.sandbox.llm_repr import StoredCollection
+from statek_sim.sandbox.llm_repr import STORES_OWN, StoredCollection
+from statek_sim.sandbox.ordered_set import STORE_PLACE
 
 STORED_MARK: Final = "__stored_by_statek_sim__"
 """The attribute of classes whose objects are stored, as those of `@dbzero.memo` and dbzero's enumerations are."""
 
 KEEPER: Final = "__keeper_by_statek_sim__"
 """The attribute of classes whose objects have a place in a store of objects that their process has in memory."""
+
+STORE_ID: Final = "A" * 24
+"""Stands for the id that dbzero gives an object: as long as one, so that requests are as long as STATEK's."""
 
 _OWN: Final = ("statek_sim.runtime.", "statek_sim.world.")
 """Where STATEK's own classes are (jobs, agents, futures, handlers, log items), which are stored there, and those of the
@@ -46,6 +51,48 @@ def stored(kind: K, /) -> K:
     """Decorate a class whose objects are stored on the real side, where it has `@dbzero.memo`."""
     setattr(kind, STORED_MARK, True)
     return kind
+
+
+class EnumValue:
+    """One value of a stored enumeration. Equal to itself and to that member, and without an order, as dbzero's."""
+
+    __slots__ = ("_name", "_owner")
+
+    def __init__(self, owner: str, name: str) -> None:
+        self._owner = owner
+        self._name = name
+
+    def __eq__(self, other: object) -> bool:
+        """Compare, so that a value is itself in another process, too, and what tools know it as."""
+        if isinstance(other, EnumValue):
+            return (self._owner, self._name) == (other._owner, other._name)
+        return isinstance(other, StrEnum) and (self._owner, self._name) == (type(other).__name__, other.name)
+
+    def __hash__(self) -> int:
+        # As a member of a text enumeration is hashed.
+        return hash(self._name)
+
+    def __str__(self) -> str:
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<EnumValue {self._owner}.{self._name}>"
+
+
+setattr(EnumValue, STORED_MARK, True)
+# As dbzero 0.7.0 hashes them, so that values of two enumerations with one name have one hash.
+setattr(EnumValue, STORE_PLACE, lambda value: text_hash(str(value)))
+# Python's own errors name it with its module, and nothing shows a class's name else.
+EnumValue.__name__ = "dbzero.EnumValue"
+
+
+def object_text(value: Any) -> str:
+    """Return what `str` says of a stored object whose class says nothing: dbzero does not ask its `__repr__`."""
+    kind = type(value)
+    return f"<{kind.__module__}.{kind.__name__} instance uuid={STORE_ID}>"
+
+
+setattr(object_text, STORES_OWN, True)
 
 
 _NAMED: Final[dict[str, type]] = {}
@@ -86,6 +133,7 @@ class Kind(Enum):
     DICT = auto()
     SET = auto()
     FUNCTION = auto()
+    CLASS = auto()
     DECIMAL = auto()
     DATETIME = auto()
     TIME = auto()
@@ -106,7 +154,9 @@ def kind_of(found: type) -> Kind:
     known = _BY_CLASS.get(found)
     if known is not None:
         return known
-    if issubclass(found, StoredCollection) or issubclass(found, type) or hasattr(found, STORED_MARK):
+    if found is type:
+        return Kind.CLASS
+    if issubclass(found, StoredCollection) or hasattr(found, STORED_MARK):
         return Kind.AS_IT_IS
     module = found.__module__
     if issubclass(found, datetime | date | time) and (

@@ -37,6 +37,10 @@ class Members:
         """Be what another process `saved`."""
         self.names, self._packed, self._whole = map(dict.fromkeys, (names, packed, whole))
 
+    def in_shown_order(self) -> list[str]:
+        """Return the names as agents see them where an object is shown: dbzero fills one table from another."""
+        return _through(_through(self.names))
+
     def in_vars_order(self, members: Mapping[str, object]) -> dict[str, object]:
         """Return the members of an object as `vars` gives them; what is not stored is left out."""
         table = _Table()
@@ -45,6 +49,14 @@ class Members:
                 if name in members and _is_packed(members[name]) is packed:
                     table.add(name)
         return {name: members[name] for name in table.names}
+
+
+def _through(names: Iterable[str]) -> list[str]:
+    """Return names in the order in which a table gives them that was filled with them."""
+    table = _Table()
+    for name in names:
+        table.add(name)
+    return table.names
 
 
 def _is_packed(value: object) -> bool:

@@ -10,28 +10,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from statek_sim.runtime.stored.block_end import Remark
 from statek_sim.runtime.stored.containers import Dict, List, Set, Tuple
+from statek_sim.runtime.stored.remarks import Remark
 
 _STORED: Final[Mapping[type, type]] = {list: List, tuple: Tuple, dict: Dict, set: Set}
 
 
-def foresee_uses(before: Mapping[str, object], source: str) -> list[Remark]:
+def foresee_uses(before: Mapping[str, object], source: str) -> tuple[Remark, ...]:
     """Return what STATEK would refuse of `source` because of what `before` holds; each name with its use once."""
-    kept: dict[str, type] = {
-        name: type(value) for name, value in before.items() if type(value) in _STORED and name in source
-    }
-    if not kept:
-        return []
-    reading = _Reading(kept, {})
-    for statement in _statements(source):
+    kept = tuple(
+        (name, type(value)) for name, value in before.items() if type(value) in _STORED and name in source
+    )
+    return _refused_uses(kept, source) if kept else ()
+
+
+@lru_cache(maxsize=512)
+def _refused_uses(kept: tuple[tuple[str, type], ...], source: str) -> tuple[Remark, ...]:
+    """Return what there is to say; jobs that run the same reply on names of the same kinds share it."""
+    reading = _Reading(dict(kept), {})
+    for statement in ast.parse(source).body:
         reading.visit(statement)
-    return list(reading.found.values())
-
-
-@lru_cache(maxsize=256)
-def _statements(source: str) -> tuple[ast.stmt, ...]:
-    return tuple(ast.parse(source).body)
+    return tuple(reading.found.values())
 
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

@@ -8,23 +8,22 @@ from collections.abc import Callable
 from datetime import date, datetime, time
 from types import FunctionType, UnionType
 from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, overload
-from weakref import WeakSet
 
 from statek_sim.errors import BadTool
-from statek_sim.runtime.state.access import FULL, access
+from statek_sim.runtime.state.access import FULL, reset_access, set_access
 from statek_sim.runtime.state.context import current, current_execution, require_alive, traced_job
 from statek_sim.runtime.state.error_handlers import handler_problem
 from statek_sim.runtime.state.futures import FutureResult
+from statek_sim.runtime.stored.callables import INJECTED
 from statek_sim.runtime.stored.kinds import with_full_names
-from statek_sim.runtime.tools.async_tools import run_virtual
+from statek_sim.runtime.tools.names_around import NOTHING, named
 from statek_sim.runtime.tools.per_function import once_per_function
+from statek_sim.runtime.tools.run_to_end import run_virtual
 from statek_sim.runtime.tools.tool_trace import record_call, record_failure, record_result
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ISO_TYPES: Final = (datetime, date, time)
-_INJECTED: Final[WeakSet[FunctionType]] = WeakSet()
-"""What `injected` has made. No mark on the function itself: agents see the attributes of a tool they print."""
 _VARIADIC: Final = frozenset({inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL})
 
 
@@ -113,8 +112,11 @@ def _run_tool(
     `finish` takes what it returned, or raises, and gives what makes of it what the caller gets. Tools may read
     everything of stored objects.
     """
-    with access(FULL):
+    token = set_access(FULL)
+    try:
         return _run_trusted(function, args, kwargs, handler, finish)
+    finally:
+        reset_access(token)
 
 
 def _run_trusted(
@@ -185,10 +187,12 @@ def resolve_names(
         value = bound.arguments.get(name, signature.parameters[name].default)
         if isinstance(value, str):
             bound.arguments[name] = members[value]
+    changed = False
     for name, kinds in wanted.items():
         value = bound.arguments.get(name)
         if isinstance(value, str):
-            bound.arguments[name] = _resolve(value, kinds)
+            bound.arguments[name] = found = _resolve(value, name, kinds, changed=changed)
+            changed = changed or found is not value
     return bound.args, bound.kwargs
 
 
@@ -212,7 +216,7 @@ def _object_parameters(
     return signature, wanted, enumerations
 
 
-def _resolve(value: str, kinds: tuple[type, ...]) -> object:
+def _resolve(value: str, parameter: str, kinds: tuple[type, ...], *, changed: bool) -> object:
     for kind in kinds:
         if kind in _ISO_TYPES:
             try:
@@ -220,9 +224,9 @@ def _resolve(value: str, kinds: tuple[type, ...]) -> object:
             except ValueError:
                 continue
     execution = current_execution()
-    if execution is None or value not in execution.namespace:
+    found = NOTHING if execution is None else named(value, parameter, execution, changed=changed)
+    if found is NOTHING:
         return value
-    found = execution.namespace[value]
     return found.value if isinstance(found, FutureResult) else found
 
 
@@ -245,7 +249,7 @@ def accepts_local_context(function: Callable[..., object]) -> bool:
 
 def injected(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function` as agent code sees it: with the workspace's names passed as `_local_context`."""
-    if isinstance(function, FunctionType) and function in _INJECTED:
+    if isinstance(function, FunctionType) and function in INJECTED:
         return function
     wanted = accepts_local_context(function)
 
@@ -260,7 +264,7 @@ def injected(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*args, **kwargs)
 
     if isinstance(call, FunctionType):
-        _INJECTED.add(call)
+        INJECTED.add(call)
     return call
 
 

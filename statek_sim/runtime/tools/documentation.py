@@ -16,6 +16,7 @@ from typing import Any, Final, ForwardRef, Union, get_args, get_origin, get_type
 from statek_sim.runtime.state.context import get_current_agent_name
 from statek_sim.runtime.tools.declaration import tool
 from statek_sim.runtime.tools.docstring import header_of, own_parameters, tool_variant
+from statek_sim.runtime.tools.system import system_tool
 from statek_sim.sandbox.ordered_set import without_addresses
 
 _ITEM: Final = re.compile(r"\s{4,}(?P<name>\w+)\s*(?:\((?P<type>[^)]+)\))?\s*:\s*(?P<text>.*)")
@@ -332,10 +333,8 @@ def _told(what: Any, method_name: str | None, *, brief: bool) -> str:
         target = getattr(target, method)
     if isinstance(target, type):
         return class_text(target, brief=brief, as_code=not brief, agent=get_current_agent_name())
-    if getattr(target, "wire_spec", None) is not None:
-        raise NotImplementedError(
-            f"the documentation of STATEK's own tool {target.__name__!r} is not reproduced"
-        )
+    if (own := system_tool(target)) is not None:
+        return own.brief if brief else own.docstr
     return function_text(target, brief=brief, as_code=not brief)
 
 
@@ -346,8 +345,6 @@ def _tell(what: Any, method_name: str | None, *, brief: bool) -> None:
         return
     try:
         text = _told(what, method_name, brief=brief)
-    except NotImplementedError:
-        raise
     except Exception as error:  # noqa: BLE001  # what the user's classes do when they are looked at
         text = f"{type(error).__name__}: {error}"
     print(text)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import lru_cache
+from types import BuiltinMethodType, ModuleType, NoneType
 from typing import Any
 
 from statek_sim.runtime.state.futures import FutureResult
@@ -54,10 +56,35 @@ def _takes_id_by_position(function: Callable[..., Any]) -> bool:
 def _binds(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Return whether the arguments fit a signature that can be read; some built-in functions have none."""
     try:
-        _signature(function).bind(*args, **kwargs)
+        if (
+            type(function) is BuiltinMethodType
+            and type(function.__self__).__module__ == "builtins"
+            and (not isinstance(function.__self__, ModuleType | type | NoneType))
+        ):
+            # Each list has an `extend` of its own, and reading a signature takes as long as fifty calls. Classes of
+            # others may have another method of that name.
+            owner = function.__self__
+            _signature_of_method(type(owner), function.__name__).bind(owner, *args, **kwargs)
+        else:
+            _signature(function).bind(*args, **kwargs)
     except (ValueError, TypeError):
         return False
     return True
+
+
+def _signature_of_method(kind: type, name: str) -> inspect.Signature:
+    found = _known_signature(kind, name)
+    if found is None:
+        raise ValueError(f"no signature found for {kind.__name__}.{name}")
+    return found
+
+
+@lru_cache(maxsize=512)
+def _known_signature(kind: type, name: str) -> inspect.Signature | None:
+    try:
+        return inspect.signature(getattr(kind, name))
+    except (ValueError, TypeError, AttributeError):
+        return None
 
 
 def _has_future(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -43,8 +43,8 @@ def nvidia_smi() -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BadInput(f"nvidia-smi: {error}; say the free memory with --free MIB") from None
     if done.returncode:
-        told = (done.stderr or done.stdout).strip().splitlines()
-        raise BadInput(f"nvidia-smi exits with {done.returncode}: {told[0] if told else 'it says nothing'}")
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        raise BadInput(f"nvidia-smi exits with {done.returncode}: {lines[0] if lines else 'it says nothing'}")
     return done.stdout
 
 

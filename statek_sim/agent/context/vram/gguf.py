@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from statek_sim.errors import BadInput
+from statek_sim.unreadable import opened
 from statek_sim.values import JSON
 
 _MAGIC: Final = b"GGUF"
@@ -44,7 +45,7 @@ def read_metadata(path: Path) -> dict[str, JSON]:
     `BadInput`, with the file and the byte, for what is no GGUF file, is cut off, or says lengths that it has not.
     """
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             return _Reader(file, str(path), os.fstat(file.fileno()).st_size).metadata()
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None

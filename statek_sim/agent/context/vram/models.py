@@ -13,6 +13,7 @@ from statek_sim.agent.context.vram.gguf import read_metadata
 from statek_sim.agent.context.vram.shape import KvShape, shape_of_config, shape_of_gguf
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
+from statek_sim.unreadable import text_of
 from statek_sim.values import JSON
 
 
@@ -31,10 +32,10 @@ def known_models() -> Mapping[str, Model]:
     text = (
         resources.files("statek_sim.agent.context.vram").joinpath("models.json").read_text(encoding="utf-8")
     )
-    told = json.loads(text)
+    document = json.loads(text)
     found = {}
-    for entry in told["models"]:
-        source = f"{told['sources'][entry['source']]}: {entry['key']}"
+    for entry in document["models"]:
+        source = f"{document['sources'][entry['source']]}: {entry['key']}"
         read = (
             shape_of_gguf(entry["gguf"], source)
             if "gguf" in entry
@@ -56,8 +57,10 @@ def model_called(name: str) -> Model:
         return Model(name=path.name, shape=shape_of_gguf(read_metadata(path), str(path)), weights=_size(path))
     if path.suffix == ".json":
         return Model(name=str(path.parent.name or path.name), shape=shape_of_config(_config(path), str(path)))
-    said = f"{name!r} is no .gguf file, no config.json, no folder with one, and none of {', '.join(known)}."
-    raise BadInput((said + suggestion(name, known)).removesuffix("."))
+    problem = (
+        f"{name!r} is no .gguf file, no config.json, no folder with one, and none of {', '.join(known)}."
+    )
+    raise BadInput((problem + suggestion(name, known)).removesuffix("."))
 
 
 def _size(path: Path) -> int:
@@ -66,11 +69,11 @@ def _size(path: Path) -> int:
 
 def _config(path: Path) -> Mapping[str, JSON]:
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(text_of(path))
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}: not JSON: {error}") from None
-    if not isinstance(told, dict):
+    if not isinstance(document, dict):
         raise BadInput(f"{path}: expected an object, like the config.json of a model")
-    return told
+    return document

@@ -217,10 +217,10 @@ def _of_layer(metadata: Mapping[str, JSON], fields: _Fields, name: str, at: int)
     value = metadata.get(name)
     if not isinstance(value, list):
         return fields.number(name)
-    one = value[at] if at < len(value) else None
-    if isinstance(one, bool) or not isinstance(one, int):
+    entry = value[at] if at < len(value) else None
+    if isinstance(entry, bool) or not isinstance(entry, int):
         raise BadInput(f"{fields.source}: {name} has no number for layer {at}")
-    return one
+    return entry
 
 
 def _gguf_windows(
@@ -231,6 +231,6 @@ def _gguf_windows(
     if not window:
         return [None] * layers
     if isinstance(pattern, list) and len(pattern) == layers:
-        return [window if one else None for one in pattern]
+        return [window if sliding else None for sliding in pattern]
     every = pattern if isinstance(pattern, int) and pattern > 0 else _PATTERNS.get(name)
     return [window if every is None or (at + 1) % every else None for at in range(layers)]

@@ -73,6 +73,7 @@ class McpConnection:
         self._transport = Transport(spec, self._errors)
         self._news: tuple[Definition, ...] | None = None
         self._listing: set[asyncio.Task[None]] = set()
+        self._stale = False
         self._opening = asyncio.Lock()
         self._in_flight = 0
         self._landed = asyncio.Event()
@@ -226,7 +227,7 @@ class McpConnection:
 
     async def _hear(self, client: Client, changes: AsyncIterator[object]) -> None:
         async for _ in changes:
-            await self._list_again(client)
+            self._told_of_change(client)
 
     def _why_not(self, error: BaseException) -> McpFailure:
         while isinstance(error, BaseExceptionGroup):
@@ -273,10 +274,23 @@ class McpConnection:
     # -- the list ----------------------------------------------------------------------------------------------
 
     async def _noticed(self, message: object) -> None:
+        """Have the list fetched when the server says that it changed."""
         if isinstance(message, ToolListChangedNotification) and self._client is not None:
-            task = asyncio.create_task(self._list_again(self._client))
+            self._told_of_change(self._client)
+
+    def _told_of_change(self, client: Client) -> None:
+        """Have the list fetched; told again meanwhile, however often, it is fetched once more."""
+        self._stale = True
+        # One that is done leaves the set a turn of the event loop later, and would never look again.
+        if all(task.done() for task in self._listing):
+            task = asyncio.create_task(self._catch_up(client))
             self._listing.add(task)
             task.add_done_callback(self._listing.discard)
+
+    async def _catch_up(self, client: Client) -> None:
+        while self._stale:
+            self._stale = False
+            await self._list_again(client)
 
     async def _list_again(self, client: Client) -> None:
         try:

@@ -20,10 +20,10 @@ def text_of(
     resources as what they are and how large. A structured value that no block says comes last, as JSON; FastMCP's
     `{"result": X}` is said by a block that says X.
     """
-    said = [_block(block) for block in content]
-    if structured is not None and not any(_says(text, structured) for text in said):
-        said.append(json.dumps(structured, ensure_ascii=False, separators=(",", ":")))
-    text = "\n".join(said)
+    blocks = [_block(block) for block in content]
+    if structured is not None and not any(_says(text, structured) for text in blocks):
+        blocks.append(json.dumps(structured, ensure_ascii=False, separators=(",", ":")))
+    text = "\n".join(blocks)
     if len(text) <= most:
         return text
     return f"{text[:most]}\n[{len(text) - most} of {len(text)} characters are left out]"

@@ -77,7 +77,7 @@ def refused(server: str, doing: str, code: int, message: str) -> McpRefused:
 def outcome(failure: McpFailure) -> ToolOutcome:
     """Return a failure as the result of a call."""
     status = ToolStatus.TIMED_OUT if isinstance(failure, McpTimedOut) else ToolStatus.RAISED
-    return ToolOutcome(status, f"{type(failure).__name__}: {failure}")
+    return ToolOutcome(status, f"{type(failure).__name__}: {failure}".removesuffix(": "))
 
 
 def _times(number: int) -> str:

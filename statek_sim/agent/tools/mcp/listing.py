@@ -26,8 +26,8 @@ async def list_of(client: Listing, spec: McpServerSpec) -> tuple[Definition, ...
         try:
             page = await client.list_tools(cursor=cursor)
         except (RuntimeError, ValidationError) as error:
-            said = next(iter(str(error).splitlines()), "") or type(error).__name__
-            raise no_result(spec.name, "tools/list", said) from error
+            reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+            raise no_result(spec.name, "tools/list", reason) from error
         found += map(_definition, page.tools)
         if page.next_cursor is None:
             return tuple(found)

@@ -8,8 +8,9 @@ from functools import partial
 from statek_sim.agent.effects import Invocation, ToolCall
 from statek_sim.agent.execution import Context, limited, started
 from statek_sim.agent.tools.arguments import ArgumentCheck
+from statek_sim.agent.tools.hinted import problems_of
 from statek_sim.agent.tools.registry import Registry
-from statek_sim.agent.tools.tool import Tool
+from statek_sim.agent.tools.tool import Tool, code_of
 from statek_sim.mcp.tool import Asking, CallResult, ServedTool, text_result
 from statek_sim.values import JSON
 
@@ -25,11 +26,12 @@ def served(registry: Registry | Iterable[Tool]) -> tuple[ServedTool, ...]:
 
 def _served(tool: Tool) -> ServedTool:
     check = ArgumentCheck(tool.name, tool.parameters)
+    conversions = code_of(tool.run).conversions
 
     async def run(arguments: Mapping[str, JSON], asking: Asking) -> CallResult:
-        checked = check.check(arguments, coerce=False)
-        if checked.problems:
-            return text_result(f"Error: {'; '.join(checked.problems)}", is_error=True)
+        problems = check.check(arguments, coerce=False).problems or problems_of(arguments, conversions)
+        if problems:
+            return text_result(f"Error: {'; '.join(problems)}", is_error=True)
         one = Invocation(ToolCall("", tool.name, arguments), tool.run, tool.timeout)
         found = await limited(one, partial(started, one, Context(asking.now, asking.sleep)))
         return text_result(found.text, is_error=found.failed)

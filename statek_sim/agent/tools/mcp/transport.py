@@ -65,9 +65,9 @@ class Transport:
 
     async def _responded(self, response: httpx2.Response) -> None:
         """Notice that the server does not know the session: the SDK hands on what the body says, not the status."""
-        asked = response.request
+        sent = response.request
         self.forgotten |= (
-            asked.method == "POST" and response.status_code == 404 and "mcp-session-id" in asked.headers
+            sent.method == "POST" and response.status_code == 404 and "mcp-session-id" in sent.headers
         )
 
     @asynccontextmanager

@@ -15,7 +15,10 @@ from statek_sim.values import JSON
 
 
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
-    """Yield the events of a message. The first one has the prompt's tokens, `message_delta` the rest."""
+    """Yield the events of a message. The first one has the prompt's tokens, `message_delta` all, as they add up.
+
+    LangChain reads them from `message_delta` alone.
+    """
     reported = usage_field(reply.usage) if usage else {}
     start: dict[str, JSON] = {
         **head(reply),
@@ -31,7 +34,7 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
         index += 1
     for number, call in enumerate(reply.calls, index):
         yield from _call(number, call, split)
-    yield _event("message_delta", {"delta": stop_fields(reply), **_at_the_end(reported)})
+    yield _event("message_delta", {"delta": stop_fields(reply), **reported})
     yield _event("message_stop", {})
 
 
@@ -57,13 +60,6 @@ def _block(
 def _at_the_start(reported: dict[str, JSON]) -> dict[str, JSON]:
     usage = reported.get("usage")
     return {"usage": {**usage, "output_tokens": 0}} if isinstance(usage, dict) else reported
-
-
-def _at_the_end(reported: dict[str, JSON]) -> dict[str, JSON]:
-    usage = reported.get("usage")
-    if not isinstance(usage, dict):
-        return reported
-    return {"usage": {key: usage[key] for key in ("output_tokens", "cost") if key in usage}}
 
 
 def join_stream(stream: bytes) -> bytes:

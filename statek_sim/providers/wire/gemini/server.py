@@ -44,6 +44,7 @@ _STATUS_NAMES: Final[Mapping[int, str]] = {
     504: "DEADLINE_EXCEEDED",
 }
 
+_MOST_CANDIDATES: Final = 128
 _UNDERSCORE: Final = re.compile(r"_([a-z])")
 
 _METHOD: Final = re.compile(
@@ -94,8 +95,7 @@ def _demands(config: Mapping[str, JSON], tool_config: JSON) -> Demands:
     )
     mode, names = calling.get("mode"), _either(calling, "allowedFunctionNames", "allowed_function_names")
     return Demands(
-        choices=limit_of(number_or_none(config, "candidateCount"), where="generationConfig.candidateCount")
-        or 1,
+        choices=_candidates(config) or 1,
         stop=stops_of(config.get("stopSequences"), where="generationConfig.stopSequences"),
         max_tokens=limit_of(
             number_or_none(config, "maxOutputTokens"), where="generationConfig.maxOutputTokens"
@@ -104,6 +104,15 @@ def _demands(config: Mapping[str, JSON], tool_config: JSON) -> Demands:
         calls="must" if mode == "ANY" else "must not" if mode == "NONE" else "may",
         call_names=tuple(map(str, names)) if isinstance(names, list) else (),
     )
+
+
+def _candidates(config: Mapping[str, JSON]) -> int | None:
+    """Return how many candidates are wanted; so many as 128, as with OpenAI, are enough to test with."""
+    where = "generationConfig.candidateCount"
+    wanted = limit_of(number_or_none(config, "candidateCount"), where=where)
+    if wanted is not None and wanted > _MOST_CANDIDATES:
+        raise BadRequest(f"{where}: expected at most {_MOST_CANDIDATES}, got {wanted}", parameter=where)
+    return wanted
 
 
 def _camel(mapping: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -21,6 +21,11 @@ from statek_sim.providers.wire.request import PLAIN, Asked, ClientOptions
 from statek_sim.providers.wire.tool_call import read_tool_call
 from statek_sim.values import JSON
 
+_READ: Final[dict[bytes, ParsedReply]] = {}
+_MOST_READ: Final = 512
+_LONGEST_READ: Final = 16_384
+"""Bodies that are remembered, and the bytes of the longest of them: runs of one script get the same ones."""
+
 REASONING: Final = ("reasoning_details", "reasoning", "reasoning_content")
 """Fields of a reply's message that the provider wants back with the turn, in the order STATEK keeps them."""
 
@@ -70,6 +75,20 @@ def read_reply(body: bytes) -> ParsedReply:
     counts of a wrong JSON type fail here with the text that STATEK ends with a moment later (for content: its
     text in every style but CONSOLE); a fractional token count is cut.
     """
+    if type(body) is not bytes or len(body) > _LONGEST_READ:
+        return _read(body)
+    reply = _READ.get(body)
+    if reply is None:
+        reply = _read(body)
+        # What can be changed, as the arguments of a call can, is read anew each time.
+        if not reply.tool_calls and reply.reasoning is None:
+            if len(_READ) >= _MOST_READ:
+                _READ.clear()
+            _READ[body] = reply
+    return reply
+
+
+def _read(body: bytes) -> ParsedReply:
     answer = json.loads(body)
     if "choices" not in answer or not answer["choices"]:
         reason = answer.get("error", {}).get("message", str(answer))

@@ -37,7 +37,7 @@ function numbers(cells) {
       { label: "tools", value: (cell) => (cell.tools ? "yes" : "no") },
       { label: "estimate, tokens", value: (cell) => count(cell.approx), numeric: true },
       { label: "measured, tokens", value: (cell) => count(cell.measured), numeric: true },
-      { label: "estimate ÷ measured", value: (cell) => times(cell.approx, cell.measured), numeric: true },
+      { label: "estimate\u00a0÷ measured", value: (cell) => times(cell.approx, cell.measured), numeric: true },
     ],
     cells,
   );

@@ -128,7 +128,7 @@ function suites({ suites: all }) {
       { label: "failed", value: (suite) => failed(suite), numeric: true },
       { label: "estimate, tokens", value: (suite) => count(suite.approx), numeric: true },
       { label: "measured, tokens", value: (suite) => count(suite.measured), numeric: true },
-      { label: "estimate ÷ measured", value: (suite) => times(suite.approx, suite.measured), numeric: true },
+      { label: "estimate\u00a0÷ measured", value: (suite) => times(suite.approx, suite.measured), numeric: true },
       ...(reported
         ? [{ label: "reported, tokens", value: (suite) => count(suite.reported), numeric: true }]
         : []),

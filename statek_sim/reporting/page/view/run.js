@@ -80,7 +80,9 @@ function told(run, found, asked) {
 }
 
 function failure({ failure: expected, error }) {
-  const texts = [expected, error].filter(Boolean);
+  // What is told of a failure quotes the run's error already, as a rule.
+  const quoted = error && expected && oneLine(expected).includes(oneLine(error));
+  const texts = [expected, quoted ? null : error].filter(Boolean);
   return (
     texts.length > 0 &&
     section(
@@ -90,6 +92,8 @@ function failure({ failure: expected, error }) {
     )
   );
 }
+
+const oneLine = (text) => text.replace(/\s+/g, " ");
 
 function about({ source, proves, preset, seed, leaked_claims: leaked }) {
   return h(

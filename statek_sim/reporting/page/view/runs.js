@@ -19,7 +19,7 @@ const ORDERS = {
   turns: { label: "turns", of: (run) => run.turns },
   approx: { label: "estimate, tokens", of: (run) => run.approx },
   measured: { label: "measured, tokens", of: (run) => run.measured },
-  ratio: { label: "estimate ÷ measured", of: (run) => (run.measured ? run.approx / run.measured : 0) },
+  ratio: { label: "estimate\u00a0÷ measured", of: (run) => (run.measured ? run.approx / run.measured : 0) },
   reported: { label: "reported, tokens", of: (run) => run.reported ?? -1 },
 };
 

@@ -5,6 +5,8 @@ import { count, plural } from "./numbers.js";
 import { stacked, table } from "./table.js";
 
 const WIDE = 10; // columns, past which a heat map takes the whole width
+// How opaque the most is: the number on it keeps a contrast of 4.5, in light and in dark.
+const STRONGEST = 0.52;
 const MEASURES = [
   {
     key: "killed",
@@ -60,7 +62,7 @@ function cells(sweep) {
 function heatMap(sweep, rows, measure) {
   return figure({
     title: `${measure.title}.`,
-    says: "The stronger the colour, the more; frames mark the frontier, a ring the preset's own values.",
+    says: "The stronger the colour, the more; frames mark the frontier, a dashed one the preset's own values.",
     spec: (width) => spec(sweep, rows, measure, width),
     numbers: () => numbers(sweep, rows, measure.title),
   });
@@ -128,7 +130,7 @@ function spec(sweep, rows, { key, unit, colour }, width) {
         opacity: {
           field: key,
           type: "quantitative",
-          scale: { domain: [0, most], range: [0.06, 1] },
+          scale: { domain: [0, most], range: [0.06, STRONGEST] },
           legend: null,
         },
         tooltip: [
@@ -144,18 +146,22 @@ function spec(sweep, rows, { key, unit, colour }, width) {
     },
     {
       transform: [{ filter: "datum.own" }],
-      mark: { type: "point", filled: false, stroke: "var(--ink)", strokeWidth: 1.5, size: 700, opacity: 1 },
+      // Beside the number in the middle of the cell, and inside of a frame of the frontier.
+      mark: {
+        type: "rect",
+        fill: null,
+        stroke: "var(--ink)",
+        strokeWidth: 1.5,
+        strokeDash: [4, 2],
+        cornerRadius: 2,
+        width: { band: 0.86 },
+        height: { band: 0.72 },
+      },
     },
   ];
   const texts = {
-    mark: { type: "text", fontSize: 11 },
-    encoding: {
-      text: { field: "short" },
-      color: {
-        condition: { test: `datum['${key}'] > ${0.65 * most}`, value: "var(--paper)" },
-        value: "var(--ink)",
-      },
-    },
+    mark: { type: "text", fontSize: 11, color: "var(--ink)" },
+    encoding: { text: { field: "short" } },
   };
   return {
     ...shown,

@@ -1,0 +1,138 @@
+"""Arguments as the hints of a tool's parameters promise them: a date for a text, a dataclass for an object."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Iterable, Mapping, MutableMapping, MutableSequence, Sequence
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from statek_sim.errors import StatekSimError
+from statek_sim.providers.mismatch import shorten
+from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet
+from statek_sim.values import JSON
+
+Conversions = Mapping[str, TypeAdapter[Any]]
+"""What makes a value of the JSON that a call has, by the name of the parameter."""
+
+_JSON_TYPES: Final = (str, int, float, bool, type(None), None, Any, object, dict, list)
+_HELD_BY: Final = (list, dict, Union, types.UnionType, Sequence, MutableSequence, Mapping, MutableMapping)
+_MOST: Final = 5
+_SHOWN: Final = 60
+
+
+def conversion_of(hint: Any) -> TypeAdapter[Any] | None:
+    """Return what makes values of a hint, None where JSON itself is what it promises."""
+    hint = _listed(hint)
+    return None if _is_json(hint) else TypeAdapter(hint)
+
+
+def _listed(hint: Any) -> Any:
+    """Return a hint with a list in the place of an `Iterable`, of which pydantic makes what can be read only once."""
+    if hint is Iterable:
+        return list
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Iterable:
+        return list[inner[0]]  # type: ignore[valid-type]  # a type of this moment
+    if origin in (Union, types.UnionType):
+        return Union[tuple(map(_listed, inner))]  # noqa: UP007  # its arms are known at this moment only
+    return hint
+
+
+def _is_json(hint: Any) -> bool:
+    if hint in _JSON_TYPES:
+        return True
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        described = all(isinstance(about, str) or _only_describes(about) for about in inner[1:])
+        return described and _is_json(inner[0])
+    if origin is Literal:
+        return all(type(option) in (str, int, bool, type(None)) for option in inner)
+    if origin in _HELD_BY:
+        return all(map(_is_json, inner))
+    return False
+
+
+def _only_describes(about: object) -> bool:
+    """Return whether an annotation leaves the value as it is; bounds are in the schema."""
+    return isinstance(about, FieldInfo) and not about.metadata
+
+
+def converted_arguments(arguments: Mapping[str, JSON], conversions: Conversions) -> dict[str, Any]:
+    """Return what the tool's code is called with; `ValidationError` of pydantic, or what a validator raises."""
+    return {
+        name: _in_order(_made(value, conversions[name])) if name in conversions else value
+        for name, value in arguments.items()
+    }
+
+
+def problems_of(arguments: Mapping[str, JSON], conversions: Conversions) -> tuple[str, ...]:
+    """Return what keeps arguments from being what the hints promise, as `path: expectation, what came`."""
+    problems: list[str] = []
+    for name, value in arguments.items():
+        if name in conversions:
+            problems += _problems(f"arguments.{name}", value, conversions[name])
+    return tuple(problems[:_MOST])
+
+
+def _made(value: Any, conversion: TypeAdapter[Any]) -> Any:
+    """Return what a conversion makes of JSON; of a value that is none, as tests may give one, what Python makes of it.
+
+    A strict model takes a text for a date when it reads JSON, and not when it is given Python's values.
+    """
+    try:
+        # Half of a pair of surrogates is a text of Python's, and has no UTF-8.
+        written = json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError):
+        return conversion.validate_python(value)
+    return conversion.validate_json(written)
+
+
+def _problems(path: str, value: JSON, conversion: TypeAdapter[Any]) -> list[str]:
+    try:
+        _made(value, conversion)
+    except ValidationError as error:
+        return [
+            f"{path}{_steps(each['loc'], value)}: {_expectation(each['msg'])}, got {_shown(each['input'])}"
+            for each in error.errors(include_url=False, include_context=False)
+        ]
+    except StatekSimError:
+        raise
+    except Exception as error:  # noqa: BLE001  # a validator of the user's
+        return [f"{path}: {type(error).__name__}: {error}, got {_shown(value)}"]
+    return []
+
+
+def _in_order(made: Any) -> Any:
+    """Return a set as one of a fixed order: a tool that joins its items must not differ from run to run."""
+    if type(made) is set:
+        return OrderedSet(made)
+    return OrderedFrozenSet(made) if type(made) is frozenset else made
+
+
+def _expectation(message: str) -> str:
+    """Return pydantic's sentence as what is expected."""
+    for begins in ("Input should be ", "Value should be "):
+        if message.startswith(begins):
+            return f"expected {message.removeprefix(begins)}"
+    return message[:1].lower() + message[1:]
+
+
+def _steps(loc: tuple[int | str, ...], value: Any) -> str:
+    """Return the way into `value`; what pydantic says of the arms of a union leads nowhere in it, and is left out."""
+    way = ""
+    for step in loc:
+        if isinstance(step, int):
+            way += f"[{step}]"
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+        elif isinstance(value, dict) and step in value:
+            way += f".{step}"
+            value = value[step]
+    return way
+
+
+def _shown(value: object) -> str:
+    return shorten(json.dumps(value, ensure_ascii=False, default=str), _SHOWN)

@@ -1,0 +1,32 @@
+"""What a scenario's file says of its agents, as STATEK is told: metadata of their prompts, and chat styles."""
+
+from __future__ import annotations
+
+from statek_sim.scenario.schema import AgentText, Scenario
+
+
+def metadata_of(text: AgentText) -> dict[str, str]:
+    """Return the metadata of an agent's prompt, its MODEL included."""
+    metadata = {"MODEL": text.model, **{key: str(value) for key, value in text.metadata.items()}}
+    if text.chat_style is not None and text.dialog:
+        metadata["CHAT_STYLE"] = text.chat_style
+    if text.tools_scope is not None:
+        metadata["LLM_TOOLS_SCOPE"] = text.tools_scope
+    if text.temperature is not None:
+        metadata["TEMPERATURE"] = str(text.temperature)
+    return metadata
+
+
+def style_of_all(scenario: Scenario) -> str | None:
+    """Return the chat style that every agent but dialog agents has, which STATEK then gets as its setting."""
+    styles = {text.chat_style for text in scenario.agents.values() if not text.dialog}
+    return styles.pop() if len(styles) == 1 else None
+
+
+def style_of_definitions(text: AgentText, of_all: str | None) -> str | None:
+    """Return the chat style that an application gives to the definition of each of an agent's jobs, None for none.
+
+    There is no other way for a plain agent to have a style that is not the setting's (`of_all`): only dialog agents
+    read theirs from their metadata. A definition that was given one is no other job's (`find_existing_job_def`).
+    """
+    return None if text.dialog or text.chat_style == of_all else text.chat_style

@@ -1,0 +1,169 @@
+"""Why a case of others is not read as its source reads it: a reason in the case, and what makes the reason checkable.
+
+A case whose answer is not its source's has an `account`:
+
+- `opposite`: with the format unknown nobody can read both this case and another one. `case` names the other by file and
+  line, `shape` is a pattern that both texts match. Where it has the groups `key` and `value` the sources read what is
+  written there differently (as it is, stripped, a number, ...) while the tools say the same of it; where it has none,
+  one source has a call and the other has not.
+- `rule`: the source's answer breaks a hard rule of rescue parsing, one of `RULES`.
+- `ours`: neither; it may be read one day, and `why` says what is in the way.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from statek_sim.agent.rescue import rescue
+from statek_sim.agent.schema import kinds_of
+from tests.rescue.scoring import COLLECTIONS, EIGHTH, NINTH, TENTH, Case, Verdict, load_cases, verdict
+
+PROJECTS: Final = ("vllm", "sglang", "llama.cpp", "json_repair")
+"""The projects whose cases the goal of 95 % right and 0.5 % wrong calls is about."""
+RULES: Final = {
+    "offered": "only tools that were offered are called, by the name that is written",
+    "schema": "arguments fit the tool's schema",
+    "cut": "what is cut is not completed: neither a value nor arguments nor a name",
+    "guessed": "what is broken in more than one way that could be meant is not guessed",
+    "whole": "a call is read whole or not at all: no argument of it is left out",
+    "bounds": "depth, size and number are bounded",
+    "twice": "a key that is there twice is refused: the last one does not win",
+    "repaired": "quotes, commas and keys that JSON does not know have one meaning, and are repaired",
+    "thinking": "what stands in thinking is no call",
+    "rendered": "a call as its format's own template writes it gives that call or a refusal",
+}
+
+
+def project(case: Case) -> str:
+    """Return the project that wrote a case; `sglang-router` is SGLang's."""
+    name = re.split(r"[ /]", case.source)[0].lower()
+    return "sglang" if name == "sglang-router" else name
+
+
+@cache
+def _cases(name: str) -> tuple[Case, ...]:
+    return tuple(load_cases(Path(__file__).with_name(name)))
+
+
+def named(place: str) -> Case:
+    """Return the case at `place`: `cases_5.jsonl:22`."""
+    name, line = place.rsplit(":", 1)
+    return _cases(name)[int(line) - 1]
+
+
+def all_cases() -> Iterator[tuple[str, Case]]:
+    """Yield every stored case with its place."""
+    for path in COLLECTIONS:
+        for line, case in enumerate(_cases(path.name), 1):
+            yield f"{path.name}:{line}", case
+
+
+def opposed(case: Case, other: Case, shape: str) -> bool:
+    """Whether two cases have a shape in common and want what no reader can give both."""
+    pattern = re.compile(shape, re.DOTALL)
+    if "value" not in pattern.groupindex:
+        alike = pattern.search(case.text) and pattern.search(other.text)
+        # A call that is read where any name is accepted is one where its tool is listed, too.
+        called = case if case.calls else other
+        same_tools = called.tools is None or None not in (case.tools, other.tools)
+        return bool(alike) and same_tools and bool(case.calls) != bool(other.calls)
+    theirs = [reading for reading in _readings(other, pattern) if reading[0] != "another text"]
+    return any(
+        how not in (that, "another text") and (kinds == those or {how, that} <= _TEXTS)
+        for how, kinds in _readings(case, pattern)
+        for that, those in theirs
+    )
+
+
+def _readings(case: Case, pattern: re.Pattern[str]) -> Iterator[tuple[str, object]]:
+    """Yield how a source reads each value of a shape, and what the tools say of it; calls have them in their order."""
+    matches = list(pattern.finditer(case.text))
+    for key in dict.fromkeys(match["key"] for match in matches):
+        written = [match["value"] for match in matches if match["key"] == key]
+        stated = [(call["name"], value) for call in case.calls for value in _stated(call, key)]
+        if len(stated) == len(written):
+            for text, (name, value) in zip(written, stated, strict=True):
+                yield _how(text, value), _schema(case, name, key)
+
+
+def _stated(call: Mapping[str, Any], key: str) -> Iterator[object]:
+    """Yield the values that a source expects under `key`, at any depth, where it says one."""
+    todo: list[Any] = [call["arguments"]]
+    todo += [{path[0]: value if len(path) == 1 else {}} for path, value in call.get("paths") or []]
+    while todo:
+        value = todo.pop(0)
+        if isinstance(value, dict):
+            if key in value:
+                yield value[key]
+            todo += value.values()
+
+
+_TEXTS: Final = frozenset(("a text, as written", "a text, stripped", "a text, unescaped"))
+"""Readings that no schema tells apart."""
+
+
+def _how(written: str, value: object) -> str:
+    if not isinstance(value, str):
+        return "no text"
+    if value == written:
+        return "a text, as written"
+    if value == written.strip():
+        return "a text, stripped"
+    return "a text, unescaped" if value == html.unescape(written) else "another text"
+
+
+def _schema(case: Case, name: object, key: str) -> object:
+    """Return what the tools say of an argument, whether it may be a text and a container; None: nothing."""
+    if case.tools is None:
+        return None
+    for tool in case.tools:
+        spec: Any = tool.get("function", tool)
+        properties = (spec.get("parameters") or {}).get("properties") or {}
+        if name in (None, spec.get("name")) and key in properties:
+            kinds = kinds_of(properties[key])
+            return "string" in kinds, bool(kinds & {"object", "array"})
+    return "not described"
+
+
+def answered() -> dict[str, Verdict]:
+    """Return the verdict on every stored case, by place, the format unknown."""
+    verdicts: dict[str, Verdict] = {}
+    for place, case in all_cases():
+        calls = rescue(case.text, case.tools).calls
+        verdicts[place] = verdict(case, [(call.name, call.arguments) for call in calls])
+    return verdicts
+
+
+def counted(verdicts: Mapping[str, Verdict]) -> Iterator[tuple[str, Counter[Verdict]]]:
+    """Yield verdicts by project, on all its cases and on those without opposites and broken rules, then the four's."""
+    totals: dict[tuple[bool, str], Counter[Verdict]] = {}
+    for place, case in all_cases():
+        meant = case.account.get("kind") not in ("opposite", "rule")
+        labels = [project(case), "the four"] if project(case) in PROJECTS else []
+        if place.startswith(EIGHTH.name):
+            labels = [f"{EIGHTH.name}, {HALVES[case.half]}"]
+        if place.startswith(NINTH.name):
+            labels = [f"{NINTH.name}, all held out"]
+        if place.startswith(TENTH.name):
+            labels, meant = [f"{TENTH.name}, all held out"], not case.differs
+        for label in labels:
+            for less in (False, True):
+                seen = totals.setdefault((less, label), Counter())
+                seen[verdicts[place]] += not less or meant
+    for (less, label), seen in sorted(totals.items()):
+        yield label + (", without opposites and broken rules" if less else ""), seen
+
+
+HALVES: Final = {"build": "the half looked at", "measure": "the held-out half"}
+
+if __name__ == "__main__":
+    for label, seen in counted(answered()):
+        right, wrong = (f"{seen[one]} ({seen[one] / seen.total():.1%})" for one in ("right", "wrong"))
+        row = f"| {label} | {seen.total()} | {right} | {seen['refused']} | {wrong} |"
+        print(row.replace("%)", " %)"))
