@@ -101,8 +101,10 @@ def _fits(item: Any, criterion: Any) -> bool:
             return all(_fits(item, part) for part in criterion)
         case list() | set():
             return any(_fits(item, part) for part in criterion)
-        case JobStatus() | EnumValue():
-            return isinstance(item, Job) and item.status == criterion
+        case JobStatus() | EnumValue() if isinstance(item, Job):
+            return item.status == criterion
+        case JobStatus():
+            return False
     if is_memo(criterion):
         return item is criterion
     if isinstance(item, Job):

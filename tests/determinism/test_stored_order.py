@@ -53,15 +53,18 @@ with opened_store():
     print([*map(str, Set(states))], [*map(str, Set(reversed(states)))], [*map(str, inside(set(states)))])
     print([str(key) for key in Dict((state, 1) for state in states)])
     few, many = Set(PAIRS[:3]), Set(PAIRS[1:])
-    for made in (few | many, few & many, few ^ many, many - few, few.union(PAIRS), inside(set(PAIRS)), Set(set(PAIRS))):
-        print(made)
-    for made in (set(PAIRS) | many, set(PAIRS) & many, set(PAIRS) - few, set(PAIRS) ^ few):
+    words, others = {" ".join(pair) for pair in PAIRS}, Set(" ".join(pair) for pair in PAIRS[1:])
+    for made in (words & others, words | others, words - others, words ^ others, others & Set(words), others & words):
         print(made, list(made))
+    others |= words
+    others &= {"a b", "b a", "d c"}
+    print(others)
+    for made in (few | many, few ^ many, many - few, few.union(PAIRS), inside(set(PAIRS)), Set(set(PAIRS))):
+        print(made)
     few |= set(PAIRS)
-    few &= set(PAIRS)
     few ^= {("e", "f"), ("f", "e")}
     few -= set(PAIRS[2:3])
-    print(few, few.copy(), few.symmetric_difference(set(PAIRS)), few.intersection(set(PAIRS)))
+    print(few, few.copy())
     print(Set([float("nan"), 2.5, float("nan"), 1.5]))
     plain = scattered(Plain)
     print(numbers(Set(plain)), numbers(inside(set(plain))))
@@ -69,13 +72,12 @@ with opened_store():
     code = '''
 print([row.number for row in set(plain)], [row.number for row in {*plain[:3]} | {*plain[3:]}])
 print([row.number for row in set(rows)], [str(state) for state in states], pairs)
-print([pair for pair in pairs ^ {("b", "a"), ("x", "y"), ("y", "x")}], {("x", "y"), ("y", "x")} | pairs)
+print([word for word in words ^ {"b-a", "x y", "y x"}], {"x y", "y x"} | words, words & {"a-b", "d-c"})
 exit("ok")
 '''
     runtime = Runtime(ScriptedLLM([code]), profile="1.4")
-    job = runtime.create_job(
-        Agent("clerk"), shared_vars={"rows": rows, "states": set(states), "pairs": set(PAIRS), "plain": plain}
-    )
+    values = {"rows": rows, "states": set(states), "pairs": set(PAIRS), "plain": plain}
+    job = runtime.create_job(Agent("clerk"), shared_vars={**values, "words": {*map("-".join, PAIRS)}})
     runtime.run()
     print(*job.py_env.console, sep="\\n")
 """

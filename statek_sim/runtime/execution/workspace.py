@@ -229,11 +229,8 @@ def _run_statements(
         # A failed unpacking left text where the statement number belongs; STATEK trips over comparing it and
         # nothing runs, without a word (behaviour 7.3).
         raise TypeError("'<' not supported between instances of 'int' and 'str'")
-    # Two scopes cost a copy per statement, and make a difference only where code binds globals from inside functions,
-    # or where a name would have another's place among what is stored: a tool's, or that of one that is gone.
     others = _others(job, output)
-    apart = others is not None or block.binds_globals or block.places_change
-    apart = apart or any(name in namespace and name not in bound for name in block.binds)
+    apart = others is not None or _needs_two_scopes(block, namespace, bound)
     own: dict[str, object] = dict(bound) if apart else namespace
     for index in range(first, len(block.statements)):
         statement = block.statements[index]
@@ -273,6 +270,19 @@ def _run_statements(
                 own.pop(name)
         if env.exit_status is not None:
             return
+
+
+def _needs_two_scopes(block: CompiledBlock, namespace: dict[str, object], bound: dict[str, object]) -> bool:
+    """Return whether what a block binds has to be told from its globals, which costs a copy per statement.
+
+    It makes a difference only where code binds globals from inside functions, or where a name would have another's
+    place among what is stored: a tool's, or that of one that is gone.
+    """
+    return (
+        block.binds_globals
+        or block.places_change
+        or any(name in namespace and name not in bound for name in block.binds)
+    )
 
 
 def _others(job: Job, output: Output) -> Fallback | None:

@@ -716,63 +716,18 @@ _TUPLE_WITHOUT_HASH: Final = "unhashable type: 'Tuple'"
 
 
 @_as_dbzeros("Set")
-class Set(_Collection):
-    """dbzero's set: its members come in the order of their hashes."""
+class _Members(_Collection):
+    """The members of a stored set, and how they compare with those of others."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # as Python's own unhashable types do it
-    shown_as = set
-    __reversed__ = None
-
-    def __init__(self, items: Iterable[Value] = ()) -> None:
-        self._items: dict[Value, Value] = {}
-        self._add_all(items)
-
-    def _put(self, item: Value, late: Damage, depth: int) -> None:
-        if isinstance(item, int) and item < 0:
-            late.append(OverflowError("can't convert negative int to unsigned"))
-        found = _hashed(item, late, depth)
-        self._items[_lost_or_plain(item, found)] = found
-
-    def _add(self, item: Value, late: Damage) -> None:
-        if isinstance(item, list | dict | set):
-            raise TypeError(f"unhashable type: {type(item).__name__!r}")
-        self._put(item, late, 0)
-
-    def _add_all(self, items: Value) -> None:
-        if not hasattr(items, "__iter__"):
-            raise TypeError("argument must be a sequence or set")
-        late = Damage()
-        for item in in_order(items) if isinstance(items, set | frozenset) else items:
-            self._add(item, late)
-        late.come_up()
-
-    def __repr__(self) -> str:
-        return "{" + ", ".join(map(repr, self)) + "}"
-
-    def __iter__(self) -> Iterator[Value]:
-        found = in_store_order(self._items)
-        return (read(self._items[plain]) for plain in found if plain in self._items)
+    _items: dict[Value, Value]
 
     def __contains__(self, item: Value) -> bool:
         return _looked_up(item) in self._items
 
     def _plain(self) -> set[Value]:
         return set(self._items)
-
-    def _either(self, other: Value, mine: Iterable[Value]) -> list[Value]:
-        """Return the members of exactly one of the two, in an order that no hash seed changes."""
-        theirs = _members(other)
-        return [item for item in mine if item not in theirs] + [
-            item for item in theirs if item not in self._items
-        ]
-
-    def _made(self, items: Iterable[Value]) -> Set:
-        made = Set()
-        for item in items:
-            known = item in self._items or not isinstance(item, tuple)
-            made._items[item] = self._items.get(item, item) if known else inside(item)
-        return made
 
     def _asked_for(self, *others: Value) -> Iterable[Value]:
         """Yield the members for which the others can be asked.
@@ -827,6 +782,71 @@ class Set(_Collection):
 
     def __ge__(self, other: Value) -> bool:
         return self._plain() >= _members(other).keys() if _is_set(other) else NotImplemented
+
+    def issubset(self, other: Value) -> bool:
+        """Return whether the other has every member."""
+        return self._is_within(other)
+
+    def issuperset(self, other: Value) -> bool:
+        """Return whether every member of the other is one."""
+        return self._plain() >= _members(other).keys()
+
+    def isdisjoint(self, other: Value) -> bool:
+        """Return whether there is no common member."""
+        return self._plain().isdisjoint(_members(other))
+
+
+@_as_dbzeros("Set")
+class Set(_Members):
+    """dbzero's set: its members come in the order of their hashes."""
+
+    __slots__ = ()
+    shown_as = set
+    __reversed__ = None
+
+    def __init__(self, items: Iterable[Value] = ()) -> None:
+        self._items = {}
+        self._add_all(items)
+
+    def _put(self, item: Value, late: Damage, depth: int) -> None:
+        if isinstance(item, int) and item < 0:
+            late.append(OverflowError("can't convert negative int to unsigned"))
+        found = _hashed(item, late, depth)
+        self._items[_lost_or_plain(item, found)] = found
+
+    def _add(self, item: Value, late: Damage) -> None:
+        if isinstance(item, list | dict | set):
+            raise TypeError(f"unhashable type: {type(item).__name__!r}")
+        self._put(item, late, 0)
+
+    def _add_all(self, items: Value) -> None:
+        if not hasattr(items, "__iter__"):
+            raise TypeError("argument must be a sequence or set")
+        late = Damage()
+        for item in in_order(items) if isinstance(items, set | frozenset) else items:
+            self._add(item, late)
+        late.come_up()
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(map(repr, self)) + "}"
+
+    def __iter__(self) -> Iterator[Value]:
+        found = in_store_order(self._items)
+        return (read(self._items[plain]) for plain in found if plain in self._items)
+
+    def _either(self, other: Value, mine: Iterable[Value]) -> list[Value]:
+        """Return the members of exactly one of the two, in an order that no hash seed changes."""
+        theirs = _members(other)
+        return [item for item in mine if item not in theirs] + [
+            item for item in theirs if item not in self._items
+        ]
+
+    def _made(self, items: Iterable[Value]) -> Set:
+        made = Set()
+        for item in items:
+            known = item in self._items or not isinstance(item, tuple)
+            made._items[item] = self._items.get(item, item) if known else inside(item)
+        return made
 
     def __or__(self, other: Value) -> Set:
         return self.union(other) if _is_set(other) else NotImplemented
@@ -955,18 +975,6 @@ class Set(_Collection):
                 raise RuntimeError("Comparison failed\n") from None
             raise
         return self._made(self._either(other, mine))
-
-    def issubset(self, other: Value) -> bool:
-        """Return whether the other has every member."""
-        return self._is_within(other)
-
-    def issuperset(self, other: Value) -> bool:
-        """Return whether every member of the other is one."""
-        return self._plain() >= _members(other).keys()
-
-    def isdisjoint(self, other: Value) -> bool:
-        """Return whether there is no common member."""
-        return self._plain().isdisjoint(_members(other))
 
 
 def _is_set(value: object) -> bool:
