@@ -6,7 +6,8 @@ A case whose answer is not its source's has an `account`:
   line, `shape` is a pattern that both texts match. Where it has the groups `key` and `value` the sources read what is
   written there differently (as it is, stripped, a number, ...) while the tools say the same of it; where it has none,
   one source has a call and the other has not.
-- `rule`: the source's answer breaks a hard rule of rescue parsing, one of `RULES`.
+- `rule`: the source's answer breaks a hard rule of rescue parsing, one of `tests.rescue.rules.RULES`, and its check
+  there says so. `left_out` and `changed` name what is left out or changed of what is written.
 - `ours`: neither; it may be read one day, and `why` says what is in the way.
 """
 
@@ -22,22 +23,10 @@ from typing import Any, Final
 
 from statek_sim.agent.rescue import rescue
 from statek_sim.agent.schema import kinds_of
-from tests.rescue.scoring import COLLECTIONS, EIGHTH, NINTH, TENTH, Case, Verdict, load_cases, verdict
+from tests.rescue.scoring import COLLECTIONS, Case, Verdict, load_cases, verdict
 
 PROJECTS: Final = ("vllm", "sglang", "llama.cpp", "json_repair")
 """The projects whose cases the goal of 95 % right and 0.5 % wrong calls is about."""
-RULES: Final = {
-    "offered": "only tools that were offered are called, by the name that is written",
-    "schema": "arguments fit the tool's schema",
-    "cut": "what is cut is not completed: neither a value nor arguments nor a name",
-    "guessed": "what is broken in more than one way that could be meant is not guessed",
-    "whole": "a call is read whole or not at all: no argument of it is left out",
-    "bounds": "depth, size and number are bounded",
-    "twice": "a key that is there twice is refused: the last one does not win",
-    "repaired": "quotes, commas and keys that JSON does not know have one meaning, and are repaired",
-    "thinking": "what stands in thinking is no call",
-    "rendered": "a call as its format's own template writes it gives that call or a refusal",
-}
 
 
 def project(case: Case) -> str:
@@ -104,7 +93,9 @@ def _stated(call: Mapping[str, Any], key: str) -> Iterator[object]:
             todo += value.values()
 
 
-_TEXTS: Final = frozenset(("a text, as written", "a text, stripped", "a text, unescaped"))
+_TEXTS: Final = frozenset(
+    ("a text, as written", "a text, stripped", "a text, unescaped", "a text, up to a closing tag in it")
+)
 """Readings that no schema tells apart."""
 
 
@@ -115,6 +106,8 @@ def _how(written: str, value: object) -> str:
         return "a text, as written"
     if value == written.strip():
         return "a text, stripped"
+    if written.lstrip().startswith(f"{value}</"):
+        return "a text, up to a closing tag in it"
     return "a text, unescaped" if value == html.unescape(written) else "another text"
 
 
@@ -141,29 +134,20 @@ def answered() -> dict[str, Verdict]:
 
 
 def counted(verdicts: Mapping[str, Verdict]) -> Iterator[tuple[str, Counter[Verdict]]]:
-    """Yield verdicts by project, on all its cases and on those without opposites and broken rules, then the four's."""
-    totals: dict[tuple[bool, str], Counter[Verdict]] = {}
+    """Yield verdicts by project and collection, each also without opposites and broken rules."""
+    totals: dict[tuple[str, bool], Counter[Verdict]] = {}
     for place, case in all_cases():
         meant = case.account.get("kind") not in ("opposite", "rule")
-        labels = [project(case), "the four"] if project(case) in PROJECTS else []
-        if place.startswith(EIGHTH.name):
-            labels = [f"{EIGHTH.name}, {HALVES[case.half]}"]
-        if place.startswith(NINTH.name):
-            labels = [f"{NINTH.name}, all held out"]
-        if place.startswith(TENTH.name):
-            labels, meant = [f"{TENTH.name}, all held out"], not case.differs
-        for label in labels:
+        labels = [project(case), "all four"] if project(case) in PROJECTS else []
+        for label in (*labels, place.split(":")[0], "all collections"):
             for less in (False, True):
-                seen = totals.setdefault((less, label), Counter())
-                seen[verdicts[place]] += not less or meant
-    for (less, label), seen in sorted(totals.items()):
-        yield label + (", without opposites and broken rules" if less else ""), seen
+                totals.setdefault((label, less), Counter())[verdicts[place]] += not less or meant
+    for (label, less), seen in totals.items():
+        yield label + ", without opposites and broken rules" * less, seen
 
-
-HALVES: Final = {"build": "the half looked at", "measure": "the held-out half"}
 
 if __name__ == "__main__":
-    for label, seen in counted(answered()):
+    for label, seen in sorted(counted(answered())):
         right, wrong = (f"{seen[one]} ({seen[one] / seen.total():.1%})" for one in ("right", "wrong"))
         row = f"| {label} | {seen.total()} | {right} | {seen['refused']} | {wrong} |"
         print(row.replace("%)", " %)"))

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.agent.rescue import HINTS, Reason, Rescued, rescue
-from statek_sim.agent.rescue.offered import Misfit, Offered
-from tests.rescue.account import PROJECTS, RULES, all_cases, named, opposed, project
+from statek_sim.agent.rescue import HINTS, Rescued, rescue
+from tests.rescue.account import PROJECTS, all_cases, named, opposed, project
+from tests.rescue.rules import RULES, breaks
 from tests.rescue.scoring import (
     EIGHTH,
     FIFTH,
@@ -144,16 +144,10 @@ def _verdicts(answers: dict[str, Rescued]) -> dict[str, Verdict]:
     }
 
 
-def test_every_case_of_the_four_projects_is_read_as_they_do_or_says_why_not(
-    answers: dict[str, Rescued],
-) -> None:
+def test_every_case_is_read_as_its_source_reads_it_or_says_why_not(answers: dict[str, Rescued]) -> None:
     """And none that is read says why it is not: a reason goes when its case is mended."""
-    verdicts = _verdicts(answers)
-    for place, case in all_cases():
-        told = project(case) in PROJECTS or place.startswith((EIGHTH.name, NINTH.name))
-        if place.startswith(TENTH.name):
-            told = not case.differs
-        assert bool(case.account) == (told and verdicts[place] != "right"), (place, verdicts[place])
+    for place, answer in _verdicts(answers).items():
+        assert bool(named(place).account) == (answer != "right"), (place, answer)
 
 
 def test_a_case_said_to_be_impossible_names_one_that_wants_the_opposite_of_the_same_shape() -> None:
@@ -173,53 +167,26 @@ def test_a_case_said_to_break_a_rule_breaks_it(answers: dict[str, Rescued]) -> N
         if case.account.get("kind") == "rule":
             rule, result = case.account["rule"], answers[place]
             assert rule in RULES, place
-            assert _breaks(rule, case, result), (place, rule, result.refused)
+            assert breaks(rule, case, result), (place, rule, result.refused)
+            assert case.account.get("why") or rule not in ("guessed", "rendered"), place
         elif case.account.get("kind") == "ours":
             assert case.account["why"], place
 
 
-def _breaks(rule: str, case: Case, result: Rescued) -> bool:
-    reasons = {refusal.reason for refusal in result.refused}
-    match rule:
-        case "offered":
-            return _not_offered(case)
-        case "schema":
-            return not _fits(case) or Reason.SCHEMA in reasons
-        case "cut":
-            return Reason.CUT in reasons or not case.text.rstrip().endswith((">", "]", "```"))
-        case "bounds":
-            return Reason.LIMIT in reasons
-        case "twice":
-            return any("twice" in refusal.why for refusal in result.refused)
-        case "repaired":
-            return any(set(call.stages) & _REPAIRS for call in result.calls)
-    # What was meant is said in words, and what comes out is no call that its source does not have.
-    return bool(case.account.get("why")) and (not result.calls or len(result.calls) <= len(case.calls))
-
-
-_REPAIRS = {"single_quotes", "trailing_commas", "bare_keys"}
-
-
-def _not_offered(case: Case) -> bool:
-    offered = Offered(case.tools)
-    for call in case.calls:
-        said = call["name"] if isinstance(call["name"], str) else ""
-        known = [name for name in offered.schemas if name == said or (not said and name in case.text)]
-        if not known or any(name not in case.text for name in known):
-            return True
-    return False
-
-
-def _fits(case: Case) -> bool:
-    offered = Offered(case.tools)
-    for call in case.calls:
-        names = [call["name"]] if call["name"] else [name for name in offered.schemas if name in case.text]
-        for name in names:
-            try:
-                offered.check(offered.the_name(str(name)), call["arguments"])  # type: ignore[arg-type]
-            except Misfit:
-                return False
-    return True
+def test_the_check_of_a_rule_can_say_no(answers: dict[str, Rescued]) -> None:
+    """On complete calls that are read right no rule is broken, but for what stands in a reply besides."""
+    right = [
+        (case, answers[place])
+        for place, case in all_cases()
+        if not case.account and not case.differs and case.calls and not answers[place].refused
+    ]
+    assert len(right) > 2_500
+    for rule in RULES:
+        found = sum(breaks(rule, case, result) for case, result in right)
+        assert found <= 0.01 * len(right), (rule, found)
+    # Where nothing is read, what a format writes as the text does is still no guess.
+    whole = [case for case, _ in right if not any(call.get("partial") for call in case.calls)]
+    assert sum(breaks("guessed", case, rescue("")) for case in whole) <= 0.4 * len(whole)
 
 
 def test_the_goal_is_reached_where_nothing_stands_against_it(answers: dict[str, Rescued]) -> None:
