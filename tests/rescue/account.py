@@ -133,21 +133,30 @@ def answered() -> dict[str, Verdict]:
     return verdicts
 
 
-def counted(verdicts: Mapping[str, Verdict]) -> Iterator[tuple[str, Counter[Verdict]]]:
-    """Yield verdicts by project and collection, each also without opposites and broken rules."""
-    totals: dict[tuple[str, bool], Counter[Verdict]] = {}
+def rows(verdicts: Mapping[str, Verdict]) -> Iterator[str]:
+    """Yield the rows of docs/rescue.md's table of what is read now: by project, of the four, by collection, of all.
+
+    The last three columns are without opposites and broken rules.
+    """
+    totals: dict[str, tuple[Counter[Verdict], Counter[Verdict]]] = {
+        name: (Counter(), Counter())
+        for name in (*PROJECTS, "all four", *(path.name for path in COLLECTIONS), "all collections")
+    }
     for place, case in all_cases():
-        meant = case.account.get("kind") not in ("opposite", "rule")
         labels = [project(case), "all four"] if project(case) in PROJECTS else []
         for label in (*labels, place.split(":")[0], "all collections"):
-            for less in (False, True):
-                totals.setdefault((label, less), Counter())[verdicts[place]] += not less or meant
-    for (label, less), seen in totals.items():
-        yield label + ", without opposites and broken rules" * less, seen
+            every, meant = totals[label]
+            every[verdicts[place]] += 1
+            meant[verdicts[place]] += case.account.get("kind") not in ("opposite", "rule")
+    for label, (every, meant) in totals.items():
+        cells = [label, every.total(), _part(every, "right"), every["refused"], _part(every, "wrong")]
+        cells += [meant.total(), _part(meant, "right"), _part(meant, "wrong")]
+        yield f"| {' | '.join(map(str, cells))} |"
+
+
+def _part(seen: Counter[Verdict], which: Verdict) -> str:
+    return f"{seen[which]} ({seen[which] / seen.total() * 100:.1f} %)"
 
 
 if __name__ == "__main__":
-    for label, seen in sorted(counted(answered())):
-        right, wrong = (f"{seen[one]} ({seen[one] / seen.total():.1%})" for one in ("right", "wrong"))
-        row = f"| {label} | {seen.total()} | {right} | {seen['refused']} | {wrong} |"
-        print(row.replace("%)", " %)"))
+    print("\n".join(rows(answered())))

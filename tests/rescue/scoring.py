@@ -148,7 +148,7 @@ def _numbers(value: JSON) -> JSON:
 
 
 def counted(path: Path) -> Iterator[str]:
-    """Yield rows of docs/rescue.md's table of what is read now: of all cases, and of those that want what is wanted."""
+    """Yield rows of what is read now: of all cases, of those that want what is wanted, and with the dialect named."""
     # Imported here: parsers of others are scored without ours.
     from statek_sim.agent.rescue import rescue
 

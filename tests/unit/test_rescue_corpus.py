@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from statek_sim.agent.rescue import HINTS, Rescued, rescue
-from tests.rescue.account import PROJECTS, all_cases, named, opposed, project
+from tests.rescue.account import PROJECTS, all_cases, named, opposed, project, rows
 from tests.rescue.rules import RULES, breaks
 from tests.rescue.scoring import (
     EIGHTH,
@@ -199,6 +199,15 @@ def test_the_goal_is_reached_where_nothing_stands_against_it(answers: dict[str, 
     assert every["wrong"] <= 0.017 * len(chosen), every
     assert meant["right"] >= 0.98 * sum(meant.values()), meant
     assert meant["wrong"] <= 0.005 * sum(meant.values()), meant
+
+
+def test_the_page_says_what_is_read_now_and_how_many_reasons_there_are(answers: dict[str, Rescued]) -> None:
+    page = (Path(__file__).parents[2] / "docs/rescue.md").read_text(encoding="utf-8")
+    missing = [row for row in rows(_verdicts(answers)) if row not in page]
+    assert not missing
+    kinds = Counter(case.account["kind"] for _, case in all_cases() if case.account)
+    assert [kind for kind, number in kinds.items() if f"- `{kind}` ({number}):" not in page] == []
+    assert f"without {kinds['opposite'] + kinds['rule']} such ones" in page
 
 
 def test_the_eighth_collection_is_halved_by_a_hash_and_names_its_sources() -> None:
