@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
@@ -242,6 +243,47 @@ def test_a_call_that_is_mutated_outside_its_values_is_that_call_or_none(
     mutated = _mutated(str(text), how, at, mark, data.draw(st.sampled_from(CUTS)))
     said = _said(rescue(mutated, _tools(name, arguments)))
     assert set(said) <= {(name, json.dumps(arguments, sort_keys=True))}, (mutated, said)
+
+
+NESTED: tuple[str, dict[str, JSON]] = (
+    "get_weather",
+    {"note_2": {"k1": [1200, "a b"], "deep": {"k2": True}}, "days": 42, "city": "Oslo"},
+)
+"""A call whose brackets and tags can be wrong in many places."""
+PLAINEST: tuple[str, dict[str, JSON]] = ("get_weather", {"city": "Oslo"})
+
+
+@pytest.mark.parametrize("dialect", sorted(RENDERINGS))
+def test_one_character_that_is_wrong_anywhere_outside_the_values_gives_that_call_or_none(
+    dialect: str,
+) -> None:
+    """Every place of every rendering, not a sample: lost, doubled, swapped, inserted, and cut there."""
+    name, arguments = NESTED if RENDERINGS[dialect](*NESTED) else PLAINEST
+    text = str(RENDERINGS[dialect](name, arguments))
+    tools, said = _tools(name, arguments), json.dumps(arguments, sort_keys=True)
+    changed = [*_changed_anywhere(text, name, arguments), *_without_a_sign(text)]
+    assert len(changed) > 50
+    for wrong in changed:
+        assert set(_said(rescue(wrong, tools))) <= {(name, said)}, wrong
+
+
+def _changed_anywhere(text: str, name: str, arguments: Mapping[str, JSON]) -> Iterator[str]:
+    places = set(_safe_places(text, name, arguments))
+    for at in places:
+        yield text[:at]
+        for how, mark in (("lose", ""), ("double", ""), ("insert", "<"), ("insert", "}"), ("insert", '"')):
+            yield _mutated(text, how, at, mark, "")
+        if {at + 1, at + 2} <= places:
+            yield _mutated(text, "swap", at, "", "")
+
+
+def _without_a_sign(text: str) -> Iterator[str]:
+    """Yield the text without each sign of a format, and with each bracket twice, right beside a value, too."""
+    for sign in re.finditer(r"""[{}\[\]":'<>()=]|,(?![\w-])""", text):
+        yield _mutated(text, "lose", sign.start(), "", "")
+        # A bracket more behind a text that no quotes end is the text's: nobody can see it.
+        if sign.group() in "{}[]" and not text.endswith("Oslo", 0, sign.start()):
+            yield _mutated(text, "double", sign.start(), "", "")
 
 
 DIALECTS = {"hermes": "hermes", "mistral 11": "mistral", "qwen coder": "qwen-coder", "glm": "glm", "kimi k2": "kimi",
