@@ -86,9 +86,9 @@ def rescue_entries(runs: int) -> Iterator[Entry]:
             yield from _counted(f"{len(cases)} {words}", name, ours, theirs)
     named = Counter(verdict(case, _named(case)) for case in cases)
     yield from _counted(f"{len(cases)} {words}, dialect named", "ours, format unknown", named, ours)
-    for label, seen in accounted(answered()):
-        if label.startswith("the four"):
-            name = f"{seen.total()} cases of vLLM, SGLang, llama.cpp and json_repair{label.removeprefix('the four')}"
+    for label, seen in accounted(answered()).items():
+        if label.startswith("all four"):
+            name = f"{seen.total()} cases of vLLM, SGLang, llama.cpp and json_repair{label.removeprefix('all four')}"
             for what, most, goal in (
                 ("not right", seen.total() - seen["right"], 5.0),
                 ("silently wrong", seen["wrong"], 0.5),
