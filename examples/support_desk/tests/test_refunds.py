@@ -76,6 +76,7 @@ def test_a_large_refund_waits_for_an_approval(statek_app, desk, ticket, work):
     outcome = statek_app.run(until=60)
     assert outcome.waiting == ("work",)
     assert statek_app.job("work").status == "SUSPENDED"
+    assert statek_app.job("work").tool_calls("ask_for_approval")[0].result == "<future>"
     assert ticket.refunded == 0
 
     approve(desk, Decision.ALLOWED)
