@@ -11,7 +11,7 @@ from statek_sim.backends.agent_moments import Moments
 from statek_sim.backends.deviating import Picks, with_deviations
 from statek_sim.errors import BadInput, StatekSimError, Untimely
 from statek_sim.explore.agent_variation import RESUMES, AgentInvariant, AgentVariation, violations_of
-from statek_sim.explore.explorer import REPEATS, SURVIVES, difference
+from statek_sim.explore.explorer import REPEATS, SURVIVES, Played, difference
 from statek_sim.explore.invariants import Violation
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.schema import Scenario
@@ -93,12 +93,12 @@ class AgentPlayer:
             return None
         return next((one.message for one in wrong if one.invariant == name), None)
 
-    def repeated(self, deviations: Sequence[Deviation], run: AgentVariation) -> tuple[Violation, ...]:
+    def repeated(self, deviations: Sequence[Deviation], run: Played) -> tuple[Violation, ...]:
         """Play it again: two runs that differ depend on something that nobody controls, and it is named."""
         again = self.play(deviations).record
-        if again.digest == run.record.digest:
+        if again.digest == run.digest:
             return ()
-        return (Violation(REPEATS, difference(run.record.events, again.events)),)
+        return (Violation(REPEATS, difference(run.events, again.events)),)
 
     def absent(self, deviations: Sequence[Deviation]) -> tuple[str, ...]:
         """Return the kills that the run gives no occasion for."""

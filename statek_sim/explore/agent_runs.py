@@ -84,6 +84,16 @@ class AgentExplorer:
         found.note((), self.player.repeated((), self._base))
         return self._told(found, proven, beyond)
 
+    def singles(self) -> tuple[Deviation, ...]:
+        """Return every single deviation that the scenario gives occasion for, simple ones first."""
+        return (*(one for wanted in self._others().values() for one in wanted), *self._kills())
+
+    def _kills(self) -> list[Deviation]:
+        """Return a kill at every distinct moment, or of too many at some that are evenly spread."""
+        distinct = self._base.moments.distinct()
+        most = 1 + MOST_EVENTS // max(1, len(self._base.record.events))
+        return [kill_at(point, SOON) for point in distinct[:: 1 + len(distinct) // (most + 1)]]
+
     def _tried(self, deviations: tuple[Deviation, ...], found: AgentFound) -> bool:
         """Play a variation; False where the scenario's world cannot do what it asks."""
         try:
@@ -127,15 +137,12 @@ class AgentExplorer:
         self, found: AgentFound, proven: dict[str, Count], bounds: Bounds
     ) -> tuple[list[Deviation], Count]:
         """Kill the process at every moment, with a depth of 2 once more at every moment after that, and so on."""
-        distinct = self._base.moments.distinct()
-        most = 1 + MOST_EVENTS // max(1, len(self._base.record.events))
-        kills = [kill_at(point, SOON) for point in distinct[:: 1 + len(distinct) // (most + 1)]]
-        tried = Count()
+        kills, tried = self._kills(), Count()
         for kill in kills:
             after = self._visit((kill,), found, transcripts=bounds.transcripts)
             if bounds.depth >= 2 and after is not None:
                 tried = self._again_after(kill, after, found, tried, bounds)
-        proven["crashes"] = Count(len(kills), len(distinct))
+        proven["crashes"] = Count(len(kills), len(self._base.moments.distinct()))
         return kills, tried
 
     def _again_after(

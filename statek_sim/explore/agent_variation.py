@@ -48,6 +48,11 @@ class AgentVariation:
         return self.record.events
 
     @property
+    def digest(self) -> str:
+        """SHA-256 of the trace."""
+        return self.record.digest
+
+    @property
     def left_script(self) -> bool:
         """Whether something was asked for that the scenario does not say: an answer of the model, a tool's result."""
         error = self.record.error
