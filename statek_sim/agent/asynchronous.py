@@ -318,7 +318,7 @@ class AsyncDriver:
     async def _ended(
         self, run: AgentRun, effect: CallTools, position: int, outcome: ToolOutcome
     ) -> ToolOutcome:
-        if self.tool_worked is not None:
+        if self.tool_worked is not None and not effect.calls[position].checks:
             self.tool_worked(run, effect.calls[position].call.name)
         await self._note(run, effect.calls[position].key, outcome)
         effect.done(position, outcome)

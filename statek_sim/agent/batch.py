@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from statek_sim import trace as events
 from statek_sim.agent.batch_values import saved_batch
 from statek_sim.agent.effects import (
+    CHECK,
     Answer,
     Ask,
     CallGate,
@@ -43,9 +44,6 @@ NOT_RUN: Final = "Error: not executed, because another call of the same reply wa
 
 WITHHELD: Final = "Error: the result is withheld: "
 """What the model reads in the place of a result that a guard blocks, before the reason."""
-
-CHECK: Final = "check of "
-"""Begins the key of a check whether a call happened: what came of the check is not what came of the call."""
 
 
 def _nothing(position: int, answer: PersonSaid) -> None:

@@ -90,6 +90,10 @@ class AskModel:
     request: ChatRequest
 
 
+CHECK: Final = "check of "
+"""Begins the key of a check whether a call happened: what came of the check is not what came of the call."""
+
+
 @quick
 @dataclass(frozen=True, slots=True)
 class Invocation:
@@ -102,6 +106,11 @@ class Invocation:
     run: ToolFunction
     timeout: float | None = None
     key: str = ""
+
+    @property
+    def checks(self) -> bool:
+        """Whether this is no call but a check whether the call happened: the tool does no work."""
+        return self.key.startswith(CHECK)
 
 
 @quick

@@ -404,7 +404,7 @@ class Simulation:
 
     def _ended(self, run: AgentRun, effect: CallTools, position: int, outcome: ToolOutcome) -> None:
         name, life = effect.calls[position].call.name, self._life
-        if self.tool_worked is not None:
+        if self.tool_worked is not None and not effect.calls[position].checks:
             self.tool_worked(run, name)
             if life != self._life:
                 return

@@ -33,7 +33,7 @@ from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.backends.agent_facts import record_of
 from statek_sim.backends.agent_memory import project_layer, session_layer
-from statek_sim.backends.agent_moments import Moments, PinnedTurns
+from statek_sim.backends.agent_moments import SOON, Moments, PinnedTurns
 from statek_sim.backends.agent_people import People
 from statek_sim.backends.agent_sessions import Sessions
 from statek_sim.backends.agent_slots import TOKEN, Desk, SlottedRun
@@ -183,6 +183,8 @@ class _Run:
         self.runs: dict[str, AgentRun] = {}
         self.unsent: list[Event] = []
         """Messages and answers that came while nobody was there to take them."""
+        self.restarts = sum(event.action == "restart" for event in self.scenario.events)
+        """How often the scenario itself will still begin a new process."""
         self.specs = {role: self._spec(role, text) for role, text in scenario.agents.items()}
         self.parts = {
             role: OwnParts(
@@ -332,6 +334,17 @@ class _Run:
             self.desk.die()
             self.desk = Desk(_slot_rules(self.scenario.slots), self.clock)
 
+    def _own_crash(self) -> None:
+        """Die as the scenario says; a process that an explorer has killed is dead already."""
+        if self.moments is not None:
+            self.moments.crashes += 1
+            if not self.alive:
+                return
+        self._kill()
+        if self.moments is not None and not self.restarts:
+            # What the explorer does has put it off until after the scenario's own restart.
+            self.driver.at(self.clock.now() + SOON, self._restart_after_kill)
+
     def _moment(self, what: str, job: str) -> bool:
         """Take note of a moment at which the process may die; return whether it lives on."""
         if self.moments is None or not self.alive:
@@ -340,7 +353,7 @@ class _Run:
         if kill is not None:
             self._kill()
             if kill.restart is not None:
-                self.driver.at(self.clock.now() + kill.restart, self._restart)
+                self.driver.at(self.clock.now() + kill.restart, self._restart_after_kill)
         return self.alive
 
     def _lasts(self) -> None:
@@ -399,6 +412,11 @@ class _Run:
             # Once the runs have gone on, and have asked their questions again.
             self.driver.at(self.clock.now(), partial(self._act_on_run, event))
 
+    def _restart_after_kill(self) -> None:
+        # The scenario itself may have begun a new process in the meantime.
+        if not self.alive:
+            self._restart()
+
     def _lost(self, job: str, turns: Sequence[TurnUsage]) -> None:
         if self.moments is not None:
             self.moments.lost += [(job, turn) for turn in turns]
@@ -421,7 +439,7 @@ class _Run:
             ):
                 continue
             if self.worked[tool, after.job or ""] == after.call:
-                self._kill()
+                self._own_crash()
 
     def _tool_ended(self, run: AgentRun, tool: str) -> None:
         """Let the events happen that follow this call of a tool."""
@@ -441,9 +459,12 @@ class _Run:
             case "start":
                 self._start(event.start, self.scenario.jobs[event.start])
             case "crash":
-                self._kill()
+                self._own_crash()
             case "restart":
-                self._restart()
+                self.restarts -= 1
+                if self.moments is None or not self.alive:
+                    # A process that an explorer has begun lives already.
+                    self._restart()
             case _:
                 self._act_on_run(event)
 

@@ -6,8 +6,9 @@ Places count as those of engine one do: events of the trace so far, and moments 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from statek_sim.backends.deviating import Choice, Picks, Place, Point
 from statek_sim.backends.pinned_replies import FAULTS
@@ -20,8 +21,13 @@ from statek_sim.providers.script import fault
 from statek_sim.scenario.deviation import Deviation, Fault
 from statek_sim.trace import LLMReplied, Trace
 
-Answers = dict[tuple[str, int], list[RawReply | ProviderFailure]]
-"""What the undisturbed run was told: by job and turn, failed attempts first."""
+SOON: Final = 1.0
+"""Virtual seconds until the new process."""
+
+Answers = dict[tuple[str, int], dict[int, list[RawReply | ProviderFailure]]]
+"""What the undisturbed run was told: by job and turn, then by how often the scenario's own crashes had come by then;
+failed attempts first.
+"""
 
 
 @dataclass(slots=True)
@@ -42,9 +48,11 @@ class Moments:
     """What was answered to a process that died before it was durable, job by job: paid for, and counted by no run."""
     durable: int = 0
     """How many commits and receipts a new process would find."""
-    states: list[tuple[float, int, int, int]] = field(default_factory=list)
-    """At each moment the second, what is durable and what tools have done, which decide how a new process goes on,
-    and how many answers came, which decide what the crash costs.
+    crashes: int = 0
+    """How often the process has died, or would have, as the scenario itself says."""
+    states: list[tuple[float, int, int, int, int]] = field(default_factory=list)
+    """At each moment the second, what is durable, what tools have done and how many of the scenario's own crashes came,
+    which decide how a new process goes on, and how many answers came, which decide what the crash costs.
     """
     needed: frozenset[int] | None = None
     """Which commits a new process will look for, by the numbers of their points; None: any, since nobody knows."""
@@ -74,7 +82,7 @@ class Moments:
         self._events = events
         place = (events, self._silent)
         self.points.append(Point(place, what, job, at))
-        self.states.append((at, self.durable, len(self.worked), self._answers))
+        self.states.append((at, self.durable, len(self.worked), self.crashes, self._answers))
         kill = next(
             (deviation for deviation in self._kills() if (deviation.kill, deviation.silent) == place), None
         )
@@ -129,7 +137,7 @@ class Moments:
 
     def distinct(self) -> list[Point]:
         """Return the moments after which a new process goes on differently, or pays for other answers again."""
-        first: dict[tuple[float, int, int, int], Point] = {}
+        first: dict[tuple[float, int, int, int, int], Point] = {}
         for point, state in zip(self.points, self.states, strict=True):
             first.setdefault(state, point)
         return [*first.values()]
@@ -187,8 +195,8 @@ class PinnedTurns:
         failing = moments.fault_of(place)
         if failing is not None:
             return deliver(FAULTS[failing](), request, manner(None, None))
-        answers = moments.first_answers.get(place)
-        if answers is None:
+        answers = _of_life(moments.first_answers.get(place, {}), moments.crashes)
+        if not answers:
             moments.unknown.append(place)
             return deliver(fault(401), request, manner(None, None))
         at = 0 if request.attempt == 1 else self._asked.get(place, 0) + 1
@@ -201,7 +209,7 @@ class PinnedTurns:
     def _answered(
         self, request: ChatRequest, place: tuple[str, int], complete: Callable[[ChatRequest], RawReply]
     ) -> RawReply:
-        answers = self._moments.taken.setdefault(place, [])
+        answers = self._moments.taken.setdefault(place, {}).setdefault(self._moments.crashes, [])
         try:
             answers.append(complete(request))
         except ProviderFailure as failure:
@@ -210,3 +218,15 @@ class PinnedTurns:
         came = answers[-1]
         assert isinstance(came, RawReply), "it was answered just now"
         return came
+
+
+def _of_life(
+    answers: Mapping[int, list[RawReply | ProviderFailure]], crashes: int
+) -> list[RawReply | ProviderFailure]:
+    """Return what a turn is answered after so many of the scenario's own crashes.
+
+    Where another death has moved a turn to before or after such a crash, it is answered as by the process before, or
+    else by the one after.
+    """
+    before = [life for life in answers if life <= crashes]
+    return answers[max(before) if before else min(answers)] if answers else []

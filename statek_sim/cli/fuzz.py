@@ -173,11 +173,7 @@ def _player(
         raise BadInput(
             "--statek: only drawn examples are compared; `statek-sim explore --statek` compares yours"
         )
-    subjects = tuple(
-        pair for pair in pairs_of(loaded(paths), profile or (), select, tags) if pair[0].engine == "statek"
-    )
-    if not subjects:
-        raise BadInput("none of the chosen scenarios is of engine statek, and only those are explored")
+    subjects = tuple(pairs_of(loaded(paths), profile or (), select, tags))
     return Player(
         subjects=subjects, own=tuple(own), ignored=asked(drawn=False, ignored=ignored), folder=save.as_posix()
     )

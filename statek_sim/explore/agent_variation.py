@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from statek_sim.backends.agent_moments import Moments
 from statek_sim.backends.record import RunRecord
-from statek_sim.explore.invariants import ANY_ORDER, Violation
+from statek_sim.explore.invariants import ANY_ORDER, Violation, is_sometimes
 from statek_sim.harness.limits import LimitName, limits_in_force
 from statek_sim.metering.usage import TurnUsage
 from statek_sim.scenario.deviation import Deviation
-from statek_sim.trace import PersonAsked, Reactivated
+from statek_sim.trace import CallRefused, Event, PersonAsked, Reactivated, ToolCalled, ToolReturned
 
 ASKED: Final = "Unanswered"
 """The error of a run in which nobody answers: of calls that may have happened a person is asked."""
 MISSED: Final = "NotAsked"
 """The error of a run in which somebody answers what nobody asks."""
+LEFT_OVER: Final = "Unused"
+"""How errors begin that say what of a scenario was not used."""
+NO_RESULT: Final = "ScriptExhausted"
+"""The error of a run in which a tool has no result for a call, or a program none for its next run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,24 @@ class AgentVariation:
         return all(one.action == "kill" for one in self.deviations)
 
     @property
+    def events(self) -> Sequence[Event]:
+        """The trace."""
+        return self.record.events
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the trace."""
+        return self.record.digest
+
+    @property
+    def left_script(self) -> bool:
+        """Whether something was asked for that the scenario does not say: an answer of the model, a tool's result."""
+        error = self.record.error
+        base = None if self.base is None else self.base.record.error
+        exhausted = error is not None and error.type == NO_RESULT and (base is None or base.type != NO_RESULT)
+        return bool(self.moments.unknown) or exhausted
+
+    @property
     def misses_person(self) -> bool:
         """Whether a person answers when nobody asks: not after a crash alone, another order asks at other seconds."""
         error = self.record.error
@@ -56,8 +78,9 @@ class AgentVariation:
         before = None if self.base is None else self.base.record.error
         if error is None or (before is not None and before.type == error.type):
             return False
-        # Whoever is to answer something else has not been asked that yet.
-        return error.type == ASKED or (error.type == MISSED and bool(self._questions - self._known_questions))
+        # Whoever is to answer something else has not been asked that yet, and what follows on the call never happens.
+        others = error.type == MISSED or error.type.startswith(LEFT_OVER)
+        return error.type == ASKED or (others and bool(self._questions - self._known_questions))
 
     @property
     def _questions(self) -> set[str]:
@@ -68,9 +91,13 @@ class AgentVariation:
         return set() if self.base is None else self.base._questions
 
 
+AgentInvariant = Callable[[AgentVariation], str | None]
+"""Returns what is wrong with a run, None when nothing is."""
+
+
 def ends_as_undisturbed(run: AgentVariation) -> str | None:
     """Every job that ends undisturbed ends here too, in the same way and with the same answer."""
-    if run.base is None or run.moments.unknown or run.asks or not run.only_dies:
+    if run.base is None or run.left_script or run.asks or not run.only_dies:
         return None
     return _other_ending(run, run.base)
 
@@ -102,13 +129,38 @@ def _other_ending(run: AgentVariation, base: AgentVariation) -> str | None:
 
 
 def tools_work_once(run: AgentVariation) -> str | None:
-    """No tool does its work more often than undisturbed, but those that may be called again."""
+    """No tool does its work more often than undisturbed, but those that may be called again.
+
+    Where no process dies, only work that succeeded counts: that a call is tried again is no second one, and a breaker
+    may let through later what it refused.
+    """
     if run.base is None:
         return None
+    if not any(one.action == "kill" for one in run.deviations):
+        return _succeeds_again(run, run.base)
     before = Counter(run.base.moments.worked)
     for (job, tool), times in sorted(Counter(run.moments.worked).items()):
         if tool not in run.again and times > before[job, tool]:
             return f"{tool} worked {times} times for {job}, undisturbed {before[job, tool]} times"
+    return None
+
+
+def _succeeds_again(run: AgentVariation, base: AgentVariation) -> str | None:
+    """Return which tool succeeds more often than it was called undisturbed, with the calls that were refused then."""
+    called = Counter((event.job, event.name) for event in base.events if isinstance(event, ToolCalled))
+    # Attempts at one call work, and are called once.
+    called |= Counter(base.moments.worked)
+    called.update((event.job, event.name) for event in base.events if isinstance(event, CallRefused))
+    succeeded = Counter(
+        (event.job, event.name)
+        for event in run.events
+        if isinstance(event, ToolReturned) and event.error is None
+    )
+    for (job, tool), times in sorted(succeeded.items()):
+        if tool not in run.again and times > called[job, tool]:
+            return (
+                f"{tool} worked {times} times for {job}, undisturbed it was called {called[job, tool]} times"
+            )
     return None
 
 
@@ -118,9 +170,10 @@ def no_error_of_the_loop(run: AgentVariation) -> str | None:
     base = None if run.base is None else run.base.record.error
     if (
         run.asks
+        or run.left_script
         or not run.only_dies
         or error is None
-        or error.type.startswith("Unused")
+        or error.type.startswith(LEFT_OVER)
         or (base is not None and base.type == error.type)
     ):
         return None
@@ -129,7 +182,7 @@ def no_error_of_the_loop(run: AgentVariation) -> str | None:
 
 def every_run_ends(run: AgentVariation) -> str | None:
     """Whatever fails: a job that ends undisturbed ends, or says what it stopped for."""
-    if run.base is None or run.moments.unknown or run.asks or run.misses_person:
+    if run.base is None or run.left_script or run.asks or run.misses_person:
         return None
     for name, before in run.base.record.jobs.items():
         now = run.record.jobs.get(name)
@@ -162,7 +215,7 @@ def _limits_turns(deviation: Deviation) -> bool:
 
 RESUMES: Final = "agent-resumes-without-error"
 
-AGENT_INVARIANTS: Final[Mapping[str, Callable[[AgentVariation], str | None]]] = {
+AGENT_INVARIANTS: Final[Mapping[str, AgentInvariant]] = {
     "agent-ends-as-undisturbed": ends_as_undisturbed,
     "agent-tools-work-once": tools_work_once,
     RESUMES: no_error_of_the_loop,
@@ -173,9 +226,11 @@ AGENT_INVARIANTS: Final[Mapping[str, Callable[[AgentVariation], str | None]]] = 
 """What must hold of engine two, by the names that reports use."""
 
 
-def violations_of(run: AgentVariation) -> Iterator[Violation]:
-    """Yield what is wrong with a run."""
-    for name, check in AGENT_INVARIANTS.items():
+def violations_of(run: AgentVariation, own: Mapping[str, AgentInvariant]) -> Iterator[Violation]:
+    """Yield what is wrong with a run; `own` are invariants of the user's."""
+    for name, check in {**AGENT_INVARIANTS, **own}.items():
+        if is_sometimes(check):
+            continue
         message = check(run)
         if message is not None:
             yield Violation(name, message)

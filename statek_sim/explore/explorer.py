@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice, product
-from typing import Final
+from typing import Final, Protocol
 
 from statek_sim.backends.call_log import cost_of_all
 from statek_sim.backends.deviating import Place, Point
@@ -48,6 +48,18 @@ PLANS: Final[Mapping[str, Callable[[Undisturbed], list[Deviation]]]] = {
     "commits": plan.lost_commits,
 }
 """Which single deviations there are of each kind."""
+
+
+class Played(Protocol):
+    """A run that was played: its trace."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The trace."""
+
+    @property
+    def digest(self) -> str:
+        """What tells it from others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,9 +266,7 @@ class Explorer:
             known = replace(known, cost=dearer, cost_where=str(deviation))
         self._found.crash = known
 
-    def repeated(
-        self, played: Variation | Undisturbed, deviations: Sequence[Deviation]
-    ) -> tuple[Violation, ...]:
+    def repeated(self, played: Played, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
         """Play it again: two runs that differ depend on something that nobody controls, and it is named.
 
         `deviations`: those that give the run, also where a picker made its choices and none was asked for.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from statek_sim import progress
 from statek_sim.backends.setup import attribute_at
@@ -18,10 +18,12 @@ from statek_sim.explore.explorer import REPEATS, SURVIVES, Bounds, Explorer
 from statek_sim.explore.invariants import BUILT_IN, Invariant, is_sometimes, sometimes
 from statek_sim.explore.result import Explored
 from statek_sim.explore.shares import Shares, joined, shares_of, size_of
-from statek_sim.explore.variation import Variation
 from statek_sim.scenario.schema import Scenario
 
 T = TypeVar("T")
+
+OwnInvariant = Callable[[Any], str | None]
+"""A person's invariant; what it takes is a `Variation` of engine one, or an `AgentVariation` of engine two."""
 
 Pair = tuple[Scenario, str]
 """A scenario and the profile that it is explored under."""
@@ -51,9 +53,9 @@ def _whole_or_shares(explorer: Explorer) -> Explored | Shares:
     return explorer.explore() if shares.number == 1 else shares
 
 
-def own_invariants(names: Sequence[str]) -> dict[str, Invariant]:
+def own_invariants(names: Sequence[str]) -> dict[str, OwnInvariant]:
     """Import the invariants that are written `module:attribute`; `BadInput` for what is none."""
-    found: dict[str, Invariant] = {}
+    found: dict[str, OwnInvariant] = {}
     for name in names:
         if ":" not in name:
             raise BadInput(
@@ -70,10 +72,10 @@ class _InvariantFailed(StatekSimError):
     """A person's invariant raised, or answered something else. No `BadInput`: those of a variation are passed over."""
 
 
-def _guarded(name: str, invariant: Invariant) -> Invariant:
+def _guarded(name: str, invariant: OwnInvariant) -> OwnInvariant:
     """Return an invariant whose own errors are told as such, and not as the runtime's."""
 
-    def asked(variation: Variation) -> str | None:
+    def asked(variation: Any) -> str | None:
         try:
             answer: object = invariant(variation)
         except Exception as error:  # the user's code
@@ -99,7 +101,7 @@ def _explored(
 ) -> T | Explored:
     try:
         if scenario.engine != "statek":
-            return _agent_explored(scenario, profile, bounds)
+            return _agent_explored(scenario, profile, own, bounds)
         return explore(Explorer(scenario, profile, own_invariants(own), bounds))
     except _InvariantFailed as error:
         raise BadInput(str(error)) from None
@@ -109,16 +111,16 @@ def _explored(
         return _not_explored(scenario, profile, f"{type(error).__name__}: {error}")
 
 
-def _agent_explored(scenario: Scenario, profile: str, bounds: Bounds) -> Explored:
+def _agent_explored(scenario: Scenario, profile: str, own: Sequence[str], bounds: Bounds) -> Explored:
     # What engine two checks arguments with is not loaded for those who have no scenario of it.
     from statek_sim.explore.agent_runs import NOT_VARIED, VARIED, AgentExplorer  # noqa: PLC0415
 
     if not set(VARIED) & set(bounds.kinds):
         return _not_explored(scenario, profile, NOT_VARIED)
     try:
-        return AgentExplorer(scenario, profile).explore(bounds)
+        return AgentExplorer(scenario, profile, own_invariants(own)).explore(bounds)
     except BadInput as error:
-        # Parts of its agent cannot be kept, or it has slots, crashes of its own, or tools that a server took back.
+        # Parts of its agent cannot be kept.
         return _not_explored(scenario, profile, str(error))
 
 
@@ -247,17 +249,19 @@ def replay(scenario: Scenario) -> Replayed:
 
 def _agent_replayed(scenario: Scenario, where: str) -> Replayed:
     """Play a found case of engine two again."""
-    from statek_sim.explore.agent_runs import AgentExplorer  # noqa: PLC0415
+    from statek_sim.explore.agent_player import AgentPlayer  # noqa: PLC0415
     from statek_sim.explore.agent_variation import AGENT_INVARIANTS  # noqa: PLC0415
 
     name = scenario.violates
     known = {*AGENT_INVARIANTS, REPEATS, SURVIVES}
-    if name not in known:
+    if ":" not in name and name not in known:
         raise BadInput(f"{where}: violates: {name!r} is no invariant; there are {', '.join(sorted(known))}")
-    explorer = AgentExplorer(scenario, scenario.profiles[0])
-    wrong = explorer.wrong(scenario.deviations)
-    message = next((one.message for one in wrong if one.invariant == name), None)
-    absent = () if message is not None else explorer.absent(scenario.deviations)
+    player = AgentPlayer(scenario, scenario.profiles[0], own_invariants([name]) if ":" in name else {})
+    try:
+        message = player.breaks(name, scenario.deviations)
+    except _InvariantFailed as error:
+        raise BadInput(f"{where}: {error}") from None
+    absent = () if message is not None else player.absent(scenario.deviations)
     return Replayed(scenario, scenario.profiles[0], message, absent)
 
 

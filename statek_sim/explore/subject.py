@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from statek_sim.errors import BadInput
-from statek_sim.explore import plan
+from statek_sim.explore.asked import Asked, asked_of
 from statek_sim.explore.case_file import case_name, case_text
-from statek_sim.explore.explorer import SURVIVES, Explorer
-from statek_sim.explore.invariants import Invariant, Violation
+from statek_sim.explore.explorer import SURVIVES
+from statek_sim.explore.invariants import Violation
 from statek_sim.explore.result import Failure
 from statek_sim.explore.running import own_invariants
-from statek_sim.explore.variation import Undisturbed
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
@@ -26,7 +25,7 @@ class InvariantBroken(AssertionError):
 
 
 class Subject:
-    """A scenario of engine statek, asked about with the built-in invariants and some of yours.
+    """A scenario of either engine, asked about with the built-in invariants and some of yours.
 
     `invariants` are callables at the top of a module, or written `module:attribute`: what is found has to find them
     again. Found cases are written into `folder`.
@@ -41,11 +40,9 @@ class Subject:
         folder: str | Path = "found",
     ) -> None:
         self.scenario = scenario if isinstance(scenario, Scenario) else _only(Path(scenario))
-        if self.scenario.engine != "statek":
-            raise BadInput(f"scenario {self.scenario.id!r}: only engine statek is explored, got engine agent")
         self.profile = profile or self.scenario.profiles[0]
         self._names = tuple(map(_name_of, invariants))
-        self._own: Mapping[str, Invariant] = own_invariants(self._names)
+        self._own = own_invariants(self._names)
         self.folder = Path(folder)
 
     def __repr__(self) -> str:
@@ -53,21 +50,14 @@ class Subject:
         return f"Subject({self.scenario.id!r}, profile={self.profile!r})"
 
     @cached_property
-    def explorer(self) -> Explorer:
+    def asked(self) -> Asked:
         """Who plays variations; the undisturbed run is played when it is first asked for."""
-        return Explorer(self.scenario, self.profile, self._own)
-
-    @property
-    def base(self) -> Undisturbed:
-        """The undisturbed run."""
-        return self.explorer.base
+        return asked_of(self.scenario, self.profile, self._own)
 
     @cached_property
     def singles(self) -> tuple[Deviation, ...]:
         """Every single deviation that the scenario gives occasion for, simple ones first."""
-        base = self.base
-        kinds = (plan.limits, plan.faults, plan.moves, plan.kills, plan.lost_commits)
-        return tuple(one for kind in kinds for one in kind(base))
+        return self.asked.singles()
 
     def like(self, scenario: Scenario) -> Subject:
         """Return another scenario that is asked about in the same way."""
@@ -76,14 +66,14 @@ class Subject:
     def wrong(self, deviations: Sequence[Deviation] = ()) -> tuple[Violation, ...]:
         """Return what is wrong with a run that departs so; one whose application cannot do what it asks is right."""
         try:
-            explorer = self.explorer
+            asked = self.asked
         except BadInput:
             raise
         except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
             # Without any deviation.
             return (Violation(SURVIVES, f"{type(error).__name__}: {error}"),)
         try:
-            return explorer.play(deviations)
+            return asked.wrong(deviations)
         except BadInput:
             return ()
 

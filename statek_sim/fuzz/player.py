@@ -13,9 +13,9 @@ from statek_sim.conformance.examples.replies import Written
 from statek_sim.conformance.examples.scenarios import scenario as example
 from statek_sim.conformance.randomised import differences_of, scenario_of
 from statek_sim.errors import BadInput, StatekSimError, Untimely
+from statek_sim.explore.agent_variation import AGENT_INVARIANTS
 from statek_sim.explore.invariants import BUILT_IN, Violation
 from statek_sim.explore.subject import Subject
-from statek_sim.explore.variation import varied
 from statek_sim.fuzz.numbers import Numbers
 from statek_sim.fuzz.shape import digest_of, shape_of, steps_of
 from statek_sim.scenario.deviation import Deviation
@@ -124,8 +124,7 @@ class Player:
 
     def repeats(self, subject: Subject, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
         """Return how two runs that depart alike differ."""
-        with varied(subject.base, deviations) as variation:
-            return subject.explorer.repeated(variation, deviations)
+        return subject.asked.repeated(subject.asked.played(deviations), deviations)
 
     def differences(self, written: Written, name: str) -> tuple[Violation, ...]:
         """Return how a drawn example differs from the real package, where there is one."""
@@ -150,12 +149,12 @@ class Player:
         wrong: tuple[Violation, ...] = ()
         runs = 1
         try:
-            with varied(subject.base, deviations) as variation:
-                shape = shape_of(variation.events)
-                runs += bool(deviations)
-                if full.twice:
-                    runs += 1
-                    wrong = subject.explorer.repeated(variation, deviations)
+            seen = subject.asked.played(deviations)
+            shape = shape_of(seen.events)
+            runs += bool(deviations)
+            if full.twice:
+                runs += 1
+                wrong = subject.asked.repeated(seen, deviations)
         except Untimely:
             return Outcome(example=full, shape="refused", steps=frozenset())
         except Exception:  # noqa: BLE001  # a bug of the runtime's: the next line names it
@@ -175,9 +174,10 @@ class Player:
 
 def asked(*, drawn: bool, ignored: Sequence[str]) -> frozenset[str]:
     """Return the invariants that nobody asks for; BadInput for one that does not exist."""
+    known = (*BUILT_IN, *AGENT_INVARIANTS)
     for name in ignored:
-        if name not in BUILT_IN:
-            raise BadInput(f"--ignore {name!r}: expected one of {', '.join(BUILT_IN)}")
+        if name not in known:
+            raise BadInput(f"--ignore {name!r}: expected one of {', '.join(known)}")
     return frozenset(ignored) | (STATEKS if drawn else frozenset())
 
 

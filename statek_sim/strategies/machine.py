@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from statek_sim.errors import BadInput
 from statek_sim.explore.subject import Subject
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.schema import Scenario
@@ -30,6 +31,7 @@ def machine(
     A history that breaks an invariant is made small by Hypothesis, and the file of the smallest is what is left. Put
     `machine(...).TestCase` into a module of tests.
     """
+    _refuse_agents(subject)
     job, futures = next(iter(subject.scenario.jobs)), tuple(subject.scenario.world.futures)
     ending: Written = {**(EXIT if last is None else last), "repeat": "forever"}
 
@@ -78,6 +80,14 @@ def machine(
         deadline=None, report_multiple_bugs=False, suppress_health_check=list(HealthCheck)
     )
     return AgentMachine
+
+
+def _refuse_agents(subject: Subject) -> None:
+    if subject.scenario.engine != "statek":
+        raise BadInput(
+            f"scenario {subject.scenario.id!r}: a machine makes histories of engine statek; of engine agent draw "
+            "`deviations(subject)`"
+        )
 
 
 def _with(scenario: Scenario, job: str, script: list[Written], events: list[Written]) -> Scenario:

@@ -211,6 +211,19 @@ scenarios:
     events: [{at: 10, resolve: payment, value: [40, EUR]}]
 """
 
+PAYS = """
+suite: samples
+scenarios:
+  - id: agent-pays
+    title: The document's agent pays.
+    engine: agent
+    profiles: [document]
+    tools: {pay: {description: Pay., result: paid}}
+    agents: {assistant: {prompt: You work.}}
+    jobs: {main: {message: Work.}}
+    script: {assistant: [{tools: [{name: pay}]}, {text: Done.}]}
+"""
+
 
 @tool
 def careful(owner: Any, queue: Any, **_: Any) -> str:

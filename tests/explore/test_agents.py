@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,14 @@ from statek_sim.backends.agent import run_agent_scenario
 from statek_sim.backends.agent_moments import Moments
 from statek_sim.backends.deviating import with_deviations
 from statek_sim.cli import main
+from statek_sim.explore.agent_player import AgentPlayer
 from statek_sim.explore.agent_runs import AgentExplorer
+from statek_sim.explore.agent_variation import AgentVariation
 from statek_sim.explore.explorer import Bounds
+from statek_sim.explore.invariants import sometimes
 from statek_sim.explore.plan import kill_at
 from statek_sim.explore.result import Count
-from statek_sim.explore.running import explore_one
+from statek_sim.explore.running import explore_one, own_invariants
 from statek_sim.harness.limits import LimitName
 from statek_sim.metering.pricing import load_prices
 from statek_sim.scenario.deviation import Deviation
@@ -129,36 +133,75 @@ def test_every_limit_and_every_failing_request_of_an_agent_is_played(tmp_path: P
 
 def test_a_request_that_fails_and_a_limit_that_binds_really_do(tmp_path: Path) -> None:
     explorer = AgentExplorer(scenario(tmp_path), "hardened")
-    refused = explorer.play((Deviation(fault="401", job="main", reply=2),))
+    refused = explorer.player.play((Deviation(fault="401", job="main", reply=2),))
     assert refused.record.jobs["main"].answer is None
-    assert explorer.absent((Deviation(fault="401", job="main", reply=9),)) != ()
-    stopped = explorer.play((Deviation(limit=LimitName.MAX_TURNS, value=0),))
+    assert explorer.player.absent((Deviation(fault="401", job="main", reply=9),)) != ()
+    stopped = explorer.player.play((Deviation(limit=LimitName.MAX_TURNS, value=0),))
     assert stopped.record.jobs["main"].stop == "max_turns"
 
 
 def test_commits_that_nobody_looks_for_need_not_be_kept(tmp_path: Path) -> None:
     explorer = AgentExplorer(scenario(tmp_path), "hardened")
     every = Moments()
-    run_agent_scenario(explorer.scenario, "hardened", moments=every)
+    run_agent_scenario(explorer.player.scenario, "hardened", moments=every)
     for point in every.points:
         kill = kill_at(point, 1.0)
         all_kept = Moments((kill,), every.taken)
-        departed = with_deviations(explorer.scenario, (kill,))
+        departed = with_deviations(explorer.player.scenario, (kill,))
         record = run_agent_scenario(departed, "hardened", moments=all_kept)
-        assert explorer.play((kill,)).record.digest == record.digest, point
+        assert explorer.player.play((kill,)).record.digest == record.digest, point
 
 
-def test_what_has_crashes_of_its_own_is_not_explored(tmp_path: Path) -> None:
-    own = scenario(tmp_path).path
-    own.write_text(own.read_text() + "    events: [{at: 1, crash: worker}, {at: 2, restart: worker}]\n")
-    found = explore_one(load_or_fail([own])[0], "hardened", own=(), bounds=CRASHES)
-    assert found.problem == "scenario 'pays': it has crashes of its own, and was written for these"
+OWN_CRASH = "events: [{at: 1, crash: worker}, {at: 2, restart: worker}]"
+
+CRASH_IN_PAY = "events: [{after: {tool: pay}, crash: worker}, {at: 6, restart: worker}]"
+
+
+def with_events(folder: Path, events: str, **words: str) -> Scenario:
+    own = scenario(folder, **words).path
+    own.write_text(own.read_text() + f"    {events}\n")
+    return load_or_fail([own])[0]
+
+
+def test_crashes_of_a_scenarios_own_belong_to_every_run(tmp_path: Path) -> None:
+    own = with_events(tmp_path, OWN_CRASH)
+    explorer = AgentExplorer(own, "hardened")
+    found = explorer.explore(Bounds(depth=2))
+    assert found.failures == ()
+    assert found.proven["crashes"].complete
+    # It dies while it is told to pay, and its next process is told that all is done.
+    assert explorer.player.base.moments.worked == [("main", "look")]
+    assert {cell.came for cell in found.cells} == {"same"}
+    assert {life for lives in explorer.player.base.moments.taken.values() for life in lives} == {0, 1}
+
+
+def test_a_process_of_the_explorers_lives_on_over_a_restart_and_follows_on_a_late_crash(
+    tmp_path: Path,
+) -> None:
+    player = AgentPlayer(with_events(tmp_path, CRASH_IN_PAY, pay=", after_crash: happened"), "hardened")
+    assert player.base.record.jobs["main"].stop == "final"
+    for late in (
+        Deviation(fault="timeout", job="main", reply=1),
+        Deviation(kill=3, restart=2),
+        Deviation(kill=3, restart=60),
+    ):
+        assert player.play((late,)).record.jobs["main"].status == "DONE", late
+
+
+def test_a_check_is_no_work_of_its_tool(tmp_path: Path) -> None:
+    own = with_events(tmp_path, CRASH_IN_PAY, pay=", after_crash: happened")
+    found = explore_one(own, "hardened", own=(), bounds=CRASHES)
+    assert found.failures == ()
 
 
 @pytest.mark.parametrize(
     ("extra", "words", "why"),
     [
-        ("events: [{at: 1, crash: worker}]", ("-q",), "scenario 'pays': it has crashes of its own"),
+        (
+            "events: [{at: 1, crash: worker}]",
+            ("-q",),
+            "scenario 'pays': its worker dies and is not started again",
+        ),
         ("", ("--kind", "commits"), "of engine agent crashes, orders, limits, faults, moves are varied"),
     ],
 )
@@ -217,8 +260,8 @@ def test_a_process_that_dies_with_runs_in_slots_and_before_them_leaves_nobody_wa
     # A message to a finished run is kept from its next commit on.
     assert [failure.deviations[0].what for failure in found.failures] == ["before commit began of first"]
     # The first one has the slot when its process dies, and has it again before the one who waits.
-    (kill,) = [point for point in explorer.play(()).moments.points if point.what == "look worked"]
-    events = explorer.play((kill_at(kill, 1.0),)).record.events
+    (kill,) = [point for point in explorer.player.play(()).moments.points if point.what == "look worked"]
+    events = explorer.player.play((kill_at(kill, 1.0),)).record.events
     spoke = [(event.at, event.job, event.action) for event in events if isinstance(event, HarnessSpoke)]
     assert spoke[:4] == [
         (0.0, "first", "has it"), (1.0, "second", "waits"), (5.0, "first", "has it"), (5.0, "second", "waits"),
@@ -235,11 +278,11 @@ def test_a_person_who_is_first_asked_about_the_crash_answers_the_rest_later() ->
 
 def test_a_message_to_a_dead_process_is_taken_by_the_next_one(tmp_path: Path) -> None:
     explorer = shared(tmp_path)
-    points = explorer.play(()).moments.points
+    points = explorer.player.play(()).moments.points
     (point,) = [point for point in points if (point.what, point.job) == ("commit ended", "second")]
-    run = explorer.play((kill_at(point, 5.0),))
+    run = explorer.player.play((kill_at(point, 5.0),))
     assert run.record.jobs["first"].answer == "more"
-    assert explorer.wrong((kill_at(point, 5.0),)) == ()
+    assert explorer.player.wrong((kill_at(point, 5.0),)) == ()
 
 
 def test_a_job_that_answered_and_is_asked_again_has_the_limit_that_its_completions_extend(
@@ -267,7 +310,7 @@ def test_an_agent_loses_no_commit(
 
 def test_two_moments_with_the_same_second_commits_and_effects_are_one(tmp_path: Path) -> None:
     explorer = AgentExplorer(scenario(tmp_path), "hardened")
-    moments: Moments = explorer.play(()).moments
+    moments: Moments = explorer.player.play(()).moments
     assert 8 < len(moments.distinct()) < len(moments.points)
 
 
@@ -325,7 +368,7 @@ def test_the_answers_that_died_with_their_process_are_the_price_of_a_crash(
 def test_one_crash_asks_for_the_last_answer_again(tmp_path: Path) -> None:
     pays = scenario(tmp_path)
     found = explore_one(pays, "hardened", own=(), bounds=CRASHES)
-    answers = [call.usage.measured_tokens for call in AgentExplorer(pays, "hardened").play(()).record.calls]
+    answers = [call.usage.measured_tokens for call in AgentPlayer(pays, "hardened").play(()).record.calls]
     assert found.crash.tokens == answers[-1] == max(answers)
 
 
@@ -353,8 +396,8 @@ def test_all_orders_of_runs_and_of_calls_are_played(tmp_path: Path) -> None:
     path = tmp_path / "two.yaml"
     path.write_text(TWO)
     explorer = AgentExplorer(load_or_fail([path])[0], "hardened")
-    undisturbed = run_agent_scenario(explorer.scenario, "hardened")
-    assert explorer.play(()).record.digest == undisturbed.digest
+    undisturbed = run_agent_scenario(explorer.player.scenario, "hardened")
+    assert explorer.player.play(()).record.digest == undisturbed.digest
     found = explorer.explore(ORDERS)
     # Which job begins, which goes on after its answer, and which of the calls ends first.
     assert found.proven["orders"].complete
@@ -366,13 +409,13 @@ def test_calls_end_in_the_order_that_is_chosen(tmp_path: Path) -> None:
     path = tmp_path / "two.yaml"
     path.write_text(TWO)
     explorer = AgentExplorer(load_or_fail([path])[0], "hardened")
-    choices = explorer.play(()).moments.choices
+    choices = explorer.player.play(()).moments.choices
     number = next(n for n, choice in enumerate(choices, 1) if set(choice.jobs) == {"slow", "quick"})
     assert choices[number - 1].jobs == ("quick", "slow")
-    swapped = explorer.play((Deviation(choose=number, first="slow"),))
+    swapped = explorer.player.play((Deviation(choose=number, first="slow"),))
     ended = [(event.name, event.at) for event in swapped.record.events if isinstance(event, ToolReturned)]
     assert ended == [("slow", 2.0), ("quick", 5.0)]
-    assert explorer.absent((Deviation(choose=99, first="slow"),)) == ("slow steps first at choice 99",)
+    assert explorer.player.absent((Deviation(choose=99, first="slow"),)) == ("slow steps first at choice 99",)
 
 
 SEAT = """
@@ -446,3 +489,145 @@ def test_an_agent_with_permissions_is_taken_up_again() -> None:
     assert (found.problem, found.failures) == (None, ())
     assert found.proven["crashes"].complete
     assert "same" in {cell.came for cell in found.cells}
+
+
+RULES = """
+suite: samples
+scenarios:
+  - id: deploys
+    title: Three agents deploy.
+    engine: agent
+    profiles: [hardened]
+    tools: {deploy: {description: Deploy., result: deployed, after_crash: again}}
+    agents: {assistant: {prompt: You work.}}
+    jobs: {one: {message: Work.}, two: {message: Work.}, three: {message: Work.}}
+    script:
+      "job:one": [{tools: [{name: deploy}]}, {text: Done.}]
+      "job:two": [{tools: [{name: deploy}]}, {text: Done.}]
+      "job:three": [{tools: [{name: deploy}]}, {text: Done.}]
+"""
+
+
+def the_last_is_not_first(run: AgentVariation) -> str | None:
+    """Two choices are needed for three to be first and one the last."""
+    order = list(dict.fromkeys(job for job, _ in run.moments.worked))
+    return "one is the last" if order == ["three", "two", "one"] else None
+
+
+def deploys_once(run: AgentVariation) -> str | None:
+    times = Counter(run.moments.worked)
+    return "deployed again" if max(times.values(), default=0) > 1 else None
+
+
+@sometimes
+def is_asked(run: AgentVariation) -> str | None:
+    return "asked" if run.asks else None
+
+
+OWN = "tests.explore.test_agents"
+
+
+def deploys(folder: Path) -> Scenario:
+    (folder / "deploys.yaml").write_text(RULES)
+    return load_or_fail([folder / "deploys.yaml"])[0]
+
+
+def test_invariants_of_a_users_own_are_asked_and_their_cases_play_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    deploys(tmp_path)
+    asked = ("--invariant", f"{OWN}:deploys_once", "--invariant", f"{OWN}:is_asked")
+    with pytest.raises(SystemExit) as exit_:
+        main(
+            [
+                "explore",
+                "deploys.yaml",
+                "--kind",
+                "crashes",
+                "--executor",
+                "serial",
+                "--save",
+                "found",
+                *asked,
+            ]
+        )
+    assert exit_.value.code == 1
+    out = capsys.readouterr().out
+    assert (
+        f"FAILED samples/deploys[hardened] {OWN}:deploys_once\n  deployed again\n  kill after event " in out
+    )
+    assert f"FAILED samples/deploys[hardened] {OWN}:is_asked: no run reached it" in out
+    with pytest.raises(SystemExit) as exit_:
+        main(["explore", "--replay", "found"])
+    assert exit_.value.code == 1
+    assert "deploys_once: deployed again" in capsys.readouterr().out
+
+
+def test_an_order_is_made_as_small_as_one_of_engine_one(tmp_path: Path) -> None:
+    own = (f"{OWN}:the_last_is_not_first",)
+    drawn = Bounds(kinds=("orders",), orders=1, pct_runs=20)
+    found = explore_one(deploys(tmp_path), "hardened", own=own, bounds=drawn)
+    (failure,) = found.failures
+    player = AgentPlayer(deploys(tmp_path), "hardened", own_invariants(own))
+    assert len(failure.deviations) <= 3
+    for place in range(len(failure.deviations)):
+        fewer = (*failure.deviations[:place], *failure.deviations[place + 1 :])
+        assert player.breaks(failure.invariant, fewer) is None
+
+
+def test_a_crash_is_played_together_with_whatever_else_may_happen(tmp_path: Path) -> None:
+    pays = scenario(tmp_path)
+    alone = explore_one(pays, "hardened", own=(), bounds=Bounds(kinds=("crashes",), depth=2))
+    both = explore_one(pays, "hardened", own=(), bounds=Bounds(kinds=("crashes", "faults"), depth=2))
+    crashes, faults = both.proven["crashes"].of, both.proven["faults"].of
+    assert both.beyond.pairs == Count(*[alone.beyond.pairs.of + crashes * faults] * 2)
+    assert both.failures == ()
+
+
+def test_tools_of_an_agent_have_a_certificate(tmp_path: Path) -> None:
+    found = explore_one(scenario(tmp_path), "hardened", own=(), bounds=CRASHES)
+    look, pay = found.tools
+    assert (look.before, look.during, look.after, look.twice) == (
+        "safe",
+        "at least once",
+        "safe",
+        "at least once",
+    )
+    # Of this one a person is asked.
+    assert (pay.before, pay.during, pay.after, pay.twice, pay.owners) == ("safe", "safe", "safe", None, None)
+    document = explore_one(scenario(tmp_path, profile="document"), "document", own=(), bounds=CRASHES)
+    assert {tool.after for tool in document.tools} == {"at least once"}
+
+
+RESULTS = """
+suite: samples
+scenarios:
+  - id: results
+    title: A tool has a result for each call.
+    engine: agent
+    profiles: [document]
+    tools: {look: {description: Look., results: [{result: seen}]}}
+    agents: {assistant: {prompt: You work.}}
+    jobs: {main: {message: Work.}}
+    script: {assistant: [{tools: [{name: look}]}, {text: Done.}]}
+"""
+
+
+def test_a_call_for_which_a_tool_has_no_result_leaves_the_script(tmp_path: Path) -> None:
+    (tmp_path / "results.yaml").write_text(RESULTS)
+    found = explore_one(load_or_fail([tmp_path / "results.yaml"])[0], "document", own=(), bounds=CRASHES)
+    assert found.failures == ()
+    assert found.unknown > 0
+
+
+def test_an_event_that_follows_a_call_of_which_a_person_is_asked_does_not_hide_the_question(
+    tmp_path: Path,
+) -> None:
+    own = with_events(tmp_path, "events: [{after: {tool: pay}, push: main, message: And this.}]")
+    found = explore_one(own, "hardened", own=(), bounds=CRASHES)
+    assert {cell.came for cell in found.cells if cell.what in ("commit calling", "pay worked")} == {
+        "asks",
+        "same",
+    }
+    assert "agent-every-run-ends" not in {failure.invariant for failure in found.failures}

@@ -18,6 +18,7 @@ from statek_sim.conformance.compare import Difference
 from statek_sim.conformance.examples.scenarios import scenario
 from statek_sim.errors import BadInput, Untimely
 from statek_sim.explore import state
+from statek_sim.explore.asked import StatekAsked
 from statek_sim.explore.invariants import Violation
 from statek_sim.fuzz import player, search
 from statek_sim.fuzz.corpus import Corpus
@@ -83,6 +84,20 @@ def test_a_find_is_small_and_plays_again(capsys: pytest.CaptureFixture[str]) -> 
     code, out, _ = run(capsys, *command[1:])
     assert code == 1
     assert "FAILED claims-no-claim-leaked[docs] no-claim-leaked: invoice-1 still claimed" in out
+
+
+def test_scenarios_of_both_engines_are_searched(capsys: pytest.CaptureFixture[str], here: Path) -> None:
+    (here / "pays.yaml").write_text(samples.PAYS)
+    arguments = ("claim.yaml", "pays.yaml", "--runs", "60", "--executor", "serial")
+    code, out, _ = run(capsys, "fuzz", *arguments, "--ignore", "agent-ends-as-undisturbed")
+    assert code == 1
+    assert "FOUND no-claim-leaked" in out
+    lines = out.splitlines()
+    at = lines.index("FOUND agent-tools-work-once: pay worked 2 times for main, undisturbed 1 times")
+    assert lines[at + 1].startswith("  kill after event ")
+    code, out, _ = run(capsys, *lines[at + 2].split()[1:])
+    assert code == 1
+    assert out.startswith("FAILED agent-pays-agent-tools-work-once[document]")
 
 
 def test_what_nobody_asks_for_is_not_found(capsys: pytest.CaptureFixture[str]) -> None:
@@ -300,14 +315,14 @@ def test_a_terminal_shows_how_far_a_search_is_and_has_nothing_of_it_afterwards(*
 
 
 def test_bad_input_in_the_middle_of_a_run_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(player, "varied", _raising(Untimely("the job is not there")))
+    monkeypatch.setattr(StatekAsked, "played", _raising(Untimely("the job is not there")))
     assert Player().play(Example(numbers=(1, 2, 3), tail=4)).shape == "refused"
-    monkeypatch.setattr(player, "varied", _raising(BadInput("a tool's file is none")))
+    monkeypatch.setattr(StatekAsked, "played", _raising(BadInput("a tool's file is none")))
     assert Player().play(Example(numbers=(1, 2, 3), tail=4)).shape != "refused"
 
 
 def _raising(error: Exception) -> Any:
-    def varied(*_: object, **__: object) -> Any:
+    def played(*_: object, **__: object) -> Any:
         raise error
 
-    return varied
+    return played

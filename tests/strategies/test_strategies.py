@@ -18,6 +18,7 @@ from statek_sim.errors import BadInput, BadScenario
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.schema import Scenario
 from statek_sim.strategies import EXIT, InvariantBroken, Subject
+from tests.explore import samples
 from tests.strategies import agents_of_mine as mine
 
 FEW = settings(
@@ -140,6 +141,22 @@ def test_what_breaks_an_invariant_is_made_small_written_and_played_again(
         main(["explore", "--replay", str(file)])
     assert exit_.value.code == 1
     assert "paid 2 times, undisturbed 1 times" in capsys.readouterr().out
+
+
+def test_an_agent_of_engine_two_is_asked_about_too(tmp_path: Path) -> None:
+    (tmp_path / "pays.yaml").write_text(samples.PAYS)
+    subject = Subject(tmp_path / "pays.yaml", folder=tmp_path / "found")
+
+    @FEW
+    @given(strategies.deviations(subject, kinds=("kill", "fault")))
+    def pays_once(deviations: tuple[Deviation, ...]) -> None:
+        subject.check(deviations)
+
+    with pytest.raises(InvariantBroken, match=r"^agent-tools-work-once: pay worked 2 times") as raised:
+        pays_once()
+    assert any(note.startswith("statek-sim explore --replay ") for note in raised.value.__notes__)
+    with pytest.raises(BadInput, match=r"a machine makes histories of engine statek"):
+        strategies.machine(subject)
 
 
 def test_invariants_have_names_that_a_file_can_say() -> None:

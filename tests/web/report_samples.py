@@ -133,7 +133,12 @@ def _crashes(hostile: Path) -> dict[str, JSON]:
     """Explore a scenario of hostile texts, one that leaks a claim, one that is sound and one that is not explored."""
     bounds = Bounds(kinds=("crashes",), transcripts=True)
     pairs = [(load_or_fail([hostile])[0], "docs"), _builtin("claims", "claim-processed", "docs")]
-    pairs += [_builtin("agent-nudges", NUDGED, "hardened"), _builtin("agent-checkpoints", DIES, "hardened")]
+    dies, hardened = _builtin("agent-checkpoints", DIES, "hardened")
+    for_good = tuple(event for event in dies.events if event.action != "restart")
+    pairs += [
+        _builtin("agent-nudges", NUDGED, "hardened"),
+        (dies.model_copy(update={"events": for_good}), hardened),
+    ]
     return crashes_json(Exploration(tuple(explore_one(*pair, own=(), bounds=bounds) for pair in pairs)))
 
 

@@ -7,7 +7,7 @@ const CAME = {
   same: { sign: "✓", words: "ends as undisturbed" },
   differs: { sign: "~", words: "ends otherwise, and nothing breaks" },
   asks: { sign: "?", words: "an agent asks a person whether a call happened" },
-  unknown: { sign: "…", words: "a job asks for a reply that no script says" },
+  unknown: { sign: "…", words: "something is asked for that no script says" },
   breaks: { sign: "✗", words: "an invariant breaks" },
 };
 
