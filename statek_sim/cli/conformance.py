@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from statek_sim.cli.app import AlsoPaths, Paths, app
+from statek_sim.cli.app import AlsoPaths, ExecutorOption, Paths, app
 from statek_sim.cli.inputs import check_writable, loaded, say
 
 
@@ -37,16 +38,18 @@ def conformance(
             metavar="NUMBER", min=0, help="Which random examples; the same number, the same examples."
         ),
     ] = 0,
+    executor: ExecutorOption = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers as JSON to this file.")
     ] = None,
 ) -> None:
     """Run scenarios on the real statek too and compare.
 
+    Without --executor each interpreter has a process; with one, its workers need every interpreter at the same path.
     Exits 1 when something differs that is not declared.
     """
     from statek_sim.conformance.declared import load_declarations
-    from statek_sim.conformance.matrix import run_matrix
+    from statek_sim.conformance.matrix import run_matrix, run_matrix_on
     from statek_sim.conformance.randomised import need_hypothesis, run_random
     from statek_sim.conformance.report import (
         matrix_json,
@@ -55,6 +58,7 @@ def conformance(
         table_lines,
         unknown_declarations,
     )
+    from statek_sim.executors.choose import executor_for
     from statek_sim.reporting.artifact import write_artifact
 
     check_writable(json_file=json_file, folder=None)
@@ -63,12 +67,17 @@ def conformance(
     places = [*(paths or ()), *(scenarios or ())]
     chosen = loaded(places)
     declarations = load_declarations()
-    matrices = run_matrix(python, chosen, declarations)
-    say(table_lines(matrices))
-    say(matrix_lines(matrices))
-    lost = [] if places else list(unknown_declarations(declarations, (s.id for s in chosen), matrices))
-    say((f"declared.yaml: {line}" for line in lost), err=True)
-    runs = run_random(python, random, random_seed) if random else ()
+    with ExitStack() as stack:
+        workers = None if executor is None else stack.enter_context(executor_for(executor))
+        if workers is None:
+            matrices = run_matrix(python, chosen, declarations)
+        else:
+            matrices = run_matrix_on(workers, python, chosen, declarations)
+        say(table_lines(matrices))
+        say(matrix_lines(matrices))
+        lost = [] if places else list(unknown_declarations(declarations, (s.id for s in chosen), matrices))
+        say((f"declared.yaml: {line}" for line in lost), err=True)
+        runs = run_random(python, random, random_seed, workers) if random else ()
     say(random_lines(runs))
     if json_file is not None:
         write_artifact(json_file, json.dumps(matrix_json(matrices, runs), indent=2) + "\n")

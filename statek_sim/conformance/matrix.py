@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from statek_sim.backends.installed.peer import Peer, profile_of_peer
 from statek_sim.backends.installed.record import installed_record
@@ -16,10 +16,16 @@ from statek_sim.conformance.compare import Difference, differences
 from statek_sim.conformance.declared import Declarations
 from statek_sim.conformance.facts import facts_of
 from statek_sim.conformance.traces import parting
+from statek_sim.errors import StatekSimError
+from statek_sim.executors.executor import Executor
+from statek_sim.executors.pool import Killed
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.endings import Ending, died, ending, real_ending
 from statek_sim.trace import Event, StoreRemark
 from statek_sim.values import JSON
+
+PIECE: Final = 25
+"""Scenarios that an executor is given at a time, with an interpreter of their own: starting that takes a second."""
 
 ReferenceRuns = Mapping[tuple[str, Profile], RunRecord]
 """What the reference runtime did."""
@@ -88,6 +94,35 @@ def run_matrix(
     finally:
         for peer in peers:
             peer.close()
+
+
+def run_matrix_on(
+    executor: Executor, pythons: Sequence[str], scenarios: Sequence[Scenario], declarations: Declarations
+) -> tuple[VersionMatrix, ...]:
+    """Do the same as `run_matrix` with the workers of an executor, which have every interpreter at the same place.
+
+    Raises BadInput as that does, and StatekSimError for scenarios of which workers die.
+    """
+    tasks = [
+        (python, scenarios[first : first + PIECE], declarations)
+        for python in pythons
+        for first in range(0, len(scenarios), PIECE) or (0,)
+    ]
+    found: dict[str, list[VersionMatrix]] = {python: [] for python in pythons}
+    for (python, piece, _), part in zip(tasks, executor.map(_piece, tasks), strict=True):
+        if isinstance(part, Killed):
+            ids = f"{piece[0].id} to {piece[-1].id}" if piece else "its release"
+            raise StatekSimError(f"{python}: the comparison of {ids} was {part}")
+        found[python].append(part)
+    return tuple(
+        replace(parts[0], rows=tuple(row for part in parts for row in part.rows)) for parts in found.values()
+    )
+
+
+def _piece(python: str, scenarios: Sequence[Scenario], declarations: Declarations) -> VersionMatrix:
+    with Peer(python) as peer:
+        profile = profile_of_peer(peer)
+        return _version(peer, profile, scenarios, _reference(scenarios, {profile}), declarations)
 
 
 def _reference(scenarios: Iterable[Scenario], profiles: set[Profile]) -> ReferenceRuns:

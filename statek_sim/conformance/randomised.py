@@ -28,7 +28,7 @@ from statek_sim.conformance.examples.draw import BATCH
 from statek_sim.conformance.examples.replies import Written
 from statek_sim.conformance.matrix import compared
 from statek_sim.errors import BadInput, StatekSimError
-from statek_sim.executors.executor import Pending
+from statek_sim.executors.executor import Executor, Pending
 from statek_sim.executors.pool import Killed
 from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.scenario.check import check, jobs_of
@@ -45,22 +45,25 @@ _OPEN: Final[list[Peer]] = []
 class Side:
     """The interpreter `python`, with a process that talks to it. Use it as a context manager.
 
-    A process that dies is replaced, and opens the interpreter again. `BadInput` for an interpreter without STATEK, or
-    with a version that no behaviour profile describes.
+    A process that dies is replaced, and opens the interpreter again. With an `executor` its workers do the talking,
+    each time with an interpreter of their own, and it stays open. `BadInput` for an interpreter without STATEK, or with
+    a version that no behaviour profile describes.
     """
 
-    def __init__(self, python: str) -> None:
+    def __init__(self, python: str, executor: Executor | None = None) -> None:
         self._python = python
-        self._executor = ProcessExecutor(1)
+        self._own = executor is None
+        self._executor: Executor = ProcessExecutor(1) if executor is None else executor
         try:
             self.version, self.profile = self.came(self.submit(_named))
         except BaseException:
-            self._executor.close()
+            if self._own:
+                self._executor.close()
             raise
 
     def submit(self, work: Callable[[Peer], T]) -> Pending[T]:
         """Call `work` over there, one call after the other; it and its result are pickled."""
-        return self._executor.submit(_with_peer, self._python, work)
+        return self._executor.submit(_with_peer if self._own else _with_own_peer, self._python, work)
 
     def came(self, pending: Pending[T]) -> T:
         """Wait for what comes of work; work that its process died of twice is a StatekSimError."""
@@ -75,6 +78,8 @@ class Side:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if not self._own:
+            return
         if kind is None:
             self.came(self._executor.submit(_close))
         self._executor.close()
@@ -88,6 +93,11 @@ def _with_peer(python: str, work: Callable[[Peer], T]) -> T:
     if not _OPEN:
         _OPEN.append(Peer(python))
     return work(_OPEN[0])
+
+
+def _with_own_peer(python: str, work: Callable[[Peer], T]) -> T:
+    with Peer(python) as peer:
+        return work(peer)
 
 
 def _close() -> None:
@@ -155,13 +165,16 @@ def need_hypothesis() -> None:
         ) from None
 
 
-def run_random(pythons: Sequence[str], count: int, number: int) -> tuple[RandomRun, ...]:
+def run_random(
+    pythons: Sequence[str], count: int, number: int, executor: Executor | None = None
+) -> tuple[RandomRun, ...]:
     """Compare `count` examples on the STATEK of every interpreter; `number` chooses which examples.
 
-    Raises BadInput for an interpreter without STATEK, or with a version that no behaviour profile describes.
+    The workers of an `executor` compare, or a process for each interpreter. Raises BadInput for an interpreter without
+    STATEK, or with a version that no behaviour profile describes.
     """
     with ExitStack() as stack:
-        sides = [stack.enter_context(Side(python)) for python in pythons]
+        sides = [stack.enter_context(Side(python, executor)) for python in pythons]
         differing = _compared(sides, _handfuls(random_examples(count, number)))
         return tuple(
             RandomRun(

@@ -9,7 +9,9 @@ import pytest
 
 from statek_sim.backends.installed.peer import Lost, Peer, Ran, profile_of_peer
 from statek_sim.conformance.declared import load_declarations
-from statek_sim.conformance.matrix import Verdict, run_matrix
+from statek_sim.conformance.matrix import Verdict, run_matrix, run_matrix_on
+from statek_sim.conformance.randomised import run_random
+from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.installed import run_one_installed
@@ -180,3 +182,13 @@ def test_the_suite_that_tells_releases_apart_agrees_on_every_one_of_them() -> No
     for matrix in run_matrix([str(path) for path in PYTHONS], scenarios, load_declarations()):
         assert {row.verdict for row in matrix.rows} == {Verdict.AGREE}
         assert len(matrix.rows) == len(scenarios)
+
+
+def test_the_workers_of_an_executor_compare_alike() -> None:
+    pythons = [str(path) for path in PYTHONS]
+    scenarios = load_or_fail([builtin_suites() / "versions", builtin_suites() / "warmup"])
+    with ProcessExecutor(2) as workers:
+        assert run_matrix_on(workers, pythons, scenarios, load_declarations()) == run_matrix(
+            pythons, scenarios, load_declarations()
+        )
+        assert run_random(pythons[:1], 30, 5, workers) == run_random(pythons[:1], 30, 5)
