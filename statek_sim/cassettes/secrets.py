@@ -56,7 +56,10 @@ _NAME: Final = (
     r"passw(?:or)?[dt]|passphrase|passcode|pwd|secret|key|credential|authorization|cookie|jwt|bearer|auth|"
     r"sig(?:nature)?"
 )
-_NAMES: Final = rf"(?:token|(?:{_NAME})(?:id)?s?|(?:admin|db|e?mail|ftp|login|mysql|pg|proxy|redis|root|smtp|ssh|user)[_-]?pass)(?:[_-]?(?:\d{{1,2}}|again|confirm(?:ation)?|current|new|old|repeat|value))?(?![a-z0-9_])"
+_NAMES: Final = (
+    rf"(?:token|(?:{_NAME})(?:id)?s?|(?:admin|db|e?mail|ftp|login|mysql|pg|proxy|redis|root|smtp|ssh|user)[_-]?pass)"
+    r"(?:[_-]?(?:\d{1,2}|again|confirm(?:ation)?|current|new|old|repeat|value))?(?![a-z0-9_])"
+)
 _LONGEST_NAME: Final = 80
 _LONG_TEXT: Final = 2_000
 """Characters from which on names are looked for by how they begin; a shorter text is read faster than asked about."""
