@@ -175,7 +175,7 @@ def resolve_names(
     name of a member, and one that it lacks is the enumeration's error. Other parameters without a plain type hint are
     left alone.
     """
-    if not _has_text(args, kwargs.values()) and _is_plain(function):
+    if not _has_text(args) and not _has_text(kwargs.values()) and _is_plain(function):
         # Most calls by far, and a signature takes as long to read as the tool to run.
         return args, kwargs
     signature, wanted, enumerations = _object_parameters(function)
@@ -199,8 +199,11 @@ def resolve_names(
     return bound.args, bound.kwargs
 
 
-def _has_text(*values: Iterable[object]) -> bool:
-    return any(isinstance(value, str) for some in values for value in some)
+def _has_text(values: Iterable[object]) -> bool:
+    for value in values:  # noqa: SIM110  # a generator takes longer to make than most calls to look at
+        if isinstance(value, str):
+            return True
+    return False
 
 
 def _is_plain(function: Callable[..., Any]) -> bool:
@@ -208,7 +211,9 @@ def _is_plain(function: Callable[..., Any]) -> bool:
     return (
         type(function) is FunctionType
         and not function.__dict__
-        and not any(getattr(type(hint), "names_its_members", False) for hint in function.__annotations__.values())
+        and not any(
+            getattr(type(hint), "names_its_members", False) for hint in function.__annotations__.values()
+        )
     )
 
 
