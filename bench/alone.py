@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from importlib import metadata as installed
 from importlib.metadata import entry_points
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
-from time import perf_counter
 from typing import Final
 
 from bench import cassettes, gate, metering
@@ -141,20 +141,26 @@ def _startup(ours: Side, runs: int) -> Iterator[Entry]:
 
 
 def _take_turns(commands: Mapping[str, list[str]], directory: Path, *, first: int) -> dict[str, float]:
-    """Run every command once, starting with number `first`; return the wall seconds of each."""
+    """Run every command once, starting with number `first`; return the processor seconds of each."""
     names = list(commands)
     start = first % len(names)
     return {name: _pytest_seconds(commands[name], directory) for name in names[start:] + names[:start]}
 
 
 def _pytest_seconds(command: list[str], directory: Path) -> float:
-    started = perf_counter()
+    """Return the processor seconds of a run: what else the machine does takes longer than what is measured here."""
+    before = _seconds_of_children()
     finished = run_clean(command, directory)
-    seconds = perf_counter() - started
+    seconds = _seconds_of_children() - before
     nothing_collected = 5
     if finished.returncode != nothing_collected:
         raise BenchError(f"{' '.join(command)} failed:\n{finished.stdout}{finished.stderr}")
     return seconds
+
+
+def _seconds_of_children() -> float:
+    used = getrusage(RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 SOLOS: Final = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
@@ -30,7 +31,7 @@ def guard_entries(runs: int) -> Iterator[Entry]:
     """Yield what all shipped guards of texts take for 10 KB, and what searching for their patterns one by one does."""
     guards = GuardSet(texts())
     patterns = [
-        *(rule.pattern for rule in rules()),
+        *(re.compile(rule.pattern) for rule in rules()),
         *(kind.pattern for kind in KINDS),
         *(shape.pattern for shape in SHAPES),
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Final
 
 from statek_sim.needles import Needles
@@ -25,13 +26,13 @@ _PART: Final = 1500
 """Characters of a part of a text in which a beginning is looked for by itself."""
 
 
-def beginnings(pattern: re.Pattern[str]) -> tuple[str, ...]:
+def beginnings(pattern: str) -> tuple[str, ...]:
     """Return texts one of which every match begins with; none where that cannot be told, or one is very short."""
-    # What stands behind a comment may make what stands before it optional.
-    if pattern.flags != re.UNICODE or "(?#" in pattern.pattern:
+    # What stands behind a comment may make what stands before it optional. Flags stand in front, where no text begins.
+    if "(?#" in pattern:
         return ()
-    found, end = _of_alternatives(pattern.pattern, 0)
-    if end < len(pattern.pattern) or min(map(len, found)) < LEAST:
+    found, end = _of_alternatives(pattern, 0)
+    if end < len(pattern) or min(map(len, found)) < LEAST:
         return ()
     each = tuple(dict.fromkeys(found))
     return tuple(text for text in each if not any(text != other and text.startswith(other) for other in each))
@@ -98,12 +99,17 @@ def _after_sign(pattern: str, at: int) -> int:
 class Beginning:
     """What the matches of a pattern begin with: long texts, which are looked for together, and short ones."""
 
-    def __init__(self, pattern: re.Pattern[str]) -> None:
-        self.pattern = pattern
-        each = beginnings(pattern)
+    def __init__(self, text: str) -> None:
+        self._text = text
+        each = beginnings(text)
         self.long = frozenset(text for text in each if len(text) >= _LONG)
         self.short = tuple(text for text in each if len(text) < _LONG)
         self._is_known = bool(each)
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The pattern itself, compiled when one of its beginnings is first found: most never are."""
+        return re.compile(self._text)
 
     def matches(self, places: Places, start: int, end: int) -> Iterator[re.Match[str]]:
         """Yield what `pattern.finditer` does between two places of a text."""

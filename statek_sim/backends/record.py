@@ -11,12 +11,13 @@ from typing import Final
 
 from statek_sim import trace as events
 from statek_sim.backends.call_log import AnsweredCall
-from statek_sim.quick import sent_quickly
+from statek_sim.quick import quick, sent_quickly
 from statek_sim.trace import Event
 from statek_sim.values import JSON, Message
 
 
 @sent_quickly
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandlerCall:
     """One call of an error handler: texts as agents would see them."""
@@ -29,6 +30,7 @@ class HandlerCall:
 
 
 @sent_quickly
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRecord:
     """Usage in three columns: bytes and STATEK's estimate, the tokenizer's count, the provider's report."""
@@ -44,6 +46,7 @@ class UsageRecord:
 
 
 @sent_quickly
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
     """One job at the end of a run.
@@ -89,6 +92,7 @@ _LEFT_OVER: Final = ("UnusedEvents", "UnusedReplies", "UnplayedRecordings")
 
 
 @sent_quickly
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunError:
     """Why the run itself failed: a script that does not fit, a forbidden connection, a runaway job."""
@@ -107,6 +111,7 @@ class RunError:
 
 
 @sent_quickly
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """One scenario under one profile.

@@ -56,8 +56,9 @@ _NAME: Final = (
     r"passw(?:or)?[dt]|passphrase|passcode|pwd|secret|key|credential|authorization|cookie|jwt|bearer|auth|"
     r"sig(?:nature)?"
 )
-_NAMES: Final = re.compile(
-    rf"(?:token|(?:{_NAME})(?:id)?s?|(?:admin|db|e?mail|ftp|login|mysql|pg|proxy|redis|root|smtp|ssh|user)[_-]?pass)(?:[_-]?(?:\d{{1,2}}|again|confirm(?:ation)?|current|new|old|repeat|value))?(?![a-z0-9_])"
+_NAMES: Final = (
+    rf"(?:token|(?:{_NAME})(?:id)?s?|(?:admin|db|e?mail|ftp|login|mysql|pg|proxy|redis|root|smtp|ssh|user)[_-]?pass)"
+    r"(?:[_-]?(?:\d{1,2}|again|confirm(?:ation)?|current|new|old|repeat|value))?(?![a-z0-9_])"
 )
 _LONGEST_NAME: Final = 80
 _LONG_TEXT: Final = 2_000
@@ -231,7 +232,7 @@ def _pattern(own: OwnSecrets) -> Beginning:
     if not own.names:
         return Beginning(_NAMES)
     names = "|".join("[_-]?".join(map(re.escape, name)) for name in sorted(own.names))
-    return Beginning(re.compile(rf"(?:{names})(?![a-z0-9_])|{_NAMES.pattern}"))
+    return Beginning(rf"(?:{names})(?![a-z0-9_])|{_NAMES}")
 
 
 def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -72,11 +72,10 @@ def forbid_network(*, allow_loopback: bool = True) -> Iterator[NetworkGuard]:
     Blocks nest: the strictest one that is open decides, and each one restores on exit what it found.
     """
     guard = NetworkGuard(allow_loopback)
-    with ExitStack() as restore:
-        for name in _SENDING:
-            _replace(restore, socket.socket, name, _guarded_send(guard, name))
-        for name in _RESOLVING:
-            _replace(restore, socket, name, _guarded_lookup(guard, name))
+    # Made before any is set: each wraps what is found.
+    sending = {name: _guarded_send(guard, name) for name in _SENDING}
+    resolving = {name: _guarded_lookup(guard, name) for name in _RESOLVING}
+    with _replaced(socket.socket, sending), _replaced(socket, resolving):
         yield guard
 
 
@@ -134,15 +133,20 @@ def _peer(name: str, args: tuple[object, ...]) -> object | None:
     return args[place] if len(args) > place else None
 
 
-def _replace(
-    restore: ExitStack, owner: type | ModuleType, name: str, replacement: Callable[..., object]
-) -> None:
-    """Set an attribute until `restore` closes. An inherited one is deleted again rather than pinned."""
-    if name in vars(owner):
-        restore.callback(setattr, owner, name, vars(owner)[name])
-    else:
-        restore.callback(delattr, owner, name)
-    setattr(owner, name, replacement)
+@contextmanager
+def _replaced(owner: type | ModuleType, replacements: Mapping[str, Callable[..., object]]) -> Iterator[None]:
+    """Set attributes while the block lasts. An inherited one is deleted again rather than pinned."""
+    before = {name: vars(owner)[name] for name in replacements if name in vars(owner)}
+    try:
+        for name, replacement in replacements.items():
+            setattr(owner, name, replacement)
+        yield
+    finally:
+        for name in replacements:
+            if name in before:
+                setattr(owner, name, before[name])
+            else:
+                delattr(owner, name)
 
 
 def _host_and_port(address: object) -> tuple[str, int | None]:

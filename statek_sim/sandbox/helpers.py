@@ -93,12 +93,15 @@ def sandbox_builtins(
 
     Unrestricted code gets all of Python's, but those that can be endless or differ between processes are ours.
     """
-    paid = _paid_builtins(budget)
     if not policy.restricted:
-        return {**vars(builtins), **paid}
-    found = {name: paid.get(name, getattr(builtins, name)) for name in ALLOWED_BUILTINS}
-    found["__import__"] = _importing(policy, modules)
-    return found
+        return {**vars(builtins), **_paid_builtins(budget)}
+    return {**_restricted_builtins(budget), "__import__": _importing(policy, modules)}
+
+
+@functools.lru_cache(maxsize=8)
+def _restricted_builtins(budget: ExecutionBudget) -> Mapping[str, object]:
+    paid = _paid_builtins(budget)
+    return {name: paid.get(name, getattr(builtins, name)) for name in ALLOWED_BUILTINS}
 
 
 CALLING: Final = "call_helper"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import yaml
@@ -56,12 +56,12 @@ class Node:
     end: int
     line: int
     column: int
-    flow: bool = False
-    style: str = ""
-    value: str | int | float | bool | None = None
-    keys: list[Node] = field(default_factory=list)
-    items: list[Node] = field(default_factory=list)
-    positions: dict[str, int] = field(default_factory=dict)
+    flow: bool
+    style: str
+    value: str | int | float | bool | None
+    keys: list[Node]
+    items: list[Node]
+    positions: dict[str, int]
 
     def child(self, part: str | int) -> Node | None:
         """Return the value under a key or at a list position."""
@@ -75,6 +75,11 @@ class Node:
         """Return the key node of a mapping entry."""
         position = self.positions.get(part) if isinstance(part, str) else None
         return None if position is None else self.keys[position]
+
+
+_NO_NODES: Final[list[Node]] = []
+_NO_PLACES: Final[dict[str, int]] = {}
+"""What scalars have, all of them the same: nothing is ever put there."""
 
 
 def parse(text: str) -> Node | None:
@@ -114,55 +119,63 @@ def _build(events: Iterator[yaml.Event]) -> Node | None:
     root: Node | None = None
     stack: list[Node] = []
     for event in events:
-        match event:
-            case yaml.ScalarEvent():
-                root = _attach(stack, root, _scalar(event, is_key=_awaits_key(stack)))
-            case yaml.MappingStartEvent() | yaml.SequenceStartEvent():
-                node = _container(event)
-                if _awaits_key(stack):
-                    raise _at(event, "a key must be text, got a list or mapping")
-                if len(stack) == MAX_DEPTH:
-                    raise _at(event, f"nested deeper than {MAX_DEPTH} levels")
-                root = _attach(stack, root, node)
-                stack.append(node)
-            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
-                node = stack.pop()
-                node.end = _span(event)[1] if node.flow else _last_end(node)
-            case yaml.AliasEvent():
-                raise _at(event, f"aliases are not supported, got *{event.anchor}; `defaults:` shares values")
-            case yaml.DocumentStartEvent() if root is not None:
-                raise _at(event, "expected one YAML document, got a second one")
+        # The commonest first: a file has a thousand events.
+        if isinstance(event, yaml.ScalarEvent):
+            node = _scalar(event, is_key=_awaits_key(stack))
+            root = root or node
+            _attach(stack, node)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            node = stack.pop()
+            node.end = _span(event)[1] if node.flow else _last_end(node)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            node = _container(event)
+            if _awaits_key(stack):
+                raise _at(event, "a key must be text, got a list or mapping")
+            if len(stack) == MAX_DEPTH:
+                raise _at(event, f"nested deeper than {MAX_DEPTH} levels")
+            root = root or node
+            _attach(stack, node)
+            stack.append(node)
+        elif isinstance(event, yaml.AliasEvent):
+            raise _at(event, f"aliases are not supported, got *{event.anchor}; `defaults:` shares values")
+        elif isinstance(event, yaml.DocumentStartEvent) and root is not None:
+            raise _at(event, "expected one YAML document, got a second one")
     return root
 
 
 def _awaits_key(stack: list[Node]) -> bool:
-    return bool(stack) and stack[-1].kind == "mapping" and len(stack[-1].keys) == len(stack[-1].items)
-
-
-def _attach(stack: list[Node], root: Node | None, node: Node) -> Node:
-    if root is None:
-        return node
     if not stack:
-        return root
+        return False
     parent = stack[-1]
-    if not _awaits_key(stack):
+    return parent.kind == "mapping" and len(parent.keys) == len(parent.items)
+
+
+def _attach(stack: list[Node], node: Node) -> None:
+    if not stack:
+        return
+    parent = stack[-1]
+    if parent.kind == "mapping" and len(parent.keys) == len(parent.items):
+        _add_key(parent, node)
+    else:
         parent.items.append(node)
-        return root
-    name = str(node.value)
+
+
+def _add_key(parent: Node, key: Node) -> None:
+    name = str(key.value)
     first = parent.key(name)
     if first:
-        message = f"duplicate key {name!r}, first at line {first.line}"
-        raise Malformed(message, line=node.line, column=node.column)
+        raise Malformed(
+            f"duplicate key {name!r}, first at line {first.line}", line=key.line, column=key.column
+        )
     parent.positions[name] = len(parent.keys)
-    parent.keys.append(node)
-    return root
+    parent.keys.append(key)
 
 
-def _container(event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> Node:
+def _container(event: yaml.CollectionStartEvent) -> Node:
     _refuse_extras(event)
     start, _, line, column = _span(event)
     kind: Literal["mapping", "list"] = "mapping" if isinstance(event, yaml.MappingStartEvent) else "list"
-    return Node(kind, start, start, line, column, flow=bool(event.flow_style))
+    return Node(kind, start, start, line, column, bool(event.flow_style), "", None, [], [], {})
 
 
 def _scalar(event: yaml.ScalarEvent, *, is_key: bool) -> Node:
@@ -172,7 +185,7 @@ def _scalar(event: yaml.ScalarEvent, *, is_key: bool) -> Node:
     value: str | int | float | bool | None = event.value if style else _resolve(event)
     if is_key and not isinstance(value, str):
         raise _at(event, f'a key must be text; write "{event.value}" in quotes')
-    return Node("scalar", start, end, line, column, style=style, value=value)
+    return Node("scalar", start, end, line, column, False, style, value, _NO_NODES, _NO_NODES, _NO_PLACES)
 
 
 def _span(event: yaml.Event) -> tuple[int, int, int, int]:
@@ -201,7 +214,7 @@ def _resolve(event: yaml.ScalarEvent) -> str | int | float | bool | None:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-def _refuse_extras(event: yaml.ScalarEvent | yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
+def _refuse_extras(event: yaml.ScalarEvent | yaml.CollectionStartEvent) -> None:
     if event.anchor is not None:
         raise _at(event, f"anchors are not supported, got &{event.anchor}; `defaults:` shares values")
     if event.tag is not None:

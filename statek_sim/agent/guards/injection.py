@@ -51,7 +51,7 @@ class Rule:
 
     id: str
     needs: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: str
     weight: float
 
 
@@ -73,21 +73,21 @@ def rules() -> tuple[Rule, ...]:
         Rule(
             entry["id"],
             tuple(need.translate(LOOK_ALIKE) for need in entry["needs"]),
-            compiled(entry["pattern"], negated=entry.get("negated", True)),
+            expression(entry["pattern"], negated=entry.get("negated", True)),
             entry["weight"],
         )
         for entry in tomllib.loads(text)["rule"]
     )
 
 
-def compiled(pattern: str, *, negated: bool = True) -> re.Pattern[str]:
-    """Return a rule's pattern: its spaces stand for up to five characters between words.
+def expression(pattern: str, *, negated: bool = True) -> str:
+    """Return a rule's pattern for `re`: its spaces stand for up to five characters between words.
 
     One that is not to be `negated` finds nothing right behind a "not" or "never": what is forbidden is no order.
     """
     pattern = pattern.translate(LOOK_ALIKE)
     spaced = re.sub(r"(?<![\[^]) (?!\?|\{)", _SPACE, pattern).replace(" ?", r"[^\w]{0,3}")
-    return re.compile(spaced if negated else f"{_NO_ORDER}(?:{spaced})")
+    return spaced if negated else f"{_NO_ORDER}(?:{spaced})"
 
 
 class Search:

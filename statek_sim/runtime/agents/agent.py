@@ -10,6 +10,7 @@ from statek_sim.errors import BadTool
 from statek_sim.runtime.agents.warmup_source import WarmupSource
 from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.context import traced_job
+from statek_sim.runtime.tools.per_function import once_per_function
 from statek_sim.runtime.tools.tool_trace import record_delivery
 
 
@@ -149,8 +150,13 @@ def _check_send_message(send_message: Any) -> None:
         raise TypeError("send_message must be callable")
     if getattr(send_message, "__is_temporal__", False):
         raise ValueError("send_message must not be a temporal function")
-    if "body" not in inspect.signature(send_message).parameters:
+    if not _takes_a_body(send_message):
         raise ValueError("send_message must accept a 'body' parameter")
+
+
+@once_per_function
+def _takes_a_body(send_message: Callable[..., Any]) -> bool:
+    return "body" in inspect.signature(send_message).parameters
 
 
 def _traced(send_message: Callable[..., Any]) -> Callable[..., Any]:

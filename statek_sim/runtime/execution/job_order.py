@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final, Literal, get_args
 
 from statek_sim.errors import BadInput
@@ -22,7 +23,7 @@ class Rounds:
         if order not in ORDERS:
             raise BadInput(f"order {order!r} is unknown; expected one of: {', '.join(ORDERS)}")
         self._order = order
-        self._random = random.Random(seed)
+        self._seed = seed
         self._drawn = 0
         self._can_run = can_run
         self._seq = 0
@@ -76,6 +77,11 @@ class Rounds:
         if self._order == "newest":
             return -self._created[job.id]
         return self._draw() if self._order == "shuffled" else 0.0
+
+    @cached_property
+    def _random(self) -> random.Random:
+        """What draws: most orders never do, and seeding it takes as long as a step."""
+        return random.Random(self._seed)
 
     def _draw(self) -> float:
         self._drawn += 1

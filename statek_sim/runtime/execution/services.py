@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final
 
 from statek_sim import trace as events
@@ -27,6 +28,7 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureError
 from statek_sim.runtime.state.shared_names import Categories, KnownCategories
 from statek_sim.runtime.state.status import JobStatus
+from statek_sim.runtime.tools.declaration import injected
 from statek_sim.runtime.tools.offered import select_tools
 from statek_sim.runtime.tools.spec import tool_spec
 from statek_sim.runtime.tools.system import system_tool
@@ -148,8 +150,10 @@ class Services:
 
     def _system_tools(self) -> list[Callable[..., Any]]:
         """Return STATEK's system tools, then the application's own: every agent has them."""
-        own = [function for function in self._registered() if getattr(function, "tool_system", False)]
-        return [*system_tools(self.profile.system_tools), *own]
+        return [*system_tools(self.profile.system_tools), *self._own_system_tools()]
+
+    def _own_system_tools(self) -> list[Callable[..., Any]]:
+        return [function for function in self._registered() if getattr(function, "tool_system", False)]
 
     def _make_toolbox(self, agent: Agent) -> Toolbox:
         tools = [function for known in self._agents for function in known.all_tools]
@@ -158,7 +162,7 @@ class Services:
         return Toolbox(
             context=agent.context,
             tools=agent.all_tools,
-            system_tools=self._system_tools(),
+            system_tools=[*_system_tools_for_code(self.profile.system_tools), *self._own_system_tools()],
             policy=replace(self._policy, blocked_tools=hidden),
             budget=self.budget,
             clock=self.clock,
@@ -253,6 +257,12 @@ class Services:
         self.trace.add(events.Released(self.clock.now(), job.id))
         if job.life.status is JobStatus.SUSPENDED:
             job.life.move_to(JobStatus.STARTED)
+
+
+@cache
+def _system_tools_for_code(version: str) -> tuple[Callable[..., Any], ...]:
+    """Return a release's system tools as agent code sees them, made once for all agents."""
+    return tuple(map(injected, system_tools(version)))
 
 
 def upstream(job: Job, default_provider: str) -> tuple[str, str]:

@@ -7,6 +7,7 @@ the class first had a value of that kind under a name. The table's order is that
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from statek_sim.runtime.stored.hashing import murmur64a
@@ -39,7 +40,7 @@ class Members:
 
     def in_shown_order(self) -> list[str]:
         """Return the names as agents see them where an object is shown: dbzero fills one table from another."""
-        return _through(_through(self.names))
+        return list(_through(_through(tuple(self.names))))
 
     def in_vars_order(self, members: Mapping[str, object]) -> dict[str, object]:
         """Return the members of an object as `vars` gives them; what is not stored is left out."""
@@ -51,12 +52,13 @@ class Members:
         return {name: members[name] for name in table.names}
 
 
-def _through(names: Iterable[str]) -> list[str]:
+@lru_cache(maxsize=256)
+def _through(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return names in the order in which a table gives them that was filled with them."""
     table = _Table()
     for name in names:
         table.add(name)
-    return table.names
+    return tuple(table.names)
 
 
 def _is_packed(value: object) -> bool:

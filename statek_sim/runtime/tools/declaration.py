@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date, datetime, time
 from types import FunctionType, UnionType
 from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, overload
@@ -175,6 +175,9 @@ def resolve_names(
     name of a member, and one that it lacks is the enumeration's error. Other parameters without a plain type hint are
     left alone.
     """
+    if not _has_text(args) and not _has_text(kwargs.values()) and _is_plain(function):
+        # Most calls by far, and a signature takes as long to read as the tool to run.
+        return args, kwargs
     signature, wanted, enumerations = _object_parameters(function)
     if not wanted and not enumerations:
         return args, kwargs
@@ -194,6 +197,24 @@ def resolve_names(
             bound.arguments[name] = found = _resolve(value, name, kinds, changed=changed)
             changed = changed or found is not value
     return bound.args, bound.kwargs
+
+
+def _has_text(values: Iterable[object]) -> bool:
+    for value in values:  # noqa: SIM110  # a generator takes longer to make than most calls to look at
+        if isinstance(value, str):
+            return True
+    return False
+
+
+def _is_plain(function: Callable[..., Any]) -> bool:
+    """Return whether a function is one of Python's own, as it was written, whose defaults are no names of members."""
+    return (
+        type(function) is FunctionType
+        and not function.__dict__
+        and not any(
+            getattr(type(hint), "names_its_members", False) for hint in function.__annotations__.values()
+        )
+    )
 
 
 @once_per_function
