@@ -32,7 +32,7 @@ def opened(path: Path) -> BinaryIO:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if stat.S_ISFIFO(mode):
             _await_writer(descriptor, path)
-        elif stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not _ends(descriptor)):
+        elif stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not ends(descriptor)):
             raise OSError(errno.EINVAL, "a device, which has no end", str(path))
         if os.name == "posix":
             os.set_blocking(descriptor, True)
@@ -66,7 +66,8 @@ def toml_in(text: str) -> dict[str, Any]:
         raise tomllib.TOMLDecodeError("a number has too many digits (at end of document)") from None
 
 
-def _ends(device: int) -> bool:
+def ends(device: int) -> bool:
+    """Whether a character device is one that has an end: a terminal, or the one that is empty."""
     return os.isatty(device) or os.fstat(device).st_rdev == os.stat(os.devnull).st_rdev
 
 

@@ -232,6 +232,12 @@ def test_aliases_that_multiply_are_not_followed_for_ever(
     )
 
 
+def test_a_value_that_another_hides_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "it.yaml"
+    path.write_text("a:\n  password: 1x9Qw\n  password: null\n")
+    assert [leak.line for leak in scan(path)] == [2]
+
+
 def test_a_file_that_is_too_large_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scanning, "LARGEST", 10)
     path = tmp_path / "it.yaml"
