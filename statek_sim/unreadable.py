@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import select
 import stat
@@ -97,6 +98,18 @@ def why_unreadable(error: BaseException, path: Path) -> str:
         case OSError(strerror=str(reason)):
             return f"cannot be read: {reason}"
     return f"cannot be read: {error}"
+
+
+def why_another(error: BaseException) -> str:
+    """Return why a document is none of the kind that was expected, in words: what making something of it raised."""
+    match error:
+        case KeyError(args=[key]):
+            return f"it has no {key!r}"
+        case json.JSONDecodeError():
+            return f"it is no JSON: {error}"
+        case RecursionError():
+            return "it is nested too deep"
+    return str(error)
 
 
 def link_problem(error: BaseException, path: Path) -> str:

@@ -34,12 +34,14 @@ def scan(
     or a body that cannot be opened. Pipes, sockets and devices are skipped.
     """
     from statek_sim.cassettes.own_secrets import OwnSecrets
-    from statek_sim.cassettes.scan import Skipped, files_under, scanned
+    from statek_sim.cassettes.scan import Leak, Skipped, files_under, scanned
     from statek_sim.reporting.numbers import plural
 
     own = OwnSecrets.of(secret_name or (), secret_pattern or ())
     files, skipped = files_under(paths)
-    unread, unopened, leaks = [], [], []
+    unread: list[str] = []
+    unopened: list[str] = []
+    leaks: list[Leak] = []
     for file in files:
         try:
             found = scanned(file, own)

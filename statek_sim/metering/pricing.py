@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.errors import BadInput
-from statek_sim.unreadable import opened
+from statek_sim.unreadable import opened, why_unreadable
 
 SUFFIXES: Final = (".csv", ".txt")
 COLUMNS: Final = (
@@ -152,7 +152,8 @@ def _rows(path: Path) -> Iterator[Price | str]:
             for row in reader:
                 yield _row(f"{path}:{reader.line_num}", row)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"{path}: STATEK fails to start with this price file: {error}") from error
+        why = error if isinstance(error, csv.Error) else why_unreadable(error, path)
+        raise BadInput(f"{path}: STATEK fails to start with this price file: {why}") from error
 
 
 def _row(place: str, row: Mapping[str, str | None]) -> Price | str:
