@@ -23,6 +23,7 @@ from statek_sim.cli import main
 from statek_sim.harness.preset import load_preset
 from statek_sim.mcp.journal import Asked, McpJournal
 from statek_sim.server.journal import Journal, JournalEntry
+from statek_sim.values import JSON
 
 
 def key(name: str) -> str:
@@ -211,7 +212,12 @@ def test_a_test_is_given_a_request_as_it_was_sent() -> None:
 def test_the_journal_of_tools_holds_no_secret_of_a_call() -> None:
     lines: list[str] = []
     journal = McpJournal(lines.append)
-    given = {"note": f"it is {SCRIPT}", "password": SENT, "deep": [{"token": SENT}], "city": "Oslo"}
+    given: dict[str, JSON] = {
+        "note": f"it is {SCRIPT}",
+        "password": SENT,
+        "deep": [{"token": SENT}],
+        "city": "Oslo",
+    }
     journal.add(Asked(what="request", method="tools/call", name="add", arguments=given))
     assert json.loads(lines[0])["arguments"] == {
         "note": "it is REDACTED", "password": "REDACTED", "deep": [{"token": "REDACTED"}], "city": "Oslo",
