@@ -52,7 +52,7 @@ class JournalEntry(NamedTuple):
     @property
     def target(self) -> str:
         """The path and query as asked for, without secrets."""
-        return plain_target(_SECRET_PARAMETER.sub(rf"\1{HIDDEN}", self.raw_target))
+        return _SECRET_PARAMETER.sub(rf"\1{HIDDEN}", plain_target(self.raw_target))
 
     @property
     def headers(self) -> dict[str, str]:

@@ -69,6 +69,13 @@ def test_prices_come_from_a_folder(tmp_path: Path) -> None:
         load_prices(tmp_path / "none")
 
 
+def test_a_file_that_is_no_text_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"\xff")
+    message = "a.csv: STATEK fails to start with this price file: cannot be read: byte 0xff at 0 is not UTF-8"
+    with pytest.raises(BadInput, match=f"^{tmp_path}/{message}$"):
+        load_prices(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
