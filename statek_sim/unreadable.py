@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import select
 import stat
@@ -32,7 +33,7 @@ def opened(path: Path) -> BinaryIO:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if stat.S_ISFIFO(mode):
             _await_writer(descriptor, path)
-        elif stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not _ends(descriptor)):
+        elif stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not ends(descriptor)):
             raise OSError(errno.EINVAL, "a device, which has no end", str(path))
         if os.name == "posix":
             os.set_blocking(descriptor, True)
@@ -66,7 +67,8 @@ def toml_in(text: str) -> dict[str, Any]:
         raise tomllib.TOMLDecodeError("a number has too many digits (at end of document)") from None
 
 
-def _ends(device: int) -> bool:
+def ends(device: int) -> bool:
+    """Whether a character device is one that has an end: a terminal, or the one that is empty."""
     return os.isatty(device) or os.fstat(device).st_rdev == os.stat(os.devnull).st_rdev
 
 
@@ -96,6 +98,18 @@ def why_unreadable(error: BaseException, path: Path) -> str:
         case OSError(strerror=str(reason)):
             return f"cannot be read: {reason}"
     return f"cannot be read: {error}"
+
+
+def why_another(error: BaseException) -> str:
+    """Return why a document is none of the kind that was expected, in words: what making something of it raised."""
+    match error:
+        case KeyError(args=[key]):
+            return f"it has no {key!r}"
+        case json.JSONDecodeError():
+            return f"it is no JSON: {error}"
+        case RecursionError():
+            return "it is nested too deep"
+    return str(error)
 
 
 def link_problem(error: BaseException, path: Path) -> str:

@@ -32,7 +32,13 @@ def served_tools(source: str, scenario: str | None = None) -> tuple[ServedTool, 
         raise BadInput(f"{source!r}: expected module:attribute, or a scenario file")
     found = attribute_at("mcp", source)
     if callable(found) and not isinstance(found, Iterable):
-        found = found()
+        try:
+            found = found()
+        except Exception as error:  # the user's code
+            raise BadInput(
+                f"{source!r} is a function that fails when it is called: {type(error).__name__}: {error}; "
+                f"expected {_EXPECTED}, or a function without arguments that returns one"
+            ) from error
     return tools_as_served(found, source)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import importlib
-import io
 import re
 import zlib
 from collections.abc import Iterable
@@ -28,6 +27,8 @@ _CHARSET: Final = re.compile(r"charset=\"?([\w.:-]+)", re.IGNORECASE)
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _PART_TYPE: Final = re.compile(rb"\r?\ncontent-type:[ \t]*([\w.+/-]+)", re.IGNORECASE)
 _PARTS: Final = "multipart/"
+_ZSTD_STEP: Final = 256
+"""Bytes of a compressed body that are opened at once; a block of 128 KiB takes four of them at least."""
 
 
 class Undecodable(ValueError):
@@ -115,11 +116,23 @@ def _opened(body: bytes, name: str, most: int) -> bytes:
 
 
 def _of_zstd(body: bytes, most: int) -> bytes:
-    reader = _package("zstandard").ZstdDecompressor().stream_reader(io.BytesIO(body), read_across_frames=True)
-    plain = bytes(reader.read(most + 1))
-    if len(plain) > most:
-        raise TooLarge(f"more than {most} bytes")
-    return plain
+    package = _package("compression.zstd", "backports.zstd", "zstandard")
+    pieces: list[bytes] = []
+    size = at = 0
+    while at < len(body):
+        frame = package.ZstdDecompressor()
+        # The package zstandard has an object for each frame, whose output cannot be bounded but by its input.
+        frame = frame.decompressobj() if hasattr(frame, "decompressobj") else frame
+        while not frame.eof:
+            if at >= len(body):
+                raise Undecodable("it ends too early")
+            pieces.append(frame.decompress(body[at : at + _ZSTD_STEP]))
+            at += _ZSTD_STEP
+            size += len(pieces[-1])
+            if size > most:
+                raise TooLarge(f"more than {most} bytes")
+        at = min(at, len(body)) - len(frame.unused_data)
+    return b"".join(pieces)
 
 
 def _inflated(body: bytes, bits: int, most: int) -> bytes:
@@ -139,7 +152,7 @@ def _inflated(body: bytes, bits: int, most: int) -> bytes:
 
 
 def _package(*names: str) -> Any:
-    """Return the first package that is installed; optional, and needed while recording only."""
+    """Return the first package that is there; optional, and needed while recording and scanning only."""
     for name in names:
         try:
             return importlib.import_module(name)

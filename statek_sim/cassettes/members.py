@@ -21,11 +21,14 @@ MOST_LEVELS: Final = 100
 
 _TOKEN: Final = re.compile(
     r'"(?P<text>(?:[^"\\\n]++|\\[^\n])*+)(?P<end>"?)(?P<colon>\s*:)?|(?P<open>[{\[])|(?P<close>[}\]])|(?P<comma>,)|'
-    r'(?P<bare>[^\s"{}\[\],:]++)|:'
+    r'(?P<bare>[^\s"{}\[\],:]++(?:(?:[^\S\n]|\n(?!\r?\n))++[^\s"{}\[\],:]++)*+)|:'
 )
+# Words without quotes come in rows, which a blank line ends; of those that are in a list only numbers count.
+_WORD: Final = re.compile(r'[^\s"{}\[\],:]++')
+_NUMBER: Final = re.compile(r'(?<![^\s"{}\[\],:])-?\d[\d.eE+-]*+(?![^\s"{}\[\],:])')
 # The quote that ends a text whose start was cut off, with what follows it.
 _END_OF_CUT: Final = re.compile(r'(?:[^"\\]|\\.)*+"(?=\s*[,:}\]])', re.DOTALL)
-_EVENT: Final = re.compile(r"^(?:data|event|id|retry)$")
+_EVENT: Final = re.compile(r'(?:data|event|id|retry)(?![^\s"{}\[\],:])')
 _BLANK_LINE: Final = ("\n\n", "\n\r\n")
 _PLAIN_DATA: Final = re.compile(r"^data: ?(?![{\[\"\r\n]|\[DONE)(.*?)\r?$", re.MULTILINE)
 _SORTS: Final = ("index", "output_index", "content_index", "item_id", "type")
@@ -120,10 +123,10 @@ def leaves(text: str) -> list[Leaf]:
         elif kind == "close":
             frame = frame.above if frame is not None else None
         elif kind == "bare" and frame is not None:
-            if _EVENT.match(match[0]) and text.endswith(_BLANK_LINE, 0, match.start()):
+            if _EVENT.match(text, match.start()) and text.endswith(_BLANK_LINE, 0, match.start()):
                 frame = None
             elif frame.key is not None or frame.is_list:
-                _add(found, frame, match.span(), match[0], quoted=False, document=document)
+                _add_bare(found, frame, text, match, document)
         elif kind == "comma" and frame is not None and frame.is_list:
             frame.count += 1
     return found
@@ -137,6 +140,19 @@ def _add(
         frame.texts[key] = unescaped(text)
     found.append(Leaf(frame, key, *span, quoted, document))
     frame.key = None
+
+
+def _add_bare(found: list[Leaf], frame: Frame, text: str, row: re.Match[str], document: int) -> None:
+    """Add the first of a row of words to what it is called; of a list the first that its document has, and numbers."""
+    start = row.start()
+    if not frame.is_list or not found or found[-1].document != document:
+        first = _WORD.match(text, start)
+        assert first is not None, "a row has a word"
+        _add(found, frame, first.span(), first[0], quoted=False, document=document)
+        start = first.end()
+    if frame.is_list:
+        for number in _NUMBER.finditer(text, start, row.end()):
+            _add(found, frame, number.span(), number[0], quoted=False, document=document)
 
 
 def _opened(frame: Frame | None, *, is_list: bool) -> Frame:

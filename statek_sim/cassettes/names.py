@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 from math import log2
 from typing import Final
 
@@ -98,12 +99,12 @@ def is_secret_parameter(name: str, own: OwnSecrets = NO_OWN) -> bool:
 
 def is_secret_name(name: str, own: OwnSecrets = NO_OWN) -> bool:
     """Whether a member of a JSON body holds a credential, whatever it looks like."""
-    return _ends(_last(name), _STRONG) or own.is_name(name)
+    return _ends(name, _STRONG) or own.is_name(name)
 
 
 def is_vague_name(name: str) -> bool:
     """Whether a member of this name holds a credential if its value looks random."""
-    return _ends(_last(name), _VAGUE)
+    return _ends(name, _VAGUE)
 
 
 def may_be_number(name: str, number: str, own: OwnSecrets = NO_OWN) -> bool:
@@ -119,8 +120,10 @@ def _last(name: str) -> str:
     return next((part for part in reversed(_SEGMENTS.split(name)) if part), name)
 
 
+@lru_cache(maxsize=4096)
 def _ends(name: str, endings: tuple[str, ...]) -> bool:
-    plain = folded(name)
+    # A document has few names, each of them in every entry of its lists.
+    plain = folded(_last(name))
     if plain.endswith(_PUBLIC):
         return False
     if plain.endswith(endings):

@@ -28,7 +28,7 @@ from statek_sim.cassettes.names import (
 )
 from statek_sim.cassettes.secrets import KNOWN, NOTHING_ELSE, Sought, find_secrets, lower
 from statek_sim.cassettes.secrets import looks_clean as rules_see_nothing
-from statek_sim.cassettes.view import Range, View
+from statek_sim.cassettes.view import ESCAPES, PERCENT, REFERENCES, Changed, Range, View
 
 MOST_LAYERS: Final = 8
 """Encodings in one another that are undone."""
@@ -90,16 +90,17 @@ class Part(StrEnum):
 
 
 class Work:
-    """What reading a text may still cost, in characters, and which texts are known by now to hold nothing.
+    """What reading a text may still cost, in characters, and what texts are known by now to hold.
 
     Encodings can be undone in any order, and most orders come to the same text: of N encodings that are all in a text,
-    N! ways lead to one. What a text holds does not depend on the way, so that one without a secret is read once.
+    N! ways lead to one. What a text holds does not depend on the way, so that it is read once; where that is in the
+    source may, so that a text with a secret is read once for each place that it stands for.
     """
 
     def __init__(self, size: int) -> None:
         self.spent = 0
         self._most = _FREE + _MOST_TIMES * size
-        self._clean: set[tuple[Part, str | bytes]] = set()
+        self._known: dict[tuple[Part, str | bytes], dict[bytes, tuple[Found, ...]]] = {}
 
     def spend(self, size: int, layer: int) -> None:
         """Pay for `size` characters; `Tangled` when that is too much, or too many layers down."""
@@ -107,17 +108,23 @@ class Work:
         if self.spent > self._most or layer > MOST_LAYERS:
             raise Tangled(f"more than {MOST_LAYERS} encodings in one another, or too much in them")
 
-    def once(self, part: Part, text: str, found: Iterator[Found]) -> Iterator[Found]:
-        """Yield what is found in this part of a text, unless it is known that nothing is."""
-        key = (part, _short(text))
-        if key in self._clean:
+    def once(self, part: Part, view: View, found: Iterator[Found]) -> Iterator[Found]:
+        """Yield what is found in this part of a view, which is not looked for if it is known."""
+        key = (part, _short(view.text))
+        known = self._known.get(key)
+        if known == {}:
             return
-        nothing = True
+        before = known.get(view.stands_for()) if known else None
+        if before is not None:
+            yield from before
+            return
+        findings = []
         for finding in found:
-            nothing = False
+            findings.append(finding)
             yield finding
-        if nothing:
-            self._clean.add(key)
+        places = self._known.setdefault(key, {})
+        if findings:
+            places[view.stands_for()] = tuple(findings)
 
 
 def _short(text: str) -> str | bytes:
@@ -134,7 +141,7 @@ class _Reader:
 
     def read(self, view: View, layer: int) -> Iterator[Found]:
         """Yield what is in a view: in all its layers, its members, and the texts that its pieces add up to."""
-        return self.work.once(Part.WHOLE, view.text, self._read(view, layer))
+        return self.work.once(Part.WHOLE, view, self._read(view, layer))
 
     def _read(self, view: View, layer: int) -> Iterator[Found]:
         yield from self._layers(view, layer)
@@ -148,7 +155,7 @@ class _Reader:
 
     def _layers(self, view: View, layer: int) -> Iterator[Found]:
         """Yield what a view holds as it stands, and without each of its encodings."""
-        return self.work.once(Part.LAYERS, view.text, self._each_layer(view, layer))
+        return self.work.once(Part.LAYERS, view, self._each_layer(view, layer))
 
     def _each_layer(self, view: View, layer: int) -> Iterator[Found]:
         text = view.text
@@ -159,12 +166,13 @@ class _Reader:
             self.work.spend(len(plain), layer)
             if any(True for _ in self.read(View.of(plain), layer + 1)):
                 yield Found(tuple(view.ranges(start, end)), "Base64 of a secret")
-        if "\\" in text and (plainer := view.unescaped()).text != text:
-            # Its members are read where they stand, text by text.
-            yield from self._layers(plainer, layer + 1)
-        for plainer in _plainer(view, self.sought.keys):
-            if plainer.text != text:
-                yield from self.read(plainer, layer + 1)
+        if "\\" in text:
+            for part in view.changed(ESCAPES):
+                # Its members are read where they stand, text by text.
+                yield from _that_count(part, self._layers(part.view, layer + 1))
+        for part in _plainer(view, self.sought.keys):
+            if part.view.text != text:
+                yield from _that_count(part, self.read(part.view, layer + 1))
 
     def _members(self, view: View, found: list[Leaf], layer: int) -> Iterator[Found]:
         for leaf in found:
@@ -185,7 +193,7 @@ class _Reader:
 
     def _inside(self, view: View, layer: int) -> Iterator[Found]:
         """Yield what the members of a document within a string hold; its layers were read with the text around it."""
-        return self.work.once(Part.MEMBERS, view.text, self._inner_members(view, layer))
+        return self.work.once(Part.MEMBERS, view, self._inner_members(view, layer))
 
     def _inner_members(self, view: View, layer: int) -> Iterator[Found]:
         self.work.spend(len(view.text), layer)
@@ -331,16 +339,27 @@ def _stand_in(text: str, start: int, end: int) -> str:
     return PLACEHOLDER
 
 
-def _plainer(view: View, keys: tuple[str, ...]) -> Iterator[View]:
+def _plainer(view: View, keys: tuple[str, ...]) -> Iterator[Changed]:
     text = view.text
-    if "%" in text and _PERCENT.search(text):
-        yield view.without_percent()
+    if "%" in text:
+        yield from view.changed(PERCENT)
     if "&" in text and ";" in text:
-        yield view.without_references()
+        yield from view.changed(REFERENCES)
     if ("uoted-" in text or "UOTED-" in text) and _QUOTED_PRINTABLE.search(text):
-        yield view.without_quoted()
+        yield Changed(view.without_quoted())
     if "+" in text and any(" " in key for key in keys):
-        yield view.without_plus()
+        yield Changed(view.without_plus())
+
+
+def _that_count(part: Changed, found: Iterator[Found]) -> Iterator[Found]:
+    """Yield what is found in a part, but for what stands where it was cut out and may go on outside."""
+    if part.bounds is None:
+        yield from found
+        return
+    for finding in found:
+        left, right = part.bounds()
+        if left <= finding.ranges[0][0] and finding.ranges[-1][1] <= right:
+            yield finding
 
 
 def _counts(name: str, leaf: Leaf, value: str, sought: Sought) -> bool:

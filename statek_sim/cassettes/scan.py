@@ -78,6 +78,27 @@ class Leak:
         return f"{self.path}:{self.line}: {self.kind}: {self.start}…"
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Unopened:
+    """A compressed body that cannot be opened, so that nobody can say what is in it: where, and why not."""
+
+    path: Path
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        """Return `path:line: skipped: why`."""
+        return f"{self.path}:{self.line}: skipped: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """What a scan of a file came to, each in order of lines."""
+
+    leaks: list[Leak]
+    unopened: list[Unopened]
+
+
 class Skipped(ValueError):
     """A file has more in it than is looked into; the message says what."""
 
@@ -88,6 +109,7 @@ class _Work:
 
     characters: int = field(default_factory=lambda: MOST_CHARACTERS)
     values: int = field(default_factory=lambda: MOST_VALUES)
+    unopened: dict[Keypath, str] = field(default_factory=dict)
 
     def spend(self, characters: int = 0) -> None:
         self.characters -= characters
@@ -111,6 +133,8 @@ class _Walk:
     sought: Sought
     work: _Work = field(default_factory=_Work)
     learned: list[str] = field(default_factory=list)
+    encodings: dict[Keypath, str] = field(default_factory=dict)
+    """What the headers beside a body say that it is compressed with."""
 
 
 def files_under(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
@@ -161,7 +185,12 @@ def _special(path: Path) -> str | None:
 
 
 def scan(path: Path, own: OwnSecrets = NO_OWN) -> list[Leak]:
-    """Return the leaks of a file, in order of lines; `BadInput` if it cannot be read, `Skipped` if it is too large."""
+    """Return the leaks of a file: what `scanned` finds in what can be opened."""
+    return scanned(path, own).leaks
+
+
+def scanned(path: Path, own: OwnSecrets = NO_OWN) -> Scanned:
+    """Return what is in a file; `BadInput` if it cannot be read, `Skipped` if it is too large."""
     try:
         size = path.stat().st_size
         if size > LARGEST:
@@ -169,19 +198,31 @@ def scan(path: Path, own: OwnSecrets = NO_OWN) -> list[Leak]:
         source = path.read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: {why_unreadable(error, path)}") from error
-    text = as_text(source).text
-    sought = Sought(own=own)
     try:
-        document = None if _suffixes(path) & _LINES or len(source) > LARGEST_YAML else _document(text, path)
-        if document is None or not isinstance(document.value, dict | list):
-            return sorted(set(_in_text(path, text, sought)))
-        comments = "\n".join(line if line.lstrip().startswith("#") else "" for line in text.split("\n"))
-        found = [*_in_text(path, comments, sought)] if comments.strip() else []
-        hits = list(_hits(document.value, sought))
+        text = _text(source)
+    except Undecodable as error:
+        return Scanned([], [Unopened(path, 1, str(error))])
+    try:
+        return _scanned(path, text, Sought(own=own), len(source))
     except Tangled as error:
         raise Skipped(str(error)) from None
-    places = Lines(text) if hits else None
-    return sorted({*found, *(_placed(path, places, hit) for hit in hits if places)})
+
+
+def _scanned(path: Path, text: str, sought: Sought, size: int) -> Scanned:
+    document = None if _suffixes(path) & _LINES or size > LARGEST_YAML else _document(text, path)
+    if document is None or not isinstance(document.value, dict | list):
+        return Scanned(sorted(set(_in_text(path, text, sought))), [])
+    comments = "\n".join(line if line.lstrip().startswith("#") else "" for line in text.split("\n"))
+    found = [*_in_text(path, comments, sought)] if comments.strip() else []
+    work = _Work()
+    hits = list(_hits(document.value, sought, work))
+    if not hits and not work.unopened:
+        return Scanned(sorted(set(found)), [])
+    places = Lines(text)
+    return Scanned(
+        sorted({*found, *(_placed(path, places, hit) for hit in hits)}),
+        sorted(Unopened(path, places.at(keypath), reason) for keypath, reason in work.unopened.items()),
+    )
 
 
 def _document(text: str, path: Path) -> Document | None:
@@ -198,9 +239,8 @@ def _in_text(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
         yield Leak(path, text.count("\n", 0, start) + 1, finding.kind, text[start:end][:_SHOWN])
 
 
-def _hits(value: object, sought: Sought) -> Iterator[_Hit]:
+def _hits(value: object, sought: Sought, work: _Work) -> Iterator[_Hit]:
     """Yield what is in a document; of a cassette, interaction by interaction, with what each was sent with."""
-    work = _Work()
     interactions = value.get(_INTERACTIONS) if isinstance(value, dict) else None
     if not isinstance(interactions, list):
         yield from _walk(value, (), _Walk(sought, work))
@@ -223,6 +263,10 @@ def _walk(value: object, keypath: Keypath, walk: _Walk) -> Iterator[_Hit]:
     if isinstance(value, dict):
         texts = {str(key): item for key, item in value.items() if isinstance(item, str)}
         named = next((texts[key] for key in ("name", "key", "header") if key in texts), "")
+        if encoding := _content_encoding(value.get("headers")):
+            walk.encodings |= {
+                (*keypath, *rest): encoding for rest in (("body",), ("body", "string"), ("content", "text"))
+            }
         for key, item in value.items():
             yield from _member(str(key), item, (*keypath, str(key)), walk, named if key == "value" else "")
     elif isinstance(value, list):
@@ -244,8 +288,8 @@ def _member(key: str, value: object, keypath: Keypath, walk: _Walk, named: str) 
             yield _Hit(keypath, 0, f"a value named {key!r}", str(item))
         elif not isinstance(item, str | bytes):
             yield from _walk(item, place, walk)
-        elif telling or (is_vague_name(key) and looks_random(_text(item))):
-            text = _text(item)
+        elif telling or (is_vague_name(key) and looks_random(_as_written(item))):
+            text = _as_written(item)
             if not is_placeholder(text):
                 walk.learned += (text, *keys_in_header(name, text))
                 yield _Hit(keypath, 0, f"a value named {name!r}", bare(text))
@@ -254,7 +298,11 @@ def _member(key: str, value: object, keypath: Keypath, walk: _Walk, named: str) 
 
 
 def _in_value(value: str | bytes, keypath: Keypath, walk: _Walk) -> Iterator[_Hit]:
-    text = _text(value)
+    try:
+        text = _text(value, walk.encodings.get(keypath, ""))
+    except Undecodable as error:
+        walk.work.unopened[keypath] = str(error)
+        text = _as_written(value)
     walk.work.spend(len(text))
     found: list[Found]
     if keypath and keypath[-1] in ("uri", "url"):
@@ -272,21 +320,35 @@ def _in_value(value: str | bytes, keypath: Keypath, walk: _Walk) -> Iterator[_Hi
         yield _Hit(keypath, 0, "what statek_cassette_redact replaces", text)
 
 
-def _text(value: str | bytes) -> str:
-    """Return a value as text; a compressed body is opened."""
+def _content_encoding(headers: object) -> str:
+    """Return what headers say a body is compressed with: a mapping, or a list of names and values."""
+    pairs: list[tuple[object, object]] = [*headers.items()] if isinstance(headers, dict) else []
+    if isinstance(headers, list):
+        pairs = [(each.get("name"), each.get("value")) for each in headers if isinstance(each, dict)]
+    values = [value for name, value in pairs if str(name).lower() == "content-encoding"]
+    flat = [each for value in values for each in (value if isinstance(value, list) else [value])]
+    return ", ".join(each for each in flat if isinstance(each, str))
+
+
+def _as_written(value: str | bytes) -> str:
+    """Return a value as text, whatever it is compressed with."""
+    return value if isinstance(value, str) else as_text(value).text
+
+
+def _text(value: str | bytes, encoding: str = "") -> str:
+    """Return a value as text; a compressed body is opened, and `Undecodable` says why it cannot be."""
     if isinstance(value, str) and "\0" not in value:
         return value
     value = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-    for _ in range(MOST_COMPRESSED):
-        encoding = next((name for mark, name in _MARKS.items() if value.startswith(mark)), None)
-        if encoding is None:
-            break
-        try:
-            value = opened(value, encoding, MOST_CHARACTERS)
-        except TooLarge as error:
-            raise Skipped(f"a compressed body has {error} in it") from None
-        except Undecodable:
-            break
+    try:
+        value = opened(value, encoding, MOST_CHARACTERS)
+        for _ in range(MOST_COMPRESSED):
+            mark = next((name for mark, name in _MARKS.items() if value.startswith(mark)), None)
+            if mark is None:
+                break
+            value = opened(value, mark, MOST_CHARACTERS)
+    except TooLarge as error:
+        raise Undecodable(f"a compressed body has {error} in it") from None
     return as_text(value).text
 
 

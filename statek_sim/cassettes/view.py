@@ -9,8 +9,13 @@ from __future__ import annotations
 
 import html
 import re
+from array import array
 from base64 import b64decode
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
 from itertools import chain
 from typing import Final, Self
 from urllib.parse import unquote_to_bytes
@@ -33,17 +38,41 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 _STANDARD: Final = str.maketrans("-_", "+/")
 _FIRST: Final = 64
 """Characters of Base64 that tell whether it is a text."""
+LARGE: Final = 100_000
+"""Characters from which on only the parts of a text are read again that an encoding was undone in."""
+AROUND: Final = 8_000
+"""Characters on each side of what was decoded that are read with it: more than any secret with its name has."""
+EDGE: Final = 300
+"""Characters at a cut where nothing counts, since what stands before or behind them is not seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """One layer of an encoding: what is undone, and what that becomes."""
+
+    pattern: re.Pattern[str]
+    plain: Callable[[re.Match[str]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A view, or a part of one, with a layer of an encoding undone; secrets between two places of the source count."""
+
+    view: View
+    bounds: Callable[[], Range] | None = None
 
 
 class View:
     """A text with the places of its characters in a source; the places are worked out when they are asked for."""
 
-    __slots__ = ("_make", "_places", "text")
+    __slots__ = ("_is_joined", "_make", "_places", "_stands_for", "text")
 
-    def __init__(self, text: str, make: Callable[[], Places]) -> None:
+    def __init__(self, text: str, make: Callable[[], Places], *, is_joined: bool = False) -> None:
         self.text = text
         self._make = make
         self._places: Places | None = None
+        self._stands_for = b""
+        self._is_joined = is_joined
 
     @classmethod
     def of(cls, source: str) -> Self:
@@ -62,12 +91,12 @@ class View:
                 more |= {at + number: ranges for number, ranges in piece.places[2].items()}
                 at += len(piece.text)
             return (
-                list(chain.from_iterable(piece.places[0] for piece in pieces)),
-                list(chain.from_iterable(piece.places[1] for piece in pieces)),
+                array("q", chain.from_iterable(piece.places[0] for piece in pieces)),
+                array("q", chain.from_iterable(piece.places[1] for piece in pieces)),
                 more,
             )
 
-        return cls("".join(piece.text for piece in pieces), places)
+        return cls("".join(piece.text for piece in pieces), places, is_joined=True)
 
     @property
     def places(self) -> Places:
@@ -75,6 +104,16 @@ class View:
         if self._places is None:
             self._places = self._make()
         return self._places
+
+    def stands_for(self) -> bytes:
+        """Return something that is the same for views whose characters are at the same places of the source."""
+        if not self._stands_for:
+            starts, ends, more = self.places
+            digest = blake2b(repr(sorted(more.items())).encode(), digest_size=16)
+            for places in (starts, ends):
+                digest.update(places if isinstance(places, array) else array("q", places))
+            self._stands_for = digest.digest()
+        return self._stands_for
 
     def cut(self, start: int, end: int) -> View:
         """Return a part."""
@@ -84,7 +123,7 @@ class View:
             part = {number - start: ranges for number, ranges in more.items() if start <= number < end}
             return starts[start:end], ends[start:end], part
 
-        return View(self.text[start:end], places)
+        return View(self.text[start:end], places, is_joined=self._is_joined)
 
     def ranges(self, start: int, end: int) -> list[Range]:
         """Return where a part stands in the source: one range, or one per piece."""
@@ -98,26 +137,30 @@ class View:
                     found.append((left, right))
         return found
 
-    def _decoded(self, pattern: re.Pattern[str], plain: Callable[[re.Match[str]], str]) -> View:
+    def decoded(self, decoding: Decoding) -> View:
+        """Return the view without one layer of an encoding; what is none stays."""
+
         def places() -> Places:
             old_starts, old_ends, old_more = self.places
-            starts: list[int] = []
-            ends: list[int] = []
+            starts, ends = array("q"), array("q")
             more: dict[int, list[Range]] = {}
+            waiting = deque(sorted(old_more))
             at = 0
 
             def keep(until: int) -> None:
-                if old_more:
-                    shift = len(starts) - at
-                    more.update({n + shift: ranges for n, ranges in old_more.items() if at <= n < until})
+                shift = len(starts) - at
+                while waiting and waiting[0] < until:
+                    number = waiting.popleft()
+                    if number >= at:
+                        more[number + shift] = old_more[number]
                 starts.extend(old_starts[at:until])
                 ends.extend(old_ends[at:until])
 
-            for match in pattern.finditer(self.text):
+            for match in decoding.pattern.finditer(self.text):
                 keep(match.start())
                 # An escape may be in two pieces of a stream.
                 (left, right), *others = self.ranges(*match.span())
-                for _ in plain(match):
+                for _ in decoding.plain(match):
                     if others:
                         more[len(starts)] = others
                     starts.append(left)
@@ -126,34 +169,65 @@ class View:
             keep(len(self.text))
             return starts, ends, more
 
-        return View(pattern.sub(plain, self.text), places)
+        text = decoding.pattern.sub(decoding.plain, self.text)
+        return View(text, places, is_joined=self._is_joined)
+
+    def changed(self, decoding: Decoding) -> Iterator[Changed]:
+        """Yield the view without one layer of an encoding, if it has it; of a large one the parts that it stands in.
+
+        What is read once need not be read again because of a percent sign somewhere else: a page of some megabytes has
+        a few of each encoding, and all their combinations.
+        """
+        parts = [] if len(self.text) < LARGE or self._is_joined else self._parts(decoding)
+        if not parts or 2 * sum(end - start for start, end in parts) > len(self.text):
+            whole = self.decoded(decoding)
+            if whole.text != self.text:
+                yield Changed(whole)
+            return
+        for start, end in parts:
+            yield Changed(self.cut(start, end).decoded(decoding), partial(self._bounds, start, end))
+
+    def _parts(self, decoding: Decoding) -> list[Range]:
+        """Return the parts in which something is decoded, with what is around it."""
+        parts: list[Range] = []
+        for match in decoding.pattern.finditer(self.text):
+            if parts and match.end() + AROUND <= parts[-1][1]:
+                continue
+            if decoding.plain(match) != match[0]:
+                start, end = max(0, match.start() - AROUND), min(len(self.text), match.end() + AROUND)
+                if parts and start <= parts[-1][1]:
+                    start = parts.pop()[0]
+                parts.append((start, end))
+        return parts
+
+    def _bounds(self, start: int, end: int) -> Range:
+        """Return between which places of the source a secret counts that is seen in a part."""
+        starts, ends, _ = self.places
+        left = starts[start + EDGE] if start else 0
+        right = ends[end - 1 - EDGE] if end < len(self.text) else ends[-1]
+        return left, right
 
     def unescaped(self) -> View:
         """Return the view without one layer of JSON's escapes; what is no escape stays."""
-        return self._decoded(_ESCAPE, _unescaped)
+        return self.decoded(ESCAPES)
 
     def without_percent(self) -> View:
         """Return the view without one layer of percent-encoding."""
-        return self._decoded(_PERCENT, lambda match: unquote_to_bytes(match[0]).decode("utf-8", "replace"))
+        return self.decoded(PERCENT)
 
     def without_plus(self) -> View:
         """Return the view with the spaces that forms write as a plus."""
-        return View(self.text.replace("+", " "), lambda: self.places)
-
-    def without_references(self) -> View:
-        """Return the view without HTML's character references."""
-        return self._decoded(_REFERENCE, lambda match: html.unescape(match[0]))
+        return View(self.text.replace("+", " "), lambda: self.places, is_joined=self._is_joined)
 
     def without_quoted(self) -> View:
         """Return the view without quoted-printable (RFC 2045): its escapes, and the ends of lines that are none."""
-        whole = self._decoded(_SOFT, lambda match: "")
-        return whole._decoded(_QUOTED, _unquoted)
+        return self.decoded(_SOFT_ENDS).decoded(_QUOTED_LETTERS)
 
     def unfolded(self) -> Iterator[View]:
         """Yield the view of a header's value without the line breaks that fold it, as readers differ about them."""
-        yield self._decoded(_FOLD, lambda match: "")
-        yield self._decoded(_FOLD, lambda match: " ")
-        yield self._decoded(_FOLD, lambda match: match[0].lstrip("\r\n")[1:])
+        yield self.decoded(Decoding(_FOLD, lambda match: ""))
+        yield self.decoded(Decoding(_FOLD, lambda match: " "))
+        yield self.decoded(Decoding(_FOLD, lambda match: match[0].lstrip("\r\n")[1:]))
 
     def base64_texts(self) -> Iterator[tuple[int, int, str]]:
         """Yield the parts that are Base64 of a text, as start and end in the view, and that text."""
@@ -199,3 +273,13 @@ def _unescaped(match: re.Match[str]) -> str:
     if code:
         return chr(int(code, 16))
     return _PLAIN.get(letter, letter)
+
+
+ESCAPES: Final = Decoding(_ESCAPE, _unescaped)
+"""JSON's escapes."""
+PERCENT: Final = Decoding(_PERCENT, lambda match: unquote_to_bytes(match[0]).decode("utf-8", "replace"))
+"""Percent-encoding."""
+REFERENCES: Final = Decoding(_REFERENCE, lambda match: html.unescape(match[0]))
+"""HTML's character references."""
+_SOFT_ENDS: Final = Decoding(_SOFT, lambda match: "")
+_QUOTED_LETTERS: Final = Decoding(_QUOTED, _unquoted)

@@ -145,9 +145,9 @@ class _Builder:
             key = self._value(event, depth + 1)
             if isinstance(key, dict | list):
                 raise self._error(event, "a key is a list or mapping: not a cassette")
+            if key in value:
+                raise self._error(event, f"{key!r} stands here a second time, and would hide the first")
             if depth == 0:
-                if key in value:
-                    raise self._error(event, f"{key!r} stands here a second time, and would hide the first")
                 self._is_counted = key == "interactions"
             value[key] = self._value(self._next(), depth + 1)
         return value

@@ -30,26 +30,31 @@ def scan(
     """Find what looks like a credential.
 
     In our cassettes and in others', also in nested JSON and in the pieces of a stream. Exits 1 when something is
-    found, of which only the first four characters are shown, and when a file has more in it than is looked into.
-    Pipes, sockets and devices are skipped.
+    found, of which only the first four characters are shown, and when a file has more in it than is looked into,
+    or a body that cannot be opened. Pipes, sockets and devices are skipped.
     """
     from statek_sim.cassettes.own_secrets import OwnSecrets
-    from statek_sim.cassettes.scan import Skipped, files_under
-    from statek_sim.cassettes.scan import scan as leaks_of
+    from statek_sim.cassettes.scan import Leak, Skipped, files_under, scanned
     from statek_sim.reporting.numbers import plural
 
     own = OwnSecrets.of(secret_name or (), secret_pattern or ())
     files, skipped = files_under(paths)
-    unread, leaks = [], []
+    unread: list[str] = []
+    unopened: list[str] = []
+    leaks: list[Leak] = []
     for file in files:
         try:
-            leaks += leaks_of(file, own)
+            found = scanned(file, own)
         except Skipped as bound:
             unread.append(f"{file}: not scanned: {bound}")
+            continue
+        leaks += found.leaks
+        unopened += map(str, found.unopened)
     say(map(str, leaks))
-    scanned = plural(len(files) - len(unread), "file")
-    say([*skipped, *unread, f"{scanned} scanned, {plural(len(leaks), 'credential')} found"], err=True)
-    if leaks or unread:
+    number = plural(len(files) - len(unread), "file")
+    end = f"{number} scanned, {plural(len(leaks), 'credential')} found"
+    say([*skipped, *unread, *unopened, end], err=True)
+    if leaks or unread or unopened:
         raise typer.Exit(1)
 
 

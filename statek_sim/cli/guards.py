@@ -111,6 +111,7 @@ def guards(
         for line in _verdicts(check, _guard_set(guard, file, environment), tier):
             typer.echo(line)
         return
+    before = None if baseline is None else _before(baseline)
     chosen = _chosen(guard)
     if fetch and wheels is None:
         raise BadInput("--fetch goes with --wheels FOLDER, which says where to")
@@ -127,7 +128,7 @@ def guards(
         from statek_sim.reporting.guard_tables import guards_json
 
         _write(report, guards_json(measured))
-    if baseline is not None and _got_worse(baseline, measured):
+    if baseline is not None and before is not None and _got_worse(baseline, before, measured):
         raise typer.Exit(1)
 
 
@@ -259,24 +260,38 @@ def _write(file: Path, record: Mapping[str, Any]) -> None:
     write_artifact(file, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
-def _got_worse(file: Path, measured: Sequence[Efficacy]) -> bool:
-    """Print what got worse than the baseline; return whether anything did."""
+def _before(file: Path) -> Mapping[tuple[str, str], tuple[set[str], set[str]]]:
+    """Return what guards missed and what they warned of wrongly when a baseline was written."""
     from statek_sim.reporting.guard_tables import SCHEMA
 
+    advice = f"`statek-sim guards --json {file}` writes one"
     try:
         before = json.loads(text_of(file))
-        known = {
+    except Unreadable as error:
+        raise BadInput(f"{file}: {why_unreadable(error, file)}") from None
+    except ValueError as error:
+        raise BadInput(f"{file}: is no baseline, for it is no JSON: {error}; {advice}") from None
+    schema = before.get("schema") if isinstance(before, dict) else None
+    if schema != SCHEMA:
+        raise BadInput(f"{file}: is no baseline: schema is {_short(schema)}, expected {SCHEMA!r}; {advice}")
+    try:
+        return {
             (row["name"], row["corpus"]): (set(row["missed"]), set(row["wrong"])) for row in before["guards"]
         }
-        good = before["schema"] == SCHEMA
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadInput(
-            f"{file}: is no baseline, which `statek-sim guards --json {file}` writes: {error!r}"
-        ) from None
-    if not good:
-        raise BadInput(
-            f"{file}: schema is {before['schema']!r}, expected {SCHEMA!r}; write it anew with --json {file}"
-        )
+    except (KeyError, TypeError):
+        expected = 'a list of {"name", "corpus", "missed", "wrong"}'
+        raise BadInput(f"{file}: is no baseline: `guards` is not {expected}; {advice}") from None
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _got_worse(
+    file: Path, known: Mapping[tuple[str, str], tuple[set[str], set[str]]], measured: Sequence[Efficacy]
+) -> bool:
+    """Print what got worse than the baseline; return whether anything did."""
     worse = []
     for efficacy in measured:
         if (efficacy.name, efficacy.corpus) not in known:

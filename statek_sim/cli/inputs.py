@@ -18,9 +18,15 @@ if TYPE_CHECKING:
 
 
 def say(lines: Iterable[str], *, err: bool = False) -> None:
-    """Print lines on standard output, or on standard error."""
+    """Print lines on standard output, or on standard error, without keys that may be in what is quoted of a file."""
     for line in lines:
-        typer.echo(line, err=err)
+        typer.echo(_without_keys(line) if err else line, err=err)
+
+
+def _without_keys(line: str) -> str:
+    from statek_sim.cassettes.shown import without_keys
+
+    return without_keys(line)
 
 
 def loaded(paths: Sequence[Path] | None) -> tuple[Scenario, ...]:

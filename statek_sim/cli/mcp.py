@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TextIO
 
 import typer
 
@@ -14,7 +17,8 @@ from statek_sim.cli.app import app
 from statek_sim.cli.inputs import say
 from statek_sim.cli.serve import Told
 from statek_sim.errors import BadInput
-from statek_sim.unreadable import text_of
+from statek_sim.reporting.artifact import number_of
+from statek_sim.unreadable import ends, text_of
 
 if TYPE_CHECKING:
     from statek_sim.mcp.server import McpServer
@@ -99,8 +103,9 @@ def mcp(
 
     if not 0 <= port <= _PORTS:
         raise BadInput(f"--port {port}: expected a number from 0 to {_PORTS}")
-    before = [] if journal is None or not journal.exists() else _asked_before(journal)
-    with nullcontext() if journal is None else journal.open("a", encoding="utf-8", buffering=1) as file:
+    # A pipe, such as standard error often is, has nothing in it that was written before, and may never end.
+    before = [] if journal is None or not journal.is_file() else _asked_before(journal)
+    with nullcontext() if journal is None else _added_to(journal) as file:
         server = McpServer(
             served_tools(source, scenario),
             name=name,
@@ -114,6 +119,23 @@ def mcp(
             _over_http(server, host, port, anywhere=anywhere)
         else:
             _over_stdio(server)
+
+
+def _added_to(journal: Path) -> TextIO:
+    """Return a file that lines are added to; `BadInput` for one that nothing can be written into."""
+    try:
+        # Opening a pipe that nobody reads would wait for a reader.
+        waits = 0 if journal.is_file() else getattr(os, "O_NONBLOCK", 0)
+        descriptor = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT | waits, 0o666)
+        if stat.S_ISCHR(os.fstat(descriptor).st_mode) and not ends(descriptor):
+            raise BadInput(f"{journal}: cannot write the journal: a device, which has no end")
+    except (OSError, RuntimeError) as error:
+        nobody = isinstance(error, OSError) and error.errno == errno.ENXIO
+        reason = "a pipe that nobody reads" if nobody else os.strerror(number_of(error))
+        raise BadInput(f"{journal}: cannot write the journal: {reason}") from None
+    if waits:
+        os.set_blocking(descriptor, True)
+    return open(descriptor, "a", encoding="utf-8", buffering=1)
 
 
 def _asked_before(journal: Path) -> list[str]:

@@ -17,6 +17,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
@@ -393,9 +394,30 @@ def _death(process: BaseProcess, limits: WatchdogLimits | None) -> str:
 
 
 def _end(worker: _Worker) -> None:
+    """End a worker, and what it started: a command that a tool waits for would run on without anybody."""
     worker.pipe.close()
+    started = [] if worker.process.pid is None else _started_by(worker.process.pid)
     worker.process.kill()
+    for process_id in started:
+        with suppress(OSError):
+            os.kill(process_id, signal.SIGKILL)
     worker.process.join()
+
+
+def _started_by(process_id: int) -> list[int]:
+    """Return the processes below one, as far as they have not cut loose; none where that cannot be read."""
+    below: dict[int, list[int]] = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = int((place / "stat").read_bytes().rpartition(b")")[2].split()[1])
+            below.setdefault(parent, []).append(int(place.name))
+    found: list[int] = []
+    waiting = [process_id]
+    while waiting:
+        children = below.get(waiting.pop(), [])
+        found += children
+        waiting += children
+    return found
 
 
 def _context() -> BaseContext:

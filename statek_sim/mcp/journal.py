@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
+from statek_sim.cassettes.shown import without_secrets
 from statek_sim.values import JSON
 
 What = Literal["started", "request", "notification", "response", "fault", "cancelled", "refused"]
@@ -41,7 +42,7 @@ def counted(lines: Iterable[str]) -> Iterator[str]:
 
 
 class McpJournal:
-    """The entries; `written` is given each as a line of JSON at once, before anything is answered."""
+    """The entries; `written` is given each as a line of JSON at once, before anything is answered, without secrets."""
 
     def __init__(self, written: Callable[[str], None] | None = None) -> None:
         self._written = written
@@ -52,7 +53,7 @@ class McpJournal:
         self.entries.append(entry)
         if self._written is not None:
             fields = {key: value for key, value in asdict(entry).items() if value}
-            self._written(json.dumps(fields, ensure_ascii=False, default=dict))
+            self._written(without_secrets(json.dumps(fields, ensure_ascii=False, default=dict)))
 
     @property
     def calls(self) -> list[tuple[str, dict[str, JSON]]]:

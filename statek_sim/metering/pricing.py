@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.errors import BadInput
-from statek_sim.unreadable import opened
+from statek_sim.unreadable import opened, why_unreadable
 
 SUFFIXES: Final = (".csv", ".txt")
 COLUMNS: Final = (
@@ -90,7 +90,7 @@ class Tokens:
 
 
 def load_prices(folder: Path) -> PriceList:
-    """Return the prices under `folder`; `BadInput` when it is no folder or a file in it stops STATEK at its start."""
+    """Return the prices under `folder`; `BadInput` when there are none, or a file in it stops STATEK at its start."""
     if not folder.is_dir():
         raise BadInput(f"{folder}: expected a folder with price files (*.csv, *.txt)")
     prices: list[Price] = []
@@ -101,6 +101,9 @@ def load_prices(folder: Path) -> PriceList:
     for path in files:
         for row in _rows(path):
             (prices if isinstance(row, Price) else problems).append(row)  # type: ignore[arg-type]  # by its kind
+    if not prices:
+        why = problems[0] if problems else f"{files[0]}: no row"
+        raise BadInput(f"{folder}: no price in its files; {why}")
     return PriceList(tuple(prices), tuple(problems), folder)
 
 
@@ -149,7 +152,8 @@ def _rows(path: Path) -> Iterator[Price | str]:
             for row in reader:
                 yield _row(f"{path}:{reader.line_num}", row)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"{path}: STATEK fails to start with this price file: {error}") from error
+        why = error if isinstance(error, csv.Error) else why_unreadable(error, path)
+        raise BadInput(f"{path}: STATEK fails to start with this price file: {why}") from error
 
 
 def _row(place: str, row: Mapping[str, str | None]) -> Price | str:

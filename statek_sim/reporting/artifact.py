@@ -32,7 +32,7 @@ def write_artifact(path: Path, text: str) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             _replace(target, text)
     except (OSError, RuntimeError) as error:
-        reason = os.strerror(_number(error))
+        reason = os.strerror(number_of(error))
         raise BadInput(f"{path}: cannot write the report: {reason}") from error
 
 
@@ -65,7 +65,7 @@ def _problem(path: Path) -> int:
         while not folder.exists():
             folder = folder.parent
     except (OSError, RuntimeError) as error:
-        return _number(error)
+        return number_of(error)
     if not folder.is_dir():
         return errno.ENOTDIR
     return 0 if os.access(folder, os.W_OK | os.X_OK) else errno.EACCES
@@ -80,7 +80,7 @@ def _resolved(path: Path) -> Path:
     return target
 
 
-def _number(error: OSError | RuntimeError) -> int:
+def number_of(error: OSError | RuntimeError) -> int:
     """Return the error number. Python 3.11 and 3.12 report a symlink loop as RuntimeError, later ones as OSError."""
     return errno.ELOOP if isinstance(error, RuntimeError) else error.errno or errno.EIO
 

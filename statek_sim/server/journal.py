@@ -7,6 +7,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from statek_sim.cassettes.names import is_secret_header
+from statek_sim.cassettes.scrub import keys_in_header, learned
+from statek_sim.cassettes.shown import plain_header, plain_target, without_secrets
 from statek_sim.providers.mismatch import describe
 from statek_sim.providers.reply_lane import Entry
 from statek_sim.providers.wire.format import FormatName
@@ -25,7 +28,6 @@ _LONGEST_SHOWN: Final = 10_000
 
 HIDDEN: Final = "(hidden)"
 
-_SECRET_HEADERS: Final = re.compile(r"authorization|cookie|api-?key|token|secret")
 _SECRET_PARAMETER: Final = re.compile(r"([?&](?:key|api[-_]key|token|access_token)=)[^&]*", re.IGNORECASE)
 
 
@@ -49,26 +51,26 @@ class JournalEntry(NamedTuple):
 
     @property
     def target(self) -> str:
-        """The path and query as asked for, without keys."""
-        return _SECRET_PARAMETER.sub(rf"\1{HIDDEN}", self.raw_target)
+        """The path and query as asked for, without secrets."""
+        return _SECRET_PARAMETER.sub(rf"\1{HIDDEN}", plain_target(self.raw_target))
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers by name in lower case; credentials are hidden."""
+        """The headers by name in lower case; credentials are hidden, by name and by how they look."""
         return {
-            name: HIDDEN if _SECRET_HEADERS.search(name) else value
+            name: HIDDEN if is_secret_header(name) else plain_header(name, value)
             for name, value in self.raw_headers.items()
         }
 
     @property
     def json(self) -> JSON:
-        """The body; `ValueError` when it is no JSON, or nested deeper than any request is."""
+        """The body, as it is; `ValueError` when it is no JSON, or nested deeper than any request is."""
         return json_of(self.body)
 
     def line(self) -> str:
         """Return the entry in one line, for people."""
         if self.problem is not None:
-            outcome = self.problem.partition("\n")[0]
+            outcome = without_secrets(self.problem.partition("\n")[0])
         elif self.reply is not None:
             outcome = f"reply {self.reply.position}: {describe(self.reply.reply)}"
         else:
@@ -78,24 +80,35 @@ class JournalEntry(NamedTuple):
         return f"{self.number}. {self.target} -> {status}{struck}: {outcome}"
 
     def record(self) -> dict[str, JSON]:
-        """Return the entry as the server's journal page shows it."""
-        try:
-            body = self.json if len(self.body) <= _LARGEST_SHOWN else _start_of(self.body)
-        except ValueError:
-            body = _start_of(self.body)
+        """Return the entry as the server's journal page shows it: without secrets."""
         return {
             "number": self.number,
             "format": self.wire,
             "target": self.target,
             "headers": {**self.headers},
-            "body": body,
+            "body": self._shown_body(),
             "status": self.status,
             "reply": None if self.reply is None else self.reply.position,
             "said": None if self.reply is None else describe(self.reply.reply),
             "faults": [str(fault) for fault in self.faults],
-            "problem": self.problem,
+            "problem": None if self.problem is None else without_secrets(self.problem),
             "latency": self.latency,
         }
+
+    def _shown_body(self) -> JSON:
+        """Return the body without secrets: a document, or of a large one its start."""
+        if len(self.body) <= _LARGEST_SHOWN:
+            sent = learned(
+                key
+                for name, value in self.raw_headers.items()
+                if is_secret_header(name)
+                for key in keys_in_header(name, value)
+            )
+            try:
+                return json_of(without_secrets(self.body.decode("utf-8"), sent).encode())
+            except ValueError:
+                pass
+        return without_secrets(_start_of(self.body))
 
 
 def _start_of(body: bytes) -> str:
@@ -130,7 +143,7 @@ class Journal:
     def add_problem(self, problem: str) -> None:
         """Note what went wrong; a flood of problems is no more than its first ones."""
         if len(self.problems) < _MOST_PROBLEMS:
-            self.problems.append(problem)
+            self.problems.append(without_secrets(problem))
 
     @property
     def dropped(self) -> int:

@@ -528,11 +528,11 @@ def test_a_broken_ticket_and_a_token_that_is_a_path_are_bad_input(tmp_path: Path
     (tmp_path / "y.ticket.json").write_text("{}")
     with pytest.raises(BadInput, match=r"x\.ticket\.json: is no JSON: "):
         tickets.load("x")
-    with pytest.raises(BadInput, match=r"y\.ticket\.json: is no ticket: KeyError"):
+    with pytest.raises(BadInput, match=r"y\.ticket\.json: is no ticket: it has no 'climb'$"):
         tickets.load("y")
     climbed(*BAD, tickets=tickets)
     (tmp_path / "t1.word.json").write_text('{"said": "yes"}')
-    with pytest.raises(BadInput, match=r"t1\.word\.json: is no word of a person: TypeError"):
+    with pytest.raises(BadInput, match=r"t1\.word\.json: is no word of a person: .*argument"):
         resume(LADDER, "t1", Word(kind="answered", text="mine", at=1.0), tickets)
     with pytest.raises(BadInput, match=r"^token '\.\./x': expected letters, digits"):
         tickets.load("../x")

@@ -170,3 +170,27 @@ def test_standard_input_may_be_a_file_or_nothing(tmp_path: Path) -> None:
         said.append(ended.stdout)
     assert said[0] == ""
     assert json.loads(said[1]) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
+def test_a_journal_may_be_standard_error_whatever_that_is(scenarios: Path) -> None:
+    done = ran(
+        scenarios, "wiki.yaml", "--scenario", "one", "--journal", "/dev/stderr",
+        said='{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n',
+    )  # fmt: skip
+    assert [json.loads(line)["what"] for line in done.stderr.splitlines()] == ["started", "request"]
+
+
+def test_a_journal_that_is_a_pipe_without_a_reader_is_told(scenarios: Path) -> None:
+    os.mkfifo(scenarios / "pipe")
+    done = ran(scenarios, "wiki.yaml", "--scenario", "one", "--journal", "pipe")
+    assert (done.returncode, done.stderr) == (2, "pipe: cannot write the journal: a pipe that nobody reads\n")
+
+
+def test_a_function_that_returns_no_tools_is_told(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def look(at): ...\n")
+    done = ran(tmp_path, "mine:look")
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "'mine:look' is a function that fails when it is called: TypeError: look() "
+    )
+    assert len(done.stderr.splitlines()) == 1

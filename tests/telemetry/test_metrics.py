@@ -513,6 +513,11 @@ def test_an_alert_fails_the_command_where_that_is_asked_for(
             "a.jsonl:2: no event of a trace is called 'Nothing'",
         ),
         ('{"trace": 1}\n{"event": "StepStarted"}', "a.jsonl", "a.jsonl:2: StepStarted: "),
+        (
+            "[",
+            "a.json",
+            "a.json: is no report, which `statek-sim run --json a.json` writes: it is no JSON: Exp",
+        ),
         ("{}", "a.json", "a.json: is no report, which `statek-sim run --json "),
         ('{"schema": "x"}', "a.json", "a.json: schema is 'x', expected 'statek-sim/report@1'"),
         ('{"trace": 1}', "a.jsonl", "no task in these files"),

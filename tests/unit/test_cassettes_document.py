@@ -141,6 +141,14 @@ CASES = [
     ("interactions: *nothing\nversion: 1\n", "1: nothing is called &nothing above"),
     (f"interactions: {'[' * 30}{']' * 30}\nversion: 1\n", "1: nested deeper than 20 levels: not a cassette"),
     ("a: 1\n--- b\n", "2: a second document; a cassette is one"),
+    (
+        WHOLE.replace("version: 1", "interactions: []\nversion: 1"),
+        "27: 'interactions' stands here a second time, and would hide the first",
+    ),
+    (
+        WHOLE.replace("    method: POST\n", "    method: POST\n    method: GET\n"),
+        "4: 'method' stands here a second time, and would hide the first",
+    ),
 ]
 
 
@@ -149,6 +157,18 @@ def test_what_is_wrong_is_told_with_its_line(source: str, message: str) -> None:
     with pytest.raises(BadCassette) as caught:
         parse(source.encode(), PATH)
     assert str(caught.value) == f"talk.yaml:{message}"
+
+
+def test_an_alias_is_read_as_what_it_stands_for() -> None:
+    text = WHOLE.replace("interactions:\n", "other: &them\n").replace(
+        "version: 1", "interactions: *them\nversion: 1"
+    )
+    whole, by_alias = parse(WHOLE.encode(), PATH), parse(text.encode(), PATH)
+    assert (
+        [(one.request, one.response) for one in by_alias]
+        == [(one.request, one.response) for one in whole]
+        != []
+    )
 
 
 def test_yaml_that_is_none_is_told_with_its_line() -> None:

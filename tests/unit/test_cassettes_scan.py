@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import importlib
 import json
 import os
 import zlib
@@ -12,18 +13,19 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import SupportsIndex
 
 import pytest
 
+from statek_sim.cassettes import bodies, secrets, view
 from statek_sim.cassettes import scan as scanning
-from statek_sim.cassettes import secrets
 from statek_sim.cassettes.emit import rendered
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.members import leaves
 from statek_sim.cassettes.names import looks_random
 from statek_sim.cassettes.reading import Tangled, Work, read, read_whole, replaced
-from statek_sim.cassettes.scan import Skipped, files_under, scan
+from statek_sim.cassettes.scan import Skipped, files_under, scan, scanned
 from statek_sim.cli import main
 from tests.property.planted import ANYWHERE, NAMED, odd, shaped
 
@@ -72,20 +74,120 @@ def test_compressed_bodies_that_other_tools_kept_are_opened(
         assert scan(path), body
 
 
-@pytest.mark.parametrize("kind", ["gzip", "deflate", "zstd"])
-def test_a_body_that_opens_to_more_than_the_bound_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+ZSTD = base64.b64decode(
+    "KLUv/SCbJQMABAV7Im5vdGUiOiAidGhlIHdvcmRzIG9mIGEgbG9uZyB0ZXh0LCA6IGdza180ZjlRbTJacjhUdFl3MUxrN1hjM1ZiNk5BYkNk"
+    "IGFuZCBtb3IifQYAZZiTO4HLFECzAM4BsOX5BA=="
+)
+"""A frame with a key that is whole only when it is opened."""
+GZIP = gzip.compress(b'{"note": "nothing that is secret, but much of it: nothing that is secret"}', mtime=0)
+
+
+def written(folder: Path, body: bytes, encoding: str = "") -> Path:
+    """Write a cassette with one answer, and return where."""
+    path = folder / "it.yaml"
+    kept = base64.b64encode(body).decode()
+    headers = f"\n      content-encoding: [{encoding}]" if encoding else " {}"
+    path.write_text(
+        f"interactions:\n- response:\n    headers:{headers}\n    body:\n      string: !!binary {kept}\nversion: 1\n"
+    )
+    return path
+
+
+def without(*names: str) -> Callable[[str], object]:
+    """Return an import function for which these packages are not installed."""
+
+    def imported(name: str) -> object:
+        if name in names:
+            raise ImportError(name)
+        return importlib.import_module(name)
+
+    return imported
+
+
+def own_zstd(frame: bytes) -> SimpleNamespace:
+    """Return a stand-in with the interface that compression.zstd and backports.zstd share: it opens one frame."""
+
+    class Decompressor:
+        eof, unused_data, taken = False, b"", b""
+
+        def decompress(self, more: bytes) -> bytes:
+            self.taken += more
+            self.eof = self.taken == frame
+            return b'{"note": "gsk_' + b"4f9Qm2Zr8TtYw1Lk7Xc3Vb6N" * 2 + b'AbCd"}' if self.eof else b""
+
+    return SimpleNamespace(ZstdDecompressor=Decompressor)
+
+
+@pytest.mark.parametrize("installed", ["none", "own", "whatever is"])
+def test_a_body_in_zstd_is_opened_or_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: str
+) -> None:
+    packages = ("compression.zstd", "backports.zstd", "zstandard")
+    if installed == "own":
+        monkeypatch.setattr(bodies, "_package", lambda *_: own_zstd(ZSTD))
+    elif installed == "none":
+        monkeypatch.setattr(importlib, "import_module", without(*packages))
+    found = scanned(written(tmp_path, ZSTD, "zstd"))
+    there = installed == "own" or (installed != "none" and any(map(is_there, packages)))
+    assert [leak.kind for leak in found.leaks] == (["a Groq API key"] if there else [])
+    assert [str(skipped).removeprefix(f"{tmp_path}/it.yaml") for skipped in found.unopened] == (
+        [] if there else [":6: skipped: content encoding 'zstd' needs a package that is not installed"]
+    )
+
+
+def is_there(name: str) -> bool:
+    with suppress(ImportError):
+        importlib.import_module(name)
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "reason"),
+    [
+        (b"\x00\x01\x02" * 9, "sdch", "content encoding 'sdch' is not known here"),
+        (b"\x00\x01\x02" * 9, "gzip", "the body is not the 'gzip' that its header says: "),
+        (GZIP[:-12], "gzip", "the body is not the 'gzip' that its header says: it ends too early"),
+        (GZIP[:-12], "", "the body is not the 'gzip' that its header says: it ends too early"),
+        (GZIP[:30] + b"\xff\xff" + GZIP[32:], "", "the body is not the 'gzip' that its header says: "),
+        (zlib.compress(GZIP)[:-9], "gzip, deflate", "the body is not the 'deflate' that its header says: "),
+        (gzip.compress(b"\x00\x01\x02" * 9, mtime=0), "zz, gzip", "content encoding 'zz' is not known here"),
+        (gzip.compress(b"a" * 20_000), "gzip", "a compressed body has more than 10000 bytes in it"),
+        (gzip.compress(b"a" * 20_000), "", "a compressed body has more than 10000 bytes in it"),
+        (zlib.compress(b"a" * 20_000), "", "a compressed body has more than 10000 bytes in it"),
+    ],
+)
+def test_a_body_that_cannot_be_opened_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes, encoding: str, reason: str
 ) -> None:
     monkeypatch.setattr(scanning, "MOST_CHARACTERS", 10_000)
-    plain = b"a" * 20_000
-    if kind == "zstd":
-        body = pytest.importorskip("zstandard").compress(plain)
-    else:
-        body = gzip.compress(plain) if kind == "gzip" else zlib.compress(plain)
-    path = tmp_path / "it.yaml"
-    path.write_text(f"a: !!binary {base64.b64encode(body).decode()}\n", "utf-8")
-    with pytest.raises(Skipped, match=r"^a compressed body has more than 10000 bytes in it$"):
-        scan(path)
+    (skipped,) = scanned(written(tmp_path, body, encoding)).unopened
+    assert skipped.line == (6 if encoding else 5)
+    assert str(skipped).startswith(f"{tmp_path}/it.yaml:{skipped.line}: skipped: {reason}")
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip", "identity", "br", "sdch"])
+def test_a_body_that_its_client_has_opened_is_read_whatever_its_header_says(
+    tmp_path: Path, encoding: str
+) -> None:
+    found = scanned(written(tmp_path, b'{"note": "nothing"}', encoding))
+    assert (found.leaks, found.unopened) == ([], [])
+
+
+def test_a_file_that_is_compressed_is_opened_or_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, cut = tmp_path / "a.json.gz", tmp_path / "b.json.gz"
+    good.write_bytes(gzip.compress(b'{"password": "1x9Qw"}'))
+    cut.write_bytes(GZIP[:-12])
+    with pytest.raises(SystemExit) as ended:
+        main(["cassette", "scan", str(good), str(cut)])
+    assert ended.value.code == 1
+    told = capsys.readouterr()
+    assert told.out == f"{good}:1: a value named 'password': 1x9Q…\n"
+    assert told.err.split("\n")[0] == (
+        f"{cut}:1: skipped: the body is not the 'gzip' that its header says: it ends too early"
+    )
 
 
 @pytest.mark.parametrize("before", ["", ".", "a.b.", "=1.", "see. ", ".eyJ", "x.eyJ0."])
@@ -130,6 +232,12 @@ def test_aliases_that_multiply_are_not_followed_for_ever(
     )
 
 
+def test_a_value_that_another_hides_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "it.yaml"
+    path.write_text("a:\n  password: 1x9Qw\n  password: null\n")
+    assert [leak.line for leak in scan(path)] == [2]
+
+
 def test_a_file_that_is_too_large_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scanning, "LARGEST", 10)
     path = tmp_path / "it.yaml"
@@ -168,6 +276,51 @@ def test_a_text_in_several_encodings_is_read_once_however_they_are_undone() -> N
     assert work.spent < 45 * len(text)
 
 
+LINK = '<a href="/x?a=%20b&amp;c=%2520d&amp;amp;e">"\\u0041"</a>\n'
+
+
+def page(size: int, link: str = LINK) -> str:
+    """Return a page of about so many characters, with a link at its start and at its end."""
+    line = '<p class="x">The quick brown fox (12 of them) jumps; "[1]", 3 and {x: y}</p>\n'
+    return link + line * (size // len(line)) + link
+
+
+def test_a_large_page_is_not_read_again_where_nothing_is_encoded() -> None:
+    spent = []
+    for size in (400_000, 800_000):
+        work = Work(size)
+        assert read_whole(page(size), work=work) == []
+        spent.append(work.spent)
+    # As it stands, its texts in quotes, and some kilobytes around each link, however large the page is.
+    assert spent[1] - spent[0] < 1.6 * 400_000
+    assert spent[0] < 3 * 400_000
+
+
+def test_a_page_with_a_secret_is_read_once_however_its_encodings_are_undone() -> None:
+    text = LINK * 300
+    plain, secret = Work(len(text)), Work(len(text))
+    assert read_whole(text, work=plain) == []
+    assert read_whole(text + "db_password=1x9Qw", work=secret) != []
+    assert secret.spent < 1.1 * plain.spent
+
+
+@pytest.mark.parametrize("place", [*ANYWHERE, *NAMED])
+def test_a_large_body_hides_nothing_that_a_small_one_does_not(
+    monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Of a large text only the parts around what is encoded are read without that: the same as of all of it."""
+    random = Random(f"large {place}")
+    how, drawn = (ANYWHERE[place], shaped) if place in ANYWHERE else (NAMED[place], odd)
+    one = how(random, drawn(random))
+    body = (one.request.body or one.response.body).decode("utf-8", "replace")
+    link = '<a href="/x?a=%20b&amp;c">"\\u0041"</a>\n'
+    text = page(random.randrange(4_000, 7_000), link) + body + page(random.randrange(4_000, 7_000), link)
+    whole = replaced(text, read_whole(text))
+    monkeypatch.setattr(view, "LARGE", 1_000)
+    monkeypatch.setattr(view, "AROUND", 1_200)
+    assert replaced(text, read_whole(text)) == whole
+
+
 def test_a_secret_in_several_encodings_is_found_in_each_place_where_it_is() -> None:
     secret = "sk-proj-" + "a1B2c3D4" * 4
     hidden = secret.replace("-", "%2D").replace("a1", "a&#49;")
@@ -199,8 +352,8 @@ def test_a_long_random_text_beside_a_name_is_replaced_to_its_end() -> None:
 
 @pytest.mark.parametrize("word", ["data", "event", "id", "retry"])
 def test_words_of_events_in_an_open_frame_do_not_copy_what_is_before_them(word: str) -> None:
-    text = Copied("[" + f"{word} " * 500)
-    assert len(leaves(text)) == 500
+    text = Copied("[" + f"{word} 1 " * 500)
+    assert len(leaves(text)) == 501
     assert text.copied <= len(text)
 
 

@@ -69,6 +69,29 @@ def test_prices_come_from_a_folder(tmp_path: Path) -> None:
         load_prices(tmp_path / "none")
 
 
+def test_a_file_that_is_no_text_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"\xff")
+    message = "a.csv: STATEK fails to start with this price file: cannot be read: byte 0xff at 0 is not UTF-8"
+    with pytest.raises(BadInput, match=f"^{tmp_path}/{message}$"):
+        load_prices(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "a.csv: no row"),
+        ("PROVIDER,MODEL\n", "a.csv: no row"),
+        ("a,b\n1,2\n", "a.csv:2: skipped, no column PROVIDER, "),
+    ],
+)
+def test_a_folder_without_a_price_is_told_before_anything_runs(
+    tmp_path: Path, content: str, why: str
+) -> None:
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(BadInput, match=f"^{tmp_path}: no price in its files; {tmp_path}/{why}"):
+        load_prices(tmp_path)
+
+
 def test_cached_tokens_cost_their_own_price_and_are_part_of_the_prompt(tmp_path: Path) -> None:
     (price,) = _prices(tmp_path, "OPENAI,m,,3,0.3,15").prices
     tokens = Tokens(prompt=1000, cached=400, completion=10)

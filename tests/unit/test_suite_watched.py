@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,6 +37,17 @@ def hoard(**kwargs):
 def leave(**kwargs):
     import os
     os._exit(9)
+"""
+WAITING = """\
+import subprocess
+from pathlib import Path
+from statek_sim import tool
+
+@tool
+def wait(**kwargs):
+    shell = subprocess.Popen(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, text=True)
+    Path(__file__).with_name("started").write_text(f"{shell.pid} {shell.stdout.readline()}")
+    shell.wait()
 """
 SCENARIOS = """\
 suite: hostile
@@ -100,6 +112,26 @@ def test_what_hangs_hoards_or_leaves_fails_alone(hostile: tuple[Pair, ...], work
         Outcome.FAILED,
         Outcome.PASSED,
     ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="which processes a worker started is read from /proc")
+def test_a_command_that_a_tool_waits_for_ends_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "waiting_tools.py").write_text(WAITING, "utf-8")
+    (tmp_path / "waits.yaml").write_text(
+        "defaults: {profiles: [docs], agents: {worker: {tools: ['waiting_tools:wait']}}}\n"
+        "scenarios:\n  - {id: waits, title: Waits, script: {worker: [{code: wait()}]}, expect: {}}\n",
+        "utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    pairs = chosen(load_or_fail([tmp_path / "waits.yaml"]))
+    [result] = run_watched(pairs, run_one, replace(TIGHT, wall=2.0), workers=1)
+    assert told(result) == "killed by the watchdog: 2 s passed in turn 1 of job main"
+    for line in (tmp_path / "started").read_text().split():
+        # What was killed may stand in the list of processes until somebody asks how it ended.
+        status = Path(f"/proc/{line}/stat")
+        assert not status.exists() or status.read_text().rpartition(")")[2].split()[0] in "ZX"
 
 
 def test_one_at_a_time_ends_in_the_same_words(hostile: tuple[Pair, ...]) -> None:

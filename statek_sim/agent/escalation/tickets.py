@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, Protocol, TextIO, get_args
 
 from statek_sim.agent.escalation.climbing import Climb, climb_json, climb_of
 from statek_sim.errors import BadInput
+from statek_sim.unreadable import why_another
 from statek_sim.values import JSON
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -116,7 +117,7 @@ class FileTickets:
         try:
             return Ticket(**{**found, "climb": climb_of(found["climb"])})
         except (KeyError, TypeError, ValueError) as error:
-            raise BadInput(f"{path}: is no ticket: {error!r}") from None
+            raise BadInput(f"{path}: is no ticket: {why_another(error)}") from None
 
     def settle(self, token: str, word: Word) -> Word:
         """Write the first word."""
@@ -128,7 +129,7 @@ class FileTickets:
         try:
             return Word(**kept)
         except TypeError as error:
-            raise BadInput(f"{path}: is no word of a person: {error!r}") from None
+            raise BadInput(f"{path}: is no word of a person: {why_another(error)}") from None
 
     def _place(self, token: str, what: str) -> Path:
         if not _TOKEN.fullmatch(token):

@@ -11,7 +11,7 @@ from typing import Any, Final
 from statek_sim.agent.telemetry.facts import COMPLETED, Cost, TaskFacts, task_facts
 from statek_sim.errors import BadInput
 from statek_sim.trace import Event, ToolCalled, ToolReturned, event_of
-from statek_sim.unreadable import text_of
+from statek_sim.unreadable import text_of, why_another
 
 _REPORT = "statek-sim/report@1"
 MOST: Final = 2**53
@@ -133,7 +133,7 @@ def _of_report(path: Path, text: str) -> Iterator[TaskFacts]:
                 yield _of_job(scenario, job)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(
-            f"{path}: is no report, which `statek-sim run --json {path}` writes: {error!r}"
+            f"{path}: is no report, which `statek-sim run --json {path}` writes: {why_another(error)}"
         ) from None
 
 
