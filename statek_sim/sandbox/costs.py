@@ -52,10 +52,8 @@ _TEXT: Final[Rules] = {
     ),
     **_named(pay.changing_case, "capitalize casefold lower swapcase title upper"),
     **_named(pay.encoding, "encode decode"),
-    **_named(
-        pay.searching,
-        "count endswith find index rfind rindex startswith isascii",
-    ),
+    **_named(pay.finding, "count find index rfind rindex"),
+    **_named(pay.searching, "endswith startswith isascii"),
     **_named(
         pay.testing,
         "isalnum isalpha isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper",

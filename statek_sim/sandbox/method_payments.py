@@ -29,6 +29,7 @@ from statek_sim.sandbox.operators import (
     pay_for_exponent,
     pay_for_gcd,
     pay_for_ratio,
+    pay_for_text_search,
     size_in_bytes,
 )
 from statek_sim.sandbox.ordered_set import stable_set
@@ -91,6 +92,14 @@ def searching(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str,
     elif isinstance(owner, range) and args and not isinstance(args[0], int):
         budget.scan(8 * length(owner))
     return args
+
+
+def finding(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+    """A text is searched for what is first among the arguments; all else is `searching`."""
+    if isinstance(owner, str | bytes) and args:
+        pay_for_text_search(budget, owner, args[0])
+        return args
+    return searching(budget, owner, args, kwargs)
 
 
 def hashing(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
