@@ -26,7 +26,7 @@ from statek.prompt_config import make_system_prompt
 
 from statek_sim import text, tool_call
 
-Severity = db0.enum("Severity", ["LOW", "HIGH", "CRITICAL"])
+Alarm = db0.enum("Alarm", ["LOW", "HIGH", "CRITICAL"])
 LOG = []
 
 
@@ -45,14 +45,14 @@ class Person:
 @dataclass
 class Incident:
     title: str
-    severity: Severity = Severity.LOW
+    severity: Alarm = Alarm.LOW
     opened: datetime = None
     owner: Optional[Person] = None
     notes: list = field(default_factory=list)
 
     def escalate(self):
         """Make it worse."""
-        self.severity = Severity.CRITICAL
+        self.severity = Alarm.CRITICAL
         self.notes.append("escalated")
         return self
 
@@ -86,7 +86,7 @@ def shifts(**kwargs) -> dict[str, list]:
 
 
 @tool
-def report(title: str, severity: Severity = Severity.LOW, at: Union[datetime, None] = None, **kwargs) -> Incident:
+def report(title: str, severity: Alarm = Alarm.LOW, at: Union[datetime, None] = None, **kwargs) -> Incident:
     """Report an incident."""
     incident = Incident(title, severity, at or datetime(2026, 1, 1, 12))
     Room().incidents.append(incident)
@@ -95,7 +95,7 @@ def report(title: str, severity: Severity = Severity.LOW, at: Union[datetime, No
 
 
 @tool
-def incidents(severity: Optional[Severity] = None, **kwargs):
+def incidents(severity: Optional[Alarm] = None, **kwargs):
     """Find incidents."""
     return sorted(i.title for i in (db0.find(Incident, severity) if severity else db0.find(Incident)))
 
@@ -147,7 +147,6 @@ async def probe(host: str, seconds: float = 2.0, fail: bool = False, **kwargs) -
     return {"host": host, "ms": seconds * 1000, "ok": True}
 
 
-@tool(system=True)
 def ops_runbook(topic: Literal["disk", "net"] = "disk", **kwargs):
     """Show a page of the runbook."""
     statek_print(f"runbook: {topic}")
@@ -212,6 +211,7 @@ def test_a_rota_is_made(statek_app, room, facts):
 @MANY
 @pytest.mark.parametrize("ends", ["well", "badly"])
 def test_an_incident_is_taken(statek_app, room, facts, ends):
+    tool(system=True)(ops_runbook)
     last = ["exit('fixed')"] if ends == "well" else ["x = undefined"] * 10
     statek_app.script(
         responder=[
@@ -255,7 +255,9 @@ def test_hosts_are_probed(statek_app, room, facts):
 @subtask
 def deploy(service: str, version: tuple = (1, 0), **kwargs):
     """Deploy a service."""
-    return create_new_job(Room().agents["deployer"], {"service": service, "version": version}, get_current_job())
+    return create_new_job(
+        Room().agents["deployer"], {"service": service, "version": version}, get_current_job()
+    )
 
 
 @tool
@@ -286,17 +288,20 @@ def test_services_are_deployed(statek_app, room, facts):
         ],
     )
     job = statek_app.create_job(agent("release", deploy))
-    try:
-        statek_app.run()
-    finally:
-        facts["told"] = [h for h in (str(job.status), job.num_turns)]
+    statek_app.run()
+    facts["told"] = [h for h in (str(job.status), job.num_turns)]
 
 
 @MANY
 def test_words_between_jobs(statek_app, room, facts):
     statek_app.script(
         watcher=["print('watching')", "x = 1\nprint(x)", "y = x + 1\nprint(y)", "exit(y)"],
-        caller=["notify('watcher', 'disk is full')", "print(notify('watcher', 'and the net is slow'))", "notify('nobody', 'x')", "exit('called')"],
+        caller=[
+            "notify('watcher', 'disk is full')",
+            "print(notify('watcher', 'and the net is slow'))",
+            "notify('nobody', 'x')",
+            "exit('called')",
+        ],
     )
     room.agents["watcher"] = statek_app.create_job(agent("watcher"))
     statek_app.create_job(agent("caller", notify))
@@ -322,10 +327,18 @@ def test_a_log_is_read(statek_app, room, facts, style):
     statek_app.script(
         reader=[
             code("raw = read_log()\nprint(len(raw), raw.count('\\n'))"),
-            code("import re\nrows = [re.match(r'(\\S+) (\\w+)\\s+(\\S+) took (\\d+)ms id=(\\w+)', l).groups() for l in raw.splitlines()]\nprint(rows[:2])"),
-            code("by = {}\nfor at, level, svc, ms, _ in rows:\n    by.setdefault((svc, level), []).append(int(ms))\nprint({f'{s}/{l}': len(v) for (s, l), v in sorted(by.items())})"),
-            code("worst = max(by, key=lambda k: max(by[k]))\nprint(worst, max(by[worst]), sum(by[worst]) / len(by[worst]))"),
-            code("for (svc, level), ms in sorted(by.items()):\n    bar = '#' * (sum(ms) // 10)\n    print(f'{svc:<6} {level:<5} {bar} {len(ms)}')"),
+            code(
+                "import re\nrows = [re.match(r'(\\S+) (\\w+)\\s+(\\S+) took (\\d+)ms id=(\\w+)', l).groups() for l in raw.splitlines()]\nprint(rows[:2])"
+            ),
+            code(
+                "by = {}\nfor at, level, svc, ms, _ in rows:\n    by.setdefault((svc, level), []).append(int(ms))\nprint({f'{s}/{l}': len(v) for (s, l), v in sorted(by.items())})"
+            ),
+            code(
+                "worst = max(by, key=lambda k: max(by[k]))\nprint(worst, max(by[worst]), sum(by[worst]) / len(by[worst]))"
+            ),
+            code(
+                "for (svc, level), ms in sorted(by.items()):\n    bar = '#' * (sum(ms) // 10)\n    print(f'{svc:<6} {level:<5} {bar} {len(ms)}')"
+            ),
             code("exit(f'{worst[0]} is slow')"),
         ]
     )
@@ -333,10 +346,7 @@ def test_a_log_is_read(statek_app, room, facts, style):
     made = agent("reader", read_log, **metadata)
     job = create_new_job(made)
     facts["style"] = str(job.job_def.chat_style) if hasattr(job.job_def, "chat_style") else "?"
-    try:
-        statek_app.run()
-    except Exception as error:
-        facts["error"] = type(error).__name__
+    statek_app.run()
 
 
 @MANY

@@ -147,7 +147,13 @@ class Record:
 
 
 @tool
-def save(id: int, name: str, born: Optional[date] = None, score: Union[float, None] = None, **kwargs) -> Record:
+def save(
+    id: int,  # noqa: A002  # what an application may call it
+    name: str,
+    born: Optional[date] = None,
+    score: Union[float, None] = None,
+    **kwargs,
+) -> Record:
     """Save a record."""
     if not name:
         raise ValueError("no name")
@@ -285,7 +291,10 @@ def test_players_play(statek_app, facts):
             "print(j1.agent.role, str(j2.status), j1.status == j2.status)\nplay('nobody')",
             "exit(table[0][0])",
         ],
-        ann=["total = 0\nfor r in range(rounds):\n    total += sum(roll('2d6', seed=r))\n    print(r, total)", "exit(total)"],
+        ann=[
+            "total = 0\nfor r in range(rounds):\n    total += sum(roll('2d6', seed=r))\n    print(r, total)",
+            "exit(total)",
+        ],
         bob=["print(rounds)\nexit(4)"],
     )
     job = statek_app.create_job(agent("host", play))
@@ -306,7 +315,7 @@ def test_records_are_imported(statek_app, facts):
             "scores = [s.score for s in saved if s.score is not None]\navg = sum(scores) / len(scores)\nprint(f'{avg:.3f}', min(scores), max(scores))",
             "ages = {s.name: 2026 - s.born.year for s in saved if s.born}\nprint(ages, sorted(ages.items(), key=lambda kv: kv[1]))",
             "import json\nprint(json.dumps([{'n': s.name, 'b': s.born.isoformat() if s.born else None} for s in saved], ensure_ascii=False))",
-            "head = ('name', 'born', 'score')\nlines = [' | '.join(head)] + [' | '.join(str(getattr_ if False else v) for v in (s.name, s.born, s.score)) for s in saved]\nprint('\\n'.join(lines))",
+            "head = ('name', 'born', 'score')\nlines = [' | '.join(head)] + [' | '.join(str(v) for v in (s.name, s.born, s.score)) for s in saved]\nprint('\\n'.join(lines))",
             "report = {'ok': len(saved), 'bad': bad}\nreport",
             "exit(report)",
         ]
@@ -382,7 +391,9 @@ def test_a_survey(statek_app, facts):
 @MANY
 def test_a_party_is_shared_out(statek_app, facts):
     made = agent("host", roll)
-    made.update_warmup_def("guests = ['ann', 'bob', 'cy']\nprint(guests)\n#STATEK: as tool\nroll(dice='2d4')\nlucky = guests[0]")
+    made.update_warmup_def(
+        "guests = ['ann', 'bob', 'cy']\nprint(guests)\nroll(dice='2d4') #STATEK: as tool\nlucky = guests[0]"
+    )
     statek_app.script(
         host=[
             "print(lucky, guests, extra)",
@@ -395,4 +406,3 @@ def test_a_party_is_shared_out(statek_app, facts):
     for n in range(2):
         create_new_job(made, {"extra": {"n": n}})
     statek_app.run()
-    statek_print("outside") if False else None

@@ -10,7 +10,15 @@ from typing import Any, Optional
 
 import dbzero as db0
 import pytest
-from statek import create_new_job, docstr, error_handler, format_default_llm_repr, get_current_job, statek_print, tool
+from statek import (
+    create_new_job,
+    docstr,
+    error_handler,
+    format_default_llm_repr,
+    get_current_job,
+    statek_print,
+    tool,
+)
 from statek.agents import SupervisedAgent
 from statek.prompt_config import make_system_prompt
 from statek.utils import find_locals
@@ -189,14 +197,15 @@ def known(kind: str = "Thing", **kwargs):
     return sorted(x.name for x in find_locals({"Thing": Thing, "Fragile": Fragile}[kind]))
 
 
-@tool(system=True)
 def house_bell(times: int = 1, loud: bool = False, **kwargs):
     """Ring the bell of the house.
 
     Args:
         times: How often.
     """
-    statek_print(*["ding"] * times, sep="-" if loud else " ") if loud else statek_print(" ".join(["ding"] * times))
+    statek_print(*["ding"] * times, sep="-" if loud else " ") if loud else statek_print(
+        " ".join(["ding"] * times)
+    )
     return times
 
 
@@ -240,6 +249,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def run(statek_app, facts, *replies, tools=ALL, given=None, warmup=None, **metadata):
+    # Of a system tool every agent knows, those of other applications too: this one lasts for a test.
+    tool(system=True)(house_bell)
     made = agent("picker", *tools, **metadata)
     if warmup:
         made.update_warmup_def(warmup)
@@ -278,7 +289,7 @@ def test_a_failed_round_is_put_back(statek_app, facts):
         facts,
         "for n in ['box', 'tape']:\n    pick(find_thing(n), 2)\nprint([len(t) for t in stock()])",
         "mine = pick(find_thing('lamp'))",
-        *["raise ValueError(f'broken {mine.count}')"] * 12,
+        *["raise ValueError(f'broken {mine.count}')"] * 14,
     )
 
 
@@ -294,7 +305,7 @@ def test_things_are_weighed_and_labelled(statek_app, facts):
         "print(label(5))",
         "print(things[0] == find_thing('box'), things[0] in things, {t.name: t for t in things}['lamp'])",
         "print(sorted(things, key=len)[0].name, max(things, key=lambda t: t.count).name, sum(len(t) for t in things))",
-        "pairs = {(t.name, t.count) for t in things}\nprint(sorted(pairs))\nboxes = {t for t in things}\nprint(len(boxes), things[0] in boxes)",
+        "pairs = {(t.name, t.count) for t in things}\nprint(sorted(pairs))\nprint(len({t for t in things}), things[0] in {t for t in things})",
         "total = weigh(things)\nprint(total, total / 2, round(total), f'{total:.1f}')\nexit(str(total))",
     )
 
@@ -378,6 +389,7 @@ def test_a_warmup_fails(statek_app, facts):
 
 
 @MANY
+@pytest.mark.not_what_was_sent
 def test_documentation_of_what_there_is(statek_app, facts):
     stocked()
     run(
@@ -388,7 +400,6 @@ def test_documentation_of_what_there_is(statek_app, facts):
         "print(docstr(pick_many))",
         "box = find_thing('box')\ndocstr(box)",
         "lamp = find_thing('lamp')\nbrief(lamp)",
-        "docstr(box.take)",
         "docstr(house_bell)\nbrief(house_bell)",
         "docstr(Thing)",
         "docstr('pick')",

@@ -2,8 +2,8 @@
 
 `List`, `Tuple`, `Dict` and `Set` are no `list`, `tuple`, `dict` and `set`. They offer what dbzero's offer and refuse
 the rest with its words, its odd ones included: two `List`s of different lengths are neither equal nor unequal, a
-`Dict` that holds something is not equal to itself, and some operators end the process, which is `StoreKills` here. A plain collection that
-is put into one is copied; a stored one is shared.
+`Dict` that holds something is not equal to itself, and some operators end the process, which is `StoreKills` here. A
+plain collection that is put into one is copied; a stored one is shared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from statek_sim.runtime.stored import decimals, moments
 from statek_sim.runtime.stored.callables import imported, loaded, read
 from statek_sim.runtime.stored.hashing import in_store_order, while_it_changes
-from statek_sim.runtime.stored.kinds import Kind, kind_of, refusal
+from statek_sim.runtime.stored.kinds import EarlyEnumValue, Kind, kind_of, refusal
 from statek_sim.runtime.stored.sameness import common_members, place_of, same, shared
 from statek_sim.sandbox.llm_repr import StoredCollection
 from statek_sim.sandbox.ordered_set import in_order, stable_set
@@ -105,7 +105,7 @@ def _convert(value: Value, late: Damage, depth: int) -> Value:
     kind: type = type(value)
     match kind_of(kind):
         case Kind.AS_IT_IS:
-            return value
+            return value if kind is not EarlyEnumValue else value.in_the_store()
         case Kind.INT:
             if _SMALLEST <= value < _BEYOND:
                 return value

@@ -95,10 +95,10 @@ def in_store_order(keys: Iterable[Key]) -> list[Key]:
 def while_it_changes(items: Mapping[Key, object], *, as_view: bool = False) -> Iterator[Key]:
     """Return keys in the store's order while whoever reads them puts more in and takes some out.
 
-    The key that comes next is known when one is yielded, the first one at once. So nothing is met that was put in behind the last one, and
-    there is an end when that next one was taken out. A view (`keys()`, `values()`, `items()`) loses its place when
-    anything is: dbzero then raises, ends, leaves entries out or yields one twice, as the memory lies. It always raises
-    here: RuntimeError.
+    The key that comes next is known when one is yielded, the first one at once. So nothing is met that was put in
+    behind the last one, and there is an end when that next one was taken out. A view (`keys()`, `values()`, `items()`)
+    loses its place when anything is: dbzero then raises, ends, leaves entries out or yields one twice, as the memory
+    lies. It always raises here: RuntimeError.
     """
     keys = _Keys(items)
     return _yielded(items, keys, keys.following(), as_view=as_view)
@@ -127,11 +127,12 @@ class _Keys:
 
     def _newest(self) -> tuple[int, Key]:
         """Return what differs when a key has come."""
-        return len(self._items), next(reversed(self._items), None)  # type: ignore[call-overload]  # it is a dict
+        return len(self._items), next(reversed(self._items), None)
 
     def following(self) -> Key:
         """Return the next key, `_NO_MORE` after the last."""
-        if self._met != self._newest():
+        (met, newest), (now, new) = self._met, self._newest()
+        if met != now or newest is not new:
             self._take_in()
         while self._at < len(self._keys):
             self._at += 1
@@ -142,7 +143,7 @@ class _Keys:
     def _take_in(self) -> None:
         self._hashes = self._hashes or [key_hash(key) for key in self._keys]
         known = set(self._keys)
-        new = takewhile(lambda key: key not in known, reversed(self._items))  # type: ignore[call-overload]  # a dict
+        new = takewhile(lambda key: key not in known, reversed(self._items))
         for key in reversed(list(new)):
             place = bisect_right(self._hashes, key_hash(key))
             self._hashes.insert(place, key_hash(key))
