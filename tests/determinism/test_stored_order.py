@@ -54,7 +54,9 @@ with opened_store():
     print([str(key) for key in Dict((state, 1) for state in states)])
     few, many = Set(PAIRS[:3]), Set(PAIRS[1:])
     words, others = {" ".join(pair) for pair in PAIRS}, Set(" ".join(pair) for pair in PAIRS[1:])
-    for made in (words & others, words | others, words - others, words ^ others, Set("hello") & Set("world"), Set("hello") & set("world")):
+    hello = Set("hello")
+    common = hello & Set("world"), hello & set("world"), words & others
+    for made in (*common, words | others, words - others, words ^ others):
         print(made, list(made))
     others |= words
     others &= {"a b", "b a", "d c"}
