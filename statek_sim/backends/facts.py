@@ -110,7 +110,7 @@ def job_record(job: Job, jobs: Sequence[Job]) -> JobRecord:
         streak=job.max_consecutive_exceptions,
         completions=job.num_completions,
         steps=job.steps,
-        console=tuple(job.py_env.console),
+        console=tuple(map(str, job.py_env.console)),
         locals={name: _variable(value) for name, value in sorted(job.locals.items())},
         history=tuple(job.sent),
         tool_log=tuple(

@@ -240,9 +240,10 @@ def _data_helpers(budget: ExecutionBudget) -> dict[str, object]:
 
 def _text_helpers(budget: ExecutionBudget) -> dict[str, object]:
     def text(value: Value) -> str:
-        shown = value if isinstance(value, str) else llm_repr(value, budget=budget)
-        budget.allocate(len(shown))
-        return shown
+        shown: Value = value if isinstance(value, str) else llm_repr(value, budget=budget)
+        # What an object says of itself may be no text.
+        budget.allocate(len(shown) if isinstance(shown, str) else 0)
+        return shown  # type: ignore[no-any-return]  # as said above
 
     def formatted(value: Value, conversion: int, spec: str) -> str:
         if conversion == _REPR_CONVERSION:

@@ -12,7 +12,7 @@ from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.queries import Found
 
 _MOST: Final = 2**63
-_UNSUPPORTED: Final = {bytes: 15, tuple: 12, bool: 17, float: 2, str: 3}
+_UNSUPPORTED: Final = {bytes: 15, tuple: 12, bool: 17, float: 2, str: 3, list: 4, dict: 5}
 """What cannot be a key, with dbzero's number for it."""
 
 Key = tuple[int, Any]
@@ -137,14 +137,16 @@ class Index:
         if key is None:
             return
         if self._kind is None:
-            kind = _kind_of_key(key)
+            # A bound is looked at once there is a key.
             if adding:
-                self._kind = kind
+                self._kind = _kind_of_key(key)
             return
         if self._kind == "int":
             if not isinstance(key, int):
                 raise RuntimeError(f"Expected an integer object, got {type_text(type(key))}\n")
             _check_size(key)
+        elif type(key) in _UNSUPPORTED:
+            raise RuntimeError(f"Unable to convert object of type {type_text(type(key))} to UInt64\n")
         elif _kind_of_key(key) != self._kind:
             raise NotCovered(f"a dbzero.index of {self._kind}s with the key {key!r}")
 

@@ -26,7 +26,7 @@ from statek_sim.runtime.state.access import (
 from statek_sim.runtime.stored.attributes import ended_in, is_entered, nothing_to_delete
 from statek_sim.runtime.stored.callables import read_by
 from statek_sim.runtime.stored.hashing import OBJECTS
-from statek_sim.runtime.stored.kinds import KEEPER, EnumValue, named, object_text
+from statek_sim.runtime.stored.kinds import KEEPER, EarlyEnumValue, EnumValue, named, object_text
 from statek_sim.sandbox.llm_repr import STORE_MEMBERS
 from statek_sim.sandbox.ordered_set import STORE_PLACE
 from statek_sim.stand_in.known_texts import OF_STATEK
@@ -361,6 +361,7 @@ class StoredEnum:
     def __init__(self, name: str, values: Sequence[str]) -> None:
         self._name = name
         self._values = {value: EnumValue(name, value) for value in values}
+        self._early = {value: EarlyEnumValue(name, value) for value in values}
         self._strays: dict[str, EnumValue] = {}
 
     def __repr__(self) -> str:
@@ -369,7 +370,7 @@ class StoredEnum:
     def __getattr__(self, name: str) -> EnumValue:
         try:
             self._use()
-            return self._values[name]
+            return (self._values if open_store() is not None else self._early)[name]
         except KeyError:
             raise AttributeError(f"'dbzero.Enum' object has no attribute {name!r}") from None
 
@@ -397,6 +398,10 @@ class StoredEnum:
     def __len__(self) -> int:
         return len(self._values)
 
+    def has(self, values: Sequence[str]) -> bool:
+        """Return whether these are its values, in this order."""
+        return list(self._values) == list(values)
+
     def values(self) -> tuple[EnumValue, ...]:
         """Return the values in their order."""
         return tuple(self._values.values())
@@ -420,13 +425,20 @@ def is_enum_value(value: Any) -> bool:
 def enum(name: Any = None, values: Sequence[str] | None = None, type_id: str | None = None) -> Any:
     """Return a stored enumeration: `enum("Status", ["NEW", "DONE"])`, or `@enum(values=[...])` on a class.
 
-    `type_id` names it in files, which a test does not keep.
+    `type_id` names it in files, which a test does not keep. A name that is given again, in another module too, is the
+    same enumeration, and has to have the same values.
     """
     if isinstance(name, str):
-        return _noted(StoredEnum(name, values or ()), name, sys._getframe(1).f_globals.get("__name__", ""))
+        known = _BY_NAME.setdefault(name, StoredEnum(name, values or ()))
+        if not known.has(values or ()):
+            raise RuntimeError(f"Enum type already defined with different values: {name} in module ")
+        return _noted(known, name, sys._getframe(1).f_globals.get("__name__", ""))
     if name is None and values is not None:
         return lambda kind: _noted(StoredEnum(kind.__name__, values), kind.__qualname__, kind.__module__)
     raise NotCovered("dbzero.enum(class)")
+
+
+_BY_NAME: Final[dict[str, StoredEnum]] = {}
 
 
 def _noted(made: StoredEnum, name: str, module: str) -> StoredEnum:

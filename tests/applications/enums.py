@@ -168,3 +168,15 @@ def test_values_of_an_enumeration_are_variables(statek_app, facts):
     statek_app.script(watch=["print(s)\ns", "print(kind(s))\nprint(f'{s}')", "exit(s)"])
     statek_app.run()
     facts["exit"] = str(job.py_env.exit_status)
+
+
+def test_a_name_is_an_enumeration_once(statek_app, facts):
+    facts["again"] = db0.enum("TwiceMade", ["A", "B"]) is db0.enum("TwiceMade", ["A", "B"])
+    for kind, values in {
+        "turned": ["B", "A"],
+        "fewer": ["A"],
+        "more": ["A", "B", "C"],
+        "others": ["X"],
+    }.items():
+        facts.attempt(kind, lambda values=values: repr(db0.enum("TwiceMade", values)))
+    facts.attempt("with an id", lambda: repr(db0.enum("TwiceMade", ["X"], type_id="x")))

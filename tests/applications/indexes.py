@@ -151,6 +151,32 @@ def test_kinds_of_keys(statek_app, facts):
     ]
 
 
+NO_BOUNDS = ("soon", 1.5, b"x", (1, 2), [1], {})
+
+
+def test_bounds_that_are_no_keys(statek_app, facts):
+    of = {
+        "nothing": (),
+        "only None": (None,),
+        "numbers": (1, 2),
+        "dates": (date(2026, 1, 1),),
+        "times": (time(3),),
+    }
+    for kind, keys in of.items():
+        for bound in NO_BOUNDS:
+            facts.attempt(
+                f"{kind} from {bound!r}",
+                lambda keys=keys, bound=bound: numbers(filled(*keys)[0].select(bound, None)),
+            )
+            facts.attempt(
+                f"{kind} to {bound!r}",
+                lambda keys=keys, bound=bound: numbers(filled(*keys)[0].select(None, bound)),
+            )
+            facts.attempt(
+                f"{kind} and {bound!r}", lambda keys=keys, bound=bound: filled(*keys)[0].add(bound, Loan(9))
+            )
+
+
 def test_changes(statek_app, facts):
     index, loans = filled(0, 1, 2)
     query, ordered = index.select(), index.sort(index.select())

@@ -33,6 +33,11 @@ di={3:'x',1:'y',2:None}
 s={3,1,2}
 es=set()
 ss={'b','a','c'}
+sw={'tea','milk'}
+sm={'tea',1,None,2.5,1000,b'y',b'yy',True,''}
+dd={'k':{'x':1},'e':{}}
+dn={0:0,1:1,2:2,3:3,4:4,5:5}
+sn={0,1,2,3,4,5}
 """
 
 OPERATIONS: Final = tuple(
@@ -628,6 +633,82 @@ operator.concat(xs,[1])
 operator.contains(xs,1)
 xs.__add__([1])
 s.__or__({9})
+sw&sw
+sw&{'tea'}
+{'tea'}&sw
+{'tea','rye'}&sw
+sw.intersection(['tea'])
+sw.intersection()
+sw.isdisjoint({'tea'})
+sw-{'tea'}
+sw|{'rye'}
+sw^{'tea'}
+sw<={'tea','milk'}
+sw.issuperset(['tea'])
+(sw.__iand__({'tea'}),sw)
+ss&ss
+ss&ss.copy()
+ss.intersection('cb')
+ss.intersection(chr(99))
+ss.intersection(['c'])
+s&{3,1}
+s.intersection([3,1])
+s.intersection([1,3])
+s.intersection([1,3],[3])
+s.intersection([1,3],[3],[1])
+s.intersection([1000,1])
+s.intersection([[1],3])
+s.intersection({1:2})
+s.intersection(x for x in (1,2))
+s.intersection(5)
+s.intersection(None)
+s&[1]
+sm&{1}
+sm&{True}
+sm&{''}
+sm.intersection([None])
+sm.intersection([1])
+sm.intersection([1000])
+sm.intersection([b'y'])
+dd==dd
+dd=={'k':{'x':1},'e':{}}
+dd==dict(dd)
+dict(dd)==dd
+dd!=dict(dd)
+dd['k']==dd['k']
+dd['k']!=dd['k']
+dd['e']==dd['e']
+dd['e']!=dd['e']
+dd['e']==ed
+dd['k']=={'x':1}
+dd=={'k':dd['k'],'e':{}}
+dd=={'k':dict(dd['k']),'e':{}}
+[dd['k']]==[dd['k']]
+dd['k'] in [dd['k']]
+for k in dn: print(k,dn.pop(k))
+for k in dn: print(k,k==2 and dn.pop(3))
+for k in dn: print(k,k==0 and dn.pop(3))
+for k in dn: print(k,k==2 and dn.pop(1))
+for k in dn: print(k,k==2 and dn.clear())
+for k in dn: print(k,k<20 and dn.update({k+3:1}))
+for k in dn: print(k,k==5 and dn.update({7:1}))
+for k in dn: print(k,k<500 and dn.update({k+100:dn.pop(k)}))
+for k in dn: print(k,dn.update({k:1}))
+for k in dn.keys(): print(k,dn.update({k:1}))
+for k,v in dn.items(): print(k,dn.update({k:v+1}))
+for k in d: print(k,d.update({k+'s':d.pop(k)})) if len(k)<3 else None
+for k in sn: print(k,sn.discard(k))
+for k in sn: print(k,k==2 and sn.discard(3))
+for k in sn: print(k,k==0 and sn.discard(3))
+for k in sn: print(k,k<20 and sn.add(k+3))
+for k in sn: print(k,k==5 and sn.add(7))
+for k in sn: print(k,k==2 and sn.clear())
+(it:=iter(dn),next(it),dn.pop(1),next(it,'end'))[1:]
+(it:=iter(dn),dn.pop(0),next(it,'end'))[1:]
+(it:=iter(dn),dn.pop(1),next(it,'end'),next(it,'end'))[1:]
+(it:=iter(ed),ed.update(a=1),list(it))[1:]
+(it:=iter(sn),sn.discard(0),next(it,'end'))[1:]
+(it:=iter(es),es.add(1),list(it))[1:]
 """.strip().splitlines()
 )
 

@@ -54,7 +54,9 @@ with opened_store():
     print([str(key) for key in Dict((state, 1) for state in states)])
     few, many = Set(PAIRS[:3]), Set(PAIRS[1:])
     words, others = {" ".join(pair) for pair in PAIRS}, Set(" ".join(pair) for pair in PAIRS[1:])
-    for made in (words & others, words | others, words - others, words ^ others, others & Set(words), others & words):
+    hello = Set("hello")
+    common = hello & Set("world"), hello & set("world"), words & others
+    for made in (*common, words | others, words - others, words ^ others):
         print(made, list(made))
     others |= words
     others &= {"a b", "b a", "d c"}
@@ -72,7 +74,7 @@ with opened_store():
     code = '''
 print([row.number for row in set(plain)], [row.number for row in {*plain[:3]} | {*plain[3:]}])
 print([row.number for row in set(rows)], [str(state) for state in states], pairs)
-print([word for word in words ^ {"b-a", "x y", "y x"}], {"x y", "y x"} | words, words & {"a-b", "d-c"})
+print([word for word in words ^ {"b-a", "x y", "y x"}], {"x y", "y x"} | words, words - {"a-b", "d-c"})
 exit("ok")
 '''
     runtime = Runtime(ScriptedLLM([code]), profile="1.4")

@@ -13,14 +13,14 @@ from statek_sim.stand_in.store import current_store, opened_store
 from statek_sim.store.anchors import anchored
 from statek_sim.store.graph import Graph
 
-Colour = enum("Colour", ["RED", "GREEN"])
+Paint = enum("Paint", ["RED", "GREEN"])
 
 
 @memo
 class Box:
     def __init__(self, label: str) -> None:
         self.label = label
-        self.colour = Colour.GREEN
+        self.colour = Paint.GREEN
 
 
 @memo(singleton=True)
@@ -52,7 +52,7 @@ def test_objects_are_what_they_were_and_the_singleton_that_is_held_has_them() ->
         held.boxes = mine
         beside.resume(graph(beside).read(rows)["beside"])
         assert Shelf() is held
-        assert [(box.label, box.colour is Colour.GREEN) for box in held.boxes] == [
+        assert [(box.label, box.colour is Paint.GREEN) for box in held.boxes] == [
             ("first", True), ("second", True), ("third", True),
         ]  # fmt: skip
         assert [number_of(box) for box in held.boxes] == numbers

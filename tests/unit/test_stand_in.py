@@ -80,10 +80,27 @@ def _store() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "value", [None, True, 1, -(2**63), 1.5, "xy", b"xy", datetime(2026, 1, 1), Colour.RED, function, Thing]
+    "value", [None, True, 1, -(2**63), 1.5, "xy", b"xy", datetime(2026, 1, 1), function, Thing]
 )
 def test_what_can_be_stored_comes_back_as_it_was(value: object) -> None:
     assert Thing(value).value is value
+
+
+EARLY = Colour.RED
+
+
+def test_a_value_that_was_taken_before_there_was_a_store_is_shown_without_its_enumeration() -> None:
+    assert (repr(EARLY), str(EARLY), EARLY) == ("<EnumValue ???.RED>", "RED", Colour.RED)
+    assert repr(Thing([EARLY]).value) == repr([Thing(EARLY).value]) == "[<EnumValue Colour.RED>]"
+    assert {EARLY: 1}[Colour.RED] == 1
+
+
+def test_a_name_of_an_enumeration_has_one_list_of_values() -> None:
+    assert enum("Colour", ["RED", "BLUE"]) is Colour
+    with pytest.raises(
+        RuntimeError, match=r"^Enum type already defined with different values: Colour in module $"
+    ):
+        enum("Colour", ["RED"])
 
 
 @pytest.mark.parametrize("value", [[1, [2]], {"a": [1]}, {1, 2}, (1, "x")])

@@ -11,6 +11,7 @@ from statek_sim.runtime.execution.model_name import BadModelName
 from statek_sim.runtime.execution.step import Step, job_step
 from statek_sim.runtime.state.containment import Contained, Escaped
 from statek_sim.runtime.state.pyenv import ErrorKind
+from statek_sim.runtime.stored.kinds import with_full_names
 
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.services import Services
@@ -47,6 +48,7 @@ def _stop_by_harness(job: Job, error: LLM_HarnessError) -> None:
 
 
 def _crash(job: Job, error: Exception) -> None:
+    with_full_names(error)
     _end(job, error, f"Job {job.id} failed with error: {error}\n{_traceback(error)}", "crash")
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import ChatItem, LLM_LogItem, UserLogItem, WarmupLogItem
 from statek_sim.runtime.state.counters import Counters, PositionCounters, TurnCounters
 from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
 from statek_sim.runtime.stored.attributes import ended_in
-from statek_sim.runtime.stored.containers import stored_text, unstorable
+from statek_sim.runtime.stored.containers import put, stored_text, unstorable
 from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.semantics import Profile
 
@@ -40,11 +42,15 @@ class JobLog:
         last = self.last
         return last.llm_resp if isinstance(last, LLM_LogItem) else None
 
-    def print(self, env: PyEnv, text: str, error: ErrorKind | None) -> tuple[int, str]:
+    def print(self, env: PyEnv, text: Any, error: ErrorKind | None) -> tuple[int, str]:
         """Append one entry to the console, as an error of that kind if given; return its place, and how it is kept.
 
         The store keeps an empty entry of a text with a lone surrogate, and of an error from 1.2.7 on none; both raise.
+        What an object says of itself may be no text: it is an entry, as far as the store takes it, and no request can
+        be made of it.
         """
+        if not isinstance(text, str):
+            return self._print_as_it_is(env, text)
         if env.stores:
             lost = unstorable(text)
             if lost is not None and error is not None and self._profile.console_error_belongs_to == "turn":
@@ -59,6 +65,15 @@ class JobLog:
         if error is not None:
             self._record_error(env, index, error, text)
         return index, text
+
+    @staticmethod
+    def _print_as_it_is(env: PyEnv, value: Any) -> tuple[int, str]:
+        index = len(env.console)
+        if env.stores:
+            put(value, env.console.append)
+        else:
+            env.console.append(value)
+        return index, without_addresses(str(env.console[index]))
 
     def _record_error(self, env: PyEnv, index: int, kind: ErrorKind, text: str) -> None:
         position = self.newest_position()

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 
 from statek_sim.runtime.state.containment import WorkerKilled
 from statek_sim.runtime.state.host import CurrentJob
+from statek_sim.runtime.stored.kinds import with_full_names
 from statek_sim.sandbox.budget import ExecutionBudget
 
 T = TypeVar("T")
@@ -142,8 +143,13 @@ def write_line(
 
     None for `sep` or `end`, which Python takes for the default, is an AttributeError or a TypeError.
     """
-    shown = [format_argument(arg) for arg in args]
+    shown: list[Any] = [format_argument(arg) for arg in args]
     if execution.budget is not None:
-        execution.budget.write(sum(map(len, shown)) + len(sep or "") * len(shown) + len(end or ""))
-    text = sep.join(shown)
+        # What an object says of itself may be no text.
+        characters = sum(len(text) for text in shown if isinstance(text, str))
+        execution.budget.write(characters + len(sep or "") * len(shown) + len(end or ""))
+    try:
+        text = sep.join(shown)
+    except TypeError as error:
+        raise with_full_names(error) from None
     execution.write((text + end).rstrip("\n"))

@@ -2,8 +2,8 @@
 
 `List`, `Tuple`, `Dict` and `Set` are no `list`, `tuple`, `dict` and `set`. They offer what dbzero's offer and refuse
 the rest with its words, its odd ones included: two `List`s of different lengths are neither equal nor unequal, a
-`Dict` is not equal to itself, and some operators end the process, which is `StoreKills` here. A plain collection that
-is put into one is copied; a stored one is shared.
+`Dict` that holds something is not equal to itself, and some operators end the process, which is `StoreKills` here. A
+plain collection that is put into one is copied; a stored one is shared.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from statek_sim.runtime.stored import decimals, moments
 from statek_sim.runtime.stored.callables import imported, loaded, read
-from statek_sim.runtime.stored.hashing import in_store_order
-from statek_sim.runtime.stored.kinds import Kind, kind_of, refusal
-from statek_sim.runtime.stored.sameness import place_of, same, shared
+from statek_sim.runtime.stored.hashing import in_store_order, while_it_changes
+from statek_sim.runtime.stored.kinds import EarlyEnumValue, Kind, kind_of, refusal
+from statek_sim.runtime.stored.sameness import common_members, place_of, same, shared
 from statek_sim.sandbox.llm_repr import StoredCollection
 from statek_sim.sandbox.ordered_set import in_order, stable_set
 from statek_sim.sandbox.weigh import MOST_UNFOLDED, unfolded_size
@@ -105,7 +105,7 @@ def _convert(value: Value, late: Damage, depth: int) -> Value:
     kind: type = type(value)
     match kind_of(kind):
         case Kind.AS_IT_IS:
-            return value
+            return value if kind is not EarlyEnumValue else value.in_the_store()
         case Kind.INT:
             if _SMALLEST <= value < _BEYOND:
                 return value
@@ -520,7 +520,8 @@ class _View:
         self._pick = pick
 
     def __iter__(self) -> Iterator[Value]:
-        return (self._pick(key, item) for key, item in self._entries._ordered())
+        entries = self._entries._items
+        return (self._pick(*entries[plain]) for plain in while_it_changes(entries, as_view=True))
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -565,9 +566,7 @@ class Dict(_Collection):
         self._items[_lost_or_plain(key, found)] = (found, _convert(item, late, depth))
 
     def _ordered(self) -> Iterator[tuple[Value, Value]]:
-        for plain in in_store_order(self._items):
-            if plain in self._items:
-                yield self._items[plain]
+        return (self._items[plain] for plain in while_it_changes(self._items))
 
     def __repr__(self) -> str:
         return "{" + ", ".join(f"{key!r}: {item!r}" for key, item in self._ordered()) + "}"
@@ -602,9 +601,11 @@ class Dict(_Collection):
         self._items.pop(_looked_up(key), None)
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, Dict):
+            return not self._items and not other._items
         if not isinstance(other, dict) or len(other) != len(self):
             return False
-        return all(key in other and bool(item == other[key]) for key, (_, item) in self._items.items())
+        return all(key in other and _equal(item, other[key]) for key, (_, item) in self._items.items())
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -672,6 +673,11 @@ class Dict(_Collection):
     def items(self) -> _View:
         """Return pairs of key and item."""
         return _View(self, lambda key, item: (read(key), read(item)))
+
+
+def _equal(found: Value, item: Value) -> bool:
+    """Return whether a stored item is equal to another, or is that one: a `Dict` is not even equal to itself."""
+    return same(found, item) or bool(found == item)
 
 
 def _looked_up_plain(key: Value) -> Value:
@@ -831,8 +837,7 @@ class Set(_Members):
         return "{" + ", ".join(map(repr, self)) + "}"
 
     def __iter__(self) -> Iterator[Value]:
-        found = in_store_order(self._items)
-        return (read(self._items[plain]) for plain in found if plain in self._items)
+        return (read(self._items[plain]) for plain in while_it_changes(self._items))
 
     def _either(self, other: Value, mine: Iterable[Value]) -> list[Value]:
         """Return the members of exactly one of the two, in an order that no hash seed changes."""
@@ -951,13 +956,19 @@ class Set(_Members):
         return made
 
     def intersection(self, *others: Value) -> Set:
-        """Return a Set of the common members. With tuples among them the process ends, at once or soon after."""
-        theirs = [_members(other) for other in others]
-        if self._has_tuples() and all(theirs):
-            raise StoreKills(
-                "the members that a stored set with tuples has in common with another were asked for"
-            )
-        return self._made(item for item in self._items if all(item in other for other in theirs))
+        """Return a Set of the common members, of which dbzero finds few, and where it ends the process."""
+        mine = [self._items[plain] for plain in in_store_order(self._items)]
+        for other in others:
+            theirs = _gone_through(other)
+            has_tuples = bool(theirs) and any(isinstance(item, Tuple) for item in mine)
+            common = None if has_tuples else common_members(mine, theirs)
+            if common is None:
+                kind = "tuples" if has_tuples else "texts"
+                raise StoreKills(
+                    f"the members that a stored set with {kind} has in common with another were asked for"
+                )
+            mine = common
+        return self._made(map(_plain_key, mine))
 
     def difference(self, *others: Value) -> Set:
         """Return a Set of the members that no other has."""
@@ -975,6 +986,13 @@ class Set(_Members):
                 raise RuntimeError("Comparison failed\n") from None
             raise
         return self._made(self._either(other, mine))
+
+
+def _gone_through(value: Value) -> list[Value]:
+    """Return the members of any collection one after the other, in an order that no hash seed changes."""
+    if not hasattr(value, "__iter__"):
+        raise TypeError("argument must be a sequence or set")
+    return in_order(value) if isinstance(value, set | frozenset) else list(value)
 
 
 def _is_set(value: object) -> bool:

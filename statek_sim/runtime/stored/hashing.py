@@ -9,10 +9,12 @@ hashes come in the order of insertion. No address and no seeded hash of Python's
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any, Final
 
 from statek_sim.sandbox.ordered_set import store_place
@@ -88,3 +90,63 @@ def _of_time(moment: time) -> int:
 def in_store_order(keys: Iterable[Key]) -> list[Key]:
     """Return keys in the order in which dbzero's mappings and sets yield them."""
     return sorted(keys, key=key_hash)
+
+
+def while_it_changes(items: Mapping[Key, object], *, as_view: bool = False) -> Iterator[Key]:
+    """Return keys in the store's order while whoever reads them puts more in and takes some out.
+
+    The key that comes next is known when one is yielded, the first one at once. So nothing is met that was put in
+    behind the last one, and there is an end when that next one was taken out. A view (`keys()`, `values()`, `items()`)
+    loses its place when anything is: dbzero then raises, ends, leaves entries out or yields one twice, as the memory
+    lies. It always raises here: RuntimeError.
+    """
+    keys = _Keys(items)
+    return _yielded(items, keys, keys.following(), as_view=as_view)
+
+
+def _yielded(items: Mapping[Key, object], keys: _Keys, upcoming: Key, *, as_view: bool) -> Iterator[Key]:
+    while upcoming is not _NO_MORE and upcoming in items:
+        current, upcoming = upcoming, keys.following()
+        yield current
+        if as_view and upcoming is not _NO_MORE and not (current in items and upcoming in items):
+            raise RuntimeError("attempt to dereference end iterator")
+
+
+_NO_MORE: Final = object()
+
+
+class _Keys:
+    """The keys of a mapping in the store's order, one after the other, those among them that come while it is read."""
+
+    def __init__(self, items: Mapping[Key, object]) -> None:
+        self._items = items
+        self._keys = in_store_order(items)
+        self._hashes: list[int] = []
+        self._at = 0
+        self._met = self._newest()
+
+    def _newest(self) -> tuple[int, Key]:
+        """Return what differs when a key has come."""
+        return len(self._items), next(reversed(self._items), None)
+
+    def following(self) -> Key:
+        """Return the next key, `_NO_MORE` after the last."""
+        (met, newest), (now, new) = self._met, self._newest()
+        if met != now or newest is not new:
+            self._take_in()
+        while self._at < len(self._keys):
+            self._at += 1
+            if self._keys[self._at - 1] in self._items:
+                return self._keys[self._at - 1]
+        return _NO_MORE
+
+    def _take_in(self) -> None:
+        self._hashes = self._hashes or [key_hash(key) for key in self._keys]
+        known = set(self._keys)
+        new = takewhile(lambda key: key not in known, reversed(self._items))
+        for key in reversed(list(new)):
+            place = bisect_right(self._hashes, key_hash(key))
+            self._hashes.insert(place, key_hash(key))
+            self._keys.insert(place, key)
+            self._at += place < self._at
+        self._met = self._newest()

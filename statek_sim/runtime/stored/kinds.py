@@ -79,6 +79,20 @@ class EnumValue:
         return f"<EnumValue {self._owner}.{self._name}>"
 
 
+class EarlyEnumValue(EnumValue):
+    """A value that was taken while no store was open: the same, but dbzero has no name for its enumeration yet."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<EnumValue ???.{self._name}>"
+
+    def in_the_store(self) -> EnumValue:
+        """Return the value as the store gives it back."""
+        return EnumValue(self._owner, self._name)
+
+
+EarlyEnumValue.__name__ = "dbzero.EnumValueRepr"
 setattr(EnumValue, STORED_MARK, True)
 # As dbzero 0.7.0 hashes them, so that values of two enumerations with one name have one hash.
 setattr(EnumValue, STORE_PLACE, lambda value: text_hash(str(value)))
@@ -97,7 +111,9 @@ setattr(object_text, STORES_OWN, True)
 
 _NAMED: Final[dict[str, type]] = {}
 """The application's stored classes by their names, the newest of each."""
-_IN_TEXT: Final = re.compile(r"""(?<=['"])\w+(?=['"])|(?<=non-iterable )\w+(?= object)|(?<= not )\w+\Z""")
+_IN_TEXT: Final = re.compile(
+    r"""(?<=['"])\w+(?=['"])|(?<=non-iterable )\w+(?= object)|(?<= not )\w+\Z|(?<=str instance, )\w+(?= found)"""
+)
 
 
 def named(kind: type) -> None:
