@@ -13,6 +13,15 @@ import typer
 from statek_sim.cli.app import AlsoPaths, ExecutorOption, Paths, app
 from statek_sim.cli.inputs import check_writable, loaded, say
 
+RandomOption = Annotated[
+    int,
+    typer.Option(
+        metavar="COUNT",
+        min=0,
+        help="Compare this many random examples as well; with pytest-statek[hypothesis].",
+    ),
+]
+
 
 @app.command()
 def conformance(
@@ -24,14 +33,7 @@ def conformance(
     ],
     paths: Paths = None,
     scenarios: AlsoPaths = None,
-    random: Annotated[
-        int,
-        typer.Option(
-            metavar="COUNT",
-            min=0,
-            help="Compare this many random examples as well; with pytest-statek[hypothesis].",
-        ),
-    ] = 0,
+    random: RandomOption = 0,
     random_seed: Annotated[
         int,
         typer.Option(
@@ -49,7 +51,7 @@ def conformance(
     Exits 1 when something differs that is not declared.
     """
     from statek_sim.conformance.declared import load_declarations
-    from statek_sim.conformance.matrix import run_matrix, run_matrix_on
+    from statek_sim.conformance.matrix import run_matrix
     from statek_sim.conformance.randomised import need_hypothesis, run_random
     from statek_sim.conformance.report import (
         matrix_json,
@@ -69,10 +71,7 @@ def conformance(
     declarations = load_declarations()
     with ExitStack() as stack:
         workers = None if executor is None else stack.enter_context(executor_for(executor))
-        if workers is None:
-            matrices = run_matrix(python, chosen, declarations)
-        else:
-            matrices = run_matrix_on(workers, python, chosen, declarations)
+        matrices = run_matrix(python, chosen, declarations, workers)
         say(table_lines(matrices))
         say(matrix_lines(matrices))
         lost = [] if places else list(unknown_declarations(declarations, (s.id for s in chosen), matrices))

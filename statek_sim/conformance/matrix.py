@@ -74,12 +74,19 @@ class VersionMatrix:
 
 
 def run_matrix(
-    pythons: Sequence[str], scenarios: Sequence[Scenario], declarations: Declarations
+    pythons: Sequence[str],
+    scenarios: Sequence[Scenario],
+    declarations: Declarations,
+    executor: Executor | None = None,
 ) -> tuple[VersionMatrix, ...]:
     """Compare `scenarios` on the STATEK of every interpreter in `pythons`; interpreters work side by side.
 
-    Raises BadInput for an interpreter without STATEK, or with a version that no behaviour profile describes.
+    With an `executor` its workers compare, which have every interpreter at the same place. Raises BadInput for an
+    interpreter without STATEK, or with a version that no behaviour profile describes, and StatekSimError for scenarios
+    of which workers die.
     """
+    if executor is not None:
+        return _by_workers(executor, pythons, scenarios, declarations)
     peers = [Peer(python) for python in pythons]
     try:
         profiles = [profile_of_peer(peer) for peer in peers]
@@ -96,13 +103,9 @@ def run_matrix(
             peer.close()
 
 
-def run_matrix_on(
+def _by_workers(
     executor: Executor, pythons: Sequence[str], scenarios: Sequence[Scenario], declarations: Declarations
 ) -> tuple[VersionMatrix, ...]:
-    """Do the same as `run_matrix` with the workers of an executor, which have every interpreter at the same place.
-
-    Raises BadInput as that does, and StatekSimError for scenarios of which workers die.
-    """
     tasks = [
         (python, scenarios[first : first + PIECE], declarations)
         for python in pythons

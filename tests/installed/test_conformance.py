@@ -9,7 +9,7 @@ import pytest
 
 from statek_sim.backends.installed.peer import Lost, Peer, Ran, profile_of_peer
 from statek_sim.conformance.declared import load_declarations
-from statek_sim.conformance.matrix import Verdict, run_matrix, run_matrix_on
+from statek_sim.conformance.matrix import Verdict, run_matrix
 from statek_sim.conformance.randomised import run_random
 from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.scenario.load import load_or_fail
@@ -188,7 +188,6 @@ def test_the_workers_of_an_executor_compare_alike() -> None:
     pythons = [str(path) for path in PYTHONS]
     scenarios = load_or_fail([builtin_suites() / "versions", builtin_suites() / "warmup"])
     with ProcessExecutor(2) as workers:
-        assert run_matrix_on(workers, pythons, scenarios, load_declarations()) == run_matrix(
-            pythons, scenarios, load_declarations()
-        )
+        declared = load_declarations()
+        assert run_matrix(pythons, scenarios, declared, workers) == run_matrix(pythons, scenarios, declared)
         assert run_random(pythons[:1], 30, 5, workers) == run_random(pythons[:1], 30, 5)
