@@ -5,6 +5,7 @@ A test creates jobs, lets time pass, and looks at `AppJob`s. It reads the same w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -14,6 +15,8 @@ from statek_sim.values import JSON, Message
 
 FUTURE: Final = "<future>"
 """How a future is shown, ready or not: what it is made of differs from backend to backend."""
+A_FUTURE: Final = re.compile(r"\w+\(deps=.*\bstate_num=", re.DOTALL)
+"""What a future shows of itself to agents, and to traces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from statek_sim.backends.application import FUTURE, AppJob, AppOutcome, ToolUse
+from statek_sim.backends.application import A_FUTURE, FUTURE, AppJob, AppOutcome, ToolUse
 from statek_sim.backends.facts import job_record, plain, worker_death
 from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.state.shown import shown
-from statek_sim.runtime.task import TaskFutureResult
 from statek_sim.store.keeping import KeptRuntime
 
 
@@ -102,10 +101,10 @@ def _text(value: object) -> str:
 
 def _tool_use(call: Mapping[str, Any]) -> ToolUse:
     result = call.get("result")
-    delegated = result is not None and result.startswith(f"{TaskFutureResult.__qualname__}(")
+    waits = result is not None and A_FUTURE.match(result)
     return ToolUse(
         name=call["name"],
         arguments=call["arguments"],
-        result=FUTURE if delegated else result,
+        result=FUTURE if waits else result,
         error=call.get("error"),
     )

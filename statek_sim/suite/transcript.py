@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
 from statek_sim import trace as events
+from statek_sim.backends.application import A_FUTURE
 from statek_sim.providers.mismatch import shorten
 from statek_sim.trace import Event
 from statek_sim.values import Message
@@ -16,7 +16,6 @@ WIDTH: Final = 100
 """Characters of a text line that are shown; a longer one loses its middle."""
 
 _HEAD, _TAIL = 5, 3
-_FUTURE: Final = re.compile(r"\w+\(deps=.*\bstate_num=", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +257,7 @@ def _is_console(content: str, console: Sequence[str]) -> bool:
 
 def _result(event: events.ToolReturned) -> str:
     """Return a tool's result; a future's private fields mean nothing to a reader, and no agent ever sees them."""
-    return "a future" if _FUTURE.match(event.result or "") else str(event.result)
+    return "a future" if A_FUTURE.match(event.result or "") else str(event.result)
 
 
 def _content(message: Message) -> str:

@@ -144,7 +144,7 @@ class Services:
 
     def _tools_of(self, agent: Agent) -> tuple[tuple[Callable[..., Any], ...], int]:
         """Return what changes when the agent is given a tool, or the application makes one."""
-        return agent.all_tools, len(self._registered())
+        return tuple(agent.all_tools), len(self._registered())
 
     def _system_tools(self) -> list[Callable[..., Any]]:
         """Return STATEK's system tools, then the application's own: every agent has them."""
@@ -220,7 +220,7 @@ class Services:
 
     def _offered_tools(self, job: Job) -> tuple[ToolSpec, ...]:
         agent = job.agent
-        own: tuple[Callable[..., Any], ...] = (
+        own: tuple[Callable[..., Any], ...] = tuple(
             agent.all_tools if self.profile.internal_tools_offered else agent.tools
         )
         scope = job.job_def.metadata.get("LLM_TOOLS_SCOPE")
