@@ -17,7 +17,7 @@ from statek_sim.conformance.declared import Declarations
 from statek_sim.conformance.facts import facts_of
 from statek_sim.conformance.traces import parting
 from statek_sim.scenario.schema import Profile, Scenario
-from statek_sim.suite.endings import Ending, died, ending, real_ending
+from statek_sim.suite.endings import ENDINGS, Ending, died, ending, real_ending
 from statek_sim.trace import Event, StoreRemark
 from statek_sim.values import JSON
 
@@ -130,7 +130,7 @@ def compared(reference: RunRecord, installed: RunRecord) -> tuple[Difference, ..
     stop = ending(reference)
     if stop is not None:
         return tuple(_until(stop, reference, installed))
-    if installed.error is not None and installed.error.type in ("Lost", "NeverEnds", "OutOfMemory"):
+    if installed.error is not None and installed.error.type in ("Lost", *ENDINGS):
         ours = facts_of(reference)["error"]
         return (Difference("error", ours, installed.error.message),)
     found = differences(facts_of(reference), facts_of(installed))

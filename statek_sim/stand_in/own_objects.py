@@ -105,8 +105,8 @@ def read_by_agents(owner: Any, kind: type, name: str) -> Any:
         return members[name]
     if name in _METHODS[kind]:
         return RestrictedMethod(_called_in_full(owner, name))
-    asked = _ENUMERATED.get(name, name)
-    value = _read(owner, asked) if asked in _PROPERTIES[kind] else None
+    property_name = _ENUMERATED.get(name, name)
+    value = _read(owner, property_name) if property_name in _PROPERTIES[kind] else None
     if value is None:
         raise denied(name)
     return value

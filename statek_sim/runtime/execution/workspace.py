@@ -6,6 +6,7 @@ the end of the block; a future that is not ready stops the block at its statemen
 
 from __future__ import annotations
 
+import dis
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
@@ -35,7 +36,7 @@ from statek_sim.runtime.stored.kinds import with_full_names
 from statek_sim.runtime.stored.remarks import FORESEEN_RELEASE, Remark
 from statek_sim.runtime.stored.uses import foresee_uses
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
-from statek_sim.sandbox.compile import CompiledBlock, Statement, compile_block
+from statek_sim.sandbox.compile import FILENAME, CompiledBlock, Statement, compile_block
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.modules import is_transient
 from statek_sim.sandbox.weigh import MOST_UNFOLDED, is_container, unfolded_size
@@ -163,11 +164,22 @@ def _outcome(execution: Execution, error: BaseException) -> str | None:
     """Return how a block ended that raised; None: nothing is to be told or stored of it."""
     if isinstance(error, WorkerKilled):
         execution.killed = execution.killed or str(error)
-    if execution.killed is not None or isinstance(error, PASSING):
+    if execution.killed is not None or (isinstance(error, PASSING) and not _is_raised_by_code(error)):
         return None
     if isinstance(error, FutureError):
         return "waiting"
     return "raised" if isinstance(error, Exception) else "contained"
+
+
+def _is_raised_by_code(error: BaseException) -> bool:
+    """Return whether agent code raised a KeyboardInterrupt itself: one of the keyboard comes in between."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is None or not isinstance(error, KeyboardInterrupt):
+        return False
+    code = place.tb_frame.f_code
+    return code.co_filename == FILENAME and dis.opname[code.co_code[place.tb_lasti]] == "RAISE_VARARGS"
 
 
 def _store_locals(job: Job, before: dict[str, object], bound: dict[str, object]) -> None:
@@ -418,6 +430,11 @@ def contained_reason(error: BaseException) -> str:
         return str(error)
     if isinstance(error, StoreKills):
         return f"dbzero ends STATEK's process here, with every job in it: {error}"
+    if isinstance(error, SystemExit | KeyboardInterrupt):
+        return (
+            f"model-written code raised {type(error).__name__}: {error}. That ends STATEK's worker process, with every "
+            "job in it, and the next one runs the same reply again"
+        )
     return (
         f"model-written code raised {type(error).__name__}: {error}. STATEK's worker does not catch it "
         "and would run the same reply again for ever"
