@@ -156,7 +156,7 @@ class Services:
         tools += self._registered()
         hidden = frozenset(f.__name__ for f in tools if getattr(f, "tool_hidden", False))
         return Toolbox(
-            context=agent.context,
+            context=lambda: agent.context,
             tools=agent.all_tools,
             system_tools=self._system_tools(),
             policy=replace(self._policy, blocked_tools=hidden),

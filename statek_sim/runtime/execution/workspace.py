@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Final
 
@@ -51,6 +51,13 @@ _TAKEN_BACK: Final = frozenset(
     {"print", "exit", "_smart_call", "_wrap_param", "_fmt_fstring_arg", "statek_ctx_get", "perm_ctx_set"}
 )
 """Names that STATEK puts in place for a block and removes after it, whatever the block bound them to."""
+
+
+_REWRITTEN_TO: Final = frozenset({"_smart_call", "_wrap_param", "_fmt_fstring_arg"})
+"""Names in what STATEK makes of code."""
+
+_FRAMES_SHOWN: Final = ("traceback", "globals(", "_getframe")
+"""What unrestricted code looks at its callers with."""
 
 
 class _Own(dict[str, object]):
@@ -128,6 +135,7 @@ def run_block(
         block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
         if not job.py_env.stores:
             job.keeping.remark(foresee_uses(before, source), FORESEEN_RELEASE)
+        job.keeping.remark(_unlike_there(block, source, restricted=toolbox.restricted))
         _run_statements(job, toolbox, block, namespace, output, start, before, bound)
         require_alive(execution)
         outcome = "exited" if job.py_env.exit_status is not None else "done"
@@ -169,6 +177,20 @@ def _outcome(execution: Execution, error: BaseException) -> str | None:
     if isinstance(error, FutureError):
         return "waiting"
     return "raised" if isinstance(error, Exception) else "contained"
+
+
+def _unlike_there(block: CompiledBlock, source: str, *, restricted: bool) -> Iterator[Remark]:
+    """Yield a remark for each thing that the code does and that comes out otherwise in STATEK."""
+    for name in sorted(block.binds & _REWRITTEN_TO):
+        why = "STATEK's own calls go through that name: there the code after it fails, or calls what it was bound to"
+        yield Remark(name, "refused", why)
+    for name in () if restricted else _FRAMES_SHOWN:
+        if name in source:
+            yield Remark(
+                name.rstrip("("),
+                "changed",
+                "it shows frames and names of STATEK there, and of this project here",
+            )
 
 
 def _is_raised_by_code(error: BaseException) -> bool:

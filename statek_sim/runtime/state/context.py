@@ -143,7 +143,7 @@ def write_line(
     None for `sep` or `end`, which Python takes for the default, is an AttributeError or a TypeError.
     """
     shown = [format_argument(arg) for arg in args]
-    if execution.budget is not None:
+    if execution.budget is not None and isinstance(sep, str | None):
         execution.budget.write(sum(map(len, shown)) + len(sep or "") * len(shown) + len(end or ""))
     text = sep.join(shown)
     execution.write((text + end).rstrip("\n"))

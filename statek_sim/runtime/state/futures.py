@@ -19,6 +19,7 @@ from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.stored.kinds import STORE_ID
 from statek_sim.runtime.stored.members import Shows, shown_members
 from statek_sim.sandbox.compile import FILENAME as AGENT_CODE
+from statek_sim.sandbox.llm_repr import STORES_OWN
 from statek_sim.sandbox.restricted_method import RestrictedMethod
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -84,12 +85,15 @@ class FutureResult:
         members = {**vars(self), "deps": self.stored_deps}
         return shown_members(members, shows)
 
+    def __str__(self) -> str:
+        kind = type(self).__name__.rpartition(".")[2]
+        return f"<{self.stored_in or type(self).__module__}.{kind} instance uuid={STORE_ID}>"
+
     def __repr__(self) -> str:
         # What a model reads when a tool call of its own gives a future: there its store's id makes every one differ.
         if current_access() != FULL:
             raise denied("__class__")
-        kind = type(self).__name__.rpartition(".")[2]
-        return f"<{self.stored_in or type(self).__module__}.{kind} instance uuid={STORE_ID}>"
+        return str(self)
 
     def __eq__(self, other: object) -> bool:
         """Compare as STATEK does, whose futures are dataclasses: not by what a subclass adds.
@@ -183,6 +187,9 @@ _HERE_ONLY: Final = frozenset(
     {"equals_others_of_its_tool", "signals", "stored_deps", "stored_in", "value_for_code"}
 )
 """What futures have here and not in STATEK."""
+
+
+setattr(FutureResult.__str__, STORES_OWN, True)
 
 
 def _read_by_agents(future: FutureResult, name: str) -> Any:
