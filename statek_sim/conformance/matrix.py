@@ -20,7 +20,7 @@ from statek_sim.errors import StatekSimError
 from statek_sim.executors.executor import Executor
 from statek_sim.executors.pool import Killed
 from statek_sim.scenario.schema import Profile, Scenario
-from statek_sim.suite.endings import Ending, died, ending, real_ending
+from statek_sim.suite.endings import ENDINGS, Ending, died, ending, real_ending
 from statek_sim.trace import Event, StoreRemark
 from statek_sim.values import JSON
 
@@ -168,7 +168,7 @@ def compared(reference: RunRecord, installed: RunRecord) -> tuple[Difference, ..
     stop = ending(reference)
     if stop is not None:
         return tuple(_until(stop, reference, installed))
-    if installed.error is not None and installed.error.type in ("Lost", "NeverEnds", "OutOfMemory"):
+    if installed.error is not None and installed.error.type in ("Lost", *ENDINGS):
         ours = facts_of(reference)["error"]
         return (Difference("error", ours, installed.error.message),)
     found = differences(facts_of(reference), facts_of(installed))

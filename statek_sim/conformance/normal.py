@@ -38,6 +38,7 @@ _STACK_ENDED: Final = re.compile(
 )
 # Python's errors name a class of the store with its module, and the built-in world's is another one on each side.
 _OWN_CLASS: Final = re.compile(r"\bstatek_sim\.(?:\w+\.)+(?=[A-Z])")
+_MADE: Final = re.compile(r'\bJob\(created_at=datetime\("[^"]*"\)')
 # A job shows its private fields and when it was created.
 _JOB: Final = re.compile(r"^Job\(created_at=.*\)$", re.DOTALL)
 
@@ -52,6 +53,8 @@ def normal_text(text: str) -> str:
         text = _STORED.sub(" instance uuid=(id)>", text)
     if "SubTaskLogItem(" in text:
         text = _CAME.sub(r"\1(moment)", text)
+    if "Job(created_at=" in text:
+        text = _MADE.sub("Job(created_at=(moment)", text)
     if "RecursionError: " in text:
         text = _STACK_ENDED.sub(r"\1", text)
     if "statek_sim" in text:

@@ -96,5 +96,8 @@ def _code_of(statement: ast.stmt) -> CodeType:
 
 
 def _raising(error: SyntaxError) -> CodeType:
-    constants = ", ".join(map(repr, error.args))
-    return compile(f"raise _statek_syntax_error({constants})", FILENAME, "exec", dont_inherit=True)
+    # Of what Python finds by its table of symbols, the place is not among the arguments.
+    place = (error.filename, error.lineno, error.offset, error.text, error.end_lineno, error.end_offset)
+    return compile(
+        f"raise _statek_syntax_error({error.msg!r}, {place!r})", FILENAME, "exec", dont_inherit=True
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
@@ -94,7 +95,7 @@ def sandbox_builtins(
     Unrestricted code gets all of Python's, but those that can be endless or differ between processes are ours.
     """
     if not policy.restricted:
-        return {**vars(builtins), **_paid_builtins(budget)}
+        return {**vars(builtins), **_paid_builtins(budget), **_LOOKING_AROUND}
     return {**_restricted_builtins(budget), "__import__": _importing(policy, modules)}
 
 
@@ -102,6 +103,32 @@ def sandbox_builtins(
 def _restricted_builtins(budget: ExecutionBudget) -> Mapping[str, object]:
     paid = _paid_builtins(budget)
     return {name: paid.get(name, getattr(builtins, name)) for name in ALLOWED_BUILTINS}
+
+
+def _looking(function: Callable[..., Value], *, bound: bool = False) -> Callable[..., Value]:
+    """Return `vars`, `locals` or `dir` for agent code: called without arguments they look at who calls them.
+
+    That is STATEK's own function, which has the signature if Python could read one.
+    """
+
+    def look(*args: Value, **kwargs: Value) -> Value:
+        if args or kwargs:
+            return function(*args, **kwargs)
+        names: dict[str, Value] = {"func": paid, "args": (), "kwargs": {}}
+        if bound:
+            signature = inspect.signature(function)
+            names |= {"sig": signature, "bound": signature.bind()}
+        return sorted(names) if function is dir else names
+
+    paid = PaidFunction(function.__name__, look, function)
+    return paid
+
+
+_LOOKING_AROUND: Final = {
+    "vars": _looking(vars),
+    "locals": _looking(locals, bound=True),
+    "dir": _looking(dir),
+}
 
 
 CALLING: Final = "call_helper"

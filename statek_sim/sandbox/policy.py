@@ -5,6 +5,7 @@ imports and hidden tools first, then whatever RestrictedPython rejects.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import warnings
@@ -35,6 +36,7 @@ HELPER_PREFIX: Final = "_statek_"
 """Names that the compiled code uses itself."""
 
 _MAX_NESTING: Final = 150
+_STATEKS_FLAGS: Final = __future__.annotations.compiler_flag
 _PRIVATE_NAME: Final = 'invalid variable name because it starts with "_"'
 
 
@@ -135,7 +137,8 @@ def _check_restrictedpython(tree: ast.Module) -> None:
     message = str(tuple(result.errors))
     if _PRIVATE_NAME in message:
         # One private name anywhere waves every other objection through, as in STATEK; only compiling can fail now.
-        compile(tree, "<sandbox>", "exec", dont_inherit=True)
+        # Its module has `from __future__ import annotations`, which this inherits there: annotations pass.
+        compile(tree, "<sandbox>", "exec", _STATEKS_FLAGS, dont_inherit=True)
         return
     raise SandboxViolation(message)
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statek_sim.runtime.agents import agent as runtime
 from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
 from statek_sim.runtime.execution.runtime import current_runtime
+from statek_sim.runtime.state.access import FULL, current_access, denied, missing
 from statek_sim.runtime.stored.kinds import KEEPER
 from statek_sim.stand_in.code_reading import codes_of, get_referenced_locals
 from statek_sim.stand_in.here_only import check_reader
 from statek_sim.stand_in.memo import memo
+from statek_sim.stand_in.own_objects import dataclass_there
 from statek_sim.stand_in.prompts import SystemPrompt, make_system_prompt
 
 Tool = Callable[..., Any]
@@ -48,6 +50,7 @@ class Metadata(dict[str, str]):
 setattr(Metadata, KEEPER, _NoPlace())
 
 
+@dataclass_there
 @memo
 @dataclass
 class WarmupDef:
@@ -62,6 +65,7 @@ class WarmupDef:
         return self.metadata is not None and self.metadata.get("hidden") is True
 
 
+@dataclass_there
 @memo
 @dataclass(eq=False)
 class Agent(runtime.Agent):
@@ -76,6 +80,12 @@ class Agent(runtime.Agent):
     _metadata: dict[str, str] | None = None
     _X__context: dict[str, Any] | None = None
     _description: str | None = None
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Refuse an attribute that there is not; asking for the context, agent code is refused what that reads."""
+            raise missing(self, "_X__context" if name == "context" else name)
 
     def __post_init__(self) -> None:
         for function in [tool for tool in self._tools if tool.__name__.startswith("_")]:
@@ -116,21 +126,23 @@ class Agent(runtime.Agent):
 
     @property
     def context(self) -> dict[str, Any]:  # type: ignore[override]  # made of a field of STATEK's
-        """Names that agent code sees besides the tools."""
+        """Names that agent code sees besides the tools. It is not stored: agent code may not have it."""
+        if current_access() != FULL:
+            raise denied("_X__context")
         if self._X__context is None:
             self.init_context()
         context = self._X__context
         return {} if context is None else context
 
     @property
-    def tools(self) -> tuple[Tool, ...]:
+    def tools(self) -> list[Tool]:  # type: ignore[override]  # as STATEK's
         """The tools that the model may be told about."""
-        return (*self._tools, *self._named(self._tools_by_name))
+        return [*self._tools, *self._named(self._tools_by_name)]
 
     @property
-    def all_tools(self) -> tuple[Tool, ...]:  # type: ignore[override]  # made of a field of STATEK's
+    def all_tools(self) -> list[Tool]:  # type: ignore[override]  # made of a field of STATEK's
         """All tools, internal ones last."""
-        return (*self.tools, *(self._internal_tools or ()), *self._named(self._internal_tools_by_name))
+        return [*self.tools, *(self._internal_tools or ()), *self._named(self._internal_tools_by_name)]
 
     def _named(self, names: Sequence[str] | None) -> list[Tool]:
         return [self.context[name] for name in names or () if name in self.context]
@@ -158,11 +170,10 @@ class Agent(runtime.Agent):
             self._X__context = {}
 
     def update_system_prompt(self, new_prompt: str | SystemPrompt) -> bool:
-        """Replace the prompt; return whether it is another one."""
-        made = make_system_prompt(new_prompt)
-        if self.prompt == made.intro and self._system_prompt is not None:
+        """Replace the prompt; return whether it is another one. A text is an AttributeError where there was one."""
+        if self._system_prompt is not None and self.prompt == new_prompt.intro:  # type: ignore[union-attr]  # as there
             return False
-        self._system_prompt = made
+        self._system_prompt = make_system_prompt(new_prompt)
         return True
 
     def update_metadata(self, new_metadata: dict[str, str]) -> bool:
@@ -201,6 +212,7 @@ class Agent(runtime.Agent):
             names.append(name)
 
 
+@dataclass_there
 @memo
 @dataclass(eq=False)
 class SupervisedAgent(Agent):
@@ -245,6 +257,7 @@ class SupervisedAgent(Agent):
         return True
 
 
+@dataclass_there
 @memo
 @dataclass(eq=False)
 class Reminder(runtime.RecurringReminder):
@@ -258,6 +271,7 @@ class Reminder(runtime.RecurringReminder):
         raise NotImplementedError(f"{type(self).__name__}.fire_ready")
 
 
+@dataclass_there
 @memo
 @dataclass(eq=False)
 class RecurringReminder(Reminder):
@@ -268,6 +282,7 @@ class RecurringReminder(Reminder):
         return runtime.RecurringReminder.fire_ready(self, job)
 
 
+@dataclass_there
 @memo
 class DialogAgent(SupervisedAgent, runtime.DialogAgent):
     """An agent that talks to one user through `send_message(body, media=None)`."""

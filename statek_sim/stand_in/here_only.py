@@ -20,6 +20,7 @@ HERE_ONLY: Final[Mapping[str, frozenset[str]]] = {
 }
 """Class -> names that STATEK's class of that name lacks."""
 
+_WAYS: Final = ("_get", "_got_by", "__getattribute__", "read_attribute")
 _OURS: Final = ("statek_sim", "pytest_statek", "dataclasses", "inspect")
 
 
@@ -30,7 +31,7 @@ def check_reader(owner: object, name: str) -> None:
     """
     frame = sys._getframe(2)
     # The store's way to attributes is between the reader and the attribute.
-    while frame.f_code.co_name.startswith(("_get", "__getattribute__")) and frame.f_back is not None:
+    while frame.f_code.co_name.startswith(_WAYS) and frame.f_back is not None:
         frame = frame.f_back
     if not frame.f_globals.get("__name__", "").startswith(_OURS):
         raise missing(owner, name)

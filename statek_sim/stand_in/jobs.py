@@ -23,15 +23,19 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.job_defs import equals_its_like
 from statek_sim.runtime.jobs.post_processing import LLM_StepData, identity, is_final
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
-from statek_sim.runtime.state.access import missing
+from statek_sim.runtime.state.access import FULL, current_access, missing
 from statek_sim.runtime.state.chat_log import LLM_LogItem, UserLogItem
 from statek_sim.runtime.state.counters import LLM_Usage
+from statek_sim.runtime.state.own_members import job_members
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.stored.kinds import KEEPER, EnumValue
+from statek_sim.runtime.stored.attributes import attribute
+from statek_sim.runtime.stored.kinds import KEEPER, EnumValue, object_text
+from statek_sim.runtime.stored.members import Shows
 from statek_sim.stand_in.here_only import HERE_ONLY, check_reader
 from statek_sim.stand_in.memo import InMemory, enum
 from statek_sim.stand_in.not_covered import NotCovered
+from statek_sim.stand_in.own_objects import dataclass_there, is_read_by_agents, read_by_agents
 from statek_sim.stand_in.pricing import ModelPricing, get_model_pricing
 from statek_sim.stand_in.queries import as_tag
 from statek_sim.stand_in.shared_context import ContextCategoryDict, init_shared_context
@@ -64,17 +68,29 @@ def _refuse(kind: str, name: str, owner: object) -> Any:
     raise missing(owner, name)
 
 
+@dataclass_there
 class AppPyEnv(PyEnv):
     """A workspace."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if is_read_by_agents():
+            return read_by_agents(self, PyEnv, name)
+        return super().__getattribute__(name)
 
     def __getattr__(self, name: str) -> Any:
         return _refuse("PyEnv", name, self)
 
 
+@dataclass_there
 class AppUsage(LLM_Usage):
     """What a job has used, and what that costs by the application's prices."""
 
     pricing: ModelPricing
+
+    def __getattribute__(self, name: str) -> Any:
+        if is_read_by_agents():
+            return read_by_agents(self, LLM_Usage, name)
+        return super().__getattribute__(name)
 
     @property
     def total_cost(self) -> float | None:
@@ -85,6 +101,7 @@ class AppUsage(LLM_Usage):
         return _refuse("LLM_Usage", name, self)
 
 
+@dataclass_there
 class AppJobDef(JobDef):
     """A definition of jobs, with STATEK's way to say what model and style it has."""
 
@@ -95,6 +112,11 @@ class AppJobDef(JobDef):
         return len(self.warmup_code) < 2 and not self.job_params and self._identity() == other._identity()
 
     __hash__ = object.__hash__
+
+    def __getattribute__(self, name: str) -> Any:
+        if is_read_by_agents():
+            return read_by_agents(self, JobDef, name)
+        return super().__getattribute__(name)
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -164,9 +186,9 @@ class AppJobDef(JobDef):
 
 
 class AppJob(Job):
-    """A job, with what applications ask of STATEK's."""
+    """A job, with what applications ask of STATEK's; they, and agent code, may write more members to it."""
 
-    __slots__ = ()
+    __str__ = object_text
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -270,9 +292,31 @@ class AppJob(Job):
         """Return the handler of a completed subtask, the newest when no id is given."""
         return find_handler(self, id)
 
+    def __store_members__(self, shows: Shows) -> dict[str, object]:  # type: ignore[override]  # a method of its own
+        """Return what agents are shown of it, and what was written to it: a job that has not what another has fails."""
+        for job in _runtime().jobs:
+            for name in vars(job):
+                if shows(name) and name not in vars(self):
+                    raise missing(self, name)
+        return job_members(self, shows, vars(self))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        found = attribute(value) if is_read_by_agents() else None
+        super().__setattr__(name, value if found is None else found.value)
+        if found is not None and found.error is not None:
+            raise found.error
+
+    def __repr__(self) -> str:
+        # Agent code is told what dbzero says.
+        return (
+            super().__repr__() if current_access() == FULL else "<statek.executors.job.Job object at 0x...>"
+        )
+
     def __getattribute__(self, name: str) -> Any:
         if name in NOT_COVERED["Job"]:
             raise NotCovered(f"Job.{name}")
+        if is_read_by_agents():
+            return read_by_agents(self, Job, name)
         if name in HERE_ONLY["Job"]:
             check_reader(self, name)
         return super().__getattribute__(name)

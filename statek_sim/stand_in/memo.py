@@ -29,6 +29,7 @@ from statek_sim.runtime.stored.hashing import OBJECTS
 from statek_sim.runtime.stored.kinds import KEEPER, EarlyEnumValue, EnumValue, named, object_text
 from statek_sim.sandbox.llm_repr import STORE_MEMBERS
 from statek_sim.sandbox.ordered_set import STORE_PLACE
+from statek_sim.sandbox.restricted_method import RestrictedMethod
 from statek_sim.stand_in.known_texts import OF_STATEK
 from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.store import current_store, open_store
@@ -310,12 +311,11 @@ def _got_by_agents(self: Any, name: str, level: int) -> Any:
 
 
 def _in_method(method: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
         with access(IN_METHOD):
             return method(*args, **kwargs)
 
-    return call
+    return RestrictedMethod(call)
 
 
 _ACCESSORS: Final[dict[str, Callable[..., Any]]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from statek_sim.stand_in.memo import memo
@@ -23,7 +23,7 @@ class SystemPrompt:
     """A prompt: `intro`, and `sections` of which the reference runtime has none."""
 
     intro: str
-    sections: Any = None
+    sections: Any = field(default_factory=list)
 
 
 def make_system_prompt(prompt: str | SystemPrompt) -> SystemPrompt:

@@ -19,13 +19,14 @@ CORRESPONDING: Final = (
     ("a regular expression needed more than", "NeverEnds"),
     ("bytes of data", "OutOfMemory"),
     ("would run the same reply again", "Repeats"),
+    ("ends STATEK's worker process", "Ends"),
     ("which never ends", "NeverEnds"),
     ("from the left", "Misreads"),
     ("dbzero ends STATEK's process here", "Dies"),
 )
 """What the reference runtime says when it stops code, and how the same code ends on the real package."""
 
-_ENDINGS: Final = ("NeverEnds", "OutOfMemory")
+ENDINGS: Final = ("NeverEnds", "OutOfMemory", "Ends")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def real_ending(installed: RunRecord, stop: Ending) -> str:
     `Repeats`: an exception that STATEK's worker lets through ended the step, and the next step of the job began to
     execute the same code, without a request in between. Whether that goes on for ever depends on the code.
     """
-    if installed.error is not None and installed.error.type in _ENDINGS:
+    if installed.error is not None and installed.error.type in ENDINGS:
         return installed.error.type
     after = installed.events[stop.there :]
     if stop.expected == "Misreads" and (died(installed) or _errs(after)):
@@ -104,8 +105,10 @@ def real_ending(installed: RunRecord, stop: Ending) -> str:
 def died(installed: RunRecord) -> bool:
     """Return whether the process of a run ended by itself: what it had seen last and not told yet is lost with it."""
     error = installed.error
-    return (
-        error is not None and error.type == "Lost" and error.message.startswith("its process died with SIG")
+    if error is None:
+        return False
+    return error.type == "Ends" or (
+        error.type == "Lost" and error.message.startswith("its process died with SIG")
     )
 
 

@@ -7,12 +7,13 @@ code, the queue's included, sees what the object is. Values go through the store
 from __future__ import annotations
 
 import sys
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, ClassVar
 
 from statek_sim.runtime.state.access import FULL, current_access, denied
 from statek_sim.runtime.stored.attributes import attribute, nothing_to_delete
 from statek_sim.runtime.stored.callables import read_by
+from statek_sim.sandbox.restricted_method import RestrictedMethod
 
 
 class StoredObject:
@@ -39,6 +40,8 @@ class StoredObject:
                 if isinstance(value, FunctionType):
                     read_by(sys._getframe(1), value)
                 return value
+            found = object.__getattribute__(self, name)
+            return RestrictedMethod(found) if type(found) is MethodType else found
         return object.__getattribute__(self, name)
 
     def __getattr__(self, name: str) -> Any:

@@ -54,7 +54,9 @@ class World:
 
     def owner_named(self, name: str) -> QueueOwner:
         """Return the owner of this id, the queue's own for an empty one; the same object each time."""
-        name = name or self.owner.id
+        if not name:
+            # Whatever agent code made of its id.
+            return self.owner
         if name not in self.owners:
             self.owners[name] = self.new_owner(name)
         return self.owners[name]

@@ -78,6 +78,12 @@ def _act(
     except unusable as problem:
         line.send({"unusable": str(problem)})
         return 1
+    except (SystemExit, KeyboardInterrupt) as end:
+        # Of agent code: asyncio lets both through, and nobody in STATEK's worker catches them.
+        line.send(
+            {"lost": {"type": "Ends", "message": f"its process ended with {type(end).__name__}: {end}"}}
+        )
+        return 1
     except BaseException as error:  # noqa: BLE001  # the other side reports it
         import traceback  # noqa: PLC0415
 

@@ -147,7 +147,8 @@ def install_wall_clock(now: Callable[[], float]) -> None:
     times.utcnow = staticmethod(wall)
     dates.today = staticmethod(lambda: wall().date())
     exports = python_sandbox._SAFE_IMPORTS["datetime"]._exports
-    exports.update(date=dates, datetime=times)
+    # Unrestricted code imports the real classes, which STATEK does not keep either: it looks for them here.
+    exports.update(date=dates, datetime=times, _plain=exports["date"], _plain_too=exports["datetime"])
     module = types.ModuleType("datetime")
     vars(module).update({**vars(datetime), "date": dates, "datetime": times})
     plain_tools.datetime = module  # type: ignore[attr-defined]  # its own name for it

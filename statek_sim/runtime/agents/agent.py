@@ -59,6 +59,9 @@ class Agent:
             """Refuse an attribute that there is not, in the words of the store."""
             raise missing(self, name)
 
+    def __told_in_short__(self) -> str:
+        return f'{"DialogAgent" if isinstance(self, DialogAgent) else "Agent"}(role="{self.role}")'
+
     @property
     def tools(self) -> tuple[Callable[..., Any], ...]:
         """The tools that the model may be told about."""

@@ -10,6 +10,7 @@ from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.agents.warmup_source import WarmupBlock
 from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.state.own_members import definition_members
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class JobDef:
     locale: str | None = None
     post_processing: tuple[Processor, ...] = ()
     errors: list[JobDefError] = field(default_factory=list)
+
+    __store_members__ = definition_members
 
     if not TYPE_CHECKING:
 

@@ -146,7 +146,7 @@ class Services:
 
     def _tools_of(self, agent: Agent) -> tuple[tuple[Callable[..., Any], ...], int]:
         """Return what changes when the agent is given a tool, or the application makes one."""
-        return agent.all_tools, len(self._registered())
+        return tuple(agent.all_tools), len(self._registered())
 
     def _system_tools(self) -> list[Callable[..., Any]]:
         """Return STATEK's system tools, then the application's own: every agent has them."""
@@ -160,7 +160,7 @@ class Services:
         tools += self._registered()
         hidden = frozenset(f.__name__ for f in tools if getattr(f, "tool_hidden", False))
         return Toolbox(
-            context=agent.context,
+            context=lambda: agent.context,
             tools=agent.all_tools,
             system_tools=[*_system_tools_for_code(self.profile.system_tools), *self._own_system_tools()],
             policy=replace(self._policy, blocked_tools=hidden),
@@ -224,7 +224,7 @@ class Services:
 
     def _offered_tools(self, job: Job) -> tuple[ToolSpec, ...]:
         agent = job.agent
-        own: tuple[Callable[..., Any], ...] = (
+        own: tuple[Callable[..., Any], ...] = tuple(
             agent.all_tools if self.profile.internal_tools_offered else agent.tools
         )
         scope = job.job_def.metadata.get("LLM_TOOLS_SCOPE")

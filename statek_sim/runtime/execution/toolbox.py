@@ -19,15 +19,19 @@ from statek_sim.sandbox.helpers import build_helpers, sandbox_builtins
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.modules import SandboxModule, sandbox_modules
 from statek_sim.sandbox.policy import SandboxPolicy
+from statek_sim.sandbox.transform import CALL
 
 
 class Toolbox:
-    """Built once per agent, of its tools and the system tools. `context` is read for every block: agents add to it."""
+    """Built once per agent, of its tools and the system tools.
+
+    `context` is asked for each block: agents add to it, or make another. What it raises ends the block in silence.
+    """
 
     def __init__(
         self,
         *,
-        context: Mapping[str, object],
+        context: Callable[[], Mapping[str, object]],
         tools: Iterable[Callable[..., Any]],
         system_tools: Iterable[Callable[..., Any]],
         policy: SandboxPolicy,
@@ -45,12 +49,13 @@ class Toolbox:
             "statek_ctx_get": statek_ctx_get,
             "perm_ctx_set": perm_ctx_set,
             **_helpers(budget),
+            **_of_statek(budget),
             "__builtins__": sandbox_builtins(policy, _ModulesOnDemand(clock, budget), budget),
         }
 
     def namespace(self, job: Job, execution: Execution) -> dict[str, object]:
         """Return a fresh namespace for one block: shared names, then the job's own, which win."""
-        namespace = {**job.py_env.global_state, **self._context, **self._base}
+        namespace = {**job.py_env.global_state, **self._context(), **self._base}
         namespace["print"] = print_function(execution, self.budget)
         namespace["exit"] = exit_function(execution)
         namespace.update(job.py_env.local_state)
@@ -67,7 +72,7 @@ class Toolbox:
 
     def find(self, job: Job, name: str) -> Callable[..., Any] | None:
         """Return what a requested tool call named `name` would run, or None."""
-        shared = self.tools.get(name) or self._base.get(name) or self._context.get(name)
+        shared = self.tools.get(name) or self._base.get(name) or self._context().get(name)
         found = shared or job.py_env.local_state.get(name)
         return found if callable(found) else None
 
@@ -78,6 +83,16 @@ class Toolbox:
             bool(getattr(function, "tool_hidden", False)) if function else name in self._policy.blocked_tools
         )
         return self._policy.restricted and hidden and name not in self._policy.allowed_tools
+
+
+@lru_cache(maxsize=8)
+def _of_statek(budget: ExecutionBudget) -> Mapping[str, object]:
+    """Return what STATEK's own rewriting of code refers to, which code can call by these names, too."""
+    return {
+        "_smart_call": _helpers(budget)[CALL],
+        "_wrap_param": resolve,
+        "_fmt_fstring_arg": format_print_arg,
+    }
 
 
 @lru_cache(maxsize=8)
@@ -120,7 +135,7 @@ def exit_function(execution: Execution) -> Callable[..., None]:
     def job_exit(status: object = None) -> None:
         execution.exit(status)
 
-    return job_exit
+    return _as_a_lambda(job_exit)
 
 
 def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..., None]:
@@ -138,4 +153,11 @@ def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..
         finally:
             reset_access(token)
 
-    return job_print
+    return _as_a_lambda(job_print)
+
+
+def _as_a_lambda(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a function the name that STATEK's own has: agents read it in errors, and the store refuses lambdas."""
+    function.__name__, function.__qualname__ = "<lambda>", "_setup_execution_context.<locals>.<lambda>"
+    function.__module__ = "statek.executors.utils"
+    return function

@@ -6,8 +6,9 @@ the end of the block; a future that is not ready stops the block at its statemen
 
 from __future__ import annotations
 
+import dis
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Final
 
@@ -35,7 +36,7 @@ from statek_sim.runtime.stored.kinds import with_full_names
 from statek_sim.runtime.stored.remarks import FORESEEN_RELEASE, Remark
 from statek_sim.runtime.stored.uses import foresee_uses
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
-from statek_sim.sandbox.compile import CompiledBlock, Statement, compile_block
+from statek_sim.sandbox.compile import FILENAME, CompiledBlock, Statement, compile_block
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.modules import is_transient
 from statek_sim.sandbox.weigh import MOST_UNFOLDED, is_container, unfolded_size
@@ -50,6 +51,13 @@ _TAKEN_BACK: Final = frozenset(
     {"print", "exit", "_smart_call", "_wrap_param", "_fmt_fstring_arg", "statek_ctx_get", "perm_ctx_set"}
 )
 """Names that STATEK puts in place for a block and removes after it, whatever the block bound them to."""
+
+
+_REWRITTEN_TO: Final = frozenset({"_smart_call", "_wrap_param", "_fmt_fstring_arg"})
+"""Names in what STATEK makes of code."""
+
+_FRAMES_SHOWN: Final = ("traceback", "globals(", "_getframe")
+"""What unrestricted code looks at its callers with."""
 
 
 class _Own(dict[str, object]):
@@ -127,6 +135,7 @@ def run_block(
         block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
         if not job.py_env.stores:
             job.keeping.remark(foresee_uses(before, source), FORESEEN_RELEASE)
+        job.keeping.remark(_unlike_there(block, source, restricted=toolbox.restricted))
         _run_statements(job, toolbox, block, namespace, output, start, before, bound)
         require_alive(execution)
         outcome = "exited" if job.py_env.exit_status is not None else "done"
@@ -163,11 +172,36 @@ def _outcome(execution: Execution, error: BaseException) -> str | None:
     """Return how a block ended that raised; None: nothing is to be told or stored of it."""
     if isinstance(error, WorkerKilled):
         execution.killed = execution.killed or str(error)
-    if execution.killed is not None or isinstance(error, PASSING):
+    if execution.killed is not None or (isinstance(error, PASSING) and not _is_raised_by_code(error)):
         return None
     if isinstance(error, FutureError):
         return "waiting"
     return "raised" if isinstance(error, Exception) else "contained"
+
+
+def _unlike_there(block: CompiledBlock, source: str, *, restricted: bool) -> Iterator[Remark]:
+    """Yield a remark for each thing that the code does and that comes out otherwise in STATEK."""
+    for name in sorted(block.binds & _REWRITTEN_TO):
+        why = "STATEK's own calls go through that name: there the code after it fails, or calls what it was bound to"
+        yield Remark(name, "refused", why)
+    for name in () if restricted else _FRAMES_SHOWN:
+        if name in source:
+            yield Remark(
+                name.rstrip("("),
+                "changed",
+                "it shows frames and names of STATEK there, and of this project here",
+            )
+
+
+def _is_raised_by_code(error: BaseException) -> bool:
+    """Return whether agent code raised a KeyboardInterrupt itself: one of the keyboard comes in between."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is None or not isinstance(error, KeyboardInterrupt):
+        return False
+    code = place.tb_frame.f_code
+    return code.co_filename == FILENAME and dis.opname[code.co_code[place.tb_lasti]] == "RAISE_VARARGS"
 
 
 def _store_locals(job: Job, before: dict[str, object], bound: dict[str, object]) -> None:
@@ -418,6 +452,11 @@ def contained_reason(error: BaseException) -> str:
         return str(error)
     if isinstance(error, StoreKills):
         return f"dbzero ends STATEK's process here, with every job in it: {error}"
+    if isinstance(error, SystemExit | KeyboardInterrupt):
+        return (
+            f"model-written code raised {type(error).__name__}: {error}. That ends STATEK's worker process, with every "
+            "job in it, and the next one runs the same reply again"
+        )
     return (
         f"model-written code raised {type(error).__name__}: {error}. STATEK's worker does not catch it "
         "and would run the same reply again for ever"

@@ -22,6 +22,7 @@ from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.error_handlers import HandlerList
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.state.host import Host
+from statek_sim.runtime.state.own_members import job_members
 from statek_sim.runtime.state.pyenv import ErrorKind, PyEnv
 from statek_sim.runtime.state.shared_names import SharedNames
 from statek_sim.runtime.state.status import JobStatus
@@ -42,6 +43,8 @@ class Job:
         "next_instr_num", "num_completions", "parent_job", "py_env", "sent", "shared_names", "signal", "steps",
         "tool_via", "usage", "warmup_block_num",
     )  # fmt: skip
+
+    __store_members__ = job_members
 
     if not TYPE_CHECKING:
 
@@ -78,6 +81,9 @@ class Job:
         self.tool_via = "code"
         self.error_handlers, self.keeping, self.life = HandlerList(self), Keeping(self), Life(self)
         self.inbox, self.signal = Inbox(self), self.life.ended
+
+    def __told_in_short__(self) -> str:
+        return "<Object>"
 
     def __repr__(self) -> str:
         return f"Job({self.id!r}, {self.agent.role!r}, {self.status})"

@@ -71,6 +71,9 @@ class SubTaskHandler:
             SubTaskState.WAITING if self.job.life.status is JobStatus.READY else SubTaskState.STARTED
         )
 
+    def __repr__(self) -> str:
+        return "<statek.task.SubTaskHandler object at 0x...>"
+
     def __str__(self) -> str:
         """Return the result as text; an unfinished or failed subtask is a RuntimeError."""
         if self._error is not None:

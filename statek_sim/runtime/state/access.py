@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final, TypeVar, cast
+from typing import TypeVar, cast
 
-from statek_sim.runtime.stored.kinds import EnumValue
+from statek_sim.runtime.stored.kinds import HOMES, EnumValue
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -18,19 +18,6 @@ _ACCESS: ContextVar[int] = ContextVar("statek_sim_access", default=0)
 
 FULL, RESTRICTED, IN_METHOD = 0, 1, 2
 """What may be read of stored objects: everything; what agent code may; and what their methods may for agent code."""
-
-_HOMES: Final[Mapping[str, str]] = {
-    "Agent": "statek.agents.agent",
-    "DialogAgent": "statek.agents.dialog_agent",
-    "Job": "statek.executors.job",
-    "JobDef": "statek.executors.job",
-    "LLM_Usage": "statek.executors.llm_usage",
-    "PyEnv": "statek.pyenv",
-    "SubTaskHandler": "statek.task",
-    "SupervisedAgent": "statek.agents.agent",
-    "SystemPrompt": "statek.prompt_config",
-}
-"""The modules of STATEK's own stored classes."""
 
 set_access = _ACCESS.set
 reset_access = _ACCESS.reset
@@ -54,7 +41,7 @@ def full_name(kind: type) -> str:
     if not kind.__module__.startswith("statek_sim."):
         return f"{kind.__module__}.{kind.__qualname__}"
     # Classes whose own errors say it carry it as their name already.
-    home = _HOMES.get(kind.__name__)
+    home = HOMES.get(kind.__name__)
     return kind.__name__ if home is None else f"{home}.{kind.__name__}"
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final, NamedTuple, Protocol
 
 from statek_sim.runtime.state.calls import CodeBlock
+from statek_sim.runtime.state.own_members import reply_members, warmup_members
 from statek_sim.values import JSON
 
 
@@ -46,6 +47,8 @@ class WarmupLogItem:
     tool_log: list[ToolResult] | None = None
     errors: int = 0
 
+    __store_members__ = warmup_members
+
 
 @dataclass(slots=True)
 class LLM_LogItem:  # noqa: N801  # STATEK's own name
@@ -58,6 +61,8 @@ class LLM_LogItem:  # noqa: N801  # STATEK's own name
     errors: int = 0
     cumulative_token_usage: int | None = None
     reasoning: Reasoning | None = None
+
+    __store_members__ = reply_members
 
 
 class ReminderLike(Protocol):

@@ -144,7 +144,7 @@ def write_line(
     None for `sep` or `end`, which Python takes for the default, is an AttributeError or a TypeError.
     """
     shown: list[Any] = [format_argument(arg) for arg in args]
-    if execution.budget is not None:
+    if execution.budget is not None and isinstance(sep, str | None):
         # What an object says of itself may be no text.
         characters = sum(len(text) for text in shown if isinstance(text, str))
         execution.budget.write(characters + len(sep or "") * len(shown) + len(end or ""))

@@ -13,12 +13,13 @@ counters recount, as it did.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from statek_sim.metering.estimate import approx_tokens
 from statek_sim.metering.usage import TurnUsage
 from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.chat_log import ExecutionItem, LLM_LogItem, ToolError
+from statek_sim.runtime.stored.members import SOMETHING, Shows, shown_members
 
 
 class Counters(Protocol):
@@ -141,6 +142,13 @@ def _tool_errors(item: LLM_LogItem) -> int:
     return 0 if item.tool_log is None else sum(isinstance(result, ToolError) for result in item.tool_log)
 
 
+_MEMBERS: Final = (
+    "pricing", "context_bytes", "total_bytes_sent", "total_bytes_received", "total_input_tokens", "total_cached_tokens",
+    "total_output_tokens", "total_reported_cost",
+)  # fmt: skip
+"""STATEK's, in their order there."""
+
+
 class LLM_Usage:  # noqa: N801  # STATEK's own name
     """Running totals of one job and the per-turn figures they come from. Sizes are bytes."""
 
@@ -154,6 +162,10 @@ class LLM_Usage:  # noqa: N801  # STATEK's own name
         "total_reported_cost",
         "turns",
     )
+
+    def __store_members__(self, shows: Shows) -> dict[str, object]:
+        """Return what agents are shown of it."""
+        return shown_members({name: getattr(self, name, SOMETHING) for name in _MEMBERS}, shows)
 
     if not TYPE_CHECKING:
 

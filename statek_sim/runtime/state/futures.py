@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Final, Protocol, TypeVar, cast, get_args, get_origin
@@ -16,7 +17,10 @@ from typing import Any, Final, Protocol, TypeVar, cast, get_args, get_origin
 from statek_sim.runtime.state.access import FULL, access, current_access, denied, missing
 from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.stored.kinds import STORE_ID
-from statek_sim.runtime.stored.members import Members
+from statek_sim.runtime.stored.members import Shows, shown_members
+from statek_sim.sandbox.compile import FILENAME as AGENT_CODE
+from statek_sim.sandbox.llm_repr import STORES_OWN
+from statek_sim.sandbox.restricted_method import RestrictedMethod
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,27 +68,32 @@ class FutureResult:
     def __getattribute__(self, name: str) -> Any:
         """Return an attribute; one that there is not is refused to agent code, which is told so in dbzero's words."""
         try:
-            if name == "deps" and current_access() != FULL:
-                with access(FULL):
-                    return self.stored_deps
+            if current_access() != FULL and not name.startswith("__"):
+                if name == "deps":
+                    with access(FULL):
+                        return self.stored_deps
+                if sys._getframe(1).f_code.co_filename == AGENT_CODE:
+                    return _read_by_agents(self, name)
             return object.__getattribute__(self, name)
         except AttributeError:
             if name.startswith("__") or inspect.getattr_static(self, name, None) is not None:
                 raise
             raise missing(self, name) from None
 
-    def __store_members__(self, shows: Callable[[str], bool]) -> dict[str, object]:
+    def __store_members__(self, shows: Shows) -> dict[str, object]:
         """Return what agents are shown of a future that nobody waited for: its private members, in dbzero's order."""
         members = {**vars(self), "deps": self.stored_deps}
-        order = Members()
-        for name, value in members.items():
-            order.note(name, value)
-        return {name: members[name] for name in order.in_shown_order() if shows(name)}
+        return shown_members(members, shows)
+
+    def __str__(self) -> str:
+        kind = type(self).__name__.rpartition(".")[2]
+        return f"<{self.stored_in or type(self).__module__}.{kind} instance uuid={STORE_ID}>"
 
     def __repr__(self) -> str:
         # What a model reads when a tool call of its own gives a future: there its store's id makes every one differ.
-        kind = type(self).__name__.rpartition(".")[2]
-        return f"<{self.stored_in or type(self).__module__}.{kind} instance uuid={STORE_ID}>"
+        if current_access() != FULL:
+            raise denied("__class__")
+        return str(self)
 
     def __eq__(self, other: object) -> bool:
         """Compare as STATEK does, whose futures are dataclasses: not by what a subclass adds.
@@ -172,6 +181,23 @@ class FutureResult:
         if size is None:
             raise FutureError(self, "Cannot unpack FutureResult: return type is not a tuple")
         return iter([FutureElement(self, index) for index in range(size)])
+
+
+_HERE_ONLY: Final = frozenset(
+    {"equals_others_of_its_tool", "signals", "stored_deps", "stored_in", "value_for_code"}
+)
+"""What futures have here and not in STATEK."""
+
+
+setattr(FutureResult.__str__, STORES_OWN, True)
+
+
+def _read_by_agents(future: FutureResult, name: str) -> Any:
+    """Return an attribute of a future for agent code: a method is to be called, and what is ours is not there."""
+    if name in _HERE_ONLY:
+        raise denied(name)
+    value = object.__getattribute__(future, name)
+    return RestrictedMethod(value) if inspect.ismethod(value) else value
 
 
 def _readable(value: object) -> object:

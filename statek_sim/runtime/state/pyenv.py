@@ -11,6 +11,7 @@ from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.stored.containers import put
 from statek_sim.runtime.stored.hashing import in_store_order
+from statek_sim.runtime.stored.members import Shows, shown_members
 
 
 class ErrorKind(StrEnum):
@@ -55,6 +56,21 @@ class PyEnv:
     stores: bool = False
     unweighed: int = 0
     in_block: bool = False
+
+    def __store_members__(self, shows: Shows) -> dict[str, object]:
+        """Return what agents are shown of it; what is empty was never made in STATEK."""
+        members = {
+            "global_state": self.global_state,
+            "local_state": self.local_state,
+            "console": self.console or None,
+            "exceptions": self.exceptions or None,
+            "push_log": self.push_log or None,
+            "next_instr_id": None,
+            "warmup_block_num": None,
+            "exit_status": self.exit_status,
+            "future_result": self.future_result,
+        }
+        return shown_members(members, shows)
 
     if not TYPE_CHECKING:
 

@@ -10,6 +10,9 @@ from statek_sim.sandbox.llm_repr import llm_repr
 MOST_WORK: Final = 100_000
 """Parts that one text may have; a small value can hold itself a billion times over."""
 
+IN_SHORT: Final = "__told_in_short__"
+"""The method of a job or an agent that says what traces tell of it: what agents are shown is all of its members."""
+
 _OF_ONE_PART: Final = frozenset({int, float, bool, type(None)})
 
 
@@ -20,6 +23,9 @@ def shown(value: object) -> str:
     """
     if type(value) is str:
         return value
+    in_short = getattr(type(value), IN_SHORT, None)
+    if in_short is not None:
+        return str(in_short(value))
     plain = type(value) in _OF_ONE_PART
     budget = None if plain else ExecutionBudget(loop_iterations=MOST_WORK, allocation=10 * MOST_WORK)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum, StrEnum, auto
@@ -27,6 +28,18 @@ STORE_ID: Final = "A" * 24
 _OWN: Final = ("statek_sim.runtime.", "statek_sim.world.")
 """Where STATEK's own classes are (jobs, agents, futures, handlers, log items), which are stored there, and those of the
 built-in world, which are stored on the real side."""
+HOMES: Final[Mapping[str, str]] = {
+    "Agent": "statek.agents.agent",
+    "DialogAgent": "statek.agents.dialog_agent",
+    "Job": "statek.executors.job",
+    "JobDef": "statek.executors.job",
+    "LLM_Usage": "statek.executors.llm_usage",
+    "PyEnv": "statek.pyenv",
+    "SubTaskHandler": "statek.task",
+    "SupervisedAgent": "statek.agents.agent",
+    "SystemPrompt": "statek.prompt_config",
+}
+"""The modules of STATEK's own stored classes."""
 _HEAP_TYPE: Final = 1 << 9
 _IMMUTABLE_TYPE: Final = 1 << 8
 
@@ -103,7 +116,10 @@ EnumValue.__name__ = "dbzero.EnumValue"
 def object_text(value: Any) -> str:
     """Return what `str` says of a stored object whose class says nothing: dbzero does not ask its `__repr__`."""
     kind = type(value)
-    return f"<{kind.__module__}.{kind.__name__} instance uuid={STORE_ID}>"
+    name = kind.__name__
+    # Names of some classes have STATEK's module in front already.
+    full = name if "." in name else f"{HOMES.get(name, kind.__module__)}.{name}"
+    return f"<{full} instance uuid={STORE_ID}>"
 
 
 setattr(object_text, STORES_OWN, True)
@@ -113,6 +129,7 @@ _NAMED: Final[dict[str, type]] = {}
 """The application's stored classes by their names, the newest of each."""
 _IN_TEXT: Final = re.compile(
     r"""(?<=['"])\w+(?=['"])|(?<=non-iterable )\w+(?= object)|(?<= not )\w+\Z|(?<=str instance, )\w+(?= found)"""
+    r"""|(?<= passed to )\w+(?=\.)"""
 )
 
 

@@ -6,7 +6,7 @@ the class first had a value of that kind under a name. The table's order is that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -15,6 +15,13 @@ from statek_sim.runtime.stored.hashing import murmur64a
 _SEED: Final = 0xC70F6907
 _SIZES: Final = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087)
 """How many buckets such a table has, one size after the other: each is used up to as many members."""
+
+
+SOMETHING: Final = object()
+"""Stands for a member that is an object, of which nothing is shown."""
+
+Shows = Callable[[str], bool]
+"""Whether a member of that name is wanted."""
 
 
 class Members:
@@ -50,6 +57,11 @@ class Members:
                 if name in members and _is_packed(members[name]) is packed:
                     table.add(name)
         return {name: members[name] for name in table.names}
+
+
+def shown_members(members: Mapping[str, object], shows: Shows) -> dict[str, object]:
+    """Return the members that are wanted as agents are shown them; `members` are in the order of their class."""
+    return {name: members[name] for name in _through(_through(tuple(members))) if shows(name)}
 
 
 @lru_cache(maxsize=256)

@@ -14,6 +14,7 @@ from typing import Any
 
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.tools.per_function import once_per_function
+from statek_sim.sandbox.restricted_method import RestrictedMethod
 
 
 def resolve(value: object) -> object:
@@ -39,6 +40,9 @@ def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
             return function(*bound.args, **bound.kwargs)
         return function(*args, **kwargs)
     except (ValueError, TypeError):
+        if not callable(function):
+            # Python says so with its representation, which dbzero may refuse.
+            repr(function)
         # Bound only now, because few calls fail: what does not bind was called just once, by the line at the end.
         if not has_future and not _binds(function, args, kwargs):
             raise
@@ -96,6 +100,8 @@ def _has_future(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 @once_per_function
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    if type(function) is RestrictedMethod:
+        raise ValueError("no signature found")
     return inspect.signature(function)
 
 

@@ -1,0 +1,136 @@
+"""What agent code may read of STATEK's own stored objects: what the real ones have (dbzero 0.7.0, restricted).
+
+Members that are stored, public methods, which can only be called, and public properties with a value. Our own code
+reads everything, also while agent code runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.access import FULL, IN_METHOD, RESTRICTED, access, current_access, denied
+from statek_sim.runtime.state.counters import LLM_Usage
+from statek_sim.runtime.state.pyenv import PyEnv
+from statek_sim.runtime.stored.kinds import object_text
+from statek_sim.sandbox.compile import FILENAME as AGENT_CODE
+from statek_sim.sandbox.llm_repr import STORE_MEMBERS
+from statek_sim.sandbox.restricted_method import RestrictedMethod
+
+K = TypeVar("K", bound=type)
+
+_METHODS: Final[Mapping[type, frozenset[str]]] = {
+    kind: frozenset(names.split())
+    for kind, names in {
+        Job: (
+            "add_error_handler add_error_handlers_from add_locals bind_critical_error_context console_append "
+            "count_llm_actions find_locals find_sub_task_handler get_chat_responses get_current_difficulty "
+            "get_current_model get_dialog get_response_times is_step_final notify_handlers panic push_notification "
+            "push_user_message send_notification system_prompt"
+        ),
+        JobDef: "clear_errors get_errors has_errors set_chat_style set_error",
+        LLM_Usage: "",
+        PyEnv: "update_locals",
+    }.items()
+}
+_PROPERTIES: Final[Mapping[type, frozenset[str]]] = {
+    kind: frozenset(names.split())
+    for kind, names in {
+        Job: (
+            "approx_token_usage difficulty_token_extension exception_count last_response max_consecutive_exceptions "
+            "model model_family num_turns status"
+        ),
+        JobDef: "chat_style model model_family provider",
+        LLM_Usage: "total_cost",
+        PyEnv: "perm_ctx",
+    }.items()
+}
+_STOPS_AT: Final = {
+    "bind_critical_error_context": "_X__context",
+    "count_llm_actions": "chat_style",
+    "get_chat_responses": "_is_user_facing_llm_response",
+    "get_current_difficulty": "perm_ctx",
+    "get_dialog": "_is_user_facing_llm_response",
+    "is_step_final": "chat_style",
+    "panic": "perm_ctx",
+    "push_user_message": "chat_style",
+    "system_prompt": "perm_ctx",
+}
+"""Methods of a job that agent code cannot use, by what they read and may not: the last two while they are None."""
+
+_ENUMERATED: Final = {"job_status": "status"}
+"""Members whose value is an enumeration's, which is shown as nothing but an object, by the property that has it."""
+
+
+def dataclass_there(kind: K) -> K:
+    """Decorate a class that is a dataclass in STATEK: to compare or show one Python asks for its class.
+
+    That is refused to agent code.
+    """
+    given: Any = kind  # its methods are replaced
+    compare, text = given.__eq__, given.__repr__
+
+    def equal(self: object, other: object) -> Any:
+        _ask_for_class()
+        return compare(self, other)
+
+    def shown(self: object) -> Any:
+        _ask_for_class()
+        return text(self)
+
+    given.__eq__, given.__repr__, given.__str__ = equal, shown, object_text
+    return kind
+
+
+def _ask_for_class() -> None:
+    if current_access() == RESTRICTED:
+        raise denied("__class__")
+
+
+def is_read_by_agents() -> bool:
+    """Return whether agent code reads the attribute for which `__getattribute__`, the caller, was called."""
+    return current_access() == RESTRICTED and sys._getframe(2).f_code.co_filename == AGENT_CODE
+
+
+def read_by_agents(owner: Any, kind: type, name: str) -> Any:
+    """Return an attribute of a stored object of STATEK's `kind` for agent code."""
+    if name.startswith("__"):
+        return object.__getattribute__(owner, name)
+    with access(FULL):
+        members = getattr(owner, STORE_MEMBERS)(lambda member: member == name)
+    if name in members and name not in _ENUMERATED:
+        return members[name]
+    if name in _METHODS[kind]:
+        return RestrictedMethod(_called_in_full(owner, name))
+    property_name = _ENUMERATED.get(name, name)
+    value = _read(owner, property_name) if property_name in _PROPERTIES[kind] else None
+    if value is None:
+        raise denied(name)
+    return value
+
+
+def _read(owner: Any, name: str) -> Any:
+    with access(IN_METHOD):
+        return getattr(owner, name)
+
+
+def _called_in_full(owner: Any, name: str) -> Any:
+    method = object.__getattribute__(owner, name)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(owner, Job):
+            _check_usable(owner, name)
+        with access(IN_METHOD):
+            return method(*args, **kwargs)
+
+    return call
+
+
+def _check_usable(job: Any, method: str) -> None:
+    reads = _STOPS_AT.get(method)
+    known = {"chat_style": job.chat_style, "perm_ctx": job.py_env.perm_ctx}
+    if reads is not None and known.get(reads) is None:
+        raise denied(reads)
