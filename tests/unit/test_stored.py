@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from statek_sim import stored, tool, tool_call
+from statek_sim import StatekSettings, stored, tool, tool_call
 from statek_sim.backends.facts import plain
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.agents.agent import Agent
@@ -346,3 +346,35 @@ def test_a_stored_status_is_equal_to_the_member_and_to_no_text() -> None:
     kinds: dict[object, int] = {JobStatus.STARTED: 1}
     assert kinds[now] == 1
     assert now not in ("STARTED", JobStatus.DONE, EnumValue("FutureState", "STARTED"))
+
+
+def without_sandbox(code: str) -> Job:
+    runtime = Runtime(
+        ScriptedLLM([code, "exit('ok')"]), profile="1.4", settings=StatekSettings(python_sandbox_mode="off")
+    )
+    job = runtime.create_job(Agent("clerk"))
+    runtime.run()
+    return job
+
+
+@pytest.mark.parametrize(
+    "code", ["_smart_call = 5", "for _wrap_param in [1]: pass", "def _fmt_fstring_arg(x): return x"]
+)
+def test_code_that_breaks_what_statek_makes_of_code_is_remarked(code: str) -> None:
+    (remark,) = finished("1.4", code).trace.of_type(StoreRemark)
+    assert (remark.change, remark.name in code) == ("refused", True)
+    assert "STATEK's own calls go through that name" in remark.reason
+
+
+@pytest.mark.parametrize("code", ["import traceback\ndel traceback", "x = 'a' in globals()"])
+def test_unrestricted_code_that_looks_at_its_callers_is_remarked(code: str) -> None:
+    (remark,) = without_sandbox(code).trace.of_type(StoreRemark)
+    assert remark.reason == "it shows frames and names of STATEK there, and of this project here"
+    # Restricted code has neither.
+    assert finished("1.4", "x = 1").trace.of_type(StoreRemark) == []
+
+
+def test_an_interrupt_that_agent_code_did_not_raise_ends_the_run() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        without_sandbox("import signal\nsignal.raise_signal(signal.SIGINT)")
+    assert without_sandbox("raise KeyboardInterrupt('now')").stop_reason == "contained"
