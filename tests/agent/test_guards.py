@@ -206,7 +206,12 @@ def test_a_guard_is_for_its_tier_and_environment() -> None:
     for environment, tier, action in (
         ("production", "free", "block"),
         ("production", "paid", "pass"),
-        ("", "free", "pass"),
+        ("staging", "free", "pass"),
+        # Who is not known is held to all that is there for some.
+        ("", "free", "block"),
+        ("production", "", "block"),
+        ("", "", "block"),
+        ("", "paid", "pass"),
     ):
         assert (
             GuardSet([guard], environment=environment).run(Subject(point=INPUT, text="", tier=tier)).action
