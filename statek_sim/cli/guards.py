@@ -60,9 +60,12 @@ FileOption = Annotated[
         help="With --check: the guards of this TOML file instead of the shipped ones.",
     ),
 ]
-TierOption = Annotated[str, typer.Option(metavar="TIER", help="With --file: the user's tier; none: guards of all tiers.")]
+TierOption = Annotated[
+    str, typer.Option(metavar="TIER", help="With --file: the user's tier; none: guards of all tiers.")
+]
 EnvironmentOption = Annotated[
-    str, typer.Option(metavar="NAME", help="With --file: where the application runs; none: guards of everywhere.")
+    str,
+    typer.Option(metavar="NAME", help="With --file: where the application runs; none: guards of everywhere."),
 ]
 WhatIfOption = Annotated[
     list[Path] | None,

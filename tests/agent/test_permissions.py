@@ -509,7 +509,9 @@ def test_an_argument_that_a_tool_does_not_declare_is_no_way_round_a_rule(name: s
     }
     tool = Tool(name="read", description="Read.", parameters=open_schema, run=run, access={"path": "read"})
     policy = Policy(root="/w", allow=[Rule("read", "**"), Rule("tool", "*")])
-    permissions = Permissions(policy, {"read": tool, "look": replace(tool, name="look", access={})}.get, EMPTY)
+    permissions = Permissions(
+        policy, {"read": tool, "look": replace(tool, name="look", access={})}.get, EMPTY
+    )
     assert permissions.decide(ToolCall("1", "read", {"path": "a", "lines": 3})).effect == "allow"
     found = permissions.decide(ToolCall("1", "read", {"path": "a", name: "/etc/passwd"}))
     assert (found.effect, found.reason) == (

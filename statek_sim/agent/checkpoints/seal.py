@@ -35,7 +35,10 @@ class Sealer:
 
     def check(self, content: JSON, seal: str, *, what: str, state: str = "") -> None:
         """Raise `Damaged` when `seal` is not the one of this content."""
-        if not hmac.compare_digest(self.seal(content, state).encode(), seal.encode("utf-8", "replace")):
+        fits = isinstance(seal, str) and hmac.compare_digest(
+            self.seal(content, state).encode(), seal.encode("utf-8", "replace")
+        )
+        if not fits:
             raise Damaged(
                 f"{what} is not what was saved: its seal does not fit; it was damaged or edited, or saved with another "
                 "key. Restore it from a backup, or remove the session and begin it anew"
