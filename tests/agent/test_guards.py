@@ -30,6 +30,7 @@ from statek_sim.agent.guards.efficacy import (
     Corpus,
     Sample,
     disguised,
+    finds_of,
     measure,
     own_corpora,
 )
@@ -832,11 +833,30 @@ def test_our_own_corpora_are_found_as_the_page_says() -> None:
         corpus.name: measure(by_name[corpus.guard], corpus, time.process_time) for corpus in own_corpora()
     }
     one = measured["injection"]
-    assert (one.caught, one.attacks, one.flagged, one.harmless) == (335, 380, 28, 619)
-    assert one.intervals["recall"] == pytest.approx((0.8452, 0.9103), abs=1e-4)
+    assert (one.caught, one.attacks, one.flagged, one.harmless) == (337, 382, 28, 625)
+    assert one.intervals["recall"] == pytest.approx((0.8460, 0.9108), abs=1e-4)
     one = measured["personal-data"]
     assert (one.caught, one.attacks, one.flagged, one.harmless) == (34, 34, 0, 62)
     assert {kind.name for kind in KINDS} == set(one.by_rule)
+
+
+@pytest.mark.parametrize(
+    ("texts", "bad", "found", "of"),
+    [
+        ("beside-a-rule", False, 11, 53), ("beside-a-rule-second", False, 2, 91),
+        ("beside-a-rule-third", False, 14, 213),
+        ("in-many-tongues", True, 71, 95), ("people-called-dan", False, 0, 6), ("people-called-dan", True, 2, 2),
+    ],
+)  # fmt: skip
+def test_a_part_of_our_corpus_is_found_as_the_page_says(texts: str, bad: bool, found: int, of: int) -> None:
+    corpus = next(corpus for corpus in own_corpora() if corpus.guard == "injection")
+    chosen = [
+        sample
+        for sample in corpus.samples
+        if sample.bad is bad and re.fullmatch(rf"{texts}-\d+", sample.id) is not None
+    ]
+    guard = injection()
+    assert (sum(bool(finds_of(guard, sample)) for sample in chosen), len(chosen)) == (found, of)
 
 
 def test_wilsons_interval_is_that_of_the_textbook() -> None:
