@@ -404,10 +404,12 @@ def test_an_urgent_job_that_ends_the_one_that_runs_closes_no_circle() -> None:
                 lambda inner: asyncio.sleep(1, "urgent"), submitter="y", priority=1
             )
 
-        return await asyncio.gather(
-            workers["a"].submit(outer, submitter="x", priority=5),
-            workers["b"].submit(other, submitter="y", priority=5),
-            return_exceptions=True,
+        return list(
+            await asyncio.gather(
+                workers["a"].submit(outer, submitter="x", priority=5),
+                workers["b"].submit(other, submitter="y", priority=5),
+                return_exceptions=True,
+            )
         )
 
     ended, done = play(scene())

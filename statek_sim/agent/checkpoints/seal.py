@@ -33,8 +33,8 @@ class Sealer:
             return "sha256:" + hashlib.sha256(data).hexdigest()
         return "hmac-sha256:" + hmac.new(self.key, data, hashlib.sha256).hexdigest()
 
-    def check(self, content: JSON, seal: str, *, what: str, state: str = "") -> None:
-        """Raise `Damaged` when `seal` is not the one of this content."""
+    def check(self, content: JSON, seal: object, *, what: str, state: str = "") -> None:
+        """Raise `Damaged` when `seal`, which a database may make anything of, is not the one of this content."""
         fits = isinstance(seal, str) and hmac.compare_digest(
             self.seal(content, state).encode(), seal.encode("utf-8", "replace")
         )
