@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from statek_sim.agent.guards.efficacy import Corpus, Efficacy
     from statek_sim.agent.guards.guard import Guard
+    from statek_sim.agent.guards.mutation import Mutant
     from statek_sim.agent.guards.pipeline import GuardSet
 
 CorpusArgument = Annotated[
@@ -45,7 +46,11 @@ WheelsOption = Annotated[
 FetchOption = Annotated[bool, typer.Option("--fetch", help="With --wheels: download those that are missing.")]
 VariantsOption = Annotated[bool, typer.Option("--variants", help="Show what disguises do to the recall.")]
 MutantsOption = Annotated[
-    bool, typer.Option("--mutants", help="Name the injection rules whose loss no corpus would show.")
+    bool,
+    typer.Option(
+        "--mutants",
+        help="Change each rule, weight, limit and check in turn, and name the changes that no corpus shows.",
+    ),
 ]
 FileOption = Annotated[
     Path | None,
@@ -55,9 +60,12 @@ FileOption = Annotated[
         help="With --check: the guards of this TOML file instead of the shipped ones.",
     ),
 ]
-TierOption = Annotated[str, typer.Option(metavar="TIER", help="With --file: the user's tier.")]
+TierOption = Annotated[
+    str, typer.Option(metavar="TIER", help="With --file: the user's tier; none: guards of all tiers.")
+]
 EnvironmentOption = Annotated[
-    str, typer.Option(metavar="NAME", help="With --file: where the application runs.")
+    str,
+    typer.Option(metavar="NAME", help="With --file: where the application runs; none: guards of everywhere."),
 ]
 WhatIfOption = Annotated[
     list[Path] | None,
@@ -122,12 +130,11 @@ def guards(
     _show(measured)
     if variants:
         _show_variants(chosen, corpora)
-    if mutants:
-        _show_mutants(corpora)
+    changed = _shown_mutants(corpora) if mutants else None
     if report is not None:
         from statek_sim.reporting.guard_tables import guards_json
 
-        _write(report, guards_json(measured))
+        _write(report, guards_json(measured, changed))
     if baseline is not None and before is not None and _got_worse(baseline, before, measured):
         raise typer.Exit(1)
 
@@ -243,15 +250,15 @@ def _show_variants(chosen: Mapping[str, Guard], corpora: Sequence[Corpus]) -> No
                 typer.echo(f"  {name:<16} {found:>4} of {of}")
 
 
-def _show_mutants(corpora: Sequence[Corpus]) -> None:
-    from statek_sim.agent.guards.efficacy import unmissed_rules
+def _shown_mutants(corpora: Sequence[Corpus]) -> Sequence[Mutant]:
     from statek_sim.agent.guards.injection import rules
+    from statek_sim.agent.guards.mutation import mutants
+    from statek_sim.reporting.guard_tables import mutant_lines
 
-    left = unmissed_rules(rules(), [corpus for corpus in corpora if corpus.guard == "injection"])
-    killed = len(rules()) - len(left)
-    typer.echo(f"\ninjection rules whose loss these corpora show: {killed} of {len(rules())}")
-    if left:
-        typer.echo(f"  not: {', '.join(left)}")
+    made = mutants(rules(), corpora)
+    for line in ("", "mutants that these corpora kill", *mutant_lines(made)):
+        typer.echo(line)
+    return made
 
 
 def _write(file: Path, record: Mapping[str, Any]) -> None:

@@ -49,6 +49,13 @@ def trace(
             "http://localhost:4318/v1/traces.",
         ),
     ] = None,
+    provider: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --otlp: the provider that spans name, like OPENAI; default: who makes the model, by its name.",
+        ),
+    ] = None,
 ) -> None:
     """Run one scenario and print its trace as JSON lines.
 
@@ -57,6 +64,8 @@ def trace(
     """
     from statek_sim.trace import Trace
 
+    if provider is not None and otlp is None:
+        raise BadInput("--provider goes with --otlp URL: only spans name a provider")
     scenario = _named(words)
     result = _ran(scenario, profile, preset, seed, backend)
     record = result.record
@@ -66,7 +75,7 @@ def trace(
     if otlp is None:
         say(whole.lines())
     else:
-        _send(whole, scenario, otlp)
+        _send(whole, scenario, otlp, provider)
     if record.error is not None:
         expected = all(mismatch.keypath != ("error",) for mismatch in result.mismatches)
         note = ", as the scenario expects" if expected else ""
@@ -94,13 +103,14 @@ def _ran(
         return run_one_installed(peer, scenario, profile_of_peer(peer), preset=located, seed=seed)
 
 
-def _send(trace: Trace, scenario: Scenario, address: str) -> None:
+def _send(trace: Trace, scenario: Scenario, address: str, provider: str | None) -> None:
     """Send a run's spans to a receiver and say how many there were."""
     try:
         from statek_sim.agent.telemetry.otel import send, trace_spans
     except ModuleNotFoundError as missing:
         raise BadInput(f"--otlp: {missing.name} is not installed; install pytest-statek[otel]") from missing
-    sent = send(trace_spans(trace, service=f"{scenario.suite}/{scenario.id}"), address)
+    service = f"{scenario.suite}/{scenario.id}"
+    sent = send(trace_spans(trace, service=service, provider=provider), address)
     typer.echo(f"{sent} spans sent to {address}")
 
 

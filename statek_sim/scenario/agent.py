@@ -258,8 +258,13 @@ class AudienceText(Part):
     """Who uses the agent, and where: guards may be for some tiers and environments, calls for some roles."""
 
     role: str = Field(default="", description="The user's role.")
-    tier: str = Field(default="", description="The user's tier.")
-    environment: str = Field(default="", description="Where the agent runs, like `production`.")
+    tier: str = Field(
+        default="", description="The user's tier; empty: unknown, and guards of all tiers apply."
+    )
+    environment: str = Field(
+        default="",
+        description="Where the agent runs, like `production`; empty: unknown, and guards of everywhere apply.",
+    )
 
 
 class LevelText(Part):

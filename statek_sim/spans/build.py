@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from statek_sim.spans import names
+from statek_sim.spans.arguments import as_json
 from statek_sim.spans.keeper import (
     ATTRIBUTES,
     CHAT,
@@ -44,8 +45,8 @@ _WORKING: Final = frozenset({"STARTED", "WARMING_UP"})
 class SpanBuilder:
     """Follows one run. `follow` returns the spans that a record ends, `finish` those that are left.
 
-    `run` is the run's id, any text that tells it from others; `provider` answers it, as STATEK calls providers. With
-    `content` spans carry what was said, called and returned.
+    `run` is the run's id, any text that tells it from others; `provider` answers it, as STATEK calls providers; None:
+    who makes the model, by its name. With `content` spans carry what was said, called and returned.
     """
 
     def __init__(
@@ -161,6 +162,8 @@ def _requested(keeper: Keeper, record: Record) -> None:
     keeper.close(job.chat, at, "cancelled")
     attributes = job.asking.copy()
     attributes[names.MODEL] = model
+    if model != job.model and keeper.provider is None:
+        attributes[names.PROVIDER] = names.provider_of(model)
     attributes[names.TURN] = record.turn
     attributes[names.ATTEMPT] = record.attempt
     if keeper.content:
@@ -225,7 +228,11 @@ def _called(keeper: Keeper, record: Record) -> None:
     if call_id is not None:
         attributes[names.TOOL_CALL] = call_id
     if keeper.content:
-        attributes[names.TOOL_ARGUMENTS] = attributes[names.INPUT] = record.arguments
+        # What model-written code calls a tool with is Python, and has no JSON.
+        given = as_json(record.arguments) if job.calls_together else None
+        attributes[names.TOOL_ARGUMENTS] = attributes[names.INPUT] = (
+            record.arguments if given is None else given
+        )
     job.tools.append(keeper.open(job, job.step or job.root, TOOL, name, record.at, attributes))
 
 

@@ -118,10 +118,9 @@ class Keeper:
         if found is None:
             found = self.jobs[name] = Job(name, f"{self._conversation}/{name}", role, model, parent)
             found.asking |= CHAT.always | {names.CONVERSATION: found.conversation}
-            if self.provider is not None:
-                found.asking[names.PROVIDER] = self.provider
         else:
             found.role, found.model, found.parent = role, model, parent
+        found.asking[names.PROVIDER] = self.provider or names.provider_of(model)
         return found
 
     def open(
@@ -172,14 +171,13 @@ class Keeper:
         attributes = AGENT.always | {
             names.AGENT: job.role,
             names.MODEL: job.model,
+            names.PROVIDER: self.provider or names.provider_of(job.model),
             names.CONVERSATION: job.conversation,
             names.SESSION: job.conversation,
         }
         if under is None:
             attributes[names.TRACE_NAME] = f"{job.role} {job.name}"
             under = [0, self._task_id(job), None]  # no span, but the trace that this one begins
-        if self.provider is not None:
-            attributes[names.PROVIDER] = self.provider
         job.root = root = self.open(job, under, AGENT, job.role, at, attributes)
         return root
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 VERSION: Final = "1.40.0"
 """The version of the semantic conventions that the names follow."""
@@ -96,6 +97,62 @@ PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The conventions' names of providers, by STATEK's; any other is its own name in lower case."""
 
+MAKERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "claude": "anthropic",
+        "codestral": "mistral_ai",
+        "command": "cohere",
+        "deepseek": "deepseek",
+        "gemini": "gcp.gemini",
+        "gpt": "openai",
+        "grok": "x_ai",
+        "ministral": "mistral_ai",
+        "mistral": "mistral_ai",
+        "mixtral": "mistral_ai",
+        "o1": "openai",
+        "o3": "openai",
+        "o4": "openai",
+        "sonar": "perplexity",
+    }
+)
+"""Who makes a model, by what its name begins with: the best that is known where nobody named a provider."""
+
+UNKNOWN_PROVIDER: Final = "unknown"
+"""The provider of a model of which nothing is known; the conventions require one."""
+
+Level = Literal["required", "conditional", "recommended"]
+"""How much the conventions want an attribute; what is conditional is so on its being known, or on a failure."""
+
+REQUIREMENTS: Final[Mapping[Operation, Mapping[str, Level]]] = MappingProxyType(
+    {
+        Operation.AGENT: {
+            OPERATION: "required",
+            PROVIDER: "required",
+            AGENT: "conditional",
+            CONVERSATION: "conditional",
+            MODEL: "conditional",
+            ERROR: "conditional",
+        },
+        Operation.CHAT: {
+            OPERATION: "required",
+            PROVIDER: "required",
+            CONVERSATION: "conditional",
+            MODEL: "conditional",
+            ERROR: "conditional",
+            INPUT_TOKENS: "recommended",
+            OUTPUT_TOKENS: "recommended",
+        },
+        Operation.TOOL: {
+            OPERATION: "required",
+            ERROR: "conditional",
+            TOOL: "recommended",
+            TOOL_CALL: "recommended",
+            TOOL_TYPE: "recommended",
+        },
+    }
+)
+"""What `VERSION` wants of spans, as far as a trace can know it: what it requires is always there."""
+
 STOPPED: Final = "statek.stop"
 TURN: Final = "statek.turn"
 ATTEMPT: Final = "statek.attempt"
@@ -110,3 +167,14 @@ OPEN: Final = "statek.open"
 def provider_name(name: str) -> str:
     """Return how the conventions call a provider."""
     return PROVIDERS.get(name.upper(), name.lower())
+
+
+@lru_cache(maxsize=256)
+def provider_of(model: str) -> str:
+    """Return who makes a model, as far as its name says it: `openai` for `gpt-4o`, or for `openai/gpt-4o`."""
+    family, slash, name = model.lower().rpartition("/")
+    if slash and family.rpartition("/")[2].upper() in PROVIDERS:
+        return provider_name(family.rpartition("/")[2])
+    return next(
+        (maker for beginning, maker in MAKERS.items() if name.startswith(beginning)), UNKNOWN_PROVIDER
+    )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from statek_sim.agent.checkpoints.database import Database, Row, Sqlite
-from statek_sim.errors import BadStore, DamagedStore, Held
+from statek_sim.errors import BadStore, CheckpointError, DamagedStore, Held
 from statek_sim.store.sql import SqlRuns
 from statek_sim.store.store import LEASE
 from statek_sim.store.worker import is_gone
@@ -26,12 +25,15 @@ class _Telling:
     def __init__(
         self,
         database: Database,
-        errors: tuple[type[Exception], ...],
-        tell: Callable[[Exception], BadStore],
+        tell: Callable[[CheckpointError], BadStore],
     ) -> None:
         self._database = database
-        self._errors = errors
         self._tell = tell
+
+    @property
+    def place(self) -> str:
+        """Where it is, as people may see it."""
+        return self._database.place
 
     @property
     def words(self) -> Mapping[str, str]:
@@ -42,7 +44,7 @@ class _Telling:
         """Run one statement and return its rows; raises `BadStore`."""
         try:
             return self._database.execute(statement, values)
-        except self._errors as error:
+        except CheckpointError as error:
             raise self._tell(error) from error
 
     def close(self) -> None:
@@ -93,35 +95,34 @@ def _sqlite(address: str, *, read_only: bool) -> Database:
     if not path.parent.is_dir():
         raise BadStore(f"{address}: folder {path.parent} does not exist; make it first")
 
-    def tell(error: Exception) -> BadStore:
-        if isinstance(error, Held) or any(word in str(error) for word in _BUSY):
-            return BadStore(f"{address}: another process writes to it all the time: {error}; try again")
-        if isinstance(error, sqlite3.OperationalError) and "disk I/O" not in str(error):
-            return BadStore(f"{address}: {error}; name another file, or make this one readable and writable")
+    def tell(error: CheckpointError) -> BadStore:
+        cause = error.__cause__
+        if isinstance(error, Held) or any(word in str(cause) for word in _BUSY):
+            return BadStore(f"{address}: another process writes to it all the time: {cause}; try again")
+        if isinstance(cause, sqlite3.OperationalError) and "disk I/O" not in str(cause):
+            return BadStore(f"{address}: {cause}; name another file, or make this one readable and writable")
         return DamagedStore(
-            f"{address}: it is no SQLite database, or it is damaged: {error}; name another file, or put a copy back"
+            f"{address}: it is no SQLite database, or it is damaged: {cause}; name another file, or put a copy back"
         )
 
     try:
-        database = Sqlite(path, read_only=read_only)
-    except (sqlite3.Error, Held) as error:
+        return _Telling(Sqlite(path, read_only=read_only), tell)
+    except CheckpointError as error:
         raise tell(error) from error
-    return _Telling(database, (sqlite3.Error, Held), tell)
 
 
 def _postgres(address: str) -> Database:
     try:
-        driver: Any = importlib.import_module("psycopg")
         from statek_sim.agent.checkpoints.postgres import Postgres  # noqa: PLC0415  # an extra, when it is asked for
     except ImportError as error:
         raise BadStore(
             f"{shown(address)}: PostgreSQL needs psycopg ({error}): install pytest-statek[sql]"
         ) from None
 
-    def tell(error: Exception) -> BadStore:
-        return BadStore(f"{shown(address)}: {str(error).strip()}; check the address and the server")
+    def tell(error: CheckpointError) -> BadStore:
+        return BadStore(f"{shown(address)}: {str(error.__cause__).strip()}; check the address and the server")
 
     try:
-        return _Telling(Postgres(address), (driver.Error, Held), tell)
-    except driver.Error as error:
+        return _Telling(Postgres(address), tell)
+    except CheckpointError as error:
         raise tell(error) from None

@@ -498,6 +498,30 @@ def test_a_tool_that_nobody_knows_is_refused_whatever_is_allowed() -> None:
     assert everything.decide(ToolCall("1", "SHELL", {})).reason == "there is no tool 'SHELL'"
 
 
+@pytest.mark.parametrize("name", ["file_path", "Path", "path ", "\uff50ath"])
+def test_an_argument_that_a_tool_does_not_declare_is_no_way_round_a_rule(name: str) -> None:
+    def run(**named: Any) -> str:
+        return str(named)
+
+    open_schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "lines": {"type": "integer"}},
+    }
+    tool = Tool(name="read", description="Read.", parameters=open_schema, run=run, access={"path": "read"})
+    policy = Policy(root="/w", allow=[Rule("read", "**"), Rule("tool", "*")])
+    permissions = Permissions(
+        policy, {"read": tool, "look": replace(tool, name="look", access={})}.get, EMPTY
+    )
+    assert permissions.decide(ToolCall("1", "read", {"path": "a", "lines": 3})).effect == "allow"
+    found = permissions.decide(ToolCall("1", "read", {"path": "a", name: "/etc/passwd"}))
+    assert (found.effect, found.reason) == (
+        "deny",
+        f"read declares no argument {name!r}, so that no rule can be held against it; expected lines, path",
+    )
+    # A tool that says nothing of what it touches is allowed by its name, whatever it is given.
+    assert permissions.decide(ToolCall("1", "look", {name: "/etc/passwd"})).effect == "allow"
+
+
 def test_the_root_of_a_policy_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
+from itertools import permutations
 from typing import Any, TypeVar
 
 import pytest
@@ -303,6 +304,116 @@ def test_a_job_that_submits_to_its_own_worker_is_told_so_instead_of_waiting_for_
             )
 
     play(scene())
+
+
+# -- several workers ----------------------------------------------------------------------------------------------
+
+LOOPS: dict[str, Callable[[Coroutine[Any, Any, Any]], Any]] = {"virtual": play, "asyncio": asyncio.run}
+
+
+async def crossed(workers: dict[str, SlotWorker], *paths: str) -> list[object]:
+    """Let a job go along each path of workers, a slot inside the other, all at once; return what came of each."""
+
+    async def go(who: str, rest: str) -> str:
+        if not rest:
+            return "done"
+        await asyncio.sleep(0.001)
+        return await workers[rest[0]].submit(lambda slot: go(who, rest[1:]), submitter=who)
+
+    async with asyncio.timeout(5):
+        return await asyncio.gather(*(go(path, path) for path in paths), return_exceptions=True)
+
+
+def named_workers(**slots: int) -> dict[str, SlotWorker]:
+    return {name: SlotWorker(replace(HARDENED, slots=count), name=name) for name, count in slots.items()}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_workers_whose_jobs_submit_to_each_other_refuse_who_closes_the_circle(loop: str) -> None:
+    first, second = LOOPS[loop](crossed(named_workers(a=1, b=1), "ab", "ba"))
+    assert first == "done"
+    assert str(second) == (
+        "ba: submitted in a circle, in which all would wait for ever: 'ab' holds a slot of worker 'a' and waits for "
+        "one of worker 'b', 'ba' holds a slot of worker 'b' and would wait for one of worker 'a'; take the slots of "
+        "several workers in one order, or submit after the job has ended"
+    )
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_circle_of_three_workers_is_named_whole(loop: str) -> None:
+    *others, last = LOOPS[loop](crossed(named_workers(a=1, b=1, c=1), "ab", "bc", "ca"))
+    assert others == ["done", "done"]
+    assert [f"{who!r} holds a slot of worker {who[0]!r}" in str(last) for who in ("ab", "bc", "ca")] == [
+        True
+    ] * 3
+
+
+@pytest.mark.parametrize(
+    ("slots", "paths", "refused"),
+    [
+        ({"a": 1, "b": 1}, ["ab", "ab", "b", "a"], 0),
+        # Somebody else who holds a slot of the second worker goes on, and gives it back.
+        ({"a": 1, "b": 2}, ["ab", "ba", "b"], 0),
+        ({"a": 2, "b": 1}, ["ab", "ba", "a"], 0),
+        ({"a": 2, "b": 2}, ["ab", "ba"], 0),
+        ({"a": 2, "b": 2}, ["ab", "ab", "ba", "ba"], 1),
+        # What is taken inside keeps what is outside of it.
+        ({"a": 1, "b": 1, "c": 1}, ["abc", "ca"], 1),
+        ({"a": 1, "b": 1, "c": 1}, ["abc", "bc", "c"], 0),
+    ],
+)
+def test_a_circle_is_one_only_where_nobody_goes_on(
+    slots: dict[str, int], paths: list[str], refused: int
+) -> None:
+    """Whatever comes of it, all end: who is refused lets the others go on."""
+    ends = play(crossed(named_workers(**slots), *paths))
+    assert sum(isinstance(end, SlotRefused) for end in ends) == refused
+    assert sum(end == "done" for end in ends) == len(paths) - refused
+
+
+@given(
+    slots=st.fixed_dictionaries({name: st.integers(1, 2) for name in "abc"}),
+    paths=st.lists(
+        st.sampled_from(
+            ["a", "b", "c", *map("".join, permutations("abc", 2)), *map("".join, permutations("abc"))]
+        ),
+        min_size=2,
+        max_size=6,
+    ),
+)
+def test_no_jobs_over_several_workers_wait_for_ever(slots: dict[str, int], paths: list[str]) -> None:
+    ends = play(crossed(named_workers(**slots), *paths))
+    assert all(end == "done" or isinstance(end, SlotRefused) for end in ends)
+    if len({tuple(sorted(path)) == tuple(path) for path in paths} | {True}) == 1:
+        assert set(ends) == {"done"}, "who takes slots in one order is never refused"
+
+
+def test_an_urgent_job_that_ends_the_one_that_runs_closes_no_circle() -> None:
+    workers = {name: SlotWorker(FORGE, name=name) for name in "ab"}
+
+    async def scene() -> list[object]:
+        async def outer(slot: Slot) -> object:
+            await asyncio.sleep(1)
+            return await workers["b"].submit(
+                lambda inner: asyncio.sleep(1, "inner"), submitter="x", priority=5
+            )
+
+        async def other(slot: Slot) -> object:
+            await asyncio.sleep(2)
+            return await workers["a"].submit(
+                lambda inner: asyncio.sleep(1, "urgent"), submitter="y", priority=1
+            )
+
+        return list(
+            await asyncio.gather(
+                workers["a"].submit(outer, submitter="x", priority=5),
+                workers["b"].submit(other, submitter="y", priority=5),
+                return_exceptions=True,
+            )
+        )
+
+    ended, done = play(scene())
+    assert (isinstance(ended, SlotRefused), done) == (True, "urgent")
 
 
 def test_a_task_that_a_job_left_behind_may_submit_once_the_job_has_ended() -> None:

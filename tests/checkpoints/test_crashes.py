@@ -157,11 +157,13 @@ def test_what_comes_of_a_check_whether_a_call_happened_is_not_taken_for_what_cam
     assert checked
 
 
-def test_the_documents_store_loses_what_ours_keeps() -> None:
-    found = kill_on_disk("document", DocumentStore, every=SAMPLED)
+def test_the_documents_store_loses_what_ours_keeps(every: int) -> None:
+    found = kill_on_disk("the document's files, hardened loop", DocumentStore, every=every)
     assert 0 < found.survived < found.states
+    check_page(found, every)
 
 
-def test_files_that_nobody_syncs_do_not_survive_a_loss_of_power() -> None:
-    found = kill_on_disk("files", files, every=SAMPLED, made=NoSync)
+def test_files_that_nobody_syncs_do_not_survive_a_loss_of_power(every: int) -> None:
+    found = kill_on_disk("files that nobody syncs", files, every=every, made=NoSync)
     assert found.survived < found.states
+    check_page(found, every)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from statek_sim.agent.checkpoints.session_files import SessionFiles
 from statek_sim.agent.checkpoints.sql import SqlStore
 from statek_sim.agent.checkpoints.store import CheckpointStore
 from statek_sim.agent.effects import Receipt
-from statek_sim.errors import BadInput, Damaged, Fenced, Held, OtherPlan
+from statek_sim.errors import BadInput, CheckpointError, Damaged, Fenced, Held, OtherPlan
 from tests.checkpoints.conftest import MakeStore, Seconds
 
 
@@ -339,9 +340,7 @@ def test_a_process_that_is_frozen_in_a_transaction_of_sqlite_is_told_as_that(tmp
         lease = store.claim("s", worker="a", plan="p")
         hurried = SqlStore(Sqlite(tmp_path / "s.db", wait=0.05), clock=float)
         frozen.execute("BEGIN IMMEDIATE")
-        why = (
-            r"^another process has held this database for 0\.05 s \(database is locked\); it is frozen in the"
-        )
+        why = r"/s\.db: another process has held this database for 0\.05 s \(database is locked\); it is frozen in the"
         with closing(hurried):
             with pytest.raises(Held, match=why):
                 hurried.save(lease, entry())
@@ -364,9 +363,150 @@ def test_a_connection_that_is_frozen_in_a_transaction_keeps_nobody_out(empty_pos
         store.claim("s", worker="a", plan="p")
         frozen.execute("BEGIN")
         frozen.execute("SELECT id FROM sessions FOR UPDATE")
-        why = r"^another connection has held what this one needs for 0\.1 s; it is frozen"
+        why = r"^PostgreSQL database .*: another connection has held what this one needs for 0\.1 s; it is frozen"
         hurried = SqlStore(Postgres(empty_postgres, wait=0.1), clock=lambda: 100.0)
         with closing(hurried), pytest.raises(Held, match=why):
             hurried.claim("s", worker="b", plan="p")
         with closing(SqlStore(Postgres(empty_postgres, wait=10), clock=lambda: 100.0)) as patient:
             assert patient.claim("s", worker="b", plan="p").fence == 2
+
+
+# -- databases that are not as they were left ---------------------------------------------------------------------
+
+
+def saved_database(path: Path) -> Path:
+    """Make a database with a session of three checkpoints and two receipts."""
+    with closing(SqlStore(Sqlite(path), clock=float)) as store:
+        lease = store.claim("s", worker="a", plan="p")
+        for number in (1, 2, 3):
+            store.save(lease, entry(number))
+        store.note(lease, receipt("1.1"))
+        store.note(lease, receipt("1.2"))
+        store.release(lease)
+    return path
+
+
+def change(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("PRAGMA ignore_check_constraints = 1")
+        for statement in statements:
+            raw.execute(statement)
+
+
+def used(path: Path) -> list[str]:
+    """Do with a store what workers do; return what each thing raised, and fail for what is no error of ours."""
+    raised = []
+
+    def save(store: SqlStore) -> None:
+        lease = store.claim("s", worker="b", plan="p")
+        store.note(lease, receipt("1.3"))
+        store.save(lease, entry(4))
+        store.renew(lease)
+        store.prune(lease, 1)
+        store.release(lease)
+
+    def take(store: SqlStore) -> None:
+        if lease := store.claim_next(worker="c"):
+            store.release(lease)
+
+    acts: list[Callable[[SqlStore], object]] = [
+        lambda store: store.latest("s"), lambda store: store.numbers("s"), lambda store: store.sessions(),
+        lambda store: store.sessions("running"), take, save,
+    ]  # fmt: skip
+    for act in acts:
+        try:
+            with closing(SqlStore(Sqlite(path), clock=lambda: 1.0)) as store:
+                act(store)
+        except CheckpointError as error:
+            raised.append(str(error))
+    return raised
+
+
+TABLES = "its tables are not as this package makes them: "
+
+
+@pytest.mark.parametrize(
+    ("statements", "what"),
+    [
+        (["DELETE FROM schema_versions"], f"{TABLES}table sessions already exists"),
+        (["DELETE FROM schema_versions WHERE version = 2"], f"{TABLES}duplicate column name: fence"),
+        (["DROP TABLE schema_versions"], f"{TABLES}table sessions already exists"),
+        (
+            ["DROP TABLE schema_versions", "CREATE TABLE schema_versions (x)"],
+            f"{TABLES}no such column: version",
+        ),
+        (["INSERT INTO schema_versions (version) VALUES (99)"], "the tables have version 99, and this"),
+        (["DROP TABLE receipts"], f"{TABLES}no such table: "),
+        (["ALTER TABLE checkpoints RENAME COLUMN seal TO stamp"], f"{TABLES}no such column: seal"),
+    ],
+    ids=[
+        "no row",
+        "no newest row",
+        "no table",
+        "another's table",
+        "from the future",
+        "no receipts",
+        "column",
+    ],
+)
+def test_tables_that_are_not_the_stores_own_are_told_with_the_file(
+    tmp_path: Path, statements: list[str], what: str
+) -> None:
+    path = saved_database(tmp_path / "sessions.db")
+    change(path, *statements)
+    raised = used(path)
+    assert raised
+    assert all(error.startswith(f"{path}: ") for error in raised)
+    assert any(what in error for error in raised), raised
+
+
+def test_a_file_that_is_no_database_of_checkpoints_is_told_with_its_name(tmp_path: Path) -> None:
+    good = saved_database(tmp_path / "good.db").read_bytes()
+    files = {
+        "text.db": (b"These are the notes of a meeting.\n" * 40, Damaged, "file is not a database"),
+        "torn.db": (good[: len(good) // 2 + 100], Damaged, "it is no SQLite database, or it is damaged: "),
+        "zeros.db": (good[:4096] + bytes(len(good) - 4096), Damaged, "it is damaged: "),
+    }
+    for name, (content, kind, what) in files.items():
+        path = tmp_path / name
+        path.write_bytes(content)
+        with pytest.raises(kind, match=what) as fault:
+            SqlStore(Sqlite(path), clock=float).latest("s")
+        assert str(fault.value).startswith(f"{path}: "), name
+    other = tmp_path / "other.db"
+    change(other, "CREATE TABLE sessions (id INTEGER PRIMARY KEY, user TEXT)")
+    assert all(error.startswith(f"{other}: {TABLES}table sessions already") for error in used(other))
+    for path, what in (
+        (tmp_path, "unable to open database file"),
+        (tmp_path / "none" / "x.db", "unable to open"),
+    ):
+        with pytest.raises(
+            CheckpointError, match=f"^{re.escape(str(path))}: {what}.*; name a file that can be"
+        ):
+            Sqlite(path)
+    closed = SqlStore(Sqlite(tmp_path / "good.db"), clock=float)
+    closed.close()
+    with pytest.raises(CheckpointError, match=r"good\.db: Cannot operate on a closed database"):
+        closed.latest("s")
+
+
+def test_whatever_stands_in_a_column_is_told_and_never_a_traceback(tmp_path: Path) -> None:
+    """A value of another kind in each column of each table, which SQLite takes for most of them."""
+    good = saved_database(tmp_path / "good.db")
+    with closing(sqlite3.connect(good)) as raw:
+        tables = ("schema_versions", "sessions", "checkpoints", "receipts")
+        columns = [(table, row[1]) for table in tables for row in raw.execute(f"PRAGMA table_info({table})")]
+    told = 0
+    for table, column in columns:
+        for value in ("'x'", "x'fffe'"):
+            path = tmp_path / "x.db"
+            for file in tmp_path.glob("x.db*"):
+                file.unlink()
+            path.write_bytes(good.read_bytes())
+            with suppress(sqlite3.IntegrityError):
+                change(
+                    path,
+                    f"UPDATE {table} SET {column} = {value} WHERE rowid = (SELECT max(rowid) FROM {table})",
+                )
+                told += bool(used(path))
+    assert told > 15

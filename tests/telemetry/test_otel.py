@@ -211,5 +211,23 @@ def test_a_scenario_s_spans_are_sent_from_the_command_line(capsys: pytest.Captur
         main(["trace", "agent-person-answers", "--otlp", received.address])
     assert exit_.value.code in (0, None)
     assert capsys.readouterr().out == f"{len(received.spans)} spans sent to {received.address}\n"
+    told = [attributes(span.attributes) for span in received.spans]
+    wanted = {"chat": "openai", "invoke_agent": "openai", "execute_tool": None}
+    assert {
+        one["gen_ai.operation.name"]: one.get("gen_ai.provider.name")
+        for one in told
+        if "gen_ai.operation.name" in one
+    } == wanted
     (asked,) = [span for span in received.spans if span.name == "ask_person ask_owner"]
     assert asked.end_time_unix_nano - asked.start_time_unix_nano == 20 * 10**9
+
+
+def test_a_provider_is_named_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with receiving() as received, pytest.raises(SystemExit):
+        main(["trace", "agent-person-answers", "--otlp", received.address, "--provider", "AZURE"])
+    providers = {attributes(span.attributes).get("gen_ai.provider.name") for span in received.spans}
+    assert providers == {"azure.ai.openai", None}
+    with pytest.raises(SystemExit) as exit_:
+        main(["trace", "agent-person-answers", "--provider", "AZURE"])
+    assert exit_.value.code == 2
+    assert "--provider goes with --otlp URL" in capsys.readouterr().err

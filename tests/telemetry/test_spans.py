@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -18,10 +20,15 @@ from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.people import tool_that_asks
 from statek_sim.providers.script import Reply, ScriptedCall, fault, text, timeout, tool_call, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.scenario.load import load_or_fail
 from statek_sim.spans import names
+from statek_sim.spans.arguments import as_json
 from statek_sim.spans.build import SpanBuilder, spans_of
 from statek_sim.spans.span import Span
+from statek_sim.suite.run import run_one
 from statek_sim.trace import Trace
+
+SCENARIOS: Final = Path(__file__).parents[2] / "scenarios"
 
 
 def look(place: str) -> str:
@@ -213,9 +220,39 @@ def test_what_was_said_is_in_spans_only_when_asked_for() -> None:
     ]
     (call,) = trace.spans("execute_tool", content=True)
     assert (call.attributes[names.TOOL_ARGUMENTS], call.attributes[names.OUTPUT]) == (
-        "place='a'",
+        '{"place": "a"}',
         "a is fine",
     )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"place": "a, b='c'", "n": 3, "x": -1.5e-07, "yes": True, "none": None},
+        {"quotes": 'it\'s "so"', "lines": "a\nb\\", "far": "\U0001f600 \ud800"},
+        {"list": [1, [], {"a": {"b": ["c,", "d]"]}}], "empty": {}},
+        {"from": "x", "a key, with =": "y", "=": 1},
+        {"large": 2**70, "endless": float("inf"), "less": float("-inf")},
+    ],
+)
+def test_the_arguments_of_a_call_are_json(given: dict[str, Any]) -> None:
+    """They are written as the loop writes them into a trace."""
+    written = as_json(", ".join(f"{key}={value!r}" for key, value in given.items()))
+    assert written is not None
+    assert json.loads(written) == given
+
+
+@pytest.mark.parametrize("written", ["a", "a=", "=1", "a=[1", "a='b", "a=1]", "a=<Job 3>", "a=f(1)"])
+def test_what_is_not_written_as_arguments_is_no_json(written: str) -> None:
+    assert as_json(written) is None
+
+
+def test_the_arguments_of_model_written_code_stay_python() -> None:
+    called = events.ToolCalled(0.0, "main", "look", "'a', n=3", "code")
+    returned = events.ToolReturned(0.0, "main", "look", "ok", None)
+    (_, call) = spans_of([called, returned], "run", content=True)
+    assert call.attributes[names.TOOL_ARGUMENTS] == "'a', n=3"
 
 
 def test_a_request_s_input_is_what_it_adds_and_what_is_sent_again_has_it_again() -> None:
@@ -266,29 +303,42 @@ def test_the_names_are_those_of_the_conventions() -> None:
     operations = {one.value for one in gen_ai_attributes.GenAiOperationNameValues}
     assert {operation.value for operation in names.GEN_AI} <= operations
     providers = {one.value for one in gen_ai_attributes.GenAiProviderNameValues}
-    assert set(names.PROVIDERS.values()) <= providers
-
-
-REQUIRED: Final = {
-    "invoke_agent": {names.AGENT, names.CONVERSATION, names.MODEL, names.OPERATION, names.PROVIDER},
-    "chat": {
-        names.CONVERSATION, names.INPUT_TOKENS, names.MODEL, names.OPERATION, names.OUTPUT_TOKENS, names.PROVIDER,
-    },
-    "execute_tool": {names.OPERATION, names.TOOL, names.TOOL_CALL, names.TOOL_TYPE},
-}  # fmt: skip
-"""What version 1.40.0 requires or recommends of spans, as far as a trace knows it."""
+    assert {*names.PROVIDERS.values(), *names.MAKERS.values()} <= providers
 
 
 def test_spans_have_what_the_conventions_require_or_recommend_and_a_trace_knows() -> None:
-    trace = traced(tool_call("look", place="a"), text("done"))
-    found = [span for span in spans_of(trace.events, "run", provider="OPENAI") if span.operation in REQUIRED]
-    assert {span.operation for span in found} == set(REQUIRED)
-    for span in found:
-        given = {name for name in span.attributes if name.startswith("gen_ai.")}
-        assert given == REQUIRED[span.operation], span.name
-    assert {span.attributes[names.TOOL_TYPE] for span in found if names.TOOL in span.attributes} == {
-        "function"
-    }
+    trace = traced(tool_call("look", place="a"), tool_call("look", place="nowhere"), text("done"))
+    for provider in (None, "OPENAI"):
+        every = spans_of(trace.events, "run", provider=provider)
+        found = [span for span in every if span.operation in names.REQUIREMENTS]
+        assert {span.operation for span in found} == set(names.REQUIREMENTS) == names.GEN_AI
+        for span in found:
+            given = {name for name in span.attributes if name.startswith(("gen_ai.", "error."))}
+            wanted = set(names.REQUIREMENTS[span.operation])
+            assert given == (wanted if span.error else wanted - {names.ERROR}), span.name
+        assert {span.attributes.get(names.PROVIDER, "openai") for span in found} == {"openai"}
+
+
+def test_every_span_of_every_scenario_has_what_is_required() -> None:
+    """Failures, ladders, subtasks, people: no provider is named, as in `statek-sim trace --otlp`."""
+    for scenario in load_or_fail([SCENARIOS / suite for suite in ("agent-people", "agent-escalation")]):
+        record = run_one(scenario, scenario.profiles[0]).record
+        for span in spans_of(record.events, "run"):
+            levels = names.REQUIREMENTS.get(span.operation, {})
+            required = {name for name, level in levels.items() if level == "required"}
+            given = {name for name, value in span.attributes.items() if value != ""}
+            assert required <= given, (scenario.id, span.name)
+            assert (names.ERROR in span.attributes) == (span.error is not None), (scenario.id, span.name)
+
+
+def test_a_provider_that_nobody_named_is_the_maker_of_the_model_that_is_asked() -> None:
+    ladder = Ladder(
+        levels=(Level(name="fast", model="claude-haiku-4-5"), Level(name="strong", model="own/llama-4")),
+        checks=[lambda task, answer: "GOOD" in answer],
+    )
+    chats = traced(text("bad"), text("bad too"), parts=Parts(ladder=ladder)).spans("chat")
+    assert [chat.attributes[names.PROVIDER] for chat in chats] == ["anthropic", "unknown"]
+    assert names.provider_of("openrouter/openai/GPT-4o") == "openai"
 
 
 def test_attempts_and_steps_up_a_ladder_are_marks() -> None:

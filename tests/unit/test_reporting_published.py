@@ -94,7 +94,7 @@ def test_a_calculation_of_memory_keeps_to_its_schema(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("guards", ["guards", "--guard", "injection"]),
+        ("guards", ["guards", "--guard", "injection", "--mutants"]),
         ("guards_what_if", ["guards", "--what-if", "scenarios/agent-guards/guards.yaml"]),
         ("metrics", ["metrics", "scenarios/agent-steps/steps.yaml"]),
         ("escalation", ["escalation", "scenarios/agent-escalation"]),

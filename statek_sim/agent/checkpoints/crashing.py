@@ -240,6 +240,7 @@ class DyingDatabase:
     def __init__(self, database: Database, *, dies_at: int | None = None) -> None:
         self._database = database
         self._dies_at = dies_at
+        self.place = database.place
         self.words = database.words
         self.statements = 0
 

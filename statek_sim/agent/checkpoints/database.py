@@ -9,13 +9,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from statek_sim.errors import Held
+from statek_sim.errors import CheckpointError, Damaged, Held
 
 Row = tuple[Any, ...]
 
 
 class Database(Protocol):
-    """One connection. Outside `BEGIN` every statement is a transaction of its own."""
+    """One connection. Outside `BEGIN` every statement is a transaction of its own.
+
+    What its driver raises is told as a `CheckpointError` that names the database: `Damaged` where what is in it is not
+    what a store puts there, `Held` where another process keeps it.
+    """
+
+    @property
+    def place(self) -> str:
+        """Where it is, as people may see it."""
 
     @property
     def words(self) -> Mapping[str, str]:
@@ -78,27 +86,39 @@ SQLITE_WORDS: Final = {
 }
 
 
+_NO_DATABASE: Final = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
+_OTHER_TABLES: Final = frozenset(
+    {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
+)
+"""What SQLite says of a statement that fits no table, and of rows that a table does not take."""
+
+
 class Sqlite:
     """A file of SQLite's, or `:memory:`: a commit that has returned survives a loss of power.
 
     `wait` are the seconds that a statement waits for another process, then it is `Held`. The journal is a write-ahead
-    log. With `read_only` nothing of a file is changed, nor is one made.
+    log. With `read_only` nothing of a file is changed, nor is one made. A file that cannot be used, is no database or
+    is damaged is a `CheckpointError` with its name.
     """
 
     words = SQLITE_WORDS
 
     def __init__(self, path: Path | str, *, wait: float = 30.0, read_only: bool = False) -> None:
-        place = f"{Path(path).absolute().as_uri()}?mode=ro" if read_only else path
+        self.place = str(path)
         self._wait = wait
-        self._connection = sqlite3.connect(
-            place, timeout=wait, isolation_level=None, check_same_thread=False, uri=read_only
-        )
+        address = f"{Path(path).absolute().as_uri()}?mode=ro" if read_only else path
+        try:
+            self._connection = sqlite3.connect(
+                address, timeout=wait, isolation_level=None, check_same_thread=False, uri=read_only
+            )
+        except sqlite3.Error as error:
+            raise self._told(error) from error
         try:
             for pragma in (
                 () if read_only else ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON")
             ):
                 self.execute(f"PRAGMA {pragma}")
-        except (sqlite3.Error, Held):
+        except CheckpointError:
             self._connection.close()
             raise
 
@@ -106,13 +126,34 @@ class Sqlite:
         """Run one statement and return its rows."""
         try:
             return self._connection.execute(statement, values).fetchall()
-        except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
-                raise
-            raise Held(
-                f"another process has held this database for {self._wait:g} s ({error}); it is frozen in the middle of "
-                "a transaction: let it go on, or end it"
-            ) from error
+        except sqlite3.Error as error:
+            raise self._told(error) from error
+
+    def _told(self, error: sqlite3.Error) -> CheckpointError:
+        """Return what an error of SQLite's means, with the file and what to do."""
+        code = getattr(error, "sqlite_errorcode", None)
+        if code is None:
+            # What is no text where one was saved has no code.
+            code = sqlite3.SQLITE_CORRUPT if isinstance(error, sqlite3.OperationalError) else 0
+        code &= 0xFF
+        if code == sqlite3.SQLITE_BUSY:
+            return Held(
+                f"{self.place}: another process has held this database for {self._wait:g} s ({error}); it is frozen in "
+                "the middle of a transaction: let it go on, or end it"
+            )
+        if code in _NO_DATABASE:
+            return Damaged(
+                f"{self.place}: it is no SQLite database, or it is damaged: {error}; name another file, or put a copy "
+                "back"
+            )
+        if code in _OTHER_TABLES:
+            return Damaged(
+                f"{self.place}: its tables are not as this package makes them: {error}; they are another program's, or "
+                "somebody changed them: name another file, or put a copy back"
+            )
+        return CheckpointError(
+            f"{self.place}: {error}; name a file that can be read and written, on a disk with room"
+        )
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back."""

@@ -66,7 +66,10 @@ _LOCK: Final = 7_004_002
 
 
 def migrate(database: Database) -> int:
-    """Bring the tables to the newest version and return it; raises `CheckpointError` for tables from the future."""
+    """Bring the tables to the newest version and return it.
+
+    Raises `CheckpointError` for tables from the future, `Damaged` for those that are not what their version says.
+    """
     database.execute(database.words["begin"])
     try:
         if database.words["json"] == "JSONB":
@@ -77,7 +80,8 @@ def migrate(database: Database) -> int:
         version = newest or 0
         if version > len(MIGRATIONS):
             raise CheckpointError(
-                f"the tables have version {version}, and this package knows up to {len(MIGRATIONS)}; update the package"
+                f"{database.place}: the tables have version {version}, and this package knows up to "
+                f"{len(MIGRATIONS)}; update the package"
             )
         for number, statements in enumerate(MIGRATIONS[version:], start=version + 1):
             for statement in statements:

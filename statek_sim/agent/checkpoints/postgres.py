@@ -9,7 +9,7 @@ from typing import Final
 import psycopg
 
 from statek_sim.agent.checkpoints.database import Row
-from statek_sim.errors import Held
+from statek_sim.errors import CheckpointError, Damaged, Held
 
 POSTGRES_WORDS: Final = {
     "json": "JSONB",
@@ -24,6 +24,18 @@ POSTGRES_WORDS: Final = {
 }
 
 
+_OTHER_TABLES: Final = (psycopg.ProgrammingError, psycopg.IntegrityError, psycopg.DataError)
+
+
+def _shown(conninfo: str) -> str:
+    """Return which database it is, without a password."""
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(conninfo)
+    except psycopg.Error:
+        return "PostgreSQL"
+    return f"PostgreSQL database {parts.get('dbname', 'of the user')!r} at {parts.get('host', 'localhost')}"
+
+
 class Postgres:
     """One connection to PostgreSQL; `conninfo` is a connection string or an address of psycopg's.
 
@@ -34,8 +46,12 @@ class Postgres:
     words = POSTGRES_WORDS
 
     def __init__(self, conninfo: str, *, wait: float = 30.0) -> None:
+        self.place = _shown(conninfo)
         self._wait = wait
-        self._connection = psycopg.connect(conninfo, autocommit=True)
+        try:
+            self._connection = psycopg.connect(conninfo, autocommit=True)
+        except psycopg.Error as error:
+            raise self._told(error) from error
         for setting in ("lock_timeout", "idle_in_transaction_session_timeout"):
             # 0 would be no limit at all.
             limit = f"{max(1, math.ceil(1000 * wait))}ms"
@@ -45,12 +61,24 @@ class Postgres:
         """Run one statement and return its rows."""
         try:
             cursor = self._connection.execute(statement.replace("?", "%s").encode(), tuple(values) or None)
-        except psycopg.errors.LockNotAvailable:
-            raise Held(
-                f"another connection has held what this one needs for {self._wait:g} s; it is frozen in the middle of "
-                "a transaction: let it go on, or end it"
-            ) from None
-        return [] if cursor.description is None else cursor.fetchall()
+            return [] if cursor.description is None else cursor.fetchall()
+        except psycopg.Error as error:
+            raise self._told(error) from error
+
+    def _told(self, error: psycopg.Error) -> CheckpointError:
+        """Return what an error of PostgreSQL's means, with the database and what to do."""
+        words = str(error).strip()
+        if isinstance(error, psycopg.errors.LockNotAvailable):
+            return Held(
+                f"{self.place}: another connection has held what this one needs for {self._wait:g} s; it is frozen in "
+                "the middle of a transaction: let it go on, or end it"
+            )
+        if isinstance(error, _OTHER_TABLES):
+            return Damaged(
+                f"{self.place}: its tables are not as this package makes them: {words}; they are another program's, or "
+                "somebody changed them: name another database, or put a copy back"
+            )
+        return CheckpointError(f"{self.place}: {words}; check the address and the server")
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back."""

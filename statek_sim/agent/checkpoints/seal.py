@@ -33,9 +33,12 @@ class Sealer:
             return "sha256:" + hashlib.sha256(data).hexdigest()
         return "hmac-sha256:" + hmac.new(self.key, data, hashlib.sha256).hexdigest()
 
-    def check(self, content: JSON, seal: str, *, what: str, state: str = "") -> None:
-        """Raise `Damaged` when `seal` is not the one of this content."""
-        if not hmac.compare_digest(self.seal(content, state).encode(), seal.encode("utf-8", "replace")):
+    def check(self, content: JSON, seal: object, *, what: str, state: str = "") -> None:
+        """Raise `Damaged` when `seal`, which a database may make anything of, is not the one of this content."""
+        fits = isinstance(seal, str) and hmac.compare_digest(
+            self.seal(content, state).encode(), seal.encode("utf-8", "replace")
+        )
+        if not fits:
             raise Damaged(
                 f"{what} is not what was saved: its seal does not fit; it was damaged or edited, or saved with another "
                 "key. Restore it from a backup, or remove the session and begin it anew"

@@ -56,6 +56,21 @@ class _Session:
         }
 
 
+_KINDS: Final = (str, str, str, int, int, str, str, int, str, float | int)
+"""What the columns of `_COLUMNS` are. SQLite takes anything for them, whatever a table says."""
+
+
+def _session_of(row: Row) -> _Session:
+    """Return a row of `sessions`; `Damaged` for what no store put there."""
+    for name, value, kind in zip(_COLUMNS.split(", "), row, _KINDS, strict=True):
+        if not isinstance(value, kind):
+            raise Damaged(
+                f"session {row[0]!r}: its {name} is {value!r}, which was not saved there: somebody changed it; put a "
+                "copy back, or remove the session and begin it anew"
+            )
+    return _Session(*row)
+
+
 class SqlStore:
     """A `CheckpointStore` in a database, whose tables are made or brought up to date; the store closes it.
 
@@ -99,7 +114,7 @@ class SqlStore:
                 f"ORDER BY lease_until, id LIMIT 1 {database.words['skip_locked']}",
                 (self._terms.clock(),),
             )
-            return self._take(_Session(*rows[0]), worker) if rows else None
+            return self._take(_session_of(rows[0]), worker) if rows else None
 
     def _take(self, row: _Session, worker: str) -> Lease:
         self._database.execute(
@@ -175,6 +190,10 @@ class SqlStore:
                 (row.id, row.head),
             )
             position, before = known[0] if known else (0, row.head_seal)
+            if not isinstance(position, int) or not isinstance(before, str):
+                raise Damaged(
+                    f"session {row.id!r}, receipt {position!r} after checkpoint {row.head}: somebody changed it"
+                )
             content = receipt_json(receipt)
             database.execute(
                 "INSERT INTO receipts (session_id, step_number, position, receipt, seal) "
@@ -279,8 +298,8 @@ class SqlStore:
     def sessions(self, status: Status | None = None) -> Sequence[str]:
         """Return the names of sessions, of one status if it is given, sorted."""
         if status is None:
-            return sorted(row[0] for row in self._read("SELECT id FROM sessions"))
-        return sorted(row[0] for row in self._read("SELECT id FROM sessions WHERE status = ?", status))
+            return sorted(str(row[0]) for row in self._read("SELECT id FROM sessions"))
+        return sorted(str(row[0]) for row in self._read("SELECT id FROM sessions WHERE status = ?", status))
 
     def _read(self, statement: str, *values: object) -> list[Row]:
         with self._shared.alone:
@@ -289,7 +308,7 @@ class SqlStore:
     def _find(self, session: str, *, lock: bool = False) -> _Session | None:
         suffix = self._database.words["for_update"] if lock else ""
         rows = self._database.execute(f"SELECT {_COLUMNS} FROM sessions WHERE id = ? {suffix}", (session,))
-        return _Session(*rows[0]) if rows else None
+        return _session_of(rows[0]) if rows else None
 
     def _row(self, session: str, *, lock: bool) -> _Session:
         row = self._find(session, lock=lock)

@@ -1,8 +1,8 @@
 """What guards are worth: how much of what they are to catch they catch, and how much else they flag.
 
 A corpus is lines of attacks (or of what else a guard is to find) and of harmless texts. Precision and recall come with
-Wilson intervals of 95 %, because 57 of 60 is not 95 %. Variants of every text show what a disguise does to the recall,
-and leaving out each rule in turn shows which of them the corpora would miss.
+Wilson intervals of 95 %, because 57 of 60 is not 95 %. Variants of every text show what a disguise does to the recall;
+what the corpora would show of a change of the rules is in `mutation`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from typing import Any, Final
 
 from statek_sim.agent.effects import GuardPoint
 from statek_sim.agent.guards.guard import Find, Guard, Subject
-from statek_sim.agent.guards.injection import Rule
 from statek_sim.agent.guards.pipeline import GuardSet, Outcome
-from statek_sim.agent.guards.shipped import injection
 from statek_sim.errors import BadInput
 from statek_sim.intervals import wilson
 from statek_sim.unreadable import Unreadable, text_of, why_unreadable
@@ -234,24 +232,6 @@ def disguised(guard: Guard, corpus: Corpus) -> dict[str, tuple[int, int]]:
         again = [Sample(sample.id, disguise(sample.text), True, sample.point) for sample in plain]
         kept[name] = (sum(bool(finds_of(guard, sample)) for sample in again), len(again))
     return kept
-
-
-# -- mutation ---------------------------------------------------------------------------------------------------
-
-
-def unmissed_rules(rules: Sequence[Rule], corpora: Iterable[Corpus]) -> tuple[str, ...]:
-    """Return the rules of the injection guard whose loss no corpus shows: mutants that survive."""
-    bad = [sample for corpus in corpora for sample in corpus.samples if sample.bad]
-    whole = injection(among=rules)
-    caught = [sample for sample in bad if finds_of(whole, sample)]
-    named = {sample: {find.rule for find in finds_of(whole, sample)} for sample in caught}
-    survivors = []
-    for rule in rules:
-        without = injection(among=[one for one in rules if one is not rule])
-        touched = [sample for sample in caught if rule.id in named[sample]]
-        if all(finds_of(without, sample) for sample in touched):
-            survivors.append(rule.id)
-    return tuple(survivors)
 
 
 # -- lines ------------------------------------------------------------------------------------------------------

@@ -54,7 +54,8 @@ class Guard:
 
     `fails` says what a check that raises, or takes longer than `timeout` seconds, means: "closed", the text is
     blocked; "open", it passes and that is recorded. A timeout holds for async checks; a plain function cannot be
-    interrupted. `tiers` and `environments`: where it applies; empty: everywhere.
+    interrupted. `tiers` and `environments`: where it applies; empty: everywhere. A tier or an environment that nobody
+    told (an empty one) has every guard apply: one that protects does not vanish because somebody is not known.
     `undo` takes back what the check noted of a call that it let pass and that is not made after all. A check that
     remembers something from one subject to the next is an object with `saved` and `restore` (`effects.Saved`), so
     that a run that is taken up again goes on with it.
@@ -92,9 +93,14 @@ class Guard:
         """Return whether the guard looks at this subject at all."""
         return (
             subject.point in self.points
-            and (not self.tiers or subject.tier in self.tiers)
-            and (not self.environments or environment in self.environments)
+            and _is_for(self.tiers, subject.tier)
+            and _is_for(self.environments, environment)
         )
+
+
+def _is_for(chosen: frozenset[str], known: str) -> bool:
+    """Return whether what is for some is for this one; who is not known is anybody."""
+    return not chosen or not known or known in chosen
 
 
 __all__ = ["STRENGTH", "Action", "Check", "Find", "Finds", "Guard", "Judgement", "Spent", "Subject"]

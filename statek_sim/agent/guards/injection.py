@@ -47,12 +47,16 @@ _NO_ORDER: Final = "".join(f"(?<!{negation} {_STILL})" for negation in _NEGATION
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One way in which texts tell a model what to do; `weight` of 1 is enough by itself."""
+    """One way in which texts tell a model what to do; `weight` of 1 is enough by itself.
+
+    `told_not_to`: the pattern without its exemption of what is not to be done, None for a rule that has none.
+    """
 
     id: str
     needs: tuple[str, ...]
     pattern: str
     weight: float
+    told_not_to: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,7 @@ def rules() -> tuple[Rule, ...]:
             tuple(need.translate(LOOK_ALIKE) for need in entry["needs"]),
             expression(entry["pattern"], negated=entry.get("negated", True)),
             entry["weight"],
+            None if entry.get("negated", True) else compiled(entry["pattern"]),
         )
         for entry in tomllib.loads(text)["rule"]
     )
@@ -91,10 +96,11 @@ def expression(pattern: str, *, negated: bool = True) -> str:
 
 
 class Search:
-    """Looks for what rules find; made once for many texts."""
+    """Looks for what rules find, within `reach` characters of a word that a rule needs; made once for many texts."""
 
-    def __init__(self, among: Iterable[Rule]) -> None:
+    def __init__(self, among: Iterable[Rule], *, reach: int = REACH) -> None:
         self._rules = tuple(among)
+        self._reach = reach
         self._first = [Beginning(rule.pattern) for rule in self._rules]
         self._wanted_by: dict[str, list[int]] = {}
         for number, rule in enumerate(self._rules):
@@ -125,7 +131,7 @@ class Search:
         openings = Places(text, self._openings)
         for number in sorted(around):
             rule, first = self._rules[number], self._first[number]
-            for start, end in near(around[number], REACH, len(text)):
+            for start, end in near(around[number], self._reach, len(text)):
                 for match in first.matches(openings, start, end):
                     if match.end() > match.start():
                         yield rule, *match.span()
@@ -137,10 +143,10 @@ def shipped_search() -> Search:
     return Search(rules())
 
 
-def weighty(found: Iterable[Match], least: float) -> list[Match]:
+def weighty(found: Iterable[Match], least: float, *, together: int = TOGETHER) -> list[Match]:
     """Return the matches that weigh `least` together with others near them, in order; a rule counts once.
 
-    Near is within `TOGETHER`: in a long page two rules find something that has nothing to do with each other.
+    Near is within `together` characters: in a long page two rules find what has nothing to do with each other.
     """
     ordered = sorted(found, key=lambda one: one.start)
     kept: list[Match] = []
@@ -149,7 +155,7 @@ def weighty(found: Iterable[Match], least: float) -> list[Match]:
     weight_by = {match.rule: match.weight for match in ordered}
     for last, match in enumerate(ordered):
         near[match.rule] += 1
-        while match.start - ordered[first].start > TOGETHER:
+        while match.start - ordered[first].start > together:
             near[ordered[first].rule] -= 1
             first += 1
         if sum(weight for rule, weight in weight_by.items() if near[rule]) >= least:

@@ -8,7 +8,7 @@ team expects beside them. Phone numbers of other countries are read by `phonenum
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -17,15 +17,22 @@ from typing import Final
 
 from statek_sim.agent.guards.views import View, near
 
+Check = Callable[[str], bool]
+"""One thing that holds of every number of a kind, such as a check digit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of personal data. `hint` is quick to find, and in each of them."""
+    """One kind of personal data. `hint` is quick to find, and in each of them; all `checks` of it have to hold."""
 
     name: str
     hint: re.Pattern[str]
     pattern: re.Pattern[str]
-    is_valid: Callable[[str], bool]
+    checks: Mapping[str, Check]
+
+    def is_valid(self, text: str) -> bool:
+        """Return whether what looks like one can be one."""
+        return all(check(text) for check in self.checks.values())
 
 
 _NUMBER: Final = re.compile(r"[0-9](?:[ .-]?[0-9]){6}")
@@ -35,20 +42,23 @@ _REACH: Final = 100
 """Characters around a hint in which a kind is looked for."""
 
 
-def _kind(name: str, hint: re.Pattern[str], pattern: str, is_valid: Callable[[str], bool] = bool) -> Kind:
+def _kind(name: str, hint: re.Pattern[str], pattern: str, checks: Mapping[str, Check] | None = None) -> Kind:
     # Not `\b`: it sees no edge between a digit and a Chinese character. `[0-9]`, not `\d`: the views are ASCII by now.
-    return Kind(name, hint, re.compile(rf"(?<![A-Za-z0-9_])(?:{pattern})(?![A-Za-z0-9_])"), is_valid)
+    return Kind(name, hint, re.compile(rf"(?<![A-Za-z0-9_])(?:{pattern})(?![A-Za-z0-9_])"), checks or {})
 
 
 def _digits(text: str) -> str:
     return re.sub(r"[^0-9]", "", text)
 
 
-def is_social_security_number(text: str) -> bool:
-    """Return whether a US number can have been given out: no area 000, 666 or 9xx, no group 00, no serial 0000."""
-    digits = _digits(text)
-    area, group, serial = digits[:3], digits[3:5], digits[5:]
-    return area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000"
+_SSN_CHECKS: Final[Mapping[str, Check]] = {
+    "no area 000": lambda text: _digits(text)[:3] != "000",
+    "no area 666": lambda text: _digits(text)[:3] != "666",
+    "no area 9xx": lambda text: _digits(text)[0] != "9",
+    "no group 00": lambda text: _digits(text)[3:5] != "00",
+    "no serial 0000": lambda text: _digits(text)[5:] != "0000",
+}
+"""What the numbers that the US gives out have in common."""
 
 
 _TAIWAN_LETTERS: Final = {letter: 10 + at for at, letter in enumerate("ABCDEFGHJKLMNPQRSTUVXYWZIO")}
@@ -66,13 +76,16 @@ def is_taiwan_id(text: str) -> bool:
     return weighted % 10 == 0
 
 
-def is_card_number(text: str) -> bool:
-    """Return whether a payment card's number has a length and a check digit (Luhn) that fit."""
-    digits = _digits(text)
-    if not 13 <= len(digits) <= 19 or len(set(digits)) == 1:
-        return False
-    doubled = [int(digit) * (1 + at % 2) for at, digit in enumerate(reversed(digits))]
+def _has_luhn_digit(text: str) -> bool:
+    """Return whether the check digit of a payment card's number fits."""
+    doubled = [int(digit) * (1 + at % 2) for at, digit in enumerate(reversed(_digits(text)))]
     return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
+
+
+_CARD_CHECKS: Final[Mapping[str, Check]] = {
+    "digits that differ": lambda text: len(set(_digits(text))) > 1,
+    "Luhn's digit": _has_luhn_digit,
+}
 
 
 _IBAN_LENGTHS: Final = {
@@ -83,12 +96,21 @@ _IBAN_LENGTHS: Final = {
 }  # fmt: skip
 
 
-def is_iban(text: str) -> bool:
-    """Return whether a bank account's number has its country's length and a check sum (ISO 13616) that fits."""
-    bare = text.replace(" ", "").upper()
-    if _IBAN_LENGTHS.get(bare[:2]) != len(bare):
-        return False
+def _has_iban_length(text: str) -> bool:
+    bare = text.replace(" ", "")
+    return _IBAN_LENGTHS.get(bare[:2].upper()) == len(bare)
+
+
+def _has_iban_sum(text: str) -> bool:
+    bare = text.replace(" ", "")
     return int("".join(str(int(one, 36)) for one in bare[4:] + bare[:4])) % 97 == 1
+
+
+_IBAN_CHECKS: Final[Mapping[str, Check]] = {
+    "its country's length": _has_iban_length,
+    "check sum": _has_iban_sum,
+}
+"""What holds of a bank account's number (ISO 13616)."""
 
 
 def _is_phone(text: str) -> bool:
@@ -113,13 +135,15 @@ def _phone_reader() -> Callable[[str], bool] | None:
 
 
 KINDS: Final = (
-    _kind("us-ssn", _NUMBER, r"[0-9]{3}([- .])[0-9]{2}\1[0-9]{4}", is_social_security_number),
-    _kind("taiwan-id", _NUMBER, r"[A-Za-z][A-Da-d1289][0-9]{8}", is_taiwan_id),
+    _kind("us-ssn", _NUMBER, r"[0-9]{3}([- .])[0-9]{2}\1[0-9]{4}", _SSN_CHECKS),
+    _kind("taiwan-id", _NUMBER, r"[A-Za-z][A-Da-d1289][0-9]{8}", {"check digit": is_taiwan_id}),
     _kind("taiwan-mobile", _NUMBER, r"(?:\+?886[- ]?|0)9[0-9]{2}[- ]?[0-9]{3}[- ]?[0-9]{3}"),
-    _kind("card", _NUMBER, r"[0-9](?:[ -]?[0-9]){12,18}", is_card_number),
-    _kind("iban", _NUMBER, r"[A-Za-z]{2}[0-9]{2}(?: ?[A-Za-z0-9]{4}){2,7}(?: ?[A-Za-z0-9]{1,3})?", is_iban),
+    _kind("card", _NUMBER, r"[0-9](?:[ -]?[0-9]){12,18}", _CARD_CHECKS),
+    _kind(
+        "iban", _NUMBER, r"[A-Za-z]{2}[0-9]{2}(?: ?[A-Za-z0-9]{4}){2,7}(?: ?[A-Za-z0-9]{1,3})?", _IBAN_CHECKS
+    ),
     _kind("email", _AT, r"[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}"),
-    _kind("phone", _PLUS, r"(?<!\w)\+[1-9][0-9]{0,2}(?:[ ().-]{0,2}[0-9]){6,13}", _is_phone),
+    _kind("phone", _PLUS, r"(?<!\w)\+[1-9][0-9]{0,2}(?:[ ().-]{0,2}[0-9]){6,13}", {"can exist": _is_phone}),
 )
 """Every kind that is known, in the order in which they are looked for."""
 

@@ -5,7 +5,7 @@ Rules of three lists are looked at in this order: deny, ask, allow; what no rule
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Final, Literal, get_args
@@ -155,6 +155,7 @@ def _of_needs(policy: Policy, needs: Sequence[_Need], files: Files) -> Decision:
 
 def _needs(policy: Policy, tool: Tool, call: ToolCall, files: Files) -> Iterator[_Need]:
     yield _Need("tool", tool.name, f"calling {tool.name}")
+    _check_declared(tool, call)
     for argument, kind in tool.access.items():
         value = call.arguments.get(argument)
         try:
@@ -168,6 +169,20 @@ def _needs(policy: Policy, tool: Tool, call: ToolCall, files: Files) -> Iterator
                 yield from _commands(tool, value)
         except Unclear as unclear:
             raise _Refused(f"argument {argument!r} of {tool.name}: {unclear}") from None
+
+
+def _check_declared(tool: Tool, call: ToolCall) -> None:
+    """Refuse an argument that nobody declared: its code may take it for the path, and no rule has looked at it."""
+    if not tool.access:
+        return
+    properties = tool.parameters.get("properties")
+    declared = {*tool.access, *(properties if isinstance(properties, Mapping) else ())}
+    unknown = next((name for name in call.arguments if name not in declared), None)
+    if unknown is not None:
+        raise _Refused(
+            f"{tool.name} declares no argument {unknown!r}, so that no rule can be held against it; "
+            f"expected {', '.join(sorted(declared))}"
+        )
 
 
 def _path(policy: Policy, kind: Access, path: str, files: Files) -> _Need:

@@ -10,10 +10,11 @@ There is no task in the background that could die: a job runs in its submitter's
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Final, TypeVar
 
+from statek_sim.agent.slots.circles import circle
 from statek_sim.agent.slots.queue import SlotQueue, Ticket
 from statek_sim.agent.slots.rules import HARDENED, SlotRules
 from statek_sim.errors import SlotRefused
@@ -30,6 +31,13 @@ class Slot:
     def __init__(self, worker: SlotWorker, ticket: Ticket) -> None:
         self._worker = worker
         self._ticket = ticket
+        self.waits: dict[Ticket, SlotWorker] = {}
+        """The jobs that the job's code has submitted to other workers, and that have not ended."""
+
+    @property
+    def submitter(self) -> str:
+        """Who submitted the job."""
+        return self._ticket.submitter
 
     @property
     def waited(self) -> float:
@@ -38,7 +46,12 @@ class Slot:
 
     def of(self, worker: SlotWorker) -> bool:
         """Return whether this is a slot of `worker` whose job has not ended."""
-        return self._worker is worker and self._ticket.state != "gone"
+        return self._worker is worker and self.is_held
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the job has not ended."""
+        return self._ticket.state != "gone"
 
     async def step(self) -> None:
         """Say that a step is done: a more urgent job gets the slot here, and this one waits until it has it again."""
@@ -46,10 +59,15 @@ class Slot:
 
 
 class SlotWorker:
-    """Runs jobs on a few slots. `submit` waits for a slot and for the result; the rest of the rules is `rules`."""
+    """Runs jobs on a few slots. `submit` waits for a slot and for the result; the rest of the rules is `rules`.
 
-    def __init__(self, rules: SlotRules = HARDENED) -> None:
+    `name` tells it from other workers in an error.
+    """
+
+    def __init__(self, rules: SlotRules = HARDENED, *, name: str = "") -> None:
+        self.shown: Final = f"worker {name!r}" if name else "a worker"
         self._queue = SlotQueue(rules)
+        self._slots: dict[Ticket, Slot] = {}
         self._granted: dict[Ticket, asyncio.Future[None]] = {}
         self._tasks: dict[Ticket, asyncio.Task[object]] = {}
         self._ended_early: dict[Ticket, str] = {}
@@ -82,21 +100,40 @@ class SlotWorker:
         """Seconds of the longest wait that ended in a slot."""
         return self._queue.longest_wait
 
+    @property
+    def has_slot(self) -> bool:
+        """Whether a slot is free."""
+        return len(self._queue.running) < self._queue.rules.slots
+
+    def holders(self) -> list[Slot | None]:
+        """Return who holds the slots; None for a job that has one and has not begun."""
+        return [self._slots.get(ticket) for ticket in self._queue.running]
+
+    def holder_of(self, ticket: Ticket) -> Slot | None:
+        """Return the slot of a job that has begun."""
+        return self._slots.get(ticket)
+
     # -- jobs --------------------------------------------------------------------------------------------------
 
     async def submit(self, job: Callable[[Slot], Awaitable[T]], *, submitter: str, priority: int = 5) -> T:
         """Run `job` once a slot is free, and return its result or raise its error.
 
         `priority` is 1 (urgent) to 10. Raises `SlotRefused` when too many wait, when the worker is closed, when a more
-        urgent job took its place (`preempts="cancel"`), or when the caller holds a slot of this worker itself.
+        urgent job took its place (`preempts="cancel"`), when the caller holds a slot of this worker itself, or when
+        those who hold them all wait for what the caller holds of other workers.
         """
         self._check_open(submitter)
-        self._check_outside(f"{submitter}: submitted")
+        _check_outside(self, f"{submitter}: submitted")
+        held = [slot for slot in _HELD.get() if slot.is_held]
+        if held:
+            _check_circle(self, self._queue, submitter, priority, held)
         ticket, displaced = self._queue.add(submitter, priority, now=_now())
         if displaced is not None:
             self._refuse(displaced, ticket)
         self._granted[ticket] = asyncio.get_running_loop().create_future()
         self._idle.clear()
+        for slot in held:
+            slot.waits[ticket] = self
         try:
             self._give()
             self._cancel_weaker(ticket)
@@ -105,20 +142,14 @@ class SlotWorker:
                 raise SlotRefused(f"{submitter}: {self._ended_early[ticket]}")
             return await self._run(job, ticket)
         finally:
+            for slot in held:
+                slot.waits.pop(ticket, None)
             self._leave(ticket)
 
     def _check_open(self, submitter: str) -> None:
         if self._closed is not None:
             raise SlotRefused(
                 f"{submitter}: the worker {self._closed}; submit before that, or to another one"
-            )
-
-    def _check_outside(self, what: str) -> None:
-        held = _HELD.get()
-        if held and any(slot.of(self) for slot in held):
-            raise SlotRefused(
-                f"{what} from a job that holds a slot of this worker, which would wait for itself; "
-                "do it after that job has ended, or call the work directly"
             )
 
     def _refuse(self, displaced: Ticket, newcomer: Ticket) -> None:
@@ -161,7 +192,7 @@ class SlotWorker:
         task = asyncio.current_task()
         assert task is not None, "a coroutine runs in a task"
         self._tasks[ticket] = task
-        slot = Slot(self, ticket)
+        slot = self._slots[ticket] = Slot(self, ticket)
         held = _HELD.set((*_HELD.get(), slot))
         try:
             result = await job(slot)
@@ -191,6 +222,7 @@ class SlotWorker:
     def _leave(self, ticket: Ticket) -> None:
         self._queue.leave(ticket, now=_now())
         self._tasks.pop(ticket, None)
+        self._slots.pop(ticket, None)
         self._ended_early.pop(ticket, None)
         future = self._granted.pop(ticket, None)
         if future is not None:
@@ -203,7 +235,7 @@ class SlotWorker:
 
     async def drain(self) -> None:
         """Take no more jobs and wait until those there are have ended."""
-        self._check_outside("drained")
+        _check_outside(self, "drained")
         self._closed = self._closed or "is being drained"
         await self._idle.wait()
 
@@ -212,7 +244,7 @@ class SlotWorker:
 
         Their submitters get a `SlotRefused`; their own tasks go on.
         """
-        self._check_outside("stopped")
+        _check_outside(self, "stopped")
         self._closed = "was stopped"
         for ticket, future in self._granted.items():
             if ticket in self._tasks:
@@ -224,6 +256,31 @@ class SlotWorker:
                     SlotRefused(f"{ticket.submitter}: the worker was stopped before it began")
                 )
         await self._idle.wait()
+
+
+def _check_outside(worker: SlotWorker, what: str) -> None:
+    """Refuse what is done from a job of the worker's own."""
+    held = _HELD.get()
+    if held and any(slot.of(worker) for slot in held):
+        raise SlotRefused(
+            f"{what} from a job that holds a slot of this worker, which would wait for itself; "
+            "do it after that job has ended, or call the work directly"
+        )
+
+
+def _check_circle(
+    worker: SlotWorker, queue: SlotQueue, submitter: str, priority: int, held: Sequence[Slot]
+) -> None:
+    """Refuse a job for which those would wait that it would wait for."""
+    weakest = queue.weakest()
+    if queue.rules.preempts == "cancel" and weakest is not None and priority < weakest.priority:
+        return
+    found = circle(worker, held)
+    if found is not None:
+        raise SlotRefused(
+            f"{submitter}: submitted in a circle, in which all would wait for ever: {found}; take the slots of "
+            "several workers in one order, or submit after the job has ended"
+        )
 
 
 def _now() -> float:
