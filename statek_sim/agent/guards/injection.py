@@ -56,7 +56,7 @@ class Rule:
     needs: tuple[str, ...]
     pattern: str
     weight: float
-    told_not_to: re.Pattern[str] | None = None
+    told_not_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def rules() -> tuple[Rule, ...]:
             tuple(need.translate(LOOK_ALIKE) for need in entry["needs"]),
             expression(entry["pattern"], negated=entry.get("negated", True)),
             entry["weight"],
-            None if entry.get("negated", True) else compiled(entry["pattern"]),
+            None if entry.get("negated", True) else expression(entry["pattern"]),
         )
         for entry in tomllib.loads(text)["rule"]
     )
