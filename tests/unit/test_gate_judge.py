@@ -214,7 +214,7 @@ def test_cost_is_counted_by_the_policys_price_files(tmp_path: Path) -> None:
 def test_a_model_without_a_price_is_told_with_the_scenarios_place(tmp_path: Path) -> None:
     (tmp_path / "prices").mkdir()
     (tmp_path / "prices" / "other.csv").write_text(
-        "PROVIDER,MODEL,INPUT_PRICE_PER_M,OUTPUT_PRICE_PER_M\nelsewhere,another-model,1,2\n"
+        "PROVIDER,MODEL,MODEL_FAMILY,INPUT_PRICE_PER_M,INPUT_PRICE_PER_CACHED_M,OUTPUT_PRICE_PER_M\nelsewhere,other,other,1,1,2\n"
     )
     policy = 'prices = "prices"\n' + stop_rule('within_cost = "1.00"')
     with pytest.raises(BadScenario, match=r"workloads.yaml:14: scenario 'loop': no price for model 'gpt-4o'"):
