@@ -117,7 +117,7 @@ _PARTS = {
     "context.md": 3,
     "permissions.md": 3,
     "checkpoints.md": 2,
-    "memory.md": 2,
+    "memory.md": 3,
     "metrics.md": 3,
     "escalation.md": 3,
 }

@@ -18,12 +18,15 @@ from statek_sim.agent.escalation.ladder import Ladder, Level
 from statek_sim.agent.execution import Context
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.people import tool_that_asks
+from statek_sim.agent.telemetry.otel import trace_spans
+from statek_sim.errors import ContractViolation
 from statek_sim.providers.script import Reply, ScriptedCall, fault, text, timeout, tool_call, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.spans import names
 from statek_sim.spans.arguments import as_json
 from statek_sim.spans.build import SpanBuilder, spans_of
+from statek_sim.spans.contract import check_spans, span_findings
 from statek_sim.spans.span import Span
 from statek_sim.suite.run import run_one
 from statek_sim.trace import Trace
@@ -353,3 +356,29 @@ def test_attempts_and_steps_up_a_ladder_are_marks() -> None:
     assert [mark.attributes["statek.to"] for mark in root.marks] == ["strong", "nobody"]
     assert [span.name for span in trace.spans("chat")] == ["chat small", "chat large"]
     assert root.attributes[names.STOPPED] == "unsolved"
+
+
+def test_our_spans_pass_the_checker_and_so_do_they_in_the_sdks_shape() -> None:
+    trace = traced(tool_call("look", place="a"), tool_call("look", place="nowhere"), text("done"))
+    assert check_spans(trace.spans(content=True)) == check_spans(trace_spans(trace, content=True)) == 6
+
+
+def test_the_checker_of_spans_finds_what_the_conventions_do_not_want() -> None:
+    (call,) = traced(tool_call("look", place="a"), text("done")).spans("execute_tool", content=True)
+    (chat,) = traced(text("done")).spans("chat")
+    wrong = [
+        call._replace(attributes={**call.attributes, names.TOOL_ARGUMENTS: "place='a'"}),
+        call._replace(name="look", attributes={**call.attributes}),
+        chat._replace(attributes={**chat.attributes, names.INPUT_TOKENS: -1}),
+        chat._replace(
+            attributes={key: value for key, value in chat.attributes.items() if key != names.PROVIDER}
+        ),
+    ]
+    assert span_findings([call, chat, *wrong]) == [
+        "span 'execute_tool look': gen_ai.tool.call.arguments is no JSON object: \"place='a'\"",
+        "span 'look': its name is not 'execute_tool look'",
+        "span 'chat gpt-4o': gen_ai.usage.input_tokens is -1, expected a whole number from 0 on",
+        "span 'chat gpt-4o': gen_ai.provider.name is missing, which version 1.40.0 requires",
+    ]
+    with pytest.raises(ContractViolation, match=r"^span 'look': its name is not"):
+        check_spans(wrong[1:])

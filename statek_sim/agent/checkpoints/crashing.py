@@ -121,7 +121,8 @@ class SimulatedDisk:
 
     def _opened(self, path: str) -> _File:
         folder, name = _split(path)
-        names = self._folders[folder]
+        # The disk's own folder is there without being made.
+        names = self._folders[folder] if folder else self._folders.setdefault("", _Names())
         if name not in names.now:
             self._operation()
             self._files.append(_File())

@@ -1,0 +1,87 @@
+"""A public checker of spans, ours or those of anybody's agent: whether they are as the conventions want them.
+
+    def test_my_agents_spans() -> None:
+        check_spans(exporter.get_finished_spans())
+
+It looks at spans of agents, requests and tool calls; what else is among them is left alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from statek_sim.errors import ContractViolation
+from statek_sim.spans import names
+
+_WHAT: Final = {
+    names.Operation.AGENT: names.AGENT,
+    names.Operation.CHAT: names.MODEL,
+    names.Operation.TOOL: names.TOOL,
+}
+"""What the name of a span has behind its operation."""
+
+
+class SpanLike(Protocol):
+    """A span, of this package or of OpenTelemetry's SDK."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def attributes(self) -> Mapping[str, Any] | None:
+        """Its attributes."""
+
+
+def check_spans(spans: Iterable[SpanLike]) -> int:
+    """Return how many spans the conventions know; raise `ContractViolation` for the first that is not as they say."""
+    known = [span for span in spans if _operation(span) is not None]
+    for span in known:
+        for problem in _problems(span):
+            raise ContractViolation(f"span {span.name!r}: {problem}")
+    return len(known)
+
+
+def span_findings(spans: Iterable[SpanLike]) -> list[str]:
+    """Return everything that is wrong, a line each."""
+    return [
+        f"span {span.name!r}: {problem}"
+        for span in spans
+        if _operation(span) is not None
+        for problem in _problems(span)
+    ]
+
+
+def _operation(span: SpanLike) -> names.Operation | None:
+    """Return a span's operation: what it says, or what its name begins with."""
+    named = (span.attributes or {}).get(names.OPERATION) or span.name.partition(" ")[0]
+    return next((one for one in names.GEN_AI if one.value == named), None)
+
+
+def _problems(span: SpanLike) -> Iterator[str]:
+    operation, attributes = _operation(span), span.attributes or {}
+    assert operation is not None, "spans of other operations are left out"
+    for name, level in names.REQUIREMENTS[operation].items():
+        if level == "required" and not attributes.get(name):
+            yield f"{name} is missing, which version {names.VERSION} requires"
+    what = attributes.get(_WHAT[operation])
+    wanted = f"{operation} {what}" if what else str(operation)
+    if span.name != wanted:
+        yield f"its name is not {wanted!r}"
+    for name in (names.INPUT_TOKENS, names.OUTPUT_TOKENS):
+        count = attributes.get(name, 0)
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+            yield f"{name} is {count!r}, expected a whole number from 0 on"
+    if names.TOOL_ARGUMENTS in attributes and not _is_object(attributes[names.TOOL_ARGUMENTS]):
+        yield f"{names.TOOL_ARGUMENTS} is no JSON object: {attributes[names.TOOL_ARGUMENTS]!r:.80}"
+
+
+def _is_object(arguments: object) -> bool:
+    if isinstance(arguments, Mapping):
+        return True
+    try:
+        return isinstance(json.loads(str(arguments)), dict)
+    except (ValueError, RecursionError):
+        return False
