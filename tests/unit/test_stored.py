@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -375,6 +376,11 @@ def test_unrestricted_code_that_looks_at_its_callers_is_remarked(code: str) -> N
 
 
 def test_an_interrupt_that_agent_code_did_not_raise_ends_the_run() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        without_sandbox("import signal\nsignal.raise_signal(signal.SIGINT)")
+    # A job in the background begins with this signal ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            without_sandbox("import signal\nsignal.raise_signal(signal.SIGINT)")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert without_sandbox("raise KeyboardInterrupt('now')").stop_reason == "contained"
