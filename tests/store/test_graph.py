@@ -262,7 +262,8 @@ def test_every_commit_leaves_what_a_fresh_one_would_write(every: int) -> None:
 
         store.look = look
         run.finish()
-        assert next(commits) > 1, scenario.id
+        # An agent that cannot be read is one commit, which was looked at.
+        assert next(commits) > 0, scenario.id
 
 
 @pytest.mark.parametrize(
