@@ -194,7 +194,7 @@ CALLED_TYPES: Final = TYPES
 """Type -> rule for calling it."""
 
 FREE_TYPES: Final = frozenset(
-    {bool, float, complex, range, slice, datetime.time, datetime.timedelta, datetime.timezone}
+    {bool, float, complex, slice, datetime.time, datetime.timedelta, datetime.timezone}
 )
 """Types whose values are small, whatever they are made of. A float reads as much text as there is, once."""
 
@@ -215,7 +215,10 @@ _MATH_FREE: Final = (
 )
 EXPORTS: Final[Mapping[str, Rules]] = {
     "datetime": {},
-    "calendar": _named(FREE, "monthrange weekday isleap day_name day_abbr month_name month_abbr"),
+    "calendar": {
+        **_named(OWN, "monthrange weekday isleap"),
+        **_named(FREE, "day_name day_abbr month_name month_abbr"),
+    },
     "time": _named(OWN, "strftime"),
     "re": _named(OWN, "compile search match fullmatch findall finditer sub subn split escape"),
     "math": {

@@ -22,7 +22,14 @@ from statek_sim.sandbox.intake import pay_for_sorting
 from statek_sim.sandbox.lazy import GuardedGenerator, LazyTypes, iterated, spread, spread_in_set
 from statek_sim.sandbox.llm_repr import llm_repr
 from statek_sim.sandbox.modules import SandboxModule
-from statek_sim.sandbox.operators import POINTER_BYTES, length, paying_operators, size_in_bytes, size_of_exact
+from statek_sim.sandbox.operators import (
+    POINTER_BYTES,
+    bound_range,
+    length,
+    paying_operators,
+    size_in_bytes,
+    size_of_exact,
+)
 from statek_sim.sandbox.ordered_set import (
     OrderedFrozenSet,
     OrderedSet,
@@ -228,6 +235,8 @@ def _data_helpers(budget: ExecutionBudget) -> dict[str, object]:
     def copied(value: Value) -> Value:
         if isinstance(value, str | bytes):
             budget.copied(len(value))
+        elif isinstance(value, range):
+            bound_range(budget, value.start, value.stop, value.step)
         else:
             budget.allocate(size_in_bytes(value))
         return value

@@ -26,6 +26,7 @@ from statek_sim.sandbox.operators import (
     length,
     pay_for_comparing_each,
     pay_for_decimals,
+    pay_for_division,
     pay_for_exponent,
     pay_for_gcd,
     pay_for_ratio,
@@ -89,8 +90,11 @@ def searching(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str,
             pay_for_comparing_each(budget, len(owner), value)
     elif isinstance(owner, str | bytes):
         budget.scan(len(owner) >> 4)
-    elif isinstance(owner, range) and args and not isinstance(args[0], int):
-        budget.scan(8 * length(owner))
+    elif isinstance(owner, range) and args:
+        if isinstance(args[0], int):
+            pay_for_division(budget, args[0], owner.step)
+        else:
+            budget.scan(8 * length(owner))
     return args
 
 

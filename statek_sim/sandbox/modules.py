@@ -32,7 +32,7 @@ from statek_sim.sandbox.call_guard import CallGuard
 from statek_sim.sandbox.exports import EXPORTED_NAMES
 from statek_sim.sandbox.jsontext import paid_dumps, paid_loads
 from statek_sim.sandbox.lazy import GuardedGenerator, LazyIterator, LazyTypes, paying_items
-from statek_sim.sandbox.operators import length, pay_for_comparing_each, paying_operators
+from statek_sim.sandbox.operators import length, pay_for_comparing_each, pay_for_division, paying_operators
 from statek_sim.sandbox.ordered_set import stable_set
 from statek_sim.sandbox.paid_function import PaidFunction
 
@@ -77,6 +77,40 @@ class SandboxModule:
         return f"<sandbox module {object.__getattribute__(self, '_name')}>"
 
 
+@final
+class Names:
+    """Names of days or months, English wherever it runs: `calendar`'s own write a date in the machine's language.
+
+    An index gives a name, a slice a list of names.
+    """
+
+    __slots__ = ("__weakref__", "_names")
+
+    def __init__(self, *names: str) -> None:
+        self._names = list(names)
+
+    def __getitem__(self, place: Any) -> Any:
+        """Return the name at an index, or those of a slice."""
+        return self._names[place]
+
+    def __len__(self) -> int:
+        """Return how many there are; that of months has an empty one before January."""
+        return len(self._names)
+
+
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS: Final = (
+    "", "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+_NAMES: Final[Mapping[str, Export]] = {
+    "day_name": Names(*_DAYS),
+    "day_abbr": Names(*(name[:3] for name in _DAYS)),
+    "month_name": Names(*_MONTHS),
+    "month_abbr": Names(*(name[:3] for name in _MONTHS)),
+}
+
+
 def sandbox_modules(clock: Clock, budget: ExecutionBudget) -> Mapping[str, SandboxModule]:
     """Return every importable module by name, reading `clock` and charging `budget`."""
     replaced = _replacements(clock, budget)
@@ -93,7 +127,7 @@ def is_transient(value: object) -> bool:
     if id(value) in _CONSTANT_IDS:
         return True
     kind = type(value)
-    if kind is SandboxModule:
+    if kind is SandboxModule or kind is Names:
         return True
     return (kind is FunctionType or kind is PaidFunction or isinstance(value, type)) and value in _MADE
 
@@ -113,6 +147,10 @@ def _replacements(clock: Clock, budget: ExecutionBudget) -> dict[str, dict[str, 
         "datetime": {
             "datetime": virtual_time.virtual_datetime(clock),
             "date": virtual_time.virtual_date(clock),
+        },
+        "calendar": {
+            **_as_written_in_python(_calendar(budget)),
+            **_NAMES,
         },
         "time": _as_builtin("time", {"strftime": virtual_time.virtual_strftime(clock, budget)}),
         "re": _as_written_in_python(regex.paid_functions(budget, guard.guarded)),
@@ -151,6 +189,21 @@ def _reduce(budget: ExecutionBudget, guard: CallGuard) -> Callable[..., Any]:
         return functools.reduce(guard.guarded(function), paying_items(budget, iterable), *initial)
 
     return reduce
+
+
+def _calendar(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:
+    """A year is divided, whatever its length."""
+
+    def paying(function: Callable[..., Any]) -> Callable[..., Any]:
+        def paid(*args: Any, **kwargs: Any) -> Any:
+            for number in (*args, *kwargs.values()):
+                if isinstance(number, int):
+                    pay_for_division(budget, number, 400)
+            return function(*args, **kwargs)
+
+        return paid
+
+    return {name: paying(getattr(calendar, name)) for name in ("monthrange", "weekday", "isleap")}
 
 
 def _statistics(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:

@@ -97,6 +97,19 @@ def too_long(budget: ExecutionBudget, bits: float) -> None:
         )
 
 
+def bound_range(budget: ExecutionBudget, *numbers: Value) -> None:
+    """Stop the code if it makes a range of longer integers than indices have any use for.
+
+    Every question to such a range, even for its last item, divides and multiplies them.
+    """
+    for number in numbers:
+        if isinstance(number, int) and number.bit_length() > _SMALL_BITS:
+            budget.stop(
+                f"the code made a range of integers of more than {_SMALL_BITS:,} bits; the likely cause is a power or "
+                "product that was taken for a number of times"
+            )
+
+
 def pay_for_add(budget: ExecutionBudget, left: Value, right: Value) -> None:
     """Adding joins sequences: the shorter one is new data, the longer one is copied."""
     if type(left) in SCALARS:
@@ -310,9 +323,9 @@ def pay_for_search(budget: ExecutionBudget, container: Value, item: Value) -> No
     """`in` walks sequences, and ranges when asked for something that is no integer."""
     if isinstance(container, str | bytes):
         pay_for_text_search(budget, container, item)
-    elif isinstance(container, list | tuple | deque | _VALUES) or (
-        isinstance(container, range) and type(item) is not int
-    ):
+    elif type(item) is int and isinstance(container, range):
+        pay_for_division(budget, item, container.step)
+    elif isinstance(container, list | tuple | deque | _VALUES | range):
         pay_for_comparing_each(budget, length(container), item)
     else:
         pay_for_hash(budget, item)

@@ -13,7 +13,14 @@ from typing import Final
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.formatting import pay_for_text
 from statek_sim.sandbox.intake import Args, CallPayment, Value, in_fixed_order, paid_entries, pay_for_items
-from statek_sim.sandbox.operators import POINTER_BYTES, pay_for_exponent, pay_for_gcd, pay_for_ratio, too_long
+from statek_sim.sandbox.operators import (
+    POINTER_BYTES,
+    bound_range,
+    pay_for_exponent,
+    pay_for_gcd,
+    pay_for_ratio,
+    too_long,
+)
 from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet, without_addresses
 
 _LONG_NUMERAL: Final = 1_000
@@ -58,6 +65,11 @@ def _making_integer(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[s
     elif args and isinstance(args[0], str | bytes) and len(args[0]) > _LONG_NUMERAL:
         # Python refuses long decimal numerals itself, but not those of bases that are powers of two.
         too_long(budget, len(args[0]))
+    return args
+
+
+def _making_range(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    bound_range(budget, *args)
     return args
 
 
@@ -117,6 +129,7 @@ TYPES: Final[Mapping[Value, CallPayment]] = {
     bytes: _making_bytes,
     str: _making_text,
     int: _making_integer,
+    range: _making_range,
     Decimal: _making_decimal,
     Fraction: _making_fraction,
 }

@@ -203,6 +203,18 @@ def test_what_was_free_once_is_stopped(code: str) -> None:
     assert time.process_time() - began < 20
 
 
+@pytest.mark.parametrize(
+    "code", ["range(2 ** 2_000)", "range(9)[::3 ** 80_000]", "[*map(range, [2 ** 2_000])]"]
+)
+def test_a_range_of_integers_with_hundreds_of_digits_is_refused(code: str) -> None:
+    with pytest.raises(
+        BudgetExceeded,
+        match=r"^the code made a range of integers of more than 2,000 bits; the likely cause is a power",
+    ):
+        Session().run(code)
+    Session().run("assert 2 ** 1_998 in range(2 ** 1_999)[::2]")
+
+
 def keep_a_text_each_turn(env: PyEnv, budget: ExecutionBudget, *, names: int) -> None:
     for turn in range(40):
         budget.reset()

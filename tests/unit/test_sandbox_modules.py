@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import calendar
 import collections
 import datetime
 import decimal
@@ -71,6 +72,16 @@ def test_modules_and_their_exports_do_not_outlive_the_block() -> None:
 )
 def test_other_values_do(value: object) -> None:
     assert not is_transient(value)
+
+
+@pytest.mark.parametrize("name", ["day_name", "day_abbr", "month_name", "month_abbr"])
+def test_days_and_months_are_named_in_english_and_as_in_python(name: str) -> None:
+    names, real = getattr(MODULES["calendar"], name), getattr(calendar, name)
+    assert list(names) == list(real) == real[:]
+    assert (names[1:3], names[-1], len(names)) == (real[1:3], real[-1], len(real))
+    assert is_transient(names)
+    with pytest.raises(IndexError, match=r"^list index out of range$"):
+        names[13]
 
 
 def test_the_present_is_that_of_the_clock() -> None:
