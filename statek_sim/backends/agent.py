@@ -119,7 +119,17 @@ def run_agent_scenario(
     """
     if scenario.deviations and moments is None:
         undisturbed = Moments()
-        run_agent_scenario(undeviating(scenario), variant, preset=preset, seed=seed, moments=undisturbed)
+        run_agent_scenario(
+            undeviating(scenario),
+            variant,
+            preset=preset,
+            seed=seed,
+            tokenizers=tokenizers,
+            harness=harness,
+            driver=driver,
+            guards=guards,
+            moments=undisturbed,
+        )
         moments = Moments(scenario.deviations, undisturbed.taken)
     rules = variant_named(variant) if isinstance(variant, str) else variant
     run = _Run(

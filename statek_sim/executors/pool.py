@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -106,13 +107,16 @@ class _Worker:
         """When its run began; what it is given while it is idle begins when it reads it."""
         return max(self.begun, self.place.began)
 
-    def give(self, task: _Task) -> bool:
+    def give(self, task: _Task) -> bool | Raised:
         """Send it a piece of work, which it begins when it is done with the one before.
 
         False when it is gone, or has not read so much that the pipe may be full: it reads nothing while an answer of
-        its own waits for us.
+        its own waits for us. `Raised` for arguments that cannot be sent.
         """
-        packed = ForkingPickler.dumps(task[1])
+        try:
+            packed = ForkingPickler.dumps(task[1])
+        except Exception as error:  # noqa: BLE001  # foreign values
+            return Raised(error, traceback.format_exc())
         if self.given and sum(self.sizes) + len(packed) > UNREAD:
             return False
         try:
@@ -183,11 +187,7 @@ class Pool(Generic[R]):
         """Whether workers can be given the function: fresh processes need one that can be pickled."""
         if self._context.get_start_method() == "fork":
             return True
-        try:
-            pickle.dumps(self._function)
-        except Exception:  # noqa: BLE001  # foreign values
-            return False
-        return True
+        return _can_be_sent(self._function)
 
     def run(self, *arguments: Any) -> R | Killed:
         """Return what comes of one piece of work, or what ended it; raises what it raised."""
@@ -256,7 +256,10 @@ class Pool(Generic[R]):
     def _give(self, worker: _Worker, pieces: int) -> bool:
         """Give a worker the next so many pieces; False when it takes no more for now, or died at work."""
         for _ in range(pieces):
-            if worker.give(self._todo[0]):
+            given = worker.give(self._todo[0])
+            if isinstance(given, Raised):
+                self._came[self._todo.popleft()[0]] = given
+            elif given:
                 self._todo.popleft()
             elif not worker.given:
                 self._drop(worker)
@@ -314,14 +317,14 @@ class Pool(Generic[R]):
         whose worker dies a second time is what kills them.
         """
         try:
-            # What a worker of ours wrote.
-            return pickle.loads(worker.pipe.recv_bytes())  # type: ignore[no-any-return]
+            sent = worker.pipe.recv_bytes()
         except (EOFError, OSError):
             # Also in the middle of an answer that is too long for a pipe.
             why = _death(worker.process, self._limits)
             used_up = self._limits is not None and why == _cpu_words(self._limits)
             first = worker.given[0][0] not in self._died
             return _Died() if first and not used_up else _killed(worker, why)
+        return _unpacked(sent)  # type: ignore[no-any-return]  # what the function returns
 
     def _start(self) -> _Worker:
         if self._prepare is not None and self._context.get_start_method() == "fork":
@@ -334,6 +337,22 @@ class Pool(Generic[R]):
     def _drop(self, worker: _Worker) -> None:
         self._workers.remove(worker)
         _end(worker)
+
+
+def _can_be_sent(function: Callable[..., Any]) -> bool:
+    try:
+        pickle.dumps(function)
+    except Exception:  # noqa: BLE001  # foreign values
+        return False
+    return True
+
+
+def _unpacked(sent: bytes) -> Any:
+    """Return what a worker sent; what can be written and not be read again is an error of that piece of work alone."""
+    try:
+        return pickle.loads(sent)
+    except Exception:  # noqa: BLE001  # foreign values
+        return Raised(None, traceback.format_exc())
 
 
 def _started(context: BaseContext, function: Callable[..., Any], limits: WatchdogLimits | None) -> _Worker:

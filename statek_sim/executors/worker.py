@@ -119,9 +119,14 @@ def serve(
     begin_runs()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            arguments = pipe.recv()
+            sent = pipe.recv_bytes()
             place.afresh()
-            pipe.send_bytes(answer(function, arguments))
+            # Arguments that cannot be read are an error of that piece of work.
+            pipe.send_bytes(answer(_call, (function, sent)))
+
+
+def _call(function: Callable[..., Any], sent: bytes) -> object:
+    return function(*pickle.loads(sent))
 
 
 def answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:

@@ -11,7 +11,15 @@ from typing import TypeVar
 
 from statek_sim.backends.deviating import Choice, Picks
 from statek_sim.explore.explorer import Bounds
-from statek_sim.explore.orders import Orders, Priorities, Taken, as_deviations, probability_of, runs_needed
+from statek_sim.explore.orders import (
+    Failed,
+    Orders,
+    Priorities,
+    Taken,
+    as_deviations,
+    probability_of,
+    runs_needed,
+)
 from statek_sim.explore.result import Count
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.trace import Event
@@ -40,27 +48,32 @@ class _Forced:
 
 
 def every_agent_order(
-    play: Play[R], visit: Visit[R], choices: Sequence[Choice], bounds: Bounds
+    play: Play[R], visit: Visit[R], failed: Failed, choices: Sequence[Choice], bounds: Bounds
 ) -> tuple[Count, float | None]:
     """Play all orders under a cap, and random ones beyond it; return how many, and how surely the latter find a bug.
 
+    An order that cannot be played to its end goes to `failed`, and those that branch off before it are played.
     `choices` are those of the undisturbed run; None: all orders were played.
     """
-    orders = _agent_orders(play, bounds.orders, visit)
-    surely = None if orders.complete else _random_orders(play, choices, visit, bounds)
+    orders = _agent_orders(play, bounds.orders, visit, failed)
+    surely = None if orders.complete else _random_orders(play, choices, visit, failed, bounds)
     return Count(orders.played, orders.known), surely
 
 
-def _agent_orders(play: Play[R], most: int, visit: Visit[R]) -> Orders:
+def _agent_orders(play: Play[R], most: int, visit: Visit[R], failed: Failed) -> Orders:
     """Play at most `most` orders, the undisturbed one first; `visit` is told of each."""
     stack: list[tuple[int, ...]] = [()]
     played = 0
     while stack and played < most:
         forced = stack.pop()
         picker = _Forced(forced)
-        run = play(picker)
-        played += 1
-        visit(as_deviations(picker.taken), run)
+        try:
+            run = play(picker)
+        except Exception as error:  # noqa: BLE001  # a bug of the loop's is what we look for
+            played += failed(as_deviations(picker.taken), error)
+        else:
+            played += 1
+            visit(as_deviations(picker.taken), run)
         picks = tuple(one.picked for one in picker.taken)
         stack += reversed(
             [
@@ -72,7 +85,9 @@ def _agent_orders(play: Play[R], most: int, visit: Visit[R]) -> Orders:
     return Orders(played, played + len(stack))
 
 
-def _random_orders(play: Play[R], choices: Sequence[Choice], visit: Visit[R], bounds: Bounds) -> float:
+def _random_orders(
+    play: Play[R], choices: Sequence[Choice], visit: Visit[R], failed: Failed, bounds: Bounds
+) -> float:
     """Play orders with random priorities; return the least probability with which they find a bug."""
     names, places, depth = (
         len({name for choice in choices for name in choice.jobs}),
@@ -82,6 +97,10 @@ def _random_orders(play: Play[R], choices: Sequence[Choice], visit: Visit[R], bo
     runs = min(bounds.pct_runs, runs_needed(names, places, depth, bounds.pct_probability))
     for seed in range(runs):
         picker = Priorities(seed, places, depth)
-        run = play(picker)
-        visit(as_deviations(picker.taken), run)
+        try:
+            run = play(picker)
+        except Exception as error:  # noqa: BLE001  # a bug of the loop's is what we look for
+            failed(as_deviations(picker.taken), error)
+        else:
+            visit(as_deviations(picker.taken), run)
     return probability_of(names, places, depth, runs)

@@ -63,18 +63,20 @@ class AgentPlayer:
         """
         try:
             run = self.play(deviations)
-        except Untimely:
-            raise
-        except BadInput as error:
-            if any(one.action != "kill" for one in deviations):
-                return None, (Violation(SURVIVES, f"{type(error).__name__}: {error}"),)
-            # A new process cannot take the run up: a tool of its commit is there no more.
-            return None, (Violation(RESUMES, str(error)),)
-        except StatekSimError:
-            raise
         except Exception as error:  # noqa: BLE001  # a bug of the loop's is what we look for
-            return None, (Violation(SURVIVES, f"{type(error).__name__}: {error}"),)
+            return None, (self.refused(deviations, error),)
         return run, self.violations(run)
+
+    def refused(self, deviations: Sequence[Deviation], error: Exception) -> Violation:
+        """Return what is wrong with a run that `error` ended; raises it where it says nothing about the run."""
+        if isinstance(error, Untimely) or (
+            isinstance(error, StatekSimError) and not isinstance(error, BadInput)
+        ):
+            raise error
+        if isinstance(error, BadInput) and deviations and all(one.action == "kill" for one in deviations):
+            # A new process cannot take the run up: a tool of its commit is there no more.
+            return Violation(RESUMES, str(error))
+        return Violation(SURVIVES, f"{type(error).__name__}: {error}")
 
     def violations(self, run: AgentVariation) -> tuple[Violation, ...]:
         """Return what is wrong with a run."""

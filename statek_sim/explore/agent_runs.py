@@ -118,7 +118,14 @@ class AgentExplorer:
                 wrong += self.player.repeated(deviations, departed)
             self._note(deviations, departed, wrong, found)
 
-        proven, surely = every_agent_order(play, visit, self._base.moments.choices, bounds)
+        def failed(deviations: tuple[Deviation, ...], error: Exception) -> bool:
+            if isinstance(error, Untimely):
+                return False
+            found.runs += 1
+            self._note(deviations, None, (self.player.refused(deviations, error),), found)
+            return True
+
+        proven, surely = every_agent_order(play, visit, failed, self._base.moments.choices, bounds)
         if surely is not None:
             beyond = replace(beyond, depth=bounds.pct_depth, probability=surely)
         return proven, beyond

@@ -169,7 +169,7 @@ class Explorer:
         }
         complete = True
         if last and "orders" in bounds.kinds:
-            orders = explore_orders(base, bounds.orders, self._visit)
+            orders = explore_orders(base, bounds.orders, self._visit, self._failed)
             proven["orders"], complete = Count(orders.played, orders.known), orders.complete
         beyond = self._beyond(singles, complete=complete)
         if last:
@@ -209,7 +209,7 @@ class Explorer:
         except StatekSimError:
             raise
         except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
-            return (Violation(SURVIVES, f"{type(error).__name__}: {error}"),)
+            return (_refused(error),)
 
     def _single(self, deviation: Deviation) -> bool:
         """Play a single deviation; False where the scenario's application cannot do what it asks."""
@@ -219,17 +219,19 @@ class Explorer:
         try:
             with varied(self._base, deviations) as variation:
                 self._visit(deviations, variation)
-        except Untimely:
-            # An event that was moved to where what it is about does not exist yet.
-            return False
-        except BadInput as error:
-            self._found.runs += 1
-            self._found.note(deviations, (_refused(error),))
-        except StatekSimError:
-            raise
         except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
-            self._found.runs += 1
-            self._found.note(deviations, (Violation(SURVIVES, f"{type(error).__name__}: {error}"),))
+            return self._failed(deviations, error)
+        return True
+
+    def _failed(self, deviations: tuple[Deviation, ...], error: Exception) -> bool:
+        """Note what ended a run; False where the scenario's application cannot do what was asked."""
+        if isinstance(error, Untimely):
+            # An event came where what it is about does not exist yet.
+            return False
+        if isinstance(error, StatekSimError) and not isinstance(error, BadInput):
+            raise error
+        self._found.runs += 1
+        self._found.note(deviations, (_refused(error),))
         return True
 
     def _visit(self, deviations: tuple[Deviation, ...], variation: Variation) -> None:
@@ -331,8 +333,11 @@ class Explorer:
         runs = min(bounds.pct_runs, runs_needed(jobs, choices, depth, bounds.pct_probability))
         for seed in range(runs):
             picker = Priorities(seed, choices, depth)
-            with varied(base, (), pick=picker) as variation:
-                self._visit(as_deviations(picker.taken), variation)
+            try:
+                with varied(base, (), pick=picker) as variation:
+                    self._visit(as_deviations(picker.taken), variation)
+            except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
+                self._failed(as_deviations(picker.taken), error)
         return probability_of(jobs, choices, depth, runs)
 
     def _pairs(self, singles: Mapping[str, Sequence[Deviation]]) -> Count:
@@ -411,8 +416,8 @@ class Explorer:
             return None, variation.steering.check_happened()
 
 
-def _refused(error: BadInput) -> Violation:
-    """Return what is wrong with a run that the toolkit refuses to go on with; the undisturbed one it did not refuse."""
+def _refused(error: Exception) -> Violation:
+    """Return what is wrong with a run that a bug ended, or that is refused as the undisturbed one was not."""
     return Violation(SURVIVES, f"{type(error).__name__}: {error}")
 
 

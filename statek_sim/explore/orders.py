@@ -35,6 +35,9 @@ _TOUCHING: Final = (
     events.SubtaskCompleted,
 )
 
+Failed = Callable[[tuple[Deviation, ...], Exception], bool]
+"""Is told of an order that could not be played to its end and why; returns whether it counts as a played one."""
+
 Footprint = frozenset[str]
 """What a step touched that another job's step may touch too."""
 
@@ -144,35 +147,46 @@ class Orders:
 
 
 def explore_orders(
-    base: Undisturbed, most: int, visit: Callable[[tuple[Deviation, ...], Variation], None]
+    base: Undisturbed, most: int, visit: Callable[[tuple[Deviation, ...], Variation], None], failed: Failed
 ) -> Orders:
-    """Play at most `most` orders that differ in what they may come to; `visit` is told of each, the first included."""
+    """Play at most `most` orders that differ in what they may come to; `visit` is told of each, the first included.
+
+    An order that cannot be played to its end goes to `failed`, and those that branch off before it are played.
+    """
     touches = Touches(base)
     stack: list[tuple[tuple[int, ...], dict[str, Footprint]]] = [((), {})]
     played = 0
     while stack and played < most:
         forced, sleep = stack.pop()
         picker = Picker(forced, dict(sleep), touches)
-        with varied(base, (), pick=picker) as variation:
-            trace = variation.events
-            if not picker.redundant:
-                played += 1
-                visit(as_deviations(picker.taken), variation)
-            children = [] if picker.redundant else _children(forced, picker.taken, touches, trace)
-        stack.extend(reversed(children))
+        trace: Sequence[Event] | None = None
+        try:
+            with varied(base, (), pick=picker) as variation:
+                trace = variation.events
+                if not picker.redundant:
+                    visit(as_deviations(picker.taken), variation)
+                    played += 1
+        except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
+            played += failed(as_deviations(picker.taken), error)
+        if not picker.redundant:
+            stack.extend(reversed(_children(forced, picker.taken, touches, trace)))
     return Orders(played, played + len(stack))
 
 
 def _children(
-    forced: tuple[int, ...], taken: Sequence[Taken], touches: Touches, trace: Sequence[Event]
+    forced: tuple[int, ...], taken: Sequence[Taken], touches: Touches, trace: Sequence[Event] | None
 ) -> list[tuple[tuple[int, ...], dict[str, Footprint]]]:
-    """Return the orders that differ from this one at one choice after those that were forced."""
+    """Return the orders that differ from this one at one choice after those that were forced.
+
+    `trace` is None where the run did not come to its end, and its steps may have touched everything.
+    """
     found = []
     for number in range(len(forced), len(taken)):
         at = taken[number]
         before = tuple(one.picked for one in taken[:number])
         first = at.choice.jobs[at.picked]
-        sleep = {**at.asleep, first: touches.of_step(trace, at.choice.after, first)}
+        touched = EVERYTHING if trace is None else touches.of_step(trace, at.choice.after, first)
+        sleep = {**at.asleep, first: touched}
         for place, job in enumerate(at.choice.jobs):
             if place == at.picked or job in at.asleep:
                 continue

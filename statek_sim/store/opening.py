@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ from statek_sim.store.worker import is_gone
 
 _SQLITE: Final = "sqlite:"
 _POSTGRES: Final = ("postgresql://", "postgres://")
+_PASSWORD: Final = re.compile(r"([?&](?:ssl)?password=)[^&]*", re.IGNORECASE)
+"""A parameter of an address, as libpq takes them."""
 _BUSY: Final = ("locked", "busy")
 _ADDRESSES: Final = "expected 'sqlite:PATH' or 'postgresql://USER@HOST/DATABASE'"
 
@@ -83,7 +86,8 @@ def shown(address: str) -> str:
     """Return an address as people may see it: without a password."""
     scheme, mark, rest = address.partition("://")
     user, at, place = rest.rpartition("@")
-    return address if not (mark and at) else f"{scheme}://{user.partition(':')[0]}@{place}"
+    without = address if not (mark and at) else f"{scheme}://{user.partition(':')[0]}@{place}"
+    return _PASSWORD.sub(r"\1***", without) if mark else without
 
 
 def _sqlite(address: str, *, read_only: bool) -> Database:

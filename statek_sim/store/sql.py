@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from statek_sim.agent.checkpoints.database import Database, Shared
+from statek_sim.agent.checkpoints.database import Database, Row, Shared
 from statek_sim.errors import BadStore, DamagedStore, RunHeld, RunTakenOver
 from statek_sim.store.pieces import whole_rows
 from statek_sim.store.store import LEASE, Changes, Lease, Listed, Stored
@@ -58,6 +58,18 @@ def _typed(where: str, columns: Mapping[str, type], rows: Sequence[Sequence[Any]
 
 _UNREADABLE: Final = 1 << 30
 """What counts for a fence that cannot be read: more than any lease was given, so that none of them is valid again."""
+
+
+def _locked(database: Database, run: str) -> list[Row]:
+    """Lock a run that somebody has to go on with, and return who holds it; nothing where another worker locks it.
+
+    One row at a time: who locks all of them leaves nothing for those who ask meanwhile.
+    """
+    return database.execute(
+        "SELECT fence, revision, worker, lease_until FROM statek_runs WHERE status = 'running' AND id = ? "
+        f"{database.words['skip_locked']}",
+        (run,),
+    )
 
 
 def _holding(fence: Any, revision: Any, worker: Any, until: Any) -> tuple[int, int, str, float]:
@@ -151,15 +163,16 @@ class SqlRuns:
     def claim_next(self, *, worker: str, besides: Collection[str] = ()) -> Lease | None:
         """Take one of the runs that somebody has to go on with and that are nobody's, `besides` some; None for none."""
         with self._shared.transaction() as database:
-            rows = database.execute(
-                "SELECT id, fence, revision, worker, lease_until FROM statek_runs WHERE status = 'running' "
-                f"ORDER BY lease_until, id {database.words['skip_locked']}"
-            )
             now = self._clock()
-            for run, *holding in rows:
-                fence, revision, holder, until = _holding(*holding)
-                if run not in besides and (until <= now or self._is_gone(holder)):
-                    return self._take(run, worker, fence=fence, revision=revision)
+            rows = database.execute(
+                "SELECT id FROM statek_runs WHERE status = 'running' ORDER BY lease_until, id"
+            )
+            for (run,) in rows:
+                free = () if run in besides else _locked(database, str(run))
+                for holding in free:
+                    fence, revision, holder, until = _holding(*holding)
+                    if until <= now or self._is_gone(holder):
+                        return self._take(str(run), worker, fence=fence, revision=revision)
             return None
 
     def _take(self, run: str, worker: str, *, fence: int, revision: int) -> Lease:

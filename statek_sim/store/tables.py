@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from statek_sim.agent.checkpoints.database import Database
+from statek_sim.agent.checkpoints.database import Database, transaction
 from statek_sim.errors import BadStore
 from statek_sim.store.pieces import MARK, PIECE
 
@@ -83,8 +83,7 @@ def recognise(database: Database, address: str) -> None:
 
 def migrate(database: Database, address: str) -> None:
     """Bring the tables to the newest version; `BadStore` for tables from the future, and for somebody else's."""
-    database.execute(database.words["begin"])
-    try:
+    with transaction(database):
         if database.words["json"] == "JSONB":
             database.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
         database.execute(
@@ -100,10 +99,6 @@ def migrate(database: Database, address: str) -> None:
             database.execute(
                 "INSERT INTO statek_store (format, version) VALUES (?, ?)", (FORMAT, len(MIGRATIONS))
             )
-    except Exception:
-        database.execute("ROLLBACK")
-        raise
-    database.execute("COMMIT")
 
 
 def _version(rows: list[tuple[object, ...]], address: str) -> int:

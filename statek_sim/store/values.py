@@ -83,7 +83,13 @@ def _zone(zone: object) -> JSON:
     if zone is None:
         return None
     if type(zone) is timezone:
-        return zone.utcoffset(None).total_seconds()
+        offset, name = zone.utcoffset(None), zone.tzname(None)
+        # Most have the name that follows from the offset.
+        return (
+            offset.total_seconds()
+            if name == timezone(offset).tzname(None)
+            else [offset.total_seconds(), name]
+        )
     if isinstance(zone, ZoneInfo) and zone.key:
         return zone.key
     raise Unstorable(f"a zone of class {type(zone).__name__}, which has no name")
@@ -92,7 +98,10 @@ def _zone(zone: object) -> JSON:
 def _zone_of(zone: Any) -> timezone | ZoneInfo | None:
     if zone is None:
         return None
-    return ZoneInfo(zone) if isinstance(zone, str) else timezone(timedelta(seconds=zone))
+    if isinstance(zone, str):
+        return ZoneInfo(zone)
+    seconds, *name = zone if isinstance(zone, list) else [zone]
+    return timezone(timedelta(seconds=seconds), *name)
 
 
 def _delta(value: timedelta) -> JSON:

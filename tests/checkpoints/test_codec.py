@@ -50,6 +50,22 @@ def test_a_value_comes_back_as_it_was(value: Any) -> None:
     assert shape(decoded(json.loads(canonical(encoded(value))))) == shape(value)
 
 
+@pytest.mark.parametrize("value", [10**5000, -(7**9000), 2**2000, 2**2001], ids=int.bit_length)
+def test_integers_of_any_length_come_back(value: int) -> None:
+    assert decoded(json.loads(canonical(encoded([value])))) == [value]
+
+
+def test_keys_of_a_kind_of_text_change_nothing_for_plain_ones_that_equal_them() -> None:
+    class Name(str):
+        """A text."""
+
+    plain = canonical(encoded({"of its own": 1, "b": 2}))
+    assert decoded(encoded({Name("an other"): 1, Name("b"): 2})) == {"an other": 1, "b": 2}
+    once = canonical(encoded({Name("of its own"): 1, "b": 2}))
+    assert canonical(encoded({"of its own": 1, "b": 2})) == plain
+    assert canonical(encoded({Name("of its own"): 1, "b": 2})) == once
+
+
 @given(VALUES)
 def test_the_text_is_the_same_after_a_way_through_a_database_that_orders_keys_as_it_likes(value: Any) -> None:
     text = canonical(encoded(value))

@@ -335,6 +335,36 @@ def test_a_worker_that_is_frozen_in_a_write_keeps_nobody_from_other_sessions(tmp
         assert store.claim_next(worker="v") is None
 
 
+def test_what_is_damaged_or_somebody_elses_in_a_folder_keeps_nobody_from_other_sessions(
+    tmp_path: Path,
+) -> None:
+    store = FileStore(RealDisk(tmp_path), clock=(seconds := Seconds()))
+    for session in ("a", "b"):
+        store.save(store.claim(session, worker="w", plan="p"), entry())
+    (tmp_path / "README.txt").write_text("These are sessions.")
+    (tmp_path / "a" / "session.json").write_text('{"of": {"session": NaN}, "seal": ""}')
+    seconds.now += 1000
+    lease = store.claim_next(worker="v")
+    assert lease is not None
+    assert lease.session == "b"
+    assert store.claim_next(worker="v") is None
+    assert (store.sessions(), store.sessions("running")) == (["a", "b"], ["b"])
+    with pytest.raises(
+        Damaged, match=r"^session 'a': session\.json is not what was saved: its seal does not fit"
+    ):
+        store.latest("a")
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_a_number_that_no_json_holds_is_damage(tmp_path: Path, number: str) -> None:
+    store = FileStore(RealDisk(tmp_path), clock=float)
+    store.save(store.claim("s", worker="w", plan="p"), entry())
+    (file,) = (tmp_path / "s" / "checkpoints").glob("*.json")
+    file.write_text(file.read_text().replace('"at": 1.5', f'"at": {number}'))
+    with pytest.raises(Damaged, match=r"^session 's', checkpoint 1 is not what was saved"):
+        store.latest("s")
+
+
 def test_a_process_that_is_frozen_in_a_transaction_of_sqlite_is_told_as_that(tmp_path: Path) -> None:
     with closing(SqlStore(frozen := Sqlite(tmp_path / "s.db"), clock=float)) as store:
         lease = store.claim("s", worker="a", plan="p")

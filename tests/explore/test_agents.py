@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.backends.agent import run_agent_scenario
+from statek_sim.agent.simulated import Asked
+from statek_sim.backends.agent import Driver, run_agent_scenario, simulated
 from statek_sim.backends.agent_moments import Moments
 from statek_sim.backends.deviating import with_deviations
 from statek_sim.cli import main
+from statek_sim.clock import VirtualClock
 from statek_sim.explore.agent_player import AgentPlayer
 from statek_sim.explore.agent_runs import AgentExplorer
 from statek_sim.explore.agent_variation import AgentVariation
@@ -19,8 +21,10 @@ from statek_sim.explore.invariants import sometimes
 from statek_sim.explore.plan import kill_at
 from statek_sim.explore.result import Count
 from statek_sim.explore.running import explore_one, own_invariants
+from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import LimitName
 from statek_sim.metering.pricing import load_prices
+from statek_sim.providers.protocol import Provider
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
@@ -150,6 +154,25 @@ def test_commits_that_nobody_looks_for_need_not_be_kept(tmp_path: Path) -> None:
         departed = with_deviations(explorer.player.scenario, (kill,))
         record = run_agent_scenario(departed, "hardened", moments=all_kept)
         assert explorer.player.play((kill,)).record.digest == record.digest, point
+
+
+def test_a_run_departs_from_one_of_the_callers_own(tmp_path: Path) -> None:
+    explorer = AgentExplorer(scenario(tmp_path), "hardened")
+    departed = with_deviations(explorer.player.scenario, (Deviation(fault="401", job="main", reply=2),))
+    asked_for: list[LLM_Harness] = []
+    drivers: list[Driver] = []
+
+    def harness(given: LLM_Harness) -> LLM_Harness:
+        asked_for.append(given)
+        return given
+
+    def driver(provider: Provider, clock: VirtualClock, person: Asked) -> Driver:
+        drivers.append(simulated(provider, clock, person))
+        return drivers[-1]
+
+    record = run_agent_scenario(departed, "hardened", harness=harness, driver=driver)
+    assert record.jobs["main"].answer is None
+    assert (len(asked_for), len(drivers)) == (2, 2)
 
 
 OWN_CRASH = "events: [{at: 1, crash: worker}, {at: 2, restart: worker}]"

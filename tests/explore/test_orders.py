@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.orders import Priorities, explore_orders, probability_of, runs_needed
+from statek_sim.explore.result import Count
 from statek_sim.explore.variation import Ending, Undisturbed, undisturbed, varied
 from statek_sim.scenario.deviation import Deviation
 from tests.explore import samples
@@ -30,6 +32,36 @@ scenarios:
 """
 
 
+HELPED = """
+suite: samples
+scenarios:
+  - id: helped
+    title: Who claims the first item delegates it, and the helper is told something.
+    world: {queue: {items: [a, b]}, futures: [signature]}
+    agents:
+      clerk: {prompt: You work., tools: [fetch_next_item, delegate]}
+      reader: {prompt: You read., tools: [wait_for]}
+    jobs:
+      one: {agent: clerk, message: Go., locals: {owner: {$world: owner}}}
+      two: {agent: clerk, message: Go., locals: {owner: {$world: owner}}}
+    events: [{at: 10, push: job-1, message: Hurry.}]
+    script:
+      job:one:
+        - code: |
+            owner, item = fetch_next_item(owner)
+            if item.id == 'a':
+                status, child = delegate(role='reader')
+            exit(item.id)
+      job:two: [{code: "owner, item = fetch_next_item(owner)\\nexit(item.id)"}]
+      reader: [{code: wait_for('signature')}]
+"""
+
+
+def fails(_: object, error: Exception) -> bool:
+    """No order fails here."""
+    raise error
+
+
 def every_ending(base: Undisturbed, choices: int = 4) -> set[Ending]:
     """Play every sequence of picks, without any pruning."""
     found = set()
@@ -49,7 +81,7 @@ def every_ending(base: Undisturbed, choices: int = 4) -> set[Ending]:
 def test_sleep_sets_leave_out_no_outcome(tmp_path: Path, text: str) -> None:
     base, _ = undisturbed(samples.scenario(tmp_path, text), "docs")
     endings: set[Ending] = set()
-    orders = explore_orders(base, 1000, lambda _, variation: endings.add(variation.ending))
+    orders = explore_orders(base, 1000, lambda _, variation: endings.add(variation.ending), fails)
     assert orders.complete
     assert endings == every_ending(base)
     assert len(endings) > 1
@@ -57,7 +89,7 @@ def test_sleep_sets_leave_out_no_outcome(tmp_path: Path, text: str) -> None:
 
 def test_jobs_that_share_nothing_are_hardly_swapped(tmp_path: Path) -> None:
     base, _ = undisturbed(samples.scenario(tmp_path, samples.THINKERS), "docs")
-    orders = explore_orders(base, 1000, lambda *_: None)
+    orders = explore_orders(base, 1000, lambda *_: None, fails)
     assert orders.complete
     assert orders.played < 36
 
@@ -65,7 +97,9 @@ def test_jobs_that_share_nothing_are_hardly_swapped(tmp_path: Path) -> None:
 def test_an_order_can_be_played_again_from_its_deviations(tmp_path: Path) -> None:
     base, _ = undisturbed(samples.scenario(tmp_path, samples.TWO_JOBS), "docs")
     seen: list[tuple[tuple[Deviation, ...], str]] = []
-    explore_orders(base, 100, lambda deviations, variation: seen.append((deviations, variation.digest)))
+    explore_orders(
+        base, 100, lambda deviations, variation: seen.append((deviations, variation.digest)), fails
+    )
     for deviations, digest in seen:
         with varied(base, deviations) as again:
             assert again.digest == digest
@@ -74,7 +108,7 @@ def test_an_order_can_be_played_again_from_its_deviations(tmp_path: Path) -> Non
 
 def test_a_cap_says_how_many_orders_are_left(tmp_path: Path) -> None:
     base, _ = undisturbed(samples.scenario(tmp_path, samples.TWO_JOBS), "docs")
-    orders = explore_orders(base, 1, lambda *_: None)
+    orders = explore_orders(base, 1, lambda *_: None, fails)
     assert orders.played == 1
     assert not orders.complete
 
@@ -93,3 +127,19 @@ def test_drawn_orders_are_the_same_for_the_same_seed(tmp_path: Path) -> None:
             digests.append(variation.digest)
     assert digests[0] == digests[1]
     assert len(set(digests)) > 1
+
+
+def test_an_order_that_the_application_cannot_follow_ends_no_exploration(tmp_path: Path) -> None:
+    base, record = undisturbed(samples.scenario(tmp_path, HELPED), "docs")
+    assert record.error is None
+    refused: list[str] = []
+
+    def failed(_: object, error: Exception) -> bool:
+        refused.append(str(error).rpartition(": there")[2])
+        return False
+
+    orders = explore_orders(base, 100, lambda *_: None, failed)
+    assert set(refused) == {" is no job 'job-1'; jobs: one, two"}
+    assert orders.complete
+    found = Explorer(base.scenario, "docs", {}, Bounds(kinds=("orders",))).explore()
+    assert (found.proven["orders"], found.failures) == (Count(orders.played, orders.played), ())

@@ -114,7 +114,12 @@ def same(one: Any, other: Any) -> bool:
     return repr(one) == repr(other) and type(one) is type(other)
 
 
-ZONES = st.sampled_from([None, UTC, timezone(timedelta(hours=5, minutes=30)), ZoneInfo("Europe/Warsaw")])
+ZONES = st.sampled_from(
+    [
+        None, UTC, timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=1), "CET"),
+        timezone(timedelta(0), "Z"), ZoneInfo("Europe/Warsaw"),
+    ]
+)  # fmt: skip
 ATOMS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.complex_numbers(), st.text(), st.binary(),
     st.decimals(), st.dates(), st.times(timezones=ZONES), st.datetimes(timezones=ZONES), st.timedeltas(),

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from statek_sim.agent.checkpoints.postgres import Postgres
 from statek_sim.errors import BadStore, DamagedStore, RunHeld, RunTakenOver
 from statek_sim.store.opening import open_store, shown
 from statek_sim.store.pieces import PIECE, changed_pieces
-from statek_sim.store.store import Changes
+from statek_sim.store.sql import SqlRuns
+from statek_sim.store.store import Changes, Lease
 from statek_sim.store.tables import MIGRATIONS
 from statek_sim.store.worker import is_gone, worker_name
 from tests.checkpoints.conftest import Seconds
@@ -88,6 +91,40 @@ def test_no_run_is_given_to_two(make_runs: MakeRuns) -> None:
         first.release(first.begin(name, ABOUT, worker="x"))
     claims = [store.claim_next(worker=name) for store, name in ((first, "a"), (second, "b"), (first, "a"))]
     assert [None if claim is None else claim.run for claim in claims] == ["one", "two", None]
+
+
+def test_who_looks_for_a_run_holds_one_at_a_time(empty_postgres: str) -> None:
+    meanwhile: list[Lease | None] = []
+
+    def is_gone(worker: str) -> bool:
+        """Ask as another worker does, while this one has not decided."""
+        if worker == "x" and not meanwhile:
+            meanwhile.append(second.claim_next(worker="b"))
+        return worker == "x"
+
+    def runs(is_gone: Callable[[str], bool]) -> SqlRuns:
+        database = Postgres(empty_postgres)
+        return SqlRuns(database, address="here", clock=lambda: 0.0, lease=60.0, is_gone=is_gone)
+
+    first, second = runs(is_gone), runs(lambda worker: worker == "x")
+    with closing(first), closing(second):
+        for name in ("one", "two"):
+            first.begin(name, ABOUT, worker="x")
+        mine = first.claim_next(worker="a")
+    assert [lease and lease.run for lease in (mine, *meanwhile)] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("address", "visible"),
+    [
+        ("sqlite:runs.db", "sqlite:runs.db"),
+        ("postgresql://me:secret@host/db", "postgresql://me@host/db"),
+        ("postgresql://host/db?user=me&password=secret&sslmode=require", "postgresql://host/db?user=me&password=***&sslmode=require"),
+        ("postgres://me@host/db?sslpassword=a@b", "postgres://me@host/db?sslpassword=***"),
+    ],
+)  # fmt: skip
+def test_an_address_is_shown_without_its_passwords(address: str, visible: str) -> None:
+    assert shown(address) == visible
 
 
 def test_a_run_that_ended_is_nobodys_work(make_runs: MakeRuns) -> None:

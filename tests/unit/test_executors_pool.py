@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,25 @@ class Unsendable(Exception):
         super().__init__(f"{first} and {second}")
 
 
+class ReadOnce:
+    """Can be written; making it again from what was written fails."""
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return (int, ("no number",))
+
+
+class NeverWritten:
+    """Cannot be written."""
+
+    def __reduce__(self) -> str:
+        raise TypeError("this is not written")
+
+
+def returned(what: object) -> object:
+    """Return a number as it is, and a value that cannot be read for a text."""
+    return ReadOnce() if isinstance(what, str) else what
+
+
 def of(*works: str, limits: WatchdogLimits | None = TIGHT, workers: int = 2) -> list[str | Killed]:
     with Pool(work, limits=limits, workers=workers) as pool:
         return list(pool.map((each,) for each in works))
@@ -74,7 +94,9 @@ def test_results_come_in_the_order_of_the_work(workers: int) -> None:
     ],
 )
 def test_what_goes_beyond_its_limits_is_killed_and_the_rest_goes_on(what: str, why: str) -> None:
-    came = of("before", what, "after", "and after")
+    # Filling memory may take a slow machine longer than the limit of the others.
+    limits = replace(TIGHT, cpu=20.0) if what == "grow" else TIGHT
+    came = of("before", what, "after", "and after", limits=limits)
     assert came == ["before", Killed(why, "turn 3 of job main"), "after", "and after"]
     assert str(came[1]) == f"killed by the watchdog: {why} in turn 3 of job main"
 
@@ -102,6 +124,28 @@ def test_an_exit_of_the_work_is_one_of_the_parent() -> None:
 def test_an_error_that_cannot_be_sent_keeps_its_traceback() -> None:
     with pytest.raises(Exception, match=r"(?s)cannot be sent.*in work.*Unsendable: 1 and 2"):
         of("unsendable")
+
+
+def test_a_result_that_cannot_be_read_shifts_no_other_result() -> None:
+    with Pool(returned, limits=TIGHT, workers=1) as pool:
+        numbers = [pool.submit(what) for what in (1, "unreadable", 2, 3)]
+        assert pool.result(numbers[0]) == 1
+        with pytest.raises(
+            RuntimeError, match=r"(?s)^a worker's error or result cannot be sent .*'no number'"
+        ):
+            pool.result(numbers[1])
+        assert [pool.result(number) for number in numbers[2:]] == [2, 3]
+
+
+def test_arguments_that_cannot_be_sent_are_an_error_of_their_work_alone() -> None:
+    with Pool(returned, limits=TIGHT, workers=1) as pool:
+        numbers = [pool.submit(what) for what in (1, NeverWritten(), ReadOnce(), 2)]
+        assert pool.result(numbers[0]) == 1
+        with pytest.raises(TypeError, match=r"^this is not written$"):
+            pool.result(numbers[1])
+        with pytest.raises(ValueError, match=r"'no number'$"):
+            pool.result(numbers[2])
+        assert pool.result(numbers[3]) == 2
 
 
 def test_a_worker_that_dies_between_two_pieces_of_work_is_replaced() -> None:

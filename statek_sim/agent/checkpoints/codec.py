@@ -27,6 +27,9 @@ ORDER: Final = "$order"
 DEEPEST: Final = 200
 """Levels of nesting that are taken."""
 
+_LONG_INTEGER: Final = 2_000
+"""Bits; `sys.set_int_max_str_digits` refuses no integer that is shorter."""
+
 
 class _Unholdable(Exception):
     """A value that cannot be held; its path grows on the way up, so that no other value pays for it."""
@@ -66,7 +69,7 @@ def _other(value: object, depth: int) -> JSON:
         case str():
             return _encoded(str(value), depth)
         case int():
-            return int(value) if abs(value) < 2**53 else {TAG: "int", "v": str(value)}
+            return int(value) if abs(value) < 2**53 else {TAG: "int", "v": _digits(value)}
         case float():
             return float(value) if _is_plain_float(value) else {TAG: "float", "v": repr(value)}
         case bytes():
@@ -99,7 +102,8 @@ def _items(values: Sequence[object], depth: int) -> list[JSON]:
 
 def _mapping(value: Mapping[Any, Any], depth: int) -> JSON:
     keys = tuple(value)
-    order = _order(keys)
+    # Keys that are equal to plain texts and are none have no order of their own in the cache.
+    order = _order(keys) if {*map(type, keys)} <= {str} else None
     if order is None:
         return {TAG: "mapping", "v": _items([list(pair) for pair in value.items()], depth)}
     plain: dict[str, JSON] = {ORDER: list(keys)} if order else {}
@@ -116,10 +120,15 @@ def _mapping(value: Mapping[Any, Any], depth: int) -> JSON:
     return plain
 
 
+def _digits(value: int) -> str:
+    """Return an integer as text: in hexadecimal where Python may refuse to write or read its decimal digits."""
+    return hex(value) if value.bit_length() > _LONG_INTEGER else str(value)
+
+
 @functools.lru_cache(4096)
-def _order(keys: tuple[Any, ...]) -> bool | None:
-    """Return whether the order of keys has to be told, which databases do not keep; None: they are no plain texts."""
-    if TAG in keys or ORDER in keys or not all(type(key) is str and _is_plain(key) for key in keys):
+def _order(keys: tuple[str, ...]) -> bool | None:
+    """Return whether the order of keys has to be told, which databases do not keep; None: they are not plain."""
+    if TAG in keys or ORDER in keys or not all(map(_is_plain, keys)):
         return None
     return list(keys) != sorted(keys)
 
@@ -152,7 +161,7 @@ def _untagged(kind: str, content: Any) -> object:
         case "bytes":
             return base64.b64decode(content, validate=True)
         case "int":
-            return int(content)
+            return int(content, 16 if "x" in content else 10)
         case "float":
             return float(content)
         case "decimal":

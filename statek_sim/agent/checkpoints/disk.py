@@ -69,14 +69,14 @@ class RealDisk:
         """Return what a file has, None when it is not there."""
         try:
             return (self.root / path).read_bytes()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
     def names(self, folder: str) -> list[str]:
         """Return the names in a folder, sorted; none when it is not there."""
         try:
             return sorted(os.listdir(self.root / folder))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     def make_folder(self, folder: str) -> None:

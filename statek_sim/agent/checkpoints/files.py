@@ -71,8 +71,13 @@ class FileStore:
         return Lease(session=session, fence=record["fence"], worker=worker, seconds=self._terms.lease)
 
     def claim_next(self, *, worker: str) -> Lease | None:
-        """Take the session that waits longest of those that are running and nobody's, None when there is none."""
-        waiting = [record for record in self._files.records() if self._is_free(record)]
+        """Take the session that waits longest of those that are running and nobody's, None when there is none.
+
+        A session whose session.json is damaged is passed over: `latest` says what is wrong with it.
+        """
+        waiting = [
+            record for _, record in self._files.records() if record is not None and self._is_free(record)
+        ]
         for record in sorted(waiting, key=lambda record: (record["until"], record["session"])):
             session = str(record["session"])
             try:
@@ -80,8 +85,10 @@ class FileStore:
                     now = self._files.record(session)
                     if now is not None and self._is_free(now):
                         return self._take(session, now, worker)
-            except Held:
-                continue  # Its worker is frozen in the middle of a write; that keeps nobody from the others.
+            except (Held, Damaged):
+                # Its worker is frozen in the middle of a write, or its newest checkpoint is damaged: that keeps nobody
+                # from the others.
+                continue
         return None
 
     def _is_free(self, record: dict[str, Any]) -> bool:
@@ -180,9 +187,15 @@ class FileStore:
         )
 
     def sessions(self, status: Status | None = None) -> Sequence[str]:
-        """Return the names of sessions, of one status if it is given, sorted."""
-        every = self._files.records()
-        return sorted(str(record["session"]) for record in every if status in (None, record["status"]))
+        """Return the names of sessions, of one status if it is given, sorted.
+
+        Those whose session.json is damaged have no status, and are there when none is given.
+        """
+        return sorted(
+            session
+            for session, record in self._files.records()
+            if status is None or (record is not None and record["status"] == status)
+        )
 
     def close(self) -> None:
         """Do nothing: no file is held open."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from statek_sim.agent.checkpoints.database import Database
+from statek_sim.agent.checkpoints.database import Database, transaction
 from statek_sim.errors import CheckpointError
 
 _SESSIONS: Final = """
@@ -70,8 +70,7 @@ def migrate(database: Database) -> int:
 
     Raises `CheckpointError` for tables from the future, `Damaged` for those that are not what their version says.
     """
-    database.execute(database.words["begin"])
-    try:
+    with transaction(database):
         if database.words["json"] == "JSONB":
             database.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
         table = "CREATE TABLE IF NOT EXISTS schema_versions (version INTEGER PRIMARY KEY, applied_at {time})"
@@ -87,10 +86,6 @@ def migrate(database: Database) -> int:
             for statement in statements:
                 database.execute(_filled(statement, database))
             database.execute("INSERT INTO schema_versions (version) VALUES (?)", (number,))
-    except Exception:
-        database.execute("ROLLBACK")
-        raise
-    database.execute("COMMIT")
     return len(MIGRATIONS)
 
 

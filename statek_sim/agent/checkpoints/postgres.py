@@ -55,7 +55,14 @@ class Postgres:
         for setting in ("lock_timeout", "idle_in_transaction_session_timeout"):
             # 0 would be no limit at all.
             limit = f"{max(1, math.ceil(1000 * wait))}ms"
-            self._connection.execute("SELECT set_config(%s, %s, false)", (setting, limit))
+            self._set(setting, limit)
+
+    def _set(self, setting: str, limit: str) -> None:
+        try:
+            self.execute("SELECT set_config(?, ?, false)", (setting, limit))
+        except CheckpointError:
+            self.close()
+            raise
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Run one statement and return its rows."""

@@ -35,10 +35,15 @@ class Sealer:
 
     def check(self, content: JSON, seal: object, *, what: str, state: str = "") -> None:
         """Raise `Damaged` when `seal`, which a database may make anything of, is not the one of this content."""
+        try:
+            expected = self.seal(content, state)
+        except ValueError:
+            # NaN, or an infinite number: Python reads what no JSON holds and none of ours was written with.
+            expected = ""
         fits = isinstance(seal, str) and hmac.compare_digest(
-            self.seal(content, state).encode(), seal.encode("utf-8", "replace")
+            expected.encode(), seal.encode("utf-8", "replace")
         )
-        if not fits:
+        if not expected or not fits:
             raise Damaged(
                 f"{what} is not what was saved: its seal does not fit; it was damaged or edited, or saved with another "
                 "key. Restore it from a backup, or remove the session and begin it anew"

@@ -63,12 +63,20 @@ class SessionFiles:
         content = json.dumps({"of": record, "seal": self._sealer.seal(record)}, indent=2).encode("ascii")
         write_durably(self._disk, f"{_folder(session)}/session.json", content)
 
-    def records(self) -> Iterator[dict[str, Any]]:
-        """Yield what every session.json says."""
+    def records(self) -> Iterator[tuple[str, dict[str, Any] | None]]:
+        """Yield every session's name with what its session.json says; None for one that is damaged.
+
+        One that cannot be read keeps nobody from the others: who opens it is told what is wrong with it.
+        """
         for folder in self._disk.names(""):
-            record = self.record(unquote(folder))
-            if record is not None:
-                yield record
+            session = unquote(folder)
+            try:
+                record = self.record(session)
+            except Damaged:
+                yield session, None
+            else:
+                if record is not None:
+                    yield session, record
 
     def knowing_newest(self, session: str, record: dict[str, Any]) -> dict[str, Any]:
         """Return what a session knows with the checkpoint that it does not know yet: its process died before.
