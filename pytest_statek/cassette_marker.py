@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,6 +28,8 @@ SHARED: Final = pytest.StashKey[bool]()
 """Whether other tests of the run use the same cassette."""
 REDACT: Final = "statek_cassette_redact"
 """The fixture that a team's own redaction is the value of."""
+Redaction = Callable[[str, str], str]
+_REDACTION: Final = pytest.StashKey[Redaction]()
 ARGUMENTS: Final = ("name", "ignore", "mode", "allow_unplayed")
 
 
@@ -80,8 +83,13 @@ class _Redact:
     item: pytest.Item
 
     def __call__(self, place: str, text: str) -> str:
-        redact = getattr(self.item, "funcargs", {}).get(REDACT)
-        return text if redact is None else redact(place, text)
+        known = self.item.stash.get(_REDACTION, None)
+        redact: Redaction | None = (getattr(self.item, "funcargs", None) or {}).get(REDACT, known)
+        if redact is None:
+            return text
+        # pytest forgets a test's fixtures when it has ended, and an interrupted run looks at its cassette after that.
+        self.item.stash[_REDACTION] = redact
+        return redact(place, text)
 
 
 def _keeping(item: pytest.Item, name: object) -> str:

@@ -174,6 +174,11 @@ class CassetteSession:
             raise BadInput("\n".join(self.refused))
         return saved
 
+    def give_back(self) -> None:
+        """Bring back what a cassette had that this run was to rewrite, but for what it has recorded anew."""
+        if self.run is not None and self._existed:
+            sharing.failed(self.path, self.matching, self.run)
+
     def _save(self, *, failed: bool) -> Saved:
         count = sum(request.exchange is not None for request in self._asked)
         if not self._may_record:

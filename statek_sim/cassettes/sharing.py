@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -231,12 +232,25 @@ def _locked(path: Path) -> Iterator[None]:
     lock = _beside(path, "lock")
     try:
         lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_ours(path, lock.parent)
         with FileLock(lock, timeout=PATIENCE):
             yield
     except Timeout:
         raise BadInput(
             f"{path}: another process has been writing it for {PATIENCE:.0f} s; {lock} is its lock"
         ) from None
+
+
+def _check_ours(path: Path, folder: Path) -> None:
+    """Let a folder pass that is ours alone: who else could write there would choose what becomes of a cassette."""
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise BadInput(
+            f"{path}: {folder} is where its lock belongs, and it is no folder of yours; remove it, or set TMPDIR to a "
+            "folder that nobody else can write"
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        folder.chmod(0o700)
 
 
 def _beside(path: Path, kind: str) -> Path:

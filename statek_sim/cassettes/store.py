@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -20,6 +22,8 @@ from statek_sim.unreadable import why_unreadable
 
 LONGEST_NAME: Final = 255
 """Bytes of a file name on common file systems."""
+_OLD: Final = 3_600
+"""Seconds after which nobody writes a draft any more."""
 
 
 def load(path: Path, matching: Matching, *, index_folder: Path | None = None) -> Tape:
@@ -60,6 +64,8 @@ def check_writable(path: Path) -> None:
             )
         if path.is_dir():
             raise BadInput(f"{path}: expected a cassette, it is a folder")
+        if path.exists() and not path.is_file():
+            raise BadInput(f"{path}: expected a cassette, it is a device, pipe or socket")
     except (OSError, ValueError) as error:
         raise BadInput(f"{path}: cannot be a cassette: {error}") from None
 
@@ -81,17 +87,20 @@ def write(path: Path, exchanges: Sequence[Exchange]) -> None:
     before.
     """
     draft = None
+    # Before anything of the old one is touched.
+    text = rendered(exchanges)
     try:
         check_writable(path)
         target = Path(os.path.realpath(path))
         target.parent.mkdir(parents=True, exist_ok=True)
-        draft = target.with_name(
-            f".{blake2b(os.fsencode(target.name), digest_size=8).hexdigest()}.{os.getpid()}.tmp"
-        )
+        drafts = f".{blake2b(os.fsencode(target.name), digest_size=8).hexdigest()}."
+        _remove_old(target.parent, drafts)
         if target.exists():
             check_changeable(target)
-        with draft.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(rendered(exchanges))
+        # A name that no other container takes, whose processes may have the same numbers.
+        draft = target.with_name(f"{drafts}{os.urandom(8).hex()}.tmp")
+        with draft.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
@@ -102,3 +111,11 @@ def write(path: Path, exchanges: Sequence[Exchange]) -> None:
     finally:
         if draft is not None:
             draft.unlink(missing_ok=True)
+
+
+def _remove_old(folder: Path, drafts: str) -> None:
+    """Remove drafts of a cassette whose writers were killed long ago."""
+    for draft in folder.glob(f"{drafts}*.tmp"):
+        with suppress(OSError):
+            if time.time() - draft.lstat().st_mtime > _OLD:
+                draft.unlink()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+# Loaded here once: every run in this process would otherwise import them anew.
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
-# Loaded here once: every run in this process would otherwise import them anew.
 import anthropic  # noqa: F401
 import openai  # noqa: F401
 import pytest
@@ -196,6 +197,31 @@ def test_a_failed_re_recording_leaves_the_cassette_and_puts_the_new_one_aside(
     assert cassette(pytester).read_bytes() == before
     assert "Lyon." in aside.read_text("utf-8")
     result.stdout.fnmatch_lines([f"compare them: statek-sim cassette diff {SHOWN} {aside}"])
+
+
+@pytest.mark.parametrize("how", ["pytest.skip('not today')", "pytest.xfail('known')"])
+@pytest.mark.parametrize("mode", ["rewrite", "all"])
+def test_a_test_that_is_skipped_keeps_its_recording_and_has_nothing_to_play(
+    pytester: pytest.Pytester, live: Provider, mode: str, how: str
+) -> None:
+    project(pytester, live.url)
+    pytester.runpytest("--statek-record=once")
+    before = cassette(pytester).read_bytes()
+    project(pytester, live.url, CAPITAL.replace("    assert ask", f"    {how}\n    assert ask"))
+    outcome = "xfailed" if "xfail" in how else "skipped"
+    pytester.runpytest(f"--statek-record={mode}").assert_outcomes(**{outcome: 1})
+    assert cassette(pytester).read_bytes() == before
+    pytester.runpytest().assert_outcomes(**{outcome: 1})
+
+
+def test_what_is_no_file_is_no_cassette(pytester: pytest.Pytester, live: Provider) -> None:
+    project(pytester, live.url)
+    cassette(pytester).parent.mkdir(parents=True)
+    os.mkfifo(cassette(pytester))
+    result = pytester.runpytest("--statek-record=rewrite")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"*{SHOWN}: expected a cassette, it is a device, pipe or socket"])
+    assert cassette(pytester).is_fifo()
 
 
 def test_unplayed_recordings_fail_the_test(pytester: pytest.Pytester, live: Provider) -> None:

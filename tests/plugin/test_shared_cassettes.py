@@ -95,6 +95,20 @@ def test_one_test_alone_adds_to_what_the_others_recorded(
     assert sorted(questions(path)) == sorted(expected(17))
 
 
+@pytest.mark.parametrize("stops", ["raise KeyboardInterrupt", "pytest.exit('enough')", "assert False"])
+def test_a_run_that_ends_early_takes_no_recording_of_tests_that_had_no_turn(
+    pytester: pytest.Pytester, live: Provider, stops: str
+) -> None:
+    path = project(pytester, live.url)
+    pytester.runpytest("--statek-record=once").assert_outcomes(passed=16)
+    pytester.makepyfile(
+        test_geo=(pytester.path / "test_geo.py").read_text() + f"\n    if number == 3: {stops}\n"
+    )
+    pytester.runpytest("--statek-record=rewrite", "-x", no_reraise_ctrlc=True)
+    assert sorted(questions(path)) == sorted(expected())
+    pytester.runpytest("-k", "not 3").assert_outcomes(passed=14, deselected=2)
+
+
 def test_a_miss_advises_no_mode_that_loses_what_others_recorded(
     pytester: pytest.Pytester, live: Provider
 ) -> None:

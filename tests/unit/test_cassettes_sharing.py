@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,19 @@ def test_notes_of_many_runs_do_not_pile_up(cassette: Path) -> None:
         existed_before(cassette, Run(f"run {number}", 0))
     (notes,) = (cassette.parent / "temporary").rglob("*.notes")
     assert notes.stat().st_size < 4000
+
+
+def test_a_folder_of_locks_is_ones_own(cassette: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "temporary" / f"statek-cassettes-{os.getuid()}"
+    folder.mkdir(parents=True, mode=0o777)
+    folder.chmod(0o777)
+    record(cassette, "A", "a1")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    others = tmp_path / "others"
+    folder.rename(others)
+    folder.symlink_to(others)
+    with pytest.raises(
+        BadInput, match=rf"{folder} is where its lock belongs, and it is no folder of yours; remove it"
+    ):
+        record(cassette, "A", "a2")
+    assert held(cassette) == ["a1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
@@ -144,3 +145,21 @@ def test_a_content_encoding_that_cannot_be_undone_is_not_recorded(tmp_path: Path
     session.record(ONE.request, answer)
     with pytest.raises(BadInput, match=rf"not recorded: GET https://h\.test/1: .*{encoding}|ends too early"):
         session.close()
+
+
+def test_what_killed_writers_left_behind_goes_when_it_is_old_and_nobody_elses_draft_does(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "it.yaml"
+    write(path, [ONE])
+    session = CassetteSession(path, RecordMode.ALL)
+    session.record(TWO.request, TWO.response)
+    draft = f".{blake2b(b'it.yaml', digest_size=8).hexdigest()}"
+    old, new, other = (tmp_path / name for name in (f"{draft}.17.tmp", f"{draft}.18.tmp", ".other.17.tmp"))
+    for left in (old, new, other):
+        left.write_text("half a cassette")
+    for left in (old, other):
+        os.utime(left, (0, 0))
+    session.close()
+    assert [left.exists() for left in (old, new, other)] == [False, True, True]
+    assert len(CassetteSession(path, RecordMode.NONE)) == 2
