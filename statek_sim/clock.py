@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Final, Protocol, final
+from typing import Final, Protocol, final, runtime_checkable
 
 EPOCH: Final = datetime(2026, 1, 1, 9, 0, 0, tzinfo=UTC)
 """Wall time at virtual second 0 unless a scenario says otherwise: a Thursday morning."""
@@ -22,6 +22,14 @@ class Clock(Protocol):
 
     def wall(self) -> datetime:
         """Return the naive wall time of this moment, as STATEK's `datetime.now()` would."""
+
+
+@runtime_checkable
+class Continued(Protocol):
+    """A clock that can begin where a session stood whose process is gone."""
+
+    def go_on_from(self, seconds: float) -> None:
+        """Let the first moment be no earlier second; `BadInput` where it was read already and is behind."""
 
 
 @final

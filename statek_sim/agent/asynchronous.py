@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final, NoReturn, Protocol, TypeVar
+from typing import Any, Final, Never, NoReturn, Protocol, TypeVar
 
 from statek_sim.agent.effects import (
     Answer,
@@ -20,7 +20,6 @@ from statek_sim.agent.effects import (
     CallTools,
     Commit,
     Delayed,
-    Invocation,
     LetTimePass,
     PersonSaid,
     Question,
@@ -49,7 +48,7 @@ from statek_sim.agent.stubborn import GRACE, closed_late
 from statek_sim.agent.tools.lazy import read_to_end
 from statek_sim.agent.tools.tool import code_of
 from statek_sim.clock import EPOCH
-from statek_sim.errors import ProviderFailure, ProviderTimeout, StatekSimError, Unanswered
+from statek_sim.errors import BadInput, ProviderFailure, ProviderTimeout, StatekSimError, Unanswered
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.retry import CLIENT_TIMEOUT, ask, bug_of, checked_reply
 
@@ -73,13 +72,23 @@ def _nothing_around(job: str, tool: str, call_id: str) -> AbstractContextManager
 class LoopClock:
     """The running event loop's time, from `since`; wall time starts at `start`.
 
-    `since` are the seconds that the session has behind it, for a run that is taken up again.
+    `since` are the seconds that are behind it; of a run that is taken up again `AgentHarness.begin` sets them.
     """
 
     def __init__(self, start: datetime = EPOCH, *, since: float = 0.0) -> None:
         self._since = since
         self._start = start.replace(tzinfo=None)
         self._zero: float | None = None
+
+    def go_on_from(self, seconds: float) -> None:
+        """Let the first moment be no earlier second; `BadInput` where it was read already and is behind."""
+        if self._zero is None:
+            self._since = max(self._since, seconds)
+        elif self.now() < seconds:
+            raise BadInput(
+                f"a session that stood at {seconds:g} s goes on by a clock that is at {self.now():g} s; expected a "
+                "LoopClock of its own: what others measure by this one would jump"
+            )
 
     def now(self) -> float:
         """Return seconds since the clock was first read."""
@@ -226,10 +235,13 @@ class AsyncDriver:
     async def _ask(self, request: ChatRequest) -> RawReply | ProviderFailure:
         try:
             answering = self._model(request)
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self._timeout) as limit:
                 with closed_late(answering, self._timeout, self._grace):
                     return checked_reply("the model", await answering)
-        except TimeoutError:
+        except TimeoutError as error:
+            if not limit.expired():
+                # One of the model's own, which is no provider that was too slow.
+                raise bug_of("the model", error) from error
             return ProviderTimeout("", latency=self._timeout or 0.0)
         except ProviderFailure as failure:
             return failure
@@ -259,10 +271,10 @@ class AsyncDriver:
 
     async def _answer(self, run: AgentRun, effect: AskPerson, position: int) -> PersonSaid:
         question = effect.questions[position]
-        if self._person is None:
+        if self._person is None and question.seconds is None:
             raise Unanswered(f"{question.text!r}: nobody is there to ask; give the driver a person")
         try:
-            answering = self._person(question)
+            answering = _nobody() if self._person is None else self._person(question)
             async with asyncio.timeout(question.seconds) as limit:
                 with closed_late(answering, question.seconds, self._grace):
                     person_answer = await in_time(await answering)
@@ -286,8 +298,13 @@ class AsyncDriver:
         outcomes: list[ToolOutcome | None] = [None] * len(effect.calls)
         waiting: list[tuple[int, Callable[[], Any]]] = []
         for position, invocation in enumerate(effect.calls):
+            waits = code_of(invocation.run).waits
+            start: Callable[[], Any] = partial(started, invocation, self._context)
+            if waits or self._threads:
+                waiting.append((position, start if waits else partial(_in_thread, start)))
+                continue
             with self._around(run.job, invocation.call.name, invocation.call.id):
-                now = await _uncancelled(partial(self._at_once, invocation))
+                now = await _uncancelled(partial(_at_once, start))
             if isinstance(now, ToolOutcome):
                 outcomes[position] = await self._ended(run, effect, position, now)
             else:
@@ -326,22 +343,18 @@ class AsyncDriver:
             self.after_tool(run, effect.calls[position].call.name)
         return outcome
 
-    def _at_once(self, invocation: Invocation) -> ToolOutcome | Callable[[], Any]:
-        """Call a plain function; return its outcome, or what begins what is left to be waited for."""
-        start = partial(started, invocation, self._context)
-        if code_of(invocation.run).waits:
-            return start
-        if self._threads:
-            return partial(_in_thread, start)
-        try:
-            value = start()
-            if inspect.isawaitable(value):
-                return lambda: value
-            if isinstance(value, Delayed) and value.seconds:
-                return lambda: value
-            return outcome_of(value)[1]
-        except OWN_FAILURES as error:
-            return raised(error)
+
+def _at_once(start: Callable[[], Any]) -> ToolOutcome | Callable[[], Any]:
+    """Call a plain function; return its outcome, or what begins what is left to be waited for."""
+    try:
+        value = start()
+        if inspect.isawaitable(value):
+            return lambda: value
+        if isinstance(value, Delayed) and value.seconds:
+            return lambda: value
+        return outcome_of(value)[1]
+    except OWN_FAILURES as error:
+        return raised(error)
 
 
 async def _uncancelled(plain: Callable[[], T]) -> T:
@@ -360,6 +373,12 @@ async def _uncancelled(plain: Callable[[], T]) -> T:
         if task.cancelling() > before:
             raise  # by somebody else, meanwhile
     return value
+
+
+async def _nobody() -> Never:
+    """Answer nothing: the question's deadline ends it."""
+    await asyncio.Event().wait()
+    raise AssertionError("nobody sets it")
 
 
 async def _by_a_part(work: Awaitable[None]) -> None:

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 NOT_RUN: Final = "Error: not executed, because another call of the same reply was refused."
 """The result of a good call in a reply that is refused whole."""
 
+_NO_STEPS: Final = "the budget of steps is used up"
+
 WITHHELD: Final = "Error: the result is withheld: "
 """What the model reads in the place of a result that a guard blocks, before the reason."""
 
@@ -281,14 +283,13 @@ class Batch:
 
     def _admitted(self, at: int, call: ToolCall) -> Generator[Effect, Answer, ToolCall | str]:
         """Return why the budget, a gate or a guard keeps a call from being executed, or the call, counted as a step."""
+        if not self.run.budget.allows_call:
+            # No guard has counted it, so that none is told that it is not made.
+            return _NO_STEPS
         asks: list[Ask] = []
-        if self.run.budget.allows_call:
-            ruling = yield from self._guarded_call(call, asks)
-            if isinstance(ruling, str):
-                return ruling
-            call = ruling
+        ruling = yield from self._guarded_call(call, asks)
         # A judge may have spent the last step.
-        return self._let_in(at, call, asks)
+        return ruling if isinstance(ruling, str) else self._let_in(at, ruling, asks)
 
     def _let_in(self, at: int, call: ToolCall, asks: Sequence[Ask]) -> ToolCall | str:
         """Return why the budget or a gate keeps a call from being executed, or the call, counted as a step.
@@ -297,28 +298,43 @@ class Batch:
         """
         run = self.run
         gates = run.around.parts.gates
-        reason = None if run.budget.allows_call else "the budget of steps is used up"
+        reason = None if run.budget.allows_call else _NO_STEPS
         if reason is None and not gates and not asks:
             run.budget.called()
             return call
-        admitted: list[CallGate] = []
         own_asks: list[Ask] = []
-        for gate in gates if reason is None else ():
-            answer = gate.admit(call, at=run.now())
-            if isinstance(answer, str):
-                reason = answer
-                break
-            admitted.append(gate)
-            if answer is not None:
-                own_asks.append(answer)
+        if reason is None:
+            reason = self._gates_admit(call, gates, own_asks)
         if reason is not None:
-            for gate in admitted:
-                gate.withdrawn(call, at=run.now())
             call_withdrawn(run, call.name, call.arguments)
             return reason
         run.budget.called()
         self.asks += [(at, ask) for ask in (*own_asks, *asks)]
         return call
+
+    def _gates_admit(self, call: ToolCall, gates: Sequence[CallGate], asks: list[Ask]) -> str | None:
+        """Return why a gate keeps a call out, None when all admit it; add what they ask.
+
+        Those that admitted it in vain are told, also when a gate raises, which ends the run.
+        """
+        now = self.run.now()
+        admitted: list[CallGate] = []
+        reason = "a part of the harness broke"
+        try:
+            for gate in gates:
+                answer = gate.admit(call, at=now)
+                if isinstance(answer, str):
+                    reason = answer
+                    break
+                admitted.append(gate)
+                if answer is not None:
+                    asks.append(answer)
+            else:
+                reason = ""
+        finally:
+            for gate in admitted if reason else ():
+                gate.withdrawn(call, at=now)
+        return reason or None
 
     def _guarded_call(self, call: ToolCall, asks: list[Ask]) -> Generator[Effect, Answer, ToolCall | str]:
         """Return the call with its arguments as the guards leave them, or why they block it."""

@@ -25,7 +25,7 @@ from statek_sim.agent.steps.enforcement import Step, StepPlan, check_plan, never
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.agent.variants import Variant, variant_named
-from statek_sim.clock import Clock, VirtualClock
+from statek_sim.clock import Clock, Continued, VirtualClock
 from statek_sim.errors import BadInput, RunawayJob, Unanswered
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.metering.tokenizers import TokenizerRegistry
@@ -141,7 +141,8 @@ class AgentHarness:
     def begin(self, task: str, *, clock: Clock | None = None, keeper: Keeper | None = None) -> AgentRun:
         """Return a run that a driver can take to its end; `clock` is the driver's when it is not this one's.
 
-        With a `keeper` the run commits, and goes on where its session stood; the clock must not be behind that. Give
+        With a `keeper` the run commits, and goes on where its session stood; the clock must not be behind that, and a
+        `LoopClock` that nobody has read yet is set (`BadInput` for another one that is behind). Give
         the keeper's `save` and `note` (under asyncio) or `committed` and `receipted` to the driver.
         """
         # Here too: a registry of the caller's own may have got its tools since.
@@ -154,6 +155,8 @@ class AgentHarness:
         around = replace(around, parts=replace(around.parts, commits=True))
         if keeper.kept is None:
             return AgentRun(job, self.spec, around, task)
+        if isinstance(around.clock, Continued):
+            around.clock.go_on_from(keeper.kept.checkpoint.entry.at)
         return resumed(job, self.spec, around, **saved_run(keeper.kept), anew=True)
 
     def run(

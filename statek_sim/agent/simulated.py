@@ -102,6 +102,7 @@ class Simulation:
         self._agenda: list[tuple[float, int, _Act]] = []
         self._seq = 0
         self._life = 0
+        self._loop: VirtualLoop | None = None
         self._void: set[int] = set()
         self._ready: list[_Act] = []
         self.waiting: dict[str, Question] = {}
@@ -129,6 +130,7 @@ class Simulation:
         self._ready.clear()
         self.waiting.clear()
         self._renewal = None
+        self._loop = None
         self._life += 1
 
     def run(self, until: float) -> bool:
@@ -181,7 +183,15 @@ class Simulation:
     # -- effects -----------------------------------------------------------------------------------------------
 
     def _go_on(self, run: AgentRun, steps: Steps, answer: Answer) -> None:
-        """Carry out effects until one takes time, or the process dies."""
+        """Carry out effects until one takes time, or the process dies; what ends the run is told to its gates."""
+        try:
+            self._effects(run, steps, answer)
+        except Exception:
+            if run.batch is not None:
+                run.batch.dropped()
+            raise
+
+    def _effects(self, run: AgentRun, steps: Steps, answer: Answer) -> None:
         life = self._life
         while life == self._life:
             try:
@@ -244,18 +254,26 @@ class Simulation:
     def _wait(self, effect: Wait) -> tuple[float, Waited]:
         """Wait in time of its own, from now on; return how long it took."""
         began = self._clock.now()
-        loop = VirtualLoop(start=began)
-        done = run_in(loop, waited(effect))
+        loop = self._loop_at(began)
+        done = run_in(loop, waited(effect), close=False)
         return loop.time() - began, done
+
+    def _loop_at(self, seconds: float) -> VirtualLoop:
+        """Return the process's one loop at this second: what tools share, a semaphore or a client, is bound to it."""
+        if self._loop is None or self._loop.is_running():
+            self._loop = VirtualLoop()
+        self._loop.begin_at(seconds)
+        return self._loop
 
     # -- people ------------------------------------------------------------------------------------------------
 
     def _ask_person(self, run: AgentRun, steps: Steps, effect: AskPerson) -> None:
         """Ask everything at once; the run goes on, after whatever happens now, when the last question is settled."""
+        person = self._person or _nobody
         if self._person is None:
-            raise Unanswered(
-                f"{effect.questions[0].text!r}: nobody is there to ask; give the driver a person"
-            )
+            for question in effect.questions:
+                if question.seconds is None:
+                    raise Unanswered(f"{question.text!r}: nobody is there to ask; give the driver a person")
         by_position: dict[int, PersonSaid] = {}
         life = self._life
 
@@ -283,7 +301,7 @@ class Simulation:
                 deadline = self._seq + 1
                 expires = self._clock.now() + question.seconds
                 self._for_runs(run.job, expires, partial(_expire, partial(tell, position, deadline)))
-            self._person(question, partial(tell, position, deadline))
+            person(question, partial(tell, position, deadline))
 
     # -- tools -------------------------------------------------------------------------------------------------
 
@@ -358,7 +376,7 @@ class Simulation:
                 ended.append((seconds, position, outcome))
             return ended
 
-        loop = context.loop = VirtualLoop(start=context.began)
+        loop = context.loop = self._loop_at(context.began)
 
         async def end(position: int, start: Callable[[], Any]) -> None:
             outcome = await limited(calls[position], start)
@@ -370,7 +388,7 @@ class Simulation:
                     group.create_task(end(position, start))
 
         try:
-            run_in(loop, end(*waiting[0]) if len(waiting) == 1 else side_by_side())
+            run_in(loop, end(*waiting[0]) if len(waiting) == 1 else side_by_side(), close=False)
         except BaseExceptionGroup as failures:
             raise first_of(failures) from None
         return ended
@@ -414,6 +432,10 @@ class Simulation:
         effect.done(position, outcome)
         if self.after_tool is not None:
             self.after_tool(run, name)
+
+
+def _nobody(question: Question, answered: Said) -> None:
+    """Answer nothing: the question's deadline ends it."""
 
 
 class _Time:

@@ -50,6 +50,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Return virtual seconds."""
         return self._now
 
+    def __del__(self) -> None:
+        """Close it: without sockets and threads nobody has to."""
+        if not self.is_closed() and not self.is_running():
+            self.close()
+
+    def begin_at(self, seconds: float) -> None:
+        """Let time be `seconds`, also earlier ones, for work that begins; timers of work that ended are forgotten."""
+        self._now = seconds
+        self._timers.clear()
+
     def call_at(  # type: ignore[override]  # typeshed's names of the arguments
         self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
     ) -> asyncio.TimerHandle:
@@ -86,8 +96,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Nothing to wake: the loop never sleeps."""
 
 
-def run_in(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T]) -> T:
+def run_in(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T], *, close: bool = True) -> T:
     """Run `coroutine` to its end and close the loop; works inside a running loop too, which it leaves as it was.
+
+    Without `close` the loop can be used again, and what is bound to it: locks, semaphores, a client's session.
 
     Tasks that it started and did not await are cancelled, and closed when they go on: nothing outlives the call.
     """
@@ -101,7 +113,8 @@ def run_in(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T]) -> T:
             if leftovers:
                 loop.run_until_complete(_all_cancelled(leftovers))
         finally:
-            loop.close()
+            if close:
+                loop.close()
             asyncio._set_running_loop(outer)
 
 

@@ -8,7 +8,7 @@ import gc
 import json
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from functools import partial
 from typing import Any, cast
 
@@ -622,3 +622,63 @@ def test_a_run_is_cancelled_though_its_model_or_its_person_swallows_that_and_ans
         worked(script, asking, person=answers_all_the_same),
     ):
         assert [type(end) for end in virtually(cancelled(work))] == [asyncio.CancelledError]
+
+
+def test_a_models_own_timeout_error_is_no_slow_provider_on_both_drivers() -> None:
+    class Slow:
+        """A model whose own client gave up."""
+
+        def complete(self, request: ChatRequest) -> RawReply:
+            raise TimeoutError("the pool is empty")
+
+    async def slow(request: ChatRequest) -> RawReply:
+        raise TimeoutError("the pool is empty")
+
+    with pytest.raises(
+        ProviderBug, match=r"^the model raised TimeoutError: the pool is empty; a provider that"
+    ):
+        virtually(worked([], model=slow))
+    with pytest.raises(ProviderBug, match=r"^Slow raised TimeoutError: the pool is empty; a provider that"):
+        AgentHarness(Slow()).run("Work.")
+
+
+def sharing() -> Tool:
+    permits = asyncio.Semaphore(1)
+
+    async def shares(context: ToolContext) -> str:
+        async with permits:
+            await context.sleep(2)
+        return f"at {context.now():g}"
+
+    return shares
+
+
+def test_tools_may_share_what_belongs_to_a_loop_over_turns() -> None:
+    script = [both("shares", "shares"), both("shares", "shares"), text("done")]
+    runs = [
+        AgentHarness(ScriptedLLM(script), tools=[sharing()]).run("Work."),
+        virtually(worked(script, sharing())),
+    ]
+    for run in runs:
+        assert [call["result"] for call in run.calls] == ["at 2", "at 4", "at 6", "at 8"]
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_what_a_call_happens_in_is_entered_once(threads: bool) -> None:
+    entered: list[str] = []
+
+    @contextlib.contextmanager
+    def around(job: str, tool: str, call_id: str) -> Iterator[None]:
+        entered.append(tool)
+        yield
+
+    async def waits() -> str:
+        return "waited"
+
+    def plain() -> str:
+        return "plain"
+
+    script = [both("waits", "plain"), text("done")]
+    work = worked(script, waits, plain, around_tool=around, threads=threads)
+    assert [call["result"] for call in asyncio.run(work).calls] == ["waited", "plain"]
+    assert sorted(entered) == ["plain", "waits"]

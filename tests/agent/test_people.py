@@ -528,3 +528,10 @@ def test_a_scenario_that_makes_no_sense_is_refused_with_its_line(
         load_or_fail([file])
     assert str(refused.value).startswith(f"{file}:")
     assert said in str(refused.value)
+
+
+def test_a_question_with_a_deadline_and_nobody_to_ask_is_refused_then_on_both_drivers() -> None:
+    expected = simulated(ASKS, lambda question: None, seconds=600).calls
+    nobody, on_asyncio = simulated(ASKS, None, seconds=600), virtually(driven(ASKS, None, seconds=600))
+    assert (nobody.status, nobody.now(), nobody.calls) == ("DONE", 600, expected)
+    assert (on_asyncio.status, on_asyncio.ended, on_asyncio.calls) == ("DONE", 600, expected)

@@ -14,7 +14,19 @@ from hypothesis import strategies as st
 
 from statek_sim.agent import variants
 from statek_sim.agent.budget import Budget, BudgetTracker, Prices
-from statek_sim.agent.effects import Choice, Compaction, Delayed, Parts, ToolCall, ToolOutcome, TurnAhead
+from statek_sim.agent.effects import (
+    PASS,
+    Choice,
+    Compaction,
+    Delayed,
+    GuardPoint,
+    Parts,
+    ToolCall,
+    ToolOutcome,
+    TurnAhead,
+    Verdict,
+)
+from statek_sim.agent.guards.guard import Subject
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.reliability import loop_watcher
 from statek_sim.agent.replies.nudges import PREFIX, TEXTS, Failure, NudgeBudget, nudge_text
@@ -25,7 +37,7 @@ from statek_sim.agent.tools.tool import tool_from
 from statek_sim.agent.variants import DOCUMENT, FORGE, HARDENED, VARIANTS, Variant, variant_named
 from statek_sim.backends.agent import run_agent_scenario
 from statek_sim.errors import BadInput, BadScenario, BadTool, RunawayJob
-from statek_sim.providers.script import Reply, text, tool_call
+from statek_sim.providers.script import Reply, ScriptedCall, text, tool_call, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario import schema
 from statek_sim.scenario.load import load_paths
@@ -318,6 +330,44 @@ def test_gates_hear_once_of_each_call_that_they_admitted_and_only_executed_ones_
     run = agent.run("Work.")
     assert [gate.told for gate in (first, second, third)] == [["withdrawn", "ended"], ["ended"], ["ended"]]
     assert run.budget.steps == 4
+
+
+def test_a_gate_that_breaks_leaves_no_call_admitted_by_the_others() -> None:
+    class Breaks(Note):
+        """A gate that breaks at its second call."""
+
+        def admit(self, call: ToolCall, *, at: float) -> str | None:
+            self.asked += 1
+            if self.asked == 2:
+                raise BadInput("the gate's store is gone")
+            return None
+
+    first, last = Note(), Note()
+    two = tool_calls(ScriptedCall("look", {}), ScriptedCall("look", {}))
+    with pytest.raises(BadInput, match=r"^the gate's store is gone$"):
+        harness([two], parts=Parts(gates=[first, Breaks(), last])).run("Work.")
+    assert (first.asked, first.told) == (2, ["withdrawn", "withdrawn"])
+    assert (last.asked, last.told) == (1, ["withdrawn"])
+
+
+def test_a_call_that_no_step_is_left_for_gives_no_guard_back_another_one() -> None:
+    class Counts:
+        """A guard that counts the calls it let pass, less those that were not made."""
+
+        calls = 0
+
+        def __call__(self, subject: Subject) -> Verdict:
+            self.calls += subject.point is GuardPoint.CALL
+            return PASS
+
+        def withdrawn(self, subject: Subject) -> None:
+            self.calls -= 1
+
+    guard = Counts()
+    two = tool_calls(ScriptedCall("look", {}), ScriptedCall("look", {}))
+    run = harness([two, text("done")], parts=Parts(guards=[guard]), budget=Budget(steps=2)).run("Work.")
+    assert [call["reason"] for call in run.refused] == ["Error: the budget of steps is used up"]
+    assert (len(run.calls), guard.calls) == (1, 1)
 
 
 def test_a_unit_that_took_no_message_reads_the_one_that_came_while_it_worked() -> None:

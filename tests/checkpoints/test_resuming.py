@@ -20,7 +20,7 @@ from statek_sim.agent.checkpoints.files import FileStore
 from statek_sim.agent.checkpoints.keeping import Keeper
 from statek_sim.agent.checkpoints.migrations import MIGRATIONS, migrate
 from statek_sim.agent.checkpoints.sql import SqlStore
-from statek_sim.agent.effects import Advice, CallGate, GuardPoint, Parts, TurnFacts
+from statek_sim.agent.effects import Advice, CallGate, GuardPoint, Parts, ToolContext, TurnFacts
 from statek_sim.agent.escalation.ladder import Ladder, Level
 from statek_sim.agent.guards.guard import Find, Finds, Guard, Subject
 from statek_sim.agent.guards.pipeline import GuardSet, in_loop
@@ -34,6 +34,7 @@ from statek_sim.errors import BadInput, CheckpointError, Damaged, OtherPlan, Una
 from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, text, tool_call
+from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.trace import JobCreated, RunResumed
 
 
@@ -63,9 +64,7 @@ def facts(run: AgentRun) -> tuple[object, ...]:
 
 
 async def under_asyncio(harness: AgentHarness, keeper: Keeper) -> AgentRun:
-    since = 0.0 if keeper.kept is None else keeper.kept.checkpoint.entry.at
-    clock = LoopClock(since=since)
-    clock.now()
+    clock = LoopClock()
     assert harness.provider is not None
     driver = AsyncDriver(
         model_of(harness.provider), clock=clock.now, committed=keeper.save, receipted=keeper.note
@@ -92,6 +91,34 @@ def _live(disk: SimulatedDisk, *, asynchronous: bool) -> AgentRun:
     if asynchronous:
         return run_in(VirtualLoop(), under_asyncio(harness, keeper))
     return harness.run("Go", keeper=keeper)
+
+
+def test_a_session_that_goes_on_has_its_seconds_behind_it_under_asyncio() -> None:
+    store = FileStore(SimulatedDisk(), clock=lambda: 0.0)
+    harness = AgentHarness(ScriptedLLM([tool_call("nap"), text("Done.")]), tools=[nap])
+    harness.run("Go", keeper=Keeper(store, "s", worker="w", plan=harness.plan("Go")))
+    keeper = Keeper(store, "s", worker="w", plan=harness.plan("Go"))
+    assert keeper.kept is not None
+    assert keeper.kept.checkpoint.entry.at == 20
+
+    async def begins(clock: LoopClock, *, read: bool = False) -> float:
+        if read:
+            clock.now()
+        return harness.begin("Go", clock=clock, keeper=keeper).now()
+
+    assert run_in(VirtualLoop(start=7.0), begins(LoopClock())) == 20
+    assert run_in(VirtualLoop(start=7.0), begins(LoopClock(since=25))) == 25
+    refusal = (
+        r"^a session that stood at 20 s goes on by a clock that is at 0 s; expected a LoopClock of its own"
+    )
+    with pytest.raises(BadInput, match=refusal):
+        run_in(VirtualLoop(), begins(LoopClock(), read=True))
+
+
+async def nap(context: ToolContext) -> str:
+    """Sleep."""
+    await context.sleep(20)
+    return "slept"
 
 
 def test_a_run_under_asyncio_in_real_time_is_saved(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pydantic_core import from_json
 
@@ -43,6 +43,9 @@ class ModelReply:
 
 _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
 _NATIVE = frozenset(_THOUGHTS)
+_TEXTS = frozenset({"text", "output_text"})
+_SHOWN: Final = 200
+"""Characters of a provider's words that are told."""
 _NOTHING = ReportedUsage(present=False)
 
 
@@ -56,6 +59,8 @@ def read_model_reply(body: bytes, wire: FormatName) -> ModelReply:
 
 def _openai(body: bytes) -> ModelReply:
     answer = _read(body)
+    if not answer.get("choices"):
+        return ModelReply("", (), _usage(answer.get("usage")), unreadable=_no_choices(answer))
     choice = answer["choices"][0]
     message = choice["message"]
     written = message.get("tool_calls")
@@ -67,12 +72,26 @@ def _openai(body: bytes) -> ModelReply:
     if not _NATIVE.isdisjoint(message):
         native = {key: message[key] for key in _THOUGHTS if key in message}
     return ModelReply(
-        content if isinstance(content, str) else "",
+        content if isinstance(content, str) else _parts(content),
         calls,
         usage,
         choice.get("finish_reason") in _CUT,
         native,
     )
+
+
+def _parts(content: object) -> str:
+    """Return the text of a content that is a list of parts, as some servers send it."""
+    parts = content if isinstance(content, list) else []
+    texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") in _TEXTS]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _no_choices(answer: Mapping[str, JSON]) -> str:
+    """Say why an answer has no choices, in the provider's own words if it has any."""
+    error = answer.get("error")
+    words = error.get("message", compact(error)) if isinstance(error, dict) else error
+    return f"the answer has no choices{'' if words is None else f': {str(words)[:_SHOWN]}'}"
 
 
 def _read(body: bytes) -> Any:
@@ -87,7 +106,8 @@ def _written(call: Mapping[str, JSON], number: int) -> WrittenCall:
     function = call.get("function")
     named: Mapping[str, JSON] = function if isinstance(function, dict) else {}
     name, arguments, id_ = named.get("name"), named.get("arguments"), call.get("id")
-    if arguments is None:
+    if arguments is None or arguments == "":
+        # What some servers send of a call without arguments.
         arguments = "{}"
     return WrittenCall(
         id_ if isinstance(id_, str) and id_ else f"call-{number + 1}",
