@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import blake2b
@@ -94,7 +93,6 @@ def write(path: Path, exchanges: Sequence[Exchange]) -> None:
         target = Path(os.path.realpath(path))
         target.parent.mkdir(parents=True, exist_ok=True)
         drafts = f".{blake2b(os.fsencode(target.name), digest_size=8).hexdigest()}."
-        _remove_old(target.parent, drafts)
         if target.exists():
             check_changeable(target)
         # A name that no other container takes, whose processes may have the same numbers.
@@ -103,6 +101,7 @@ def write(path: Path, exchanges: Sequence[Exchange]) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+        _remove_old(drafts, draft)
         if target.exists():
             draft.chmod(stat.S_IMODE(target.stat().st_mode))
         draft.replace(target)
@@ -113,9 +112,10 @@ def write(path: Path, exchanges: Sequence[Exchange]) -> None:
             draft.unlink(missing_ok=True)
 
 
-def _remove_old(folder: Path, drafts: str) -> None:
-    """Remove drafts of a cassette whose writers were killed long ago."""
-    for draft in folder.glob(f"{drafts}*.tmp"):
+def _remove_old(drafts: str, mine: Path) -> None:
+    """Remove drafts of a cassette whose writers were killed long ago, by the clock of the disk that `mine` is on."""
+    now = mine.stat().st_mtime
+    for draft in mine.parent.glob(f"{drafts}*.tmp"):
         with suppress(OSError):
-            if time.time() - draft.lstat().st_mtime > _OLD:
+            if now - draft.lstat().st_mtime > _OLD:
                 draft.unlink()
