@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from pytest_statek.marker import Wishes, wishes_of
 from pytest_statek.options import REQUESTED
 from pytest_statek.tokenizers import tokenizers
-from statek_sim.errors import BadInput, UnusedReplies
+from statek_sim.errors import BadInput, ScriptError, UnusedReplies
 from statek_sim.providers.network import NetworkGuard, forbid_network
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought
 from statek_sim.semantics import LATEST
@@ -108,7 +109,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     yield
     if OPENED in item.stash:
         opened = item.stash[OPENED]
-        _check(opened)
+        _check(opened, item.path)
         if not opened.strict_storage:
             for remark in opened.remarks():
                 item.warn(StoredOtherwise(remark.told))
@@ -138,8 +139,13 @@ def conversation(trace: Iterable[Event]) -> list[str]:
     return [*lines[:FIRST], f"  ... {left_out} more lines ...", *lines[-LAST:]]
 
 
-def _check(opened: Opened) -> None:
-    problem = _connection(opened.guard) or _left_over(opened.llm) or _stored_otherwise(opened)
+def _check(opened: Opened, path: Path) -> None:
+    problem = (
+        _connection(opened.guard)
+        or _hidden(getattr(opened.llm, "refusals", ()), path)
+        or _left_over(opened.llm)
+        or _stored_otherwise(opened)
+    )
     if problem is not None:
         pytest.fail(problem, pytrace=False)
 
@@ -171,6 +177,18 @@ def bind_what_is_kept(remarks: Iterable[StoreRemark]) -> str:
     """Return what the store did, and what to do about it."""
     remarked = "; ".join(dict.fromkeys(remark.told for remark in remarks))
     return f"{remarked}. Bind what dbzero keeps (docs/storage.md), or accept it with --statek-storage=warn"
+
+
+def _hidden(refusals: Iterable[ScriptError], path: Path) -> str | None:
+    """Say which request had no reply without the test's knowing: what it catches itself, it knows."""
+    for error in refusals:
+        caught_in = None if error.__traceback__ is None else error.__traceback__.tb_frame.f_code.co_filename
+        if caught_in is not None and Path(caught_in) != path and Path(caught_in).name != "conftest.py":
+            return (
+                f"a request had no reply, and {caught_in} hid it: {type(error).__name__}: {error}\n"
+                "add the reply, or let the error through: expected by the test, it is caught there with pytest.raises"
+            )
+    return None
 
 
 def _left_over(llm: Finishing) -> str | None:

@@ -77,6 +77,8 @@ class ScriptableLLM:
         self._provider: Provider | None = None
         self._given_by = given_by
         self.requests: list[ChatRequest] = []
+        self.refusals: list[ScriptError] = []
+        """What was raised of requests that no reply was there for."""
 
     @at_the_caller
     def script(self, everybody: Script | None = None, /, **by_role: Iterable[ScriptEntry]) -> None:
@@ -111,6 +113,13 @@ class ScriptableLLM:
     def complete(self, request: ChatRequest) -> RawReply:
         """Pass the request on."""
         self.requests.append(request)
+        try:
+            return self._answer(request)
+        except ScriptError as error:
+            self.refusals.append(error)
+            raise
+
+    def _answer(self, request: ChatRequest) -> RawReply:
         if self._provider is None:
             raise UnmatchedRequest(
                 f"job {request.job_id!r} of agent {request.role!r} asked for a reply, but the LLM has no script; "

@@ -145,6 +145,8 @@ class AgentHarness:
         `LoopClock` that nobody has read yet is set (`BadInput` for another one that is behind). Give
         the keeper's `save` and `note` (under asyncio) or `committed` and `receipted` to the driver.
         """
+        if not isinstance(task, str):
+            raise BadInput(f"task is {task!r}; expected a text")
         # Here too: a registry of the caller's own may have got its tools since.
         self._check_steps()
         self._runs += 1

@@ -205,6 +205,20 @@ class ApprovalText(Part):
         default=None, description="Virtual seconds after which the call is refused; null: it waits."
     )
 
+    @staticmethod
+    def _allow_text(schema: dict[str, JsonValue]) -> None:
+        mapping = dict(schema)
+        schema.clear()
+        text: dict[str, JsonValue] = {"type": "string", "description": "The question."}
+        schema.update({"title": "ApprovalText", "anyOf": [text, mapping]})
+
+    model_config = ConfigDict(json_schema_extra=_allow_text)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        return {"question": value} if isinstance(value, str) else value
+
 
 class GuardText(Part):
     """One guard: a shipped one by name with its settings, one of your own, or those of a TOML file.

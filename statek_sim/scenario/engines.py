@@ -10,7 +10,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from statek_sim.agent.effects import SideModel
 from statek_sim.agent.steps.enforcement import Step, StepPlan, beyond
@@ -67,6 +67,10 @@ _STATEK_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What each engine's scenarios may say and the other's may not, by the part of the file."""
 
+_PLAIN_SCHEMA: Final = frozenset(
+    {"type", "properties", "required", "additionalProperties", "description", "title", "$schema"}
+)
+"""Words of a schema that names all arguments there are."""
 _AGENT_EVENTS: Final = ("push", "start", "answer", "refuse", "crash", "restart")
 _AGENT_ONLY_EVENTS: Final = ("answer", "refuse")
 _AGENT_METADATA: Final = ("PROVIDER",)
@@ -150,6 +154,7 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         return
     yield from _servers(scenario)
     yield from _task_types(scenario)
+    yield from _references(scenario)
     registered = [known for name, tool in scenario.tools.items() for known in _names(scenario, name, tool)]
     for role, agent in scenario.agents.items():
         at: Keypath = ("agents", role)
@@ -276,6 +281,46 @@ def _permissions(at: Keypath, permissions: PermissionsText | None, tools: Sequen
         for position, rule in enumerate(getattr(permissions, key)):
             if rule.tool and "*" not in rule.tool:
                 yield from _known((*at, key, position, "tool"), rule.tool, tools, "tool")
+
+
+def _references(scenario: ScenarioText) -> Iterator[Finding]:
+    """Yield results that show an argument which no call can have, or a value that no result sets."""
+    states = {key for tool in scenario.tools.values() for result in tool.results for key in result.sets}
+    for name, tool in scenario.tools.items():
+        at: Keypath = ("tools", name)
+        shown: list[tuple[Keypath, JsonValue]] = [((*at, "result"), tool.result)]
+        for position, result in enumerate(tool.results):
+            here: Keypath = (*at, "results", position)
+            shown += [((*here, "result"), result.result), ((*here, "sets"), dict(result.sets))]
+        for place, value in shown:
+            for path, kind, referred in _references_in(value, place):
+                if kind == "$state":
+                    yield from _known(path, referred, sorted(states), "value that a result sets")
+                elif (declared := _declared(tool)) is not None:
+                    yield from _known(path, referred, declared, f"argument of tool {name!r}")
+
+
+def _declared(tool: ToolText) -> Sequence[str] | None:
+    """Return the arguments that a tool can be called with, None where its schema names not all of them."""
+    schema = tool.parameters
+    if schema.get("additionalProperties") or not schema.keys() <= _PLAIN_SCHEMA:
+        return None
+    properties = schema.get("properties", {})
+    return [*properties] if isinstance(properties, dict) else None
+
+
+def _references_in(value: JsonValue, at: Keypath) -> Iterator[tuple[Keypath, str, str]]:
+    """Yield every `{$argument: NAME}` and `{$state: KEY}` of a result: where it is, which kind, and the name."""
+    if isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _references_in(item, (*at, position))
+    elif isinstance(value, dict):
+        kind = next(iter(value), "")
+        if len(value) == 1 and kind in ("$argument", "$state"):
+            yield (*at, kind), kind, str(value[kind])
+            return
+        for key, item in value.items():
+            yield from _references_in(item, (*at, key))
 
 
 def _servers(scenario: ScenarioText) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,8 @@ from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.errors import BadInput, BadTool
+from statek_sim.providers.script import text
+from statek_sim.providers.scripted import ScriptedLLM
 
 
 def get_weather(city: str) -> str:
@@ -108,3 +111,10 @@ def test_a_registry_may_get_its_tools_until_the_run_begins() -> None:
         agent.begin("Go")
     registry.register(get_weather)
     assert agent.begin("Go").status == "READY"
+
+
+@pytest.mark.parametrize("task", [None, 3, ["Look."], b"Look."])
+def test_a_task_that_is_no_text_is_sent_to_nobody(task: Any) -> None:
+    harness = AgentHarness(ScriptedLLM([text("done")]), tools=[get_weather])
+    with pytest.raises(BadInput, match=rf"^task is {re.escape(repr(task))}; expected a text$"):
+        harness.run(task)

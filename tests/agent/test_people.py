@@ -535,3 +535,23 @@ def test_a_question_with_a_deadline_and_nobody_to_ask_is_refused_then_on_both_dr
     nobody, on_asyncio = simulated(ASKS, None, seconds=600), virtually(driven(ASKS, None, seconds=600))
     assert (nobody.status, nobody.now(), nobody.calls) == ("DONE", 600, expected)
     assert (on_asyncio.status, on_asyncio.ended, on_asyncio.calls) == ("DONE", 600, expected)
+
+
+def test_an_approval_may_be_written_as_its_question(tmp_path: Path) -> None:
+    questions = ["{question: 'Look now?'}", "Look now?"]
+    traces = []
+    for question in questions:
+        (tmp_path / "asks.yaml").write_text(
+            "scenarios:\n"
+            "  - id: asks\n"
+            "    title: A call needs leave.\n"
+            "    engine: agent\n"
+            "    tools: {look: {description: Look., result: seen}}\n"
+            f"    agents: {{assistant: {{prompt: P., harness: {{approvals: {{look: {question}}}}}}}}}\n"
+            "    jobs: {main: {message: Go.}}\n"
+            "    script: {assistant: [{tools: [{name: look}]}, {text: done}]}\n"
+            "    events: [{at: 5, answer: main, message: yes}]\n"
+        )
+        (scenario,) = load_or_fail([tmp_path / "asks.yaml"])
+        traces.append(run_one(scenario, "hardened").record.digest)
+    assert traces[0] == traces[1]

@@ -40,7 +40,7 @@ from statek_sim.errors import BadInput, BadScenario, BadTool, RunawayJob
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_call, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario import schema
-from statek_sim.scenario.load import load_paths
+from statek_sim.scenario.load import load_or_fail, load_paths
 from statek_sim.trace import Compacted
 
 # -- variants ---------------------------------------------------------------------------------------------------
@@ -553,3 +553,52 @@ def test_the_real_statek_is_never_asked_to_run_it(tmp_path: Path) -> None:
         None,
         None,
     ]
+
+
+REFERRING = """
+scenarios:
+  - id: refers
+    title: Results show what they were called with.
+    engine: agent
+    tools:
+      look:
+        description: Look.
+        parameters: {{type: object, properties: {{place: {{type: string}}}}{more}}}
+        results: [{result}]
+    agents: {{assistant: {{prompt: P.}}}}
+    jobs: {{main: {{message: Go.}}}}
+    script: {{assistant: [{{tools: [{{name: look, args: {{place: here}}}}]}}, {{text: done}}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("result", "refusal"),
+    [
+        (
+            "{result: {$argument: plce}}",
+            "result.$argument: 'plce' is no argument of tool 'look'. Did you mean 'place'?",
+        ),
+        (
+            "{result: [{at: {$state: found}}]}",
+            "result[0].at.$state: 'found' is no value that a result sets. There is none",
+        ),
+        (
+            "{result: 1, sets: {seen: {$argument: time}, found: 1}}",
+            "sets.seen.$argument: 'time' is no argument of tool 'look'. Known: place",
+        ),
+    ],
+)
+def test_a_result_that_shows_what_is_not_there_is_refused(tmp_path: Path, result: str, refusal: str) -> None:
+    path = tmp_path / "refers.yaml"
+    path.write_text(REFERRING.format(result=result, more=""))
+    with pytest.raises(BadScenario, match=rf"^{path}:10: .*tools\.look\.results\[0\]\.{re.escape(refusal)}$"):
+        load_or_fail([path])
+
+
+def test_a_tool_that_takes_arguments_without_a_name_may_show_any(tmp_path: Path) -> None:
+    path = tmp_path / "refers.yaml"
+    path.write_text(
+        REFERRING.format(result="{result: {$argument: other}}", more=", additionalProperties: true")
+    )
+    (scenario,) = load_or_fail([path])
+    assert run_agent_scenario(scenario, "hardened").jobs["main"].answer == "done"

@@ -459,3 +459,40 @@ def test_time_and_datetime_in_a_users_tool_are_virtual(pytester: pytest.Pytester
         """
     )
     pytester.runpytest("-q").assert_outcomes(passed=1)
+
+
+HIDING = """\
+def careful(runtime):
+    try:
+        runtime.run()
+    except Exception:
+        pass
+"""
+ASKS_TWICE = """\
+def test_it(statek_runtime, statek_llm):
+    statek_llm.script(worker=[code("x = 1")])
+    statek_runtime.create_job(Agent("worker"))
+    {work}
+"""
+
+
+def test_a_request_without_a_reply_fails_the_test_though_the_code_under_test_hides_it(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(application=HIDING)
+    result = run(
+        pytester, "import application\n" + ASKS_TWICE.format(work="application.careful(statek_runtime)")
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*a request had no reply, and *application.py hid it: ScriptExhausted: job 'job-1'*",
+            "*pytest.raises*",
+        ]
+    )
+
+
+def test_a_request_without_a_reply_that_the_test_expects_is_no_failure(pytester: pytest.Pytester) -> None:
+    work = "with pytest.raises(ScriptExhausted):\n        statek_runtime.run()"
+    source = "import pytest\nfrom statek_sim.errors import ScriptExhausted\n" + ASKS_TWICE.format(work=work)
+    run(pytester, source).assert_outcomes(passed=1)

@@ -300,3 +300,14 @@ def test_the_status_of_a_job_cannot_be_set() -> None:
     job = idle_runtime().create_job(Agent("a"))
     with pytest.raises(AttributeError):
         job.status = JobStatus.DONE  # type: ignore[misc]  # the mistake under test
+
+
+@pytest.mark.parametrize("until", [-5, 2.5, float("nan")])
+def test_an_end_that_has_passed_is_refused(until: float) -> None:
+    runtime = Runtime(ScriptedLLM([]))
+    runtime.clock.advance_to(3)
+    with pytest.raises(
+        BadInput, match=rf"^until={until!r}: it is 3 s already; expected a virtual second to come$"
+    ):
+        runtime.run(until=until)
+    assert runtime.run(until=3).at == 3

@@ -173,7 +173,14 @@ class Runtime:
     # -- running -----------------------------------------------------------------------------------------------
 
     def run(self, until: float = FOREVER) -> RunOutcome:
-        """Run until every job is DONE or waits for something that nothing scheduled can bring."""
+        """Run until every job is DONE or waits for something that nothing scheduled can bring.
+
+        `until` is the last virtual second that may be; `BadInput` for one that has passed.
+        """
+        if not until >= self.clock.now():
+            raise BadInput(
+                f"until={until!r}: it is {self.clock.now():g} s already; expected a virtual second to come"
+            )
         with ExitStack() as stack:
             stack.enter_context(captured_builtins(format_print_arg))
             stack.enter_context(active(self))
