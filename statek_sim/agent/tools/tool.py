@@ -6,12 +6,13 @@ import enum
 import inspect
 import math
 import re
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import FunctionType, SimpleNamespace
 from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
+from pydantic import BaseModel, ConfigDict, Field, RootModel, TypeAdapter, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
@@ -337,17 +338,20 @@ def result_text(value: object) -> str:
 
 _ANYTHING: Final[TypeAdapter[Any]] = TypeAdapter(Any)
 _COLLECTIONS: Final = (list, tuple, set, frozenset)
+_LISTED: Final = (*_COLLECTIONS, deque)
 
 
 def _ordered(value: object, dumped: Any) -> Any:
     """Return `dumped`, the JSON that was made of `value`, with the items of its sets in the order of their JSON."""
+    if isinstance(value, RootModel):
+        return _ordered(value.root, dumped)
     if isinstance(dumped, dict):
         if not isinstance(value, dict):  # a model or a dataclass, by the names of its fields
             return {key: _ordered(getattr(value, key, None), item) for key, item in dumped.items()}
         if len(value) == len(dumped):
             pairs = zip(value.values(), dumped.items(), strict=True)
             return {key: _ordered(inner, item) for inner, (key, item) in pairs}
-    elif isinstance(dumped, list) and isinstance(value, _COLLECTIONS) and len(value) == len(dumped):
+    elif isinstance(dumped, list) and isinstance(value, _LISTED) and len(value) == len(dumped):
         items = [_ordered(inner, item) for inner, item in zip(value, dumped, strict=True)]
         return sorted(items, key=_ANYTHING.dump_json) if isinstance(value, set | frozenset) else items
     return dumped
