@@ -130,7 +130,7 @@ def test_the_documents_file_is_read_and_what_it_does_not_know_stays(tmp_path: Pa
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"[]", b'{"task": 1}', b'{"version": 2}', b'{"task":"a"}', b"[" * 100_000],
+    [b"", b"{", b"[]", b'{"task": 1}', b'{"version": 2}', b"\xff\xfe", b'{"task":"a"}', b"[" * 100_000],
 )
 def test_a_damaged_file_says_what_it_is(content: bytes) -> None:
     with pytest.raises(Damaged, match=rf"^{re.escape(PATH)} (is no JSON|is no handoff file|has version 2)"):
@@ -144,7 +144,8 @@ def test_a_file_that_is_no_text_is_refused_with_the_line_and_nothing_of_it_is_re
     assert content is not None
     torn = SimulatedDisk({PATH: content.replace(b"Ship it", b"Ship \xff")})
     with pytest.raises(
-        Damaged, match=rf"^{re.escape(PATH)}:2: byte 0xff is no UTF-8; it was damaged, or is not one of ours$"
+        Damaged,
+        match=rf"^{re.escape(PATH)} is no JSON: byte 0xff in line 2 is no UTF-8; it was damaged, or is not one of ours$",
     ):
         file_on(torn).resume()
 

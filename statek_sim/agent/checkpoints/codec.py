@@ -176,9 +176,8 @@ def from_bytes(content: bytes, *, what: str) -> Any:
         return from_text(content.decode(), what=what)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise Damaged(
-            f"{what}:{line}: byte 0x{content[error.start]:02x} is no UTF-8; it was damaged, or is not one of ours"
-        ) from None
+        byte = f"byte 0x{content[error.start]:02x} in line {line} is no UTF-8"
+        raise Damaged(f"{what} is no JSON: {byte}; it was damaged, or is not one of ours") from None
 
 
 def from_text(text: str, *, what: str) -> Any:
