@@ -37,8 +37,9 @@ class Context:
 
 def started(invocation: Invocation, context: ToolContext) -> Any:
     """Call the tool's code: what it returns is something to be awaited, a `Delayed`, or the result."""
-    if code_of(invocation.run).wants_context:
-        return invocation.run(**invocation.call.arguments, context=context)
+    name = code_of(invocation.run).context
+    if name is not None:
+        return invocation.run(**invocation.call.arguments, **{name: context})
     return invocation.run(**invocation.call.arguments)
 
 

@@ -476,8 +476,8 @@ def _at_once(invocation: Invocation, context: _Time) -> ToolOutcome | Callable[[
         return partial(started, invocation, context)
     try:
         call = code if code.conversions else code.function
-        if code.wants_context:
-            value = call(**invocation.call.arguments, context=context)
+        if code.context is not None:
+            value = call(**invocation.call.arguments, **{code.context: context})
         else:
             value = call(**invocation.call.arguments)
         # A text is no awaitable; asking `inspect` costs more than all else here.

@@ -13,11 +13,13 @@ from typing import Any, Final
 
 _TEXT: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _PLAIN: Final = re.compile(r"[^\s,'\"\[\]{}()=]+")
-_NUMBERS: Final = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
 def as_json(written: str) -> str | None:
-    """Return the arguments of a call as a JSON object; None for what is not written as a trace writes them."""
+    """Return the arguments of a call as a JSON object; None for what has none.
+
+    That is what is not written as a trace writes them, and numbers that JSON does not have: `inf` and `nan`.
+    """
     found: dict[str, Any] = {}
     at = 0
     while at < len(written):
@@ -33,11 +35,14 @@ def as_json(written: str) -> str | None:
         if end is None:
             return None
         try:
-            found[written[at:equals]] = _value(written[equals + 1 : end])
+            found[written[at:equals]] = ast.literal_eval(written[equals + 1 : end])
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             return None
         at = end + 2
-    return json.dumps(found, ensure_ascii=False)
+    try:
+        return json.dumps(found, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return None
 
 
 def _end_of_value(written: str, at: int) -> int | None:
@@ -65,7 +70,3 @@ def _end_of_value(written: str, at: int) -> int | None:
         if depth <= 0:
             return at if depth == 0 else None
     return None
-
-
-def _value(literal: str) -> Any:
-    return _NUMBERS[literal] if literal in _NUMBERS else ast.literal_eval(literal)

@@ -228,7 +228,7 @@ def _called(keeper: Keeper, record: Record) -> None:
     if call_id is not None:
         attributes[names.TOOL_CALL] = call_id
     if keeper.content:
-        # What model-written code calls a tool with is Python, and has no JSON.
+        # What model-written code calls a tool with is Python, and has no JSON; nor have numbers like `inf`.
         given = as_json(record.arguments) if job.calls_together else None
         attributes[names.TOOL_ARGUMENTS] = attributes[names.INPUT] = (
             record.arguments if given is None else given

@@ -30,6 +30,7 @@ def get_weather(city: str) -> str:
         ("get_weather", "tools is 'get_weather'; expected a list of functions or Tools"),
         (get_weather, "expected a list of functions or Tools"),
         ([partial(get_weather, "Rome")], "has no name of its own; make it a tool with tool_from(..., name=...)"),
+        ([lambda city: city], "has no name of its own; make it a tool with tool_from(..., name=...)"),
     ],
 )  # fmt: skip
 def test_what_is_no_tool_is_refused_with_what_was_expected(tools: Any, said: str) -> None:

@@ -886,6 +886,7 @@ def test_a_closed_workspace_opens_nothing_in_the_folder_that_has_its_number_now(
         (["--reed", "/usr", "--", "/bin/true"], "expected --read DIR"),
         (["--read", "--", "/bin/true"], "expected --read DIR"),
         (["--read", "/nowhere", "--", "/bin/true"], "landlock: "),
+        (["--write", "--write", "--", "/bin/true"], "landlock: "),
     ],
 )
 def test_landlock_as_a_program_says_what_it_takes(arguments: list[str], problem: str) -> None:

@@ -213,6 +213,56 @@ def test_forges_urgent_job_ends_the_one_that_runs_whose_submitter_goes_on() -> N
     assert log.lines == ["1 slow", "2.5 urgent"]
 
 
+def test_two_urgent_jobs_of_one_moment_end_two_of_those_that_run() -> None:
+    log = Log()
+
+    async def scene() -> list[str | BaseException]:
+        async with SlotWorker(replace(FORGE, slots=2)) as worker:
+
+            def submitted(name: str, priority: int, seconds: int) -> asyncio.Future[str]:
+                return asyncio.ensure_future(
+                    worker.submit(
+                        lambda slot: log.job(name, slot, seconds=seconds), submitter=name, priority=priority
+                    )
+                )
+
+            slow = [submitted("a", 9, 30), submitted("b", 8, 30)]
+            await asyncio.sleep(0.5)
+            urgent = [submitted("c", 1, 1), submitted("d", 1, 1)]
+            return await asyncio.gather(*slow, *urgent, return_exceptions=True)
+
+    ended = play(scene())
+    assert [type(each) for each in ended[:2]] == [SlotRefused, SlotRefused]
+    assert log.lines == ["1.5 c", "1.5 d"]
+
+
+def test_the_task_of_a_job_that_was_ended_and_failed_goes_on_without_a_cancellation() -> None:
+    async def fails(slot: Slot) -> None:
+        try:
+            await asyncio.sleep(9)
+        except asyncio.CancelledError:
+            raise ValueError("cleaning up failed") from None
+
+    async def scene() -> tuple[str, int]:
+        async with SlotWorker(FORGE) as worker:
+
+            async def background() -> tuple[str, int]:
+                task = asyncio.current_task()
+                assert task is not None
+                try:
+                    await worker.submit(fails, submitter="a", priority=9)
+                except ValueError as error:
+                    return str(error), task.cancelling()
+                return "", task.cancelling()
+
+            slow = asyncio.ensure_future(background())
+            await asyncio.sleep(1)
+            await worker.submit(lambda slot: asyncio.sleep(0), submitter="b", priority=1)
+            return await slow
+
+    assert play(scene()) == ("cleaning up failed", 0)
+
+
 def test_background_work_is_not_overtaken_for_ever() -> None:
     log = Log()
 

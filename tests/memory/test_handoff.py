@@ -137,6 +137,19 @@ def test_a_damaged_file_says_what_it_is(content: bytes) -> None:
         file_on(SimulatedDisk({PATH: content})).resume()
 
 
+def test_a_file_that_is_no_text_is_refused_with_the_line_and_nothing_of_it_is_replaced() -> None:
+    disk = SimulatedDisk()
+    file_on(disk).begin("Ship it")
+    content = disk.read(PATH)
+    assert content is not None
+    torn = SimulatedDisk({PATH: content.replace(b"Ship it", b"Ship \xff")})
+    with pytest.raises(
+        Damaged,
+        match=rf"^{re.escape(PATH)} is no JSON: byte 0xff in line 2 is no UTF-8; it was damaged, or is not one of ours$",
+    ):
+        file_on(torn).resume()
+
+
 @given(st.text(), st.text(), st.lists(st.text(), max_size=60))
 def test_no_text_of_a_session_begins_a_line_of_the_block(task: str, note: str, steps: list[str]) -> None:
     done = tuple((step, NOW) for step in steps)

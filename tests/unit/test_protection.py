@@ -111,6 +111,12 @@ def test_a_tool_that_polls_is_allowed_the_same_answer_and_no_more() -> None:
     assert [number for number, _ in _loops([_call("read")] * 3, patient)] == [3]
 
 
+def test_a_loop_of_polls_is_told_with_the_number_of_times_they_came() -> None:
+    [(_, loop)] = _loops([_call("status", "pending")] * 11, LoopSettings(polling={"status": 10}))
+    assert loop.repeats == 11
+    assert loop.reason == ("the same turn came 11 times in a row; do something else, or say why you cannot")
+
+
 def test_two_that_poll_in_turn_are_each_allowed_their_answers_and_no_more() -> None:
     patient = LoopSettings(polling={"build": 5, "deploy": 10})
     in_turn = [_call("build", "pending"), _call("deploy", "pending")]

@@ -179,6 +179,16 @@ def canonical(value: JSON) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
+def from_bytes(content: bytes, *, what: str) -> Any:
+    """Return the JSON of a file; `Damaged` says that `what` is none, and in which line, where it is no text either."""
+    try:
+        return from_text(content.decode(), what=what)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        byte = f"byte 0x{content[error.start]:02x} in line {line} is no UTF-8"
+        raise Damaged(f"{what} is no JSON: {byte}; it was damaged, or is not one of ours") from None
+
+
 def from_text(text: str, *, what: str) -> Any:
     """Return the JSON of a text; `Damaged` says that `what` is none."""
     try:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from statek_sim.agent.checkpoints.codec import canonical, from_text
+from statek_sim.agent.checkpoints.codec import canonical, from_bytes, from_text
 from statek_sim.agent.checkpoints.disk import Disk, write_durably
 from statek_sim.agent.checkpoints.progress_text import progress_text
 from statek_sim.agent.checkpoints.records import Entry
@@ -45,7 +45,7 @@ class SessionFiles:
         if content is None:
             return None
         what = f"session {session!r}: session.json"
-        document = from_text(content.decode("utf-8", "replace"), what=what)
+        document = from_bytes(content, what=what)
         if (
             not isinstance(document, dict)
             or not isinstance(document.get("of"), dict)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from statek_sim.agent.checkpoints.codec import from_text
+from statek_sim.agent.checkpoints.codec import from_bytes
 from statek_sim.agent.checkpoints.disk import Disk, write_durably
 from statek_sim.errors import Damaged, Fenced, Held, OtherPlan
 
@@ -172,7 +172,7 @@ _OURS: Final = frozenset(json.loads(_bytes(Handoff(task="", started_at="", last_
 
 def _handoff(content: bytes, path: str) -> Handoff:
     """Read a file, ours or one that the document's code wrote."""
-    document = from_text(content.decode("utf-8", "replace"), what=path)
+    document = from_bytes(content, what=path)
     try:
         if document.get("version", VERSION) > VERSION:
             raise Damaged(f"{path} has version {document['version']}, and this package reads up to {VERSION}")

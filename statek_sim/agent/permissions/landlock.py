@@ -12,7 +12,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
@@ -93,12 +93,6 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _folders(arguments: Sequence[str], option: str) -> Iterator[str]:
-    for at, word in enumerate(arguments):
-        if word == option:
-            yield arguments[at + 1]
-
-
 def main(arguments: Sequence[str]) -> None:
     """Restrict this process and become the program after `--`; what is in the way of that is one line, and code 2."""
     before, program = _apart(arguments)
@@ -106,7 +100,9 @@ def main(arguments: Sequence[str]) -> None:
     if not program or len(options) != len(folders) or not {*options} <= {"--read", "--write"}:
         sys.exit(_refused("expected --read DIR and --write DIR, as often as wanted, and -- PROGRAM"))
     try:
-        restrict(list(_folders(before, "--read")), list(_folders(before, "--write")))
+        # A folder may be called `--write`.
+        named = list(zip(options, folders, strict=True))
+        restrict(*([folder for option, folder in named if option == way] for way in ("--read", "--write")))
     except OSError as error:
         sys.exit(_refused(f"{error.filename or 'Landlock'}: {error.strerror}"))
     try:

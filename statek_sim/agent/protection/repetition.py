@@ -137,19 +137,19 @@ def observe(
     turns = (*watch.turns, _seen(turn, settings, rules))[-settings.kept :]
     if rules.loop_when == "half of the window":
         return _documents(replace(watch, turns=turns[-_WINDOW:]), settings, rules)
-    period = _period(turns, settings, rules)
+    period, repeats = _period(turns, settings, rules)
     if period == 0:
         calm = watch.calm + 1
         found = 0 if calm >= settings.kept else watch.found
         return Watch(turns, found, calm), None
-    return _found(Watch((), watch.found, 0), period, settings)
+    return _found(Watch((), watch.found, 0), period, repeats, settings)
 
 
-def _found(watch: Watch, period: int, settings: LoopSettings) -> tuple[Watch, Loop]:
+def _found(watch: Watch, period: int, repeats: int, settings: LoopSettings) -> tuple[Watch, Loop]:
     response = settings.strategy[min(watch.found, len(settings.strategy) - 1)]
     what = "the same turn" if period == 1 else f"the same {period} turns"
-    reason = f"{what} came {settings.repeats} times in a row; do something else, or say why you cannot"
-    loop = Loop(period=period, repeats=settings.repeats, response=response, reason=reason)
+    reason = f"{what} came {repeats} times in a row; do something else, or say why you cannot"
+    loop = Loop(period=period, repeats=repeats, response=response, reason=reason)
     return replace(watch, found=watch.found + 1), loop
 
 
@@ -166,8 +166,8 @@ def signature(call: CallSeen) -> str:
     return f"{call.tool} {sha256(identity.encode()).hexdigest()}"
 
 
-def _period(turns: Sequence[_Turn], settings: LoopSettings, rules: ProtectionRules) -> int:
-    """Return the shortest period that the newest turns repeat often enough, or 0."""
+def _period(turns: Sequence[_Turn], settings: LoopSettings, rules: ProtectionRules) -> tuple[int, int]:
+    """Return the shortest period that the newest turns repeat often enough and how often they do, or zeros."""
     newest = list(reversed(turns))
     for period in range(1, settings.periods + 1):
         pattern = newest[:period]
@@ -180,8 +180,8 @@ def _period(turns: Sequence[_Turn], settings: LoopSettings, rules: ProtectionRul
         if len(long) == period * repeats and all(
             _same(long[at], long[at + period], settings, rules) for at in range(len(long) - period)
         ):
-            return period
-    return 0
+            return period, repeats
+    return 0, 0
 
 
 def _same(one: _Turn, other: _Turn, settings: LoopSettings, rules: ProtectionRules) -> bool:
@@ -198,4 +198,4 @@ def _documents(watch: Watch, settings: LoopSettings, rules: ProtectionRules) -> 
     alike = sum(similarity(text, texts[-1], rules) > _THRESHOLD for text in texts[:-1])
     if alike < len(texts) // 2:
         return watch, None
-    return _found(watch, 1, replace(settings, repeats=alike + 1))
+    return _found(watch, 1, alike + 1, settings)

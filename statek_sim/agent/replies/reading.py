@@ -106,8 +106,8 @@ def _written(call: Mapping[str, JSON], number: int) -> WrittenCall:
     function = call.get("function")
     named: Mapping[str, JSON] = function if isinstance(function, dict) else {}
     name, arguments, id_ = named.get("name"), named.get("arguments"), call.get("id")
-    if arguments is None or arguments == "":
-        # What some servers send of a call without arguments.
+    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+        # Some providers send an empty text for a tool without parameters.
         arguments = "{}"
     return WrittenCall(
         id_ if isinstance(id_, str) and id_ else f"call-{number + 1}",

@@ -9,6 +9,7 @@ job ages alike, the order of two jobs never changes while they wait, so that a h
 from __future__ import annotations
 
 import heapq
+from collections.abc import Container
 from dataclasses import dataclass
 
 from statek_sim.agent.slots.rules import SlotRules
@@ -144,9 +145,10 @@ class SlotQueue:
         ticket.state, ticket.since = "waiting", now
         self._push(ticket)
 
-    def weakest(self) -> Ticket | None:
-        """Return the job that runs and would be served last; None when none runs."""
-        return max(self.running, key=lambda job: job.order, default=None)
+    def weakest(self, *, besides: Container[Ticket] = ()) -> Ticket | None:
+        """Return the job that runs and would be served last, of those that are not `besides`; None when none runs."""
+        running = (job for job in self.running if job not in besides)
+        return max(running, key=lambda job: job.order, default=None)
 
     def next_waiting(self) -> Ticket | None:
         """Return who is next, without giving anything."""

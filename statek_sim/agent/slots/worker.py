@@ -177,7 +177,8 @@ class SlotWorker:
         """End the job that has to go for a more urgent one, where that is the rule."""
         if self._queue.rules.preempts != "cancel" or ticket.state != "waiting":
             return
-        weakest = self._queue.weakest()
+        # Another one may have come a moment ago, and those that go for it have not gone yet.
+        weakest = self._queue.weakest(besides=self._ended_early)
         if weakest is not None and ticket.priority < weakest.priority:
             self._end_early(weakest, "a more urgent job took the slot; submit it again")
 
@@ -192,21 +193,21 @@ class SlotWorker:
         task = asyncio.current_task()
         assert task is not None, "a coroutine runs in a task"
         self._tasks[ticket] = task
+        before = task.cancelling()
         slot = self._slots[ticket] = Slot(self, ticket)
         held = _HELD.set((*_HELD.get(), slot))
         try:
-            result = await job(slot)
-            if ticket in self._ended_early and task.cancelling():
-                # It was ended and went on to its end all the same.
-                task.uncancel()
-            return result
+            return await job(slot)
         except asyncio.CancelledError:
             why = self._ended_early.get(ticket)
             # Cancelled by somebody else as well: that is theirs to see.
-            if why is None or task.uncancel():
+            if why is None or task.cancelling() > before + 1:
                 raise
             raise SlotRefused(f"{ticket.submitter}: {why}") from None
         finally:
+            if ticket in self._ended_early and task.cancelling() > before:
+                # However it ended: the cancellation was ours, and the submitter's task goes on without it.
+                task.uncancel()
             _HELD.reset(held)
 
     async def _step(self, ticket: Ticket) -> None:

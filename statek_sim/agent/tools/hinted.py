@@ -10,9 +10,9 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from statek_sim.agent.tools.ordered import with_ordered_sets
 from statek_sim.errors import StatekSimError
 from statek_sim.providers.mismatch import shorten
-from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet
 from statek_sim.values import JSON
 
 Conversions = Mapping[str, TypeAdapter[Any]]
@@ -64,7 +64,7 @@ def _only_describes(about: object) -> bool:
 def converted_arguments(arguments: Mapping[str, JSON], conversions: Conversions) -> dict[str, Any]:
     """Return what the tool's code is called with; `ValidationError` of pydantic, or what a validator raises."""
     return {
-        name: _in_order(_made(value, conversions[name])) if name in conversions else value
+        name: with_ordered_sets(_made(value, conversions[name])) if name in conversions else value
         for name, value in arguments.items()
     }
 
@@ -104,13 +104,6 @@ def _problems(path: str, value: JSON, conversion: TypeAdapter[Any]) -> list[str]
     except Exception as error:  # noqa: BLE001  # a validator of the user's
         return [f"{path}: {type(error).__name__}: {error}, got {_shown(value)}"]
     return []
-
-
-def _in_order(made: Any) -> Any:
-    """Return a set as one of a fixed order: a tool that joins its items must not differ from run to run."""
-    if type(made) is set:
-        return OrderedSet(made)
-    return OrderedFrozenSet(made) if type(made) is frozenset else made
 
 
 def _expectation(message: str) -> str:

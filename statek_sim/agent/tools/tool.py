@@ -6,28 +6,28 @@ import enum
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from types import FunctionType, SimpleNamespace
 from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
+from pydantic import BaseModel, ConfigDict, Field, RootModel, TypeAdapter, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from statek_sim.agent.effects import Ask, ToolFunction
 from statek_sim.agent.tools.hinted import Conversions, conversion_of, converted_arguments
 from statek_sim.agent.tools.lazy import read_to_end
+from statek_sim.agent.tools.written import context_parameter, docstring_of, written
 from statek_sim.errors import BadTool
 from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.values import JSON, ToolSpec
 
-CONTEXT: Final = "context"
-"""A parameter of this name is given the `ToolContext` and is no part of the schema."""
-
 Access = Literal["read", "write", "host", "command"]
 """What an argument is to the world outside: a path that is read or written, a host or URL, a command."""
 
+_LAMBDA: Final = "<lambda>"
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _SECTION: Final = re.compile(r"^(Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?):\s*$")
 _GOOGLE: Final = re.compile(r"^(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
@@ -38,13 +38,13 @@ _FIELD: Final = re.compile(r"^:param\s+(?:\w+\s+)?(\w+):\s*(.*)$")
 class ToolCode:
     """A tool's code with what a driver has to know of it, which is looked up once.
 
-    `waits`: it is a coroutine function, or an object whose `__call__` is one. `wants_context`: it has a parameter for
-    the `ToolContext`. `conversions` make what the hints of its parameters promise of the JSON of a call.
+    `waits`: it is a coroutine function, or an object whose `__call__` is one. `context`: its parameter for the
+    `ToolContext`, None for none. `conversions` make what the hints of its parameters promise of the JSON of a call.
     """
 
     function: ToolFunction
     waits: bool
-    wants_context: bool
+    context: str | None
     conversions: Conversions = field(default_factory=dict)
 
     def __call__(self, /, *positional: Any, **named: Any) -> Any:
@@ -66,14 +66,13 @@ def code_of(function: ToolFunction) -> ToolCode:
         count = code.co_argcount + code.co_kwonlyargcount
         count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
         waits = bool(code.co_flags & inspect.CO_COROUTINE)
-        return ToolCode(function, waits, CONTEXT in code.co_varnames[:count])
-    call = getattr(type(function), "__call__", None)  # noqa: B004  # the method itself, not whether there is one
-    waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+        return ToolCode(function, waits, context_parameter(function, code.co_varnames[:count]))
+    waits = any(map(inspect.iscoroutinefunction, (function, written(function), type(function).__call__)))
     try:
-        wants = CONTEXT in inspect.signature(function).parameters
+        context = context_parameter(function, inspect.signature(function).parameters)
     except ValueError:  # some builtins have no signature
-        wants = False
-    return ToolCode(function, waits, wants)
+        context = None
+    return ToolCode(function, waits, context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +153,10 @@ def tool_from(
     if not callable(function):
         raise BadTool(f"{function!r} is no tool; expected a function, or a Tool")
     called = name or getattr(function, "__name__", None)
-    if called is None:
+    if called in (None, _LAMBDA):
         raise BadTool(f"{function!r} has no name of its own; make it a tool with tool_from(..., name=...)")
-    summary, described = _docstring(inspect.getdoc(function) or "")
+    assert isinstance(called, str)
+    summary, described = _docstring(docstring_of(function))
     parameters, conversions = _schema(function, called, described)
     return Tool(
         name=called,
@@ -212,14 +212,15 @@ def _schema(
 ) -> tuple[Mapping[str, JSON], Conversions]:
     """Return the schema of a function's parameters, and what makes their values where JSON is not what they want."""
     try:
-        hints = _hints(function)
-        parameters = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters
+        context = context_parameter(function, parameters)
+        hints = _hints(written(function), {"return", context})
     except (NameError, TypeError, ValueError) as error:
         raise BadTool(f"tool {name!r}: its parameters cannot be read: {error}") from error
     fields: dict[str, Any] = {}
     types: dict[str, Any] = {}
-    for number, parameter in enumerate(parameters):
-        if parameter.name == CONTEXT:
+    for number, parameter in enumerate(parameters.values()):
+        if parameter.name == context:
             continue
         if parameter.kind in _VARIADIC or parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
             raise BadTool(
@@ -248,13 +249,13 @@ def _schema(
     return _untitled(schema), conversions
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the types of a function's parameters; what it returns may have a hint that only its author can read."""
+def _hints(function: Callable[..., Any], unread: Set[str | None]) -> dict[str, Any]:
+    """Return the types of a function's parameters; those `unread` may have hints that only their author can read."""
     wrapped = inspect.unwrap(function)
     annotations = dict(getattr(function, "__annotations__", {}))
-    if "return" not in annotations:
+    if unread.isdisjoint(annotations):
         return get_type_hints(function, include_extras=True)
-    del annotations["return"]
+    annotations = {name: hint for name, hint in annotations.items() if name not in unread}
     named = SimpleNamespace(__annotations__=annotations, __globals__=getattr(wrapped, "__globals__", {}))
     return get_type_hints(named, include_extras=True)
 
@@ -337,17 +338,20 @@ def result_text(value: object) -> str:
 
 _ANYTHING: Final[TypeAdapter[Any]] = TypeAdapter(Any)
 _COLLECTIONS: Final = (list, tuple, set, frozenset)
+_LISTED: Final = (*_COLLECTIONS, deque)
 
 
 def _ordered(value: object, dumped: Any) -> Any:
     """Return `dumped`, the JSON that was made of `value`, with the items of its sets in the order of their JSON."""
+    if isinstance(value, RootModel):
+        return _ordered(value.root, dumped)
     if isinstance(dumped, dict):
         if not isinstance(value, dict):  # a model or a dataclass, by the names of its fields
             return {key: _ordered(getattr(value, key, None), item) for key, item in dumped.items()}
         if len(value) == len(dumped):
             pairs = zip(value.values(), dumped.items(), strict=True)
             return {key: _ordered(inner, item) for inner, (key, item) in pairs}
-    elif isinstance(dumped, list) and isinstance(value, _COLLECTIONS) and len(value) == len(dumped):
+    elif isinstance(dumped, list) and isinstance(value, _LISTED) and len(value) == len(dumped):
         items = [_ordered(inner, item) for inner, item in zip(value, dumped, strict=True)]
         return sorted(items, key=_ANYTHING.dump_json) if isinstance(value, set | frozenset) else items
     return dumped
