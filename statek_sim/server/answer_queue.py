@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from statek_sim.server.answering import Answering, in_one_piece, json_text
+from statek_sim.server.answering import Answering, failed, in_one_piece
 from statek_sim.server.exchange import Answer, Incoming, Later, Limits, Live, Streamed, Whole
 
 Handler = Callable[[Incoming], Answer | Later | Live]
@@ -93,8 +93,7 @@ class AnswerQueue:
         try:
             return self._handler(request)
         except Exception as error:  # noqa: BLE001  # the parser would take it for a malformed request
-            message = json_text(f"the server failed: {type(error).__name__}: {error}")
-            return Whole(status=500, body=b'{"error":{"message":"%s","type":"server_error"}}' % message)
+            return failed(error)
 
     def _queue(self, request: Incoming, *, keep_alive: bool, whole: bool) -> None:
         self._pending.append((request, keep_alive, whole))
@@ -110,7 +109,20 @@ class AnswerQueue:
                 self._transport.resume_reading()
 
     async def _take_time(self, request: Incoming, answer: Answer | Later | Live, *, keep_alive: bool) -> None:
-        """Give an answer that takes its time, then those that queued behind it."""
+        """Give an answer that takes its time, then those that queued behind it.
+
+        One that breaks off in the middle breaks the connection: its client would wait for the rest for ever.
+        """
+        try:
+            await self._give_all(request, answer, keep_alive=keep_alive)
+        except Exception:
+            self._pending.clear()
+            self._transport.abort()
+            raise
+        finally:
+            self._answering = None
+
+    async def _give_all(self, request: Incoming, answer: Answer | Later | Live, *, keep_alive: bool) -> None:
         await self._out.send(request, answer, keep_alive=keep_alive)
         while self._pending and not self._transport.is_closing():
             request, keep_alive, whole = self._pending.popleft()
@@ -120,4 +132,3 @@ class AnswerQueue:
             if whole and isinstance(answer, Streamed):
                 answer = in_one_piece(answer)
             await self._out.send(request, answer, keep_alive=keep_alive)
-        self._answering = None

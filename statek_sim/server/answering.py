@@ -38,7 +38,7 @@ class Answering:
     async def send(self, request: Incoming, answer: Answer | Later | Live, *, keep_alive: bool) -> None:
         """Write an answer that takes its time."""
         if isinstance(answer, Later):
-            answer = await self.loop.run_in_executor(None, answer.make)
+            answer = await self.loop.run_in_executor(None, _made, answer)
         if isinstance(answer, Silence):
             await self.loop.create_future()
         elif isinstance(answer, Whole):
@@ -106,6 +106,19 @@ def in_one_piece(answer: Streamed) -> Answer:
         headers=answer.headers,
         delay=sum(frame.delay for frame in answer.frames),
     )
+
+
+def _made(answer: Later) -> Whole:
+    try:
+        return answer.make()
+    except Exception as error:  # noqa: BLE001  # the client would wait for ever
+        return failed(error)
+
+
+def failed(error: Exception) -> Whole:
+    """Return the answer to a request that the server itself failed at."""
+    message = json_text(f"the server failed: {type(error).__name__}: {error}")
+    return Whole(status=500, body=b'{"error":{"message":"%s","type":"server_error"}}' % message)
 
 
 def json_text(message: str) -> bytes:

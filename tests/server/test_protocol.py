@@ -8,14 +8,14 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 
 import pytest
 
 from statek_sim.errors import BadInput, BadRequest
 from statek_sim.providers.script import text, timeout
 from statek_sim.providers.wire.gemini import server as gemini_server
-from statek_sim.server.exchange import Answer, Incoming, Limits
+from statek_sim.server.exchange import Answer, Incoming, Later, Limits, Live, Whole
 from statek_sim.server.fault import FaultRule, Reset, SlowTokens
 from statek_sim.server.running import listen, running
 from statek_sim.server.served import LLMServer
@@ -303,6 +303,44 @@ def test_a_handler_that_breaks_is_the_servers_fault_and_not_the_requests() -> No
             "the server failed: KeyError: '/v1/models'",
         )
         connection.close()
+
+
+def test_an_answer_that_breaks_while_it_is_made_keeps_no_client_waiting() -> None:
+    def late() -> Whole:
+        raise KeyError("embedding")
+
+    async def frames() -> AsyncGenerator[bytes, None]:
+        yield b"data: 1\n\n"
+        raise KeyError("frame")
+
+    def broken(request: Incoming) -> Later | Live:
+        return Later(late) if request.target == "/late" else Live(frames=frames())
+
+    with running(broken) as server:
+        connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
+        connection.request("GET", "/late")
+        response = connection.getresponse()
+        assert (response.status, json.load(response)["error"]["message"]) == (
+            500,
+            "the server failed: KeyError: 'embedding'",
+        )
+        connection.request("GET", "/live")
+        with pytest.raises((http.client.IncompleteRead, ConnectionResetError)):
+            connection.getresponse().read()
+        connection.close()
+
+
+def test_the_role_of_what_tools_answered_has_two_names_at_gemini() -> None:
+    def messages(role: str) -> object:
+        part: JSON = {"functionResponse": {"name": "look", "response": {"content": "seen"}}}
+        body: JSON = {"contents": [{"parts": [{"text": "x"}]}, {"role": role, "parts": [part]}]}
+        return gemini_server.read_request(body, "/v1beta/models/g:generateContent").messages
+
+    assert messages("tool") == messages("function") == messages("user")
+    with pytest.raises(
+        BadRequest, match=r"role: expected 'user', 'model', 'function' or 'tool', got 'system'$"
+    ):
+        messages("system")
 
 
 def test_more_candidates_than_anybody_needs_are_refused() -> None:

@@ -145,8 +145,8 @@ def _said(content: dict[str, JSON], where: str) -> Iterator[Message]:
     if role == "model":
         yield _turn(parts, where)
         return
-    if role not in ("user", "function"):
-        raise BadRequest(f"{where}.role: expected 'user', 'model' or 'function', got {role!r}")
+    if role not in ("user", "function", "tool"):
+        raise BadRequest(f"{where}.role: expected 'user', 'model', 'function' or 'tool', got {role!r}")
     declarations: list[JSON] = []
     for part in parts:
         response = _either(part, "functionResponse", "function_response")
