@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal
+from inspect import signature
+from typing import Any, Final, Literal
 
 import pytest
 
@@ -16,6 +17,7 @@ from pytest_statek.tokenizers import tokenizers
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.backends.recorded import CassetteExchanges, check_provider_of, recorded_environment
 from statek_sim.clock import VirtualClock
+from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.providers.access import access_from
@@ -48,6 +50,7 @@ class AgentMaker:
         `provider="cassette"` is the test's own cassette (`@pytest.mark.statek_cassette`): what was recorded is
         played, and `--statek-record` records the provider that `api` names, at `<API>_API_URL`, with `<API>_API_KEY`.
         """
+        _check_settings(settings)
         if provider == "cassette":
             if script is not None:
                 raise BadInput("an agent has a script or a cassette, not both")
@@ -77,6 +80,22 @@ class AgentMaker:
         check_provider_of(session.shown or session.path, recordings, api)
         exchanges = CassetteExchanges(session, recorded_environment(recordings))
         return HttpLLM(exchanges, partial(access_from, exchanges.environment))
+
+
+_TAKEN: Final = {
+    name: None for name in signature(AgentHarness).parameters if name not in ("provider", "tokenizers")
+}
+"""The names of the settings, in their order."""
+
+
+def _check_settings(settings: Mapping[str, object]) -> None:
+    """Raise `BadInput` for a setting that no agent has."""
+    wrong = next((name for name in settings if name not in _TAKEN), None)
+    if wrong is not None:
+        known = ("script", "provider", *_TAKEN)
+        raise BadInput(
+            f"statek_agent({wrong}=...): no such setting.{suggestion(wrong, known)} Known: {', '.join(known)}"
+        )
 
 
 class _Together:

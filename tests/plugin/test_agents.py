@@ -35,6 +35,17 @@ def test_an_agent_is_made_and_run_in_fifteen_lines(pytester: pytest.Pytester) ->
     assert body.count("\n") <= 15
 
 
+def test_a_setting_that_no_agent_has_is_refused_with_the_one_that_was_meant(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(test_it=TEST.replace("tools=[", "tool=["))
+    result = pytester.runpytest("test_it.py")
+    result.assert_outcomes(failed=1)
+    known = "Known: script, provider, tools, steps, prompt,"
+    result.stdout.fnmatch_lines([f"*statek_agent(tool=...): no such setting. Did you mean 'tools'? {known}*"])
+    result.stdout.no_fnmatch_line("*TypeError*")
+
+
 def test_replies_that_nobody_asked_for_fail_the_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it=TEST.replace('text("22 C.")]', 'text("22 C."), text("More.")]'))
     result = pytester.runpytest("test_it.py")

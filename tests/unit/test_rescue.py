@@ -497,3 +497,12 @@ def test_the_command_converts_arguments_when_it_is_asked_to(tmp_path: Path, line
     assert [refusal["reason"] for refusal in plain["refused"]] == ["schema"]
     assert coerced["calls"] == [{"name": "book", "arguments": {"days": 3}}]
     assert coerced["refused"] == []
+
+
+@pytest.mark.parametrize("end", ["<|end|><|start|>assistant", ""])
+def test_what_a_model_thinks_in_its_channel_of_analysis_is_no_call(end: str) -> None:
+    text = (
+        '<|channel|>analysis<|message|>Shall I {"name": "look", "arguments": {"at": "Rome"}}'
+        f'{end}<|channel|>commentary to=functions.look <|constrain|>json<|message|>{{"at": "Oslo"}}<|call|>'
+    )
+    assert _calls(rescue(text)) == [("look", {"at": "Oslo"})]

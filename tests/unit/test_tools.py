@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,14 @@ from statek_sim import Agent, error_handler, subtask, tool, tool_call
 from statek_sim.errors import BadTool
 from statek_sim.trace import ToolCalled, ToolReturned
 from tests.unit.runtime_samples import idle_runtime, run_one
+
+
+@pytest.mark.parametrize("tools", [print, 3, "print"])
+def test_tools_of_an_agent_that_are_no_list_are_refused(tools: Any) -> None:
+    with pytest.raises(
+        BadTool, match=rf"^agent 'writer': tools is {re.escape(repr(tools))}; expected a list of functions$"
+    ):
+        Agent("writer", tools=tools)
 
 
 def without_kwargs(a: int, b: str = "x") -> None:

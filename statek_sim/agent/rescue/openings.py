@@ -25,7 +25,7 @@ OPENINGS: Final[dict[str, str]] = {
     "thought": r"</(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[/THINK\]|<\|END_THINKING\|>|<\|inner_suffix\|>"
     r"|<\|close\|>think<\|sep\|>|◁/think▷|<\|plamo:end_think:plamo\|>",
     # A message to the user, where a format has such: it may show a call.
-    "said": r"to=user<\|message\|>|<\|channel\|>\s*+final\s*+(?:<\|constrain\|>\s*+\w+\s*+)?<\|message\|>",
+    "said": r"to=user<\|message\|>|<\|channel\|>\s*+(?:final|analysis)\s*+(?:<\|constrain\|>\s*+\w+\s*+)?<\|message\|>",
     # Code: what stands inside is shown, except where a whole block is the call.
     "fence": r"(?P<ticks>`{3,12}(?!`)|~{3,12}(?!~))(?P<language>[\w+-]*)[ \t]*\n?",
     # Formats with a name and JSON behind it.
@@ -116,6 +116,8 @@ PROSE: Final = re.compile(rf"(?:{_PLAIN})*+")
 SAID_ENDS: Final = re.compile(r"<\|(?:eom|eot|end|return|start)\|>")
 MUSE_SAID_ENDS: Final = re.compile(r"<\|(?:eom|eot)\|>")
 """Muse's messages may quote the beginning of another one."""
+ANALYSIS_ENDS: Final = re.compile(SAID_ENDS.pattern + r"|(?=<\|channel\|>)")
+"""Thinking that is not ended itself ends where the next channel begins."""
 THINK_ENDS: Final = re.compile(OPENINGS["thought"] + r"|<channel\|>|<\|eom\|>")
 SECTION: Final = re.compile(
     r"<\|plamo:begin_tool_requests:plamo\|>|<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<[|｜]tool[▁_]calls[▁_]begin[|｜]>"

@@ -19,6 +19,7 @@ from statek_sim.agent.rescue.hints import Hint
 from statek_sim.agent.rescue.meter import Broken, Meter
 from statek_sim.agent.rescue.offered import Offered
 from statek_sim.agent.rescue.openings import (
+    ANALYSIS_ENDS,
     CLOSER,
     EXAMPLE,
     FAMILIES,
@@ -195,8 +196,7 @@ class Pass:
         if kind == "fence":
             return self._fence(opening)
         if kind == "said":
-            ends = MUSE_SAID_ENDS if opening.group().startswith("to=user") else SAID_ENDS
-            closing = ends.search(self.text, opening.end())
+            closing = _said_ends(opening).search(self.text, opening.end())
             end = len(self.text) if closing is None else closing.end()
             self.meter.steps += end - opening.end()
             return end
@@ -349,6 +349,13 @@ class Pass:
     def _shown(self, at: int) -> bool:
         """Whether the words before `at` make what follows an illustration."""
         return EXAMPLE.search(self.text[max(0, at - _LOOKBACK) : at]) is not None
+
+
+def _said_ends(opening: re.Match[str]) -> re.Pattern[str]:
+    """Return what ends a message that holds no calls: what is told to the user, or to the model itself."""
+    if opening.group().startswith("to=user"):
+        return MUSE_SAID_ENDS
+    return ANALYSIS_ENDS if "analysis" in opening.group() else SAID_ENDS
 
 
 _SOLID: Final = frozenset(("think", "thought", "fence"))

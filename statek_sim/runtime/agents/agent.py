@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from statek_sim.errors import BadTool
@@ -47,6 +47,9 @@ class Agent:
         self.context: dict[str, object] = dict(context or {})
         self.warmup = warmup
         self.chat_style = chat_style
+        given: object = tools
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise BadTool(f"agent {role!r}: tools is {given!r}; expected a list of functions")
         for function in tools:
             if not callable(function):
                 raise BadTool(f"agent {role!r}: tool {function!r} is not callable")
