@@ -32,6 +32,7 @@ from statek_sim.server.rendering import (
     with_faults,
 )
 from statek_sim.server.routes import Place, Route
+from statek_sim.server.turns import out_of_turn
 
 JOB_HEADER: Final = "x-statek-job"
 RETRY_HEADER: Final = "x-stainless-retry-count"
@@ -155,7 +156,16 @@ class Play:
                 parameter=unheeded[0],
                 code="unsupported_parameter",
             )
-        return (read if params.previous is None else self._spoken_before.goes_on(read)), wanted
+        read = read if params.previous is None else self._spoken_before.goes_on(read)
+        if wanted is None and "messages" not in self.ignored:
+            problem = out_of_turn(read.asked.messages, found.wire)
+            if problem is not None:
+                raise BadRequest(
+                    f"{problem} (the provider refuses it; a server that takes it is played with "
+                    "script([...], ignored=['messages']), or serve --ignore messages)",
+                    parameter="messages",
+                )
+        return read, wanted
 
     def _answered(
         self,

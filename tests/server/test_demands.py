@@ -81,7 +81,9 @@ def test_the_image_of_a_tool_result_hides_its_text_no_more_than_that_of_a_messag
         "tool_use_id": "c",
         "content": [{"type": "text", "text": "rain"}, {"type": "image", "source": source}],
     }
-    body = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": [result]}]}
+    use = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
+    messages = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+    body = {"model": "m", "max_tokens": 50, "messages": messages}
     llm = FakeLLM([text("Wet.").on(tool_result="rain")])
     assert content(whole(ask(llm, body, ANTHROPIC))) == ["Wet."]
 

@@ -19,6 +19,7 @@ from statek_sim.server.exchange import Incoming, Silence, Streamed, Whole
 from statek_sim.server.fault import Fault, FaultRule, Reset, SlowFirstByte, Truncated
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.rendering import Pacing
+from statek_sim.values import JSON
 from tests.server.asking import (
     ANTHROPIC,
     GEMINI,
@@ -123,12 +124,14 @@ def test_matching_is_exact_and_by_model_header_message_and_tool_result() -> None
         content: str = whole(ask(llm, body, **headers))["choices"][0]["message"]["content"]
         return content
 
+    call = {"id": "call-1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    turn = {"role": "assistant", "tool_calls": [call]}
     result = {"role": "tool", "tool_call_id": "call-1", "content": "42"}
     assert said(openai("hello")) == "by part"
     assert said(openai("hi")) == "by message"
     assert said(openai("hi", model="o3")) == "by model"
     assert said(openai("hi"), x_tenant="blue") == "by header"
-    assert said({"model": "gpt-4o", "messages": [result]}) == "by result"
+    assert said({"model": "gpt-4o", "messages": [turn, result]}) == "by result"
     llm.check_finished()
 
 
@@ -406,3 +409,87 @@ def test_code_is_sent_in_the_chat_style_that_the_script_names() -> None:
     llm.play(["exit(1)"], styles="MARKDOWN")
     content = whole(ask(llm, openai()))["choices"][0]["message"]["content"]
     assert content == "```python\nexit(1)\n```"
+
+
+CALLED = {
+    "role": "assistant",
+    "tool_calls": [
+        {"id": name, "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        for name in ("c1", "c2")
+    ],
+}
+ANSWERS = [{"role": "tool", "tool_call_id": name, "content": "seen"} for name in ("c2", "c1")]
+NEXT = {"role": "user", "content": "And?"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "problem"),
+    [
+        ([NEXT, CALLED, *ANSWERS], None),
+        ([CALLED, *ANSWERS, CALLED, *ANSWERS, NEXT], None),
+        ([NEXT, CALLED], "tool_call_ids did not have response messages: c1, c2"),
+        ([CALLED, ANSWERS[0], NEXT], "tool_call_ids did not have response messages: c1"),
+        (
+            [NEXT, ANSWERS[0]],
+            "must be a response to a preceding message with 'tool_calls'; there is no call c2",
+        ),
+        ([CALLED, *ANSWERS, ANSWERS[0]], "there is no call c2"),
+        ([CALLED, ANSWERS[0], CALLED, *ANSWERS], "tool_call_ids did not have response messages: c1"),
+    ],
+)
+def test_calls_and_results_out_of_turn_are_refused_as_the_provider_does(
+    messages: list[JSON], problem: str | None
+) -> None:
+    llm = FakeLLM([text("done").forever()])
+    answer = ask(llm, openai(messages=messages))
+    if problem is None:
+        assert whole(answer)["choices"][0]["message"]["content"] == "done"
+        return
+    status, message = error(answer)
+    assert status == 400
+    assert f"{problem} (the provider refuses it; a server that takes it is played with" in message
+    llm.play([text("done")], ignored=["messages"])
+    assert whole(ask(llm, openai(messages=messages)))["choices"][0]["message"]["content"] == "done"
+
+
+USE = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {}}]}
+RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "seen"}]}
+CALL = {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]}
+RESPONSE = {
+    "role": "user",
+    "parts": [{"functionResponse": {"id": "7", "name": "look", "response": {"at": 1}}}],
+}
+ASKED = {"role": "user", "parts": [{"text": "And?"}]}
+
+
+@pytest.mark.parametrize(
+    ("target", "body", "problem"),
+    [
+        (ANTHROPIC, anthropic(messages=[NEXT, USE, RESULT]), ""),
+        (
+            ANTHROPIC,
+            anthropic(messages=[NEXT, USE, NEXT]),
+            "`tool_use` ids were found without `tool_result` blocks",
+        ),
+        (
+            ANTHROPIC,
+            anthropic(messages=[NEXT, RESULT]),
+            "unexpected `tool_use_id` found in `tool_result` blocks: t1",
+        ),
+        (GEMINI, gemini(contents=[ASKED, CALL, RESPONSE]), ""),
+        (
+            GEMINI,
+            gemini(contents=[ASKED, CALL, ASKED]),
+            "number of function response parts is equal to the number",
+        ),
+        (
+            GEMINI,
+            gemini(contents=[ASKED, RESPONSE]),
+            "function response turn comes immediately after a function",
+        ),
+    ],
+)
+def test_other_formats_refuse_them_too(target: str, body: JSON, problem: str) -> None:
+    answer = ask(FakeLLM([text("done")]), body, target)
+    assert isinstance(answer, Whole)
+    assert (answer.status, problem in answer.body.decode()) == (400 if problem else 200, True)
