@@ -17,6 +17,8 @@ REACT_BEHIND: Final = (
 )
 """What stands between ReAct's name and its arguments: maybe what the tool does, and marks of bold type."""
 
+_RESULT: Final = r"(?:tool_(?:response|results?|outputs?)|function_(?:response|results?))"
+
 OPENINGS: Final[dict[str, str]] = {
     # Thinking: what stands inside is no call.
     "think": r"<(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[THINK\]|<\|START_THINKING\|>|<\|inner_prefix\|>"
@@ -24,8 +26,9 @@ OPENINGS: Final[dict[str, str]] = {
     r"|<\|plamo:begin_think:plamo\|>",
     "thought": r"</(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[/THINK\]|<\|END_THINKING\|>|<\|inner_suffix\|>"
     r"|<\|close\|>think<\|sep\|>|◁/think▷|<\|plamo:end_think:plamo\|>",
-    # A message to the user, where a format has such: it may show a call.
-    "said": r"to=user<\|message\|>|<\|channel\|>\s*+(?:final|analysis)\s*+(?:<\|constrain\|>\s*+\w+\s*+)?<\|message\|>",
+    # A message to the user, where a format has such, or what a tool is said to have answered: they may show a call.
+    "said": rf"<{_RESULT}>|"
+    r"to=user<\|message\|>|<\|channel\|>\s*+(?:final|analysis)\s*+(?:<\|constrain\|>\s*+\w+\s*+)?<\|message\|>",
     # Code: what stands inside is shown, except where a whole block is the call.
     "fence": r"(?P<ticks>`{3,12}(?!`)|~{3,12}(?!~))(?P<language>[\w+-]*)[ \t]*\n?",
     # Formats with a name and JSON behind it.
@@ -114,6 +117,8 @@ PROSE: Final = re.compile(rf"(?:{_PLAIN})*+")
 """Everything up to the next opening. Possessive throughout: a character is looked at once, whatever comes."""
 
 SAID_ENDS: Final = re.compile(r"<\|(?:eom|eot|end|return|start)\|>")
+RESULT_ENDS: Final = re.compile(rf"</{_RESULT}>")
+"""What ends a tool's answer; a reply that writes one itself has made it up, and it ends with the reply at the latest."""
 MUSE_SAID_ENDS: Final = re.compile(r"<\|(?:eom|eot)\|>")
 """Muse's messages may quote the beginning of another one."""
 ANALYSIS_ENDS: Final = re.compile(SAID_ENDS.pattern + r"|(?=<\|channel\|>)")

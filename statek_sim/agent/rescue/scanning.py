@@ -26,6 +26,7 @@ from statek_sim.agent.rescue.openings import (
     MUSE_SAID_ENDS,
     OPENING,
     PROSE,
+    RESULT_ENDS,
     SAID_ENDS,
     SECTION,
     THINK_ENDS,
@@ -352,7 +353,9 @@ class Pass:
 
 
 def _said_ends(opening: re.Match[str]) -> re.Pattern[str]:
-    """Return what ends a message that holds no calls: what is told to the user, or to the model itself."""
+    """Return what ends what holds no calls: what is told to the user or to the model itself, a tool's answer."""
+    if opening.group().startswith(("<tool_", "<function_")):
+        return RESULT_ENDS
     if opening.group().startswith("to=user"):
         return MUSE_SAID_ENDS
     return ANALYSIS_ENDS if "analysis" in opening.group() else SAID_ENDS
