@@ -86,7 +86,7 @@ def _request(request: Request, own: OwnSecrets) -> tuple[Request, tuple[str, ...
     sought = Sought(own=own)
     keys = learned(
         (
-            *_sent_with(request.headers, own),
+            *_sent_with(request.headers, sought),
             *(finding.learned for finding in _address_found(request.uri, sought)),
             *(finding.learned for finding in _body_found(request.body, request.headers, sought)),
         )
@@ -102,7 +102,7 @@ def _request(request: Request, own: OwnSecrets) -> tuple[Request, tuple[str, ...
 def _response(response: Response, known: Sought) -> Response:
     secrets = learned(
         (
-            *_sent_with(response.headers, known.own),
+            *_sent_with(response.headers, known),
             *(finding.learned for finding in _body_found(response.body, response.headers, known)),
         )
     )
@@ -118,9 +118,12 @@ def _response(response: Response, known: Sought) -> Response:
     )
 
 
-def _sent_with(headers: Headers, own: OwnSecrets) -> Iterator[str]:
+def _sent_with(headers: Headers, known: Sought) -> Iterator[str]:
+    """Yield what headers of a telling name hold, and the credentials that are found in any other."""
     for name, value in headers:
-        if is_secret_header(name, own) and not is_placeholder(value):
+        if not is_secret_header(name, known.own):
+            yield from (finding.learned for finding in read_header(name, value, known))
+        elif not is_placeholder(value):
             yield from keys_in_header(name, value)
 
 
