@@ -28,7 +28,16 @@ from statek_sim.cassettes.names import (
 )
 from statek_sim.cassettes.secrets import KNOWN, NOTHING_ELSE, Sought, find_secrets, lower
 from statek_sim.cassettes.secrets import looks_clean as rules_see_nothing
-from statek_sim.cassettes.view import ESCAPES, PERCENT, REFERENCES, Changed, Range, View
+from statek_sim.cassettes.view import (
+    COLOURS,
+    COLOURS_BETWEEN,
+    ESCAPES,
+    PERCENT,
+    REFERENCES,
+    Changed,
+    Range,
+    View,
+)
 
 MOST_LAYERS: Final = 8
 """Encodings in one another that are undone."""
@@ -55,7 +64,8 @@ _NAME_OF_PART: Final = re.compile(r"[; ]name\*?=\"?([^\";]{0,200})", re.IGNORECA
 _END_OF_PART: Final = re.compile(r"\r?\n--")
 # Where a rule may start from what is not there yet: escapes of letters, references, several documents, events.
 _HIDING: Final = re.compile(
-    r"\\u00|\\/|(?i:quoted-p)|%[0-9A-Fa-f]{2}|&[#\w]{1,9};|[}\"]\s*\n\s*[{\"]|^data:|\n[ \t]", re.MULTILINE
+    r"\x1b\[|\\u00|\\/|(?i:quoted-p)|%[0-9A-Fa-f]{2}|&[#\w]{1,9};|[}\"]\s*\n\s*[{\"]|^data:|\n[ \t]",
+    re.MULTILINE,
 )
 # In a learned secret: what may be written in another way.
 _ODD: Final = re.compile(r"[^A-Za-z0-9._~-]")
@@ -343,6 +353,9 @@ def _plainer(view: View, keys: tuple[str, ...]) -> Iterator[Changed]:
     text = view.text
     if "%" in text:
         yield from view.changed(PERCENT)
+    if "\x1b[" in text:
+        yield from view.changed(COLOURS)
+        yield from view.changed(COLOURS_BETWEEN)
     if "&" in text and ";" in text:
         yield from view.changed(REFERENCES)
     if ("uoted-" in text or "UOTED-" in text) and _QUOTED_PRINTABLE.search(text):
@@ -437,12 +450,13 @@ def _pairs(view: View, pattern: re.Pattern[str], sought: Sought) -> Iterator[Fou
         if value and is_secret_parameter(name, sought.own) and not is_placeholder(value):
             ranges = tuple(view.ranges(*match.span(2)))
             yield Found(ranges, f"the parameter {name!r}", value)
-            if (plain := _without_percent(value)) != value:
+            if (plain := plain_of_percent(value)) != value:
                 # It may come again as whoever undoes all of its encodings reads it.
                 yield Found(ranges, f"the parameter {name!r}", plain)
 
 
-def _without_percent(text: str) -> str:
+def plain_of_percent(text: str) -> str:
+    """Return a text without percent-encoding, however often it was encoded."""
     for _ in range(MOST_LAYERS):
         if not _PERCENT.search(text):
             break

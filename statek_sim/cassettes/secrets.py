@@ -100,7 +100,7 @@ _LINES_OF_HEADERS: Final = ("authorization", "cookie")
 _BEARER: Final = re.compile(r"\b(?:bearer|(basic))\s{1,20}([\w.~+/-]{8,}=*)", re.IGNORECASE)
 _LEAST_SURE: Final = 16
 _LOGIN: Final = re.compile(r"([^/\s:@\"'\\]{0,100}):([^/\s\"'\\]{1,200})@")
-_LOGIN_TOKEN: Final = re.compile(r"([^/\s:@\"'\\]{16,200})@")
+_LOGIN_TOKEN: Final = re.compile(r"([^/\s:@\"'\\]{8,200})(:?)@")
 _LOGPROBS: Final = ("logprob", '"bytes"', '"rank"', '"prob"', "token_id")
 _ASIDE: Final = 90
 _HINTS: Final = (*hints(), "eyj", "bearer", "basic")
@@ -175,9 +175,20 @@ def _logins(text: str) -> Iterator[Span]:
         if login is not None:
             if not is_placeholder(login[2]):
                 yield Span(*login.span(2), "a password in an address", login[2])
-        elif (alone := _LOGIN_TOKEN.match(text, at + 3)) is not None and looks_random(alone[1]):
+        elif (alone := _LOGIN_TOKEN.match(text, at + 3)) is not None and _is_key(
+            alone[1], has_colon=bool(alone[2])
+        ):
             yield Span(*alone.span(1), "a token in an address", alone[1])
         at = text.find("://", at + 3)
+
+
+def _is_key(value: str, *, has_colon: bool) -> bool:
+    """Whether the name of a login is a key; one with a colon behind it has no password by design."""
+    digits = sum(map(str.isdigit, value))
+    mixed = value != value.lower() and value != value.upper()
+    if is_placeholder(value):
+        return False
+    return looks_random(value) or (digits >= 2 and (mixed or has_colon)) or (has_colon and len(value) >= 16)
 
 
 def _elements(text: str, own: OwnSecrets) -> Iterator[Span]:

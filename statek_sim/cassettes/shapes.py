@@ -178,8 +178,8 @@ SHAPES: Final = (
     _shape(
         "a private key",
         "private key|private-key",
-        r"-----BEGIN [A-Z0-9 _-]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:(?!-----END).)*(?:-----END [A-Z0-9 _-]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
+        r"-----BEGIN (?:(?!--)[A-Z0-9 _-]){0,40}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?!-----END).)*(?:-----END (?:(?!--)[A-Z0-9 _-]){0,40}PRIVATE KEY(?: BLOCK)?-----)?",
     ),
 )
 
