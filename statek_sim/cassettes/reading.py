@@ -75,6 +75,8 @@ _TYPES: Final = frozenset({"string", "object", "array", "number", "integer", "bo
 _OF_SCHEMA: Final = frozenset({"$ref", "anyOf", "allOf", "oneOf", "enum", "const"})
 _EXAMPLES: Final = frozenset({"const", "default", "enum", "example", "examples"})
 _OF_TOKENIZER: Final = frozenset({"logprob", "top_logprobs", "bytes", "prob", "rank", "special", "token_id"})
+_MOST_ABOVE: Final = 5
+"""Objects and lists above a text in which a `value` beside a name is looked for."""
 _PAIR_NAMES: Final = ("name", "key", "header", "field")
 
 
@@ -233,7 +235,7 @@ class _Reader:
                 text = leaf.frame.texts.get(other, "")
                 if text and is_secret_header(text, own):
                     return is_secret_name(text, own) or looks_random(value) or "-" in text
-        return _above(leaf, self.sought) is not None
+        return _beside(leaf, self.sought) is not None or _above(leaf, self.sought) is not None
 
     def _is_secret_number(self, leaf: Leaf, text: str) -> bool:
         if _NUMBER.fullmatch(text) is None or text == "0":
@@ -241,7 +243,7 @@ class _Reader:
         name = leaf.name
         if name is not None and is_secret_name(name, self.sought.own):
             return may_be_number(name, text, self.sought.own)
-        above = _above(leaf, self.sought)
+        above = _beside(leaf, self.sought) or _above(leaf, self.sought)
         return above is not None and may_be_number(above, text, self.sought.own)
 
 
@@ -392,6 +394,25 @@ def _above(leaf: Leaf, sought: Sought) -> str | None:
     if schema and leaf.name not in _EXAMPLES:
         return None
     return str(frame.label[-1])
+
+
+def _beside(leaf: Leaf, sought: Sought) -> str | None:
+    """Return the telling name beside the `value` that a text is, or is in as an entry or a member."""
+    key, frame = leaf.key, leaf.frame
+    for _ in range(_MOST_ABOVE):
+        if key == "value":
+            return next(
+                (
+                    frame.texts[name]
+                    for name in _PAIR_NAMES
+                    if is_secret_name(frame.texts.get(name, ""), sought.own)
+                ),
+                None,
+            )
+        if _is_schema(frame) or not frame.label or frame.above is None:
+            return None
+        key, frame = frame.label[-1], frame.above
+    return None
 
 
 def _nearest(frame: Frame, sought: Sought) -> tuple[Frame | None, bool]:

@@ -183,6 +183,10 @@ SHAPES: Final = (
     ),
 )
 
+# Words and numbers with hyphens: the name of a package or a branch.
+_WORDS: Final = re.compile(
+    r"(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,15}|v?\d{1,8})(?:[-_](?:[A-Z]?[a-z]{1,15}|[A-Z]{1,15}|v?\d{1,8}))*"
+)
 # A JSON Web Token's middle, which starts at a full stop; its first part is before it.
 _TOKEN_REST: Final = re.compile(r"\.eyJ[\w-]{10,}")
 _TOKEN_END: Final = re.compile(r"\.?[\w-]{0,4000}")
@@ -201,7 +205,9 @@ def shaped(text: str, lowered: str) -> Iterator[tuple[int, int, str]]:
             if shape.inner.search(text) is None:
                 continue
             for match in shape.pattern.finditer(text):
-                if not shape.needs_digit or any(map(str.isdigit, match[0])):
+                if not shape.needs_digit or (
+                    any(map(str.isdigit, match[0])) and not _WORDS.fullmatch(match[0])
+                ):
                     yield *match.span(), shape.kind
     if "eyj" in lowered:
         yield from _web_tokens(text)
