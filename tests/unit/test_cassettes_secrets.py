@@ -9,6 +9,24 @@ import pytest
 from statek_sim.cassettes.names import is_placeholder, is_secret_header, is_secret_name
 from statek_sim.cassettes.reading import read, replaced
 
+H, A, U = "4f9b2c8d1e7a", "4f9Qm2Zr8TtYw1Lk7Xc3Vb6N", "4f9b2c8d-1e7a-4c3d-9b2f-0a1b2c3d4e5f"
+KEYS = (
+    f"bkua_{(H * 4)[:40]}", f"CFPAT-{(A * 2)[:43]}", f"tfp_{A * 2}", f"tskey-auth-{A[:12]}-{A}",
+    f"snyk_uat.{H[:8]}.{A * 2}", f"nfp_{(A * 2)[:36]}", f"pcsk_{A[:5]}_{A * 2}", f"napi_{H * 4}",
+    f"CCIPAT_{A}_{(H * 4)[:40]}", f"lin_oauth_{A * 2}", f"secret_{(A * 2)[:43]}", f"sl.{A * 6}",
+    f"pylf_v1_eu_{A * 2}", f"vcp_{A}", f"ATBB{(A * 2)[:32]}", f"mlsn.{(H * 6)[:64]}", f"signkey-prod-{H * 3}",
+    f"rzp_live_{A[:14]}", f"access-production-{U}", f"access_token$production${H}4f9b${(H * 3)[:32]}", f"sdk-{U}",
+    f"live_{(H * 3)[:35]}", f"sk.eyJ{A}.{A}", f"SSWS {A * 2}", f"AQVN{(A * 2)[:36]}", f"y0_{A * 3}", f"HRKU-{U}",
+    f"1//0{A * 2}", f"oy2{(H * 4)[:43]}", f"GOOG{A.upper()}", f"wandb_v1_{A * 2}", f"?sv=1&sig={A * 2}%3D",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_of_a_known_shape_is_found_without_a_name(key: str) -> None:
+    for text in (f"it is {key} here", json.dumps({"note": [f"({key})"]}), f"first\n{key}\n"):
+        clean = replaced(text, read(text))
+        assert key[-12:] not in clean
+
 
 @pytest.mark.parametrize(
     "command",
