@@ -61,10 +61,16 @@ LEAST_UNCOUNTED: Final = 8
 _NO_SECRETS: Final = re.compile(
     r"(?:bearer |basic |token )?(?:\[?(?:redacted|filtered|scrubbed|removed|hidden|masked|secret|dummy|fake|test|"
     r"placeholder|example|none|null|nil|true|false|undefined|string|str|text|required|optional)[\])]?|[*x.•…-]+|"
-    r"<[^<>]*>|\$?\{\{?[^{}]*\}?\}|\$[A-Z_]+|%\([^()]*\)s|your[-_ ][\w -]*)?",
+    r"<[^<>]*>|\$?\{\{?[^{}]*\}?\}|\$[A-Z_]+|%\([^()]*\)s|"
+    # Not `your cat and 4 digits`, which is a password.
+    r"your[-_ ](?:[a-z]+\d?[-_ ]){0,4}[a-z]*(?:key|token|secret|passw(?:or)?d|passphrase|pass|pwd|"
+    r"credential|value|id|name|user|login|e?mail|url|jwt|cookie|string|auth|authorization|bearer)s?"
+    r"(?:[-_ ](?:goes[-_ ])?here)?)?",
     re.IGNORECASE,
 )
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_PUBLIC_NAMES: Final = frozenset(_PUBLIC)
 _SEGMENTS: Final = re.compile(r"[\[\].]")
 
 LEAST_RANDOM: Final = 16
@@ -89,7 +95,7 @@ _PROTOCOL: Final = frozenset(
 def is_secret_header(name: str, own: OwnSecrets = NO_OWN) -> bool:
     """Whether a header of this name holds a credential or a session."""
     plain = folded(name)
-    return (plain.endswith(_HEADERS) and not plain.endswith(_PUBLIC)) or is_secret_name(name, own)
+    return (plain.endswith(_HEADERS) and not _is_public(name)) or is_secret_name(name, own)
 
 
 def is_secret_parameter(name: str, own: OwnSecrets = NO_OWN) -> bool:
@@ -124,7 +130,7 @@ def _last(name: str) -> str:
 def _ends(name: str, endings: tuple[str, ...]) -> bool:
     # A document has few names, each of them in every entry of its lists.
     plain = folded(_last(name))
-    if plain.endswith(_PUBLIC):
+    if plain.endswith(_PUBLIC) and _is_public(_last(name)):
         return False
     if plain.endswith(endings):
         return True
@@ -132,6 +138,12 @@ def _ends(name: str, endings: tuple[str, ...]) -> bool:
         return plain[:-1].endswith(tuple(ending for ending in _PLURALS if ending in endings))
     shorter = _TAIL.sub("", plain)
     return shorter != plain and shorter.endswith(endings)
+
+
+def _is_public(name: str) -> bool:
+    """Whether a name ends like one that holds no credential, in whole words: `developer_token` is no `per token`."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    return any("".join(words[start:]) in _PUBLIC_NAMES for start in range(len(words)))
 
 
 def is_placeholder(value: str) -> bool:

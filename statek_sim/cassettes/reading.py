@@ -28,7 +28,16 @@ from statek_sim.cassettes.names import (
 )
 from statek_sim.cassettes.secrets import KNOWN, NOTHING_ELSE, Sought, find_secrets, lower
 from statek_sim.cassettes.secrets import looks_clean as rules_see_nothing
-from statek_sim.cassettes.view import ESCAPES, PERCENT, REFERENCES, Changed, Range, View
+from statek_sim.cassettes.view import (
+    COLOURS,
+    COLOURS_BETWEEN,
+    ESCAPES,
+    PERCENT,
+    REFERENCES,
+    Changed,
+    Range,
+    View,
+)
 
 MOST_LAYERS: Final = 8
 """Encodings in one another that are undone."""
@@ -55,7 +64,8 @@ _NAME_OF_PART: Final = re.compile(r"[; ]name\*?=\"?([^\";]{0,200})", re.IGNORECA
 _END_OF_PART: Final = re.compile(r"\r?\n--")
 # Where a rule may start from what is not there yet: escapes of letters, references, several documents, events.
 _HIDING: Final = re.compile(
-    r"\\u00|\\/|(?i:quoted-p)|%[0-9A-Fa-f]{2}|&[#\w]{1,9};|[}\"]\s*\n\s*[{\"]|^data:|\n[ \t]", re.MULTILINE
+    r"\x1b\[|\\u00|\\/|(?i:quoted-p)|%[0-9A-Fa-f]{2}|&[#\w]{1,9};|[}\"]\s*\n\s*[{\"]|^data:|\n[ \t]",
+    re.MULTILINE,
 )
 # In a learned secret: what may be written in another way.
 _ODD: Final = re.compile(r"[^A-Za-z0-9._~-]")
@@ -65,6 +75,8 @@ _TYPES: Final = frozenset({"string", "object", "array", "number", "integer", "bo
 _OF_SCHEMA: Final = frozenset({"$ref", "anyOf", "allOf", "oneOf", "enum", "const"})
 _EXAMPLES: Final = frozenset({"const", "default", "enum", "example", "examples"})
 _OF_TOKENIZER: Final = frozenset({"logprob", "top_logprobs", "bytes", "prob", "rank", "special", "token_id"})
+_MOST_ABOVE: Final = 5
+"""Objects and lists above a text in which a `value` beside a name is looked for."""
 _PAIR_NAMES: Final = ("name", "key", "header", "field")
 
 
@@ -223,7 +235,7 @@ class _Reader:
                 text = leaf.frame.texts.get(other, "")
                 if text and is_secret_header(text, own):
                     return is_secret_name(text, own) or looks_random(value) or "-" in text
-        return _above(leaf, self.sought) is not None
+        return _beside(leaf, self.sought) is not None or _above(leaf, self.sought) is not None
 
     def _is_secret_number(self, leaf: Leaf, text: str) -> bool:
         if _NUMBER.fullmatch(text) is None or text == "0":
@@ -231,7 +243,7 @@ class _Reader:
         name = leaf.name
         if name is not None and is_secret_name(name, self.sought.own):
             return may_be_number(name, text, self.sought.own)
-        above = _above(leaf, self.sought)
+        above = _beside(leaf, self.sought) or _above(leaf, self.sought)
         return above is not None and may_be_number(above, text, self.sought.own)
 
 
@@ -343,6 +355,9 @@ def _plainer(view: View, keys: tuple[str, ...]) -> Iterator[Changed]:
     text = view.text
     if "%" in text:
         yield from view.changed(PERCENT)
+    if "\x1b[" in text:
+        yield from view.changed(COLOURS)
+        yield from view.changed(COLOURS_BETWEEN)
     if "&" in text and ";" in text:
         yield from view.changed(REFERENCES)
     if ("uoted-" in text or "UOTED-" in text) and _QUOTED_PRINTABLE.search(text):
@@ -379,6 +394,25 @@ def _above(leaf: Leaf, sought: Sought) -> str | None:
     if schema and leaf.name not in _EXAMPLES:
         return None
     return str(frame.label[-1])
+
+
+def _beside(leaf: Leaf, sought: Sought) -> str | None:
+    """Return the telling name beside the `value` that a text is, or is in as an entry or a member."""
+    key, frame = leaf.key, leaf.frame
+    for _ in range(_MOST_ABOVE):
+        if key == "value":
+            return next(
+                (
+                    frame.texts[name]
+                    for name in _PAIR_NAMES
+                    if is_secret_name(frame.texts.get(name, ""), sought.own)
+                ),
+                None,
+            )
+        if _is_schema(frame) or not frame.label or frame.above is None:
+            return None
+        key, frame = frame.label[-1], frame.above
+    return None
 
 
 def _nearest(frame: Frame, sought: Sought) -> tuple[Frame | None, bool]:
@@ -437,12 +471,13 @@ def _pairs(view: View, pattern: re.Pattern[str], sought: Sought) -> Iterator[Fou
         if value and is_secret_parameter(name, sought.own) and not is_placeholder(value):
             ranges = tuple(view.ranges(*match.span(2)))
             yield Found(ranges, f"the parameter {name!r}", value)
-            if (plain := _without_percent(value)) != value:
+            if (plain := plain_of_percent(value)) != value:
                 # It may come again as whoever undoes all of its encodings reads it.
                 yield Found(ranges, f"the parameter {name!r}", plain)
 
 
-def _without_percent(text: str) -> str:
+def plain_of_percent(text: str) -> str:
+    """Return a text without percent-encoding, however often it was encoded."""
     for _ in range(MOST_LAYERS):
         if not _PERCENT.search(text):
             break

@@ -7,6 +7,7 @@ told: special files, and files with more in them than the bounds here.
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,12 +16,14 @@ from typing import Final
 
 from statek_sim.cassettes.bodies import TooLarge, Undecodable, as_text, opened
 from statek_sim.cassettes.names import (
+    LEAST_RANDOM,
     bare,
     is_placeholder,
     is_secret_header,
     is_secret_name,
     is_vague_name,
     looks_random,
+    may_be_number,
 )
 from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
 from statek_sim.cassettes.reading import Found, Tangled, apart, read, read_address, read_header
@@ -46,6 +49,8 @@ SUFFIXES: Final = (
 )
 """Files of a folder that are scanned, in any case of letters; a file that is named itself always is."""
 _LINES: Final = frozenset({".jsonl", ".ndjson", ".toml", ".txt", ".log", ".env", ".ini"})
+_WITHOUT_COMMENTS: Final = frozenset({".json", ".har"})
+_COMMENT: Final = re.compile(r"(?:^|(?<=[ \t]))#.*")
 LARGEST: Final = 32 * 1024 * 1024
 """Bytes of a file that is read."""
 LARGEST_YAML: Final = 16 * 1024 * 1024
@@ -61,6 +66,8 @@ MOST_COMPRESSED: Final = 4
 """Compressions of a body in one another that are undone."""
 _SHOWN: Final = 4
 """Characters of a credential that are shown, so that the report does not leak it."""
+_OF_KEY: Final = "its key"
+"""The step of a place that is the key of a member itself."""
 _INTERACTIONS: Final = "interactions"
 
 
@@ -212,16 +219,27 @@ def _scanned(path: Path, text: str, sought: Sought, size: int) -> Scanned:
     document = None if _suffixes(path) & _LINES or size > LARGEST_YAML else _document(text, path)
     if document is None or not isinstance(document.value, dict | list):
         return Scanned(sorted(set(_in_text(path, text, sought))), [])
-    comments = "\n".join(line if line.lstrip().startswith("#") else "" for line in text.split("\n"))
-    found = [*_in_text(path, comments, sought)] if comments.strip() else []
+    found = list(_in_comments(path, text, sought))
     work = _Work()
     hits = list(_hits(document.value, sought, work))
     if not hits and not work.unopened:
         return Scanned(sorted(set(found)), [])
     places = Lines(text)
+    placed = {_placed(path, places, hit) for hit in hits}
+    lines = {leak.line for leak in placed}
     return Scanned(
-        sorted({*found, *(_placed(path, places, hit) for hit in hits)}),
+        sorted({*(leak for leak in found if leak.line not in lines), *placed}),
         sorted(Unopened(path, places.at(keypath), reason) for keypath, reason in work.unopened.items()),
+    )
+
+
+def _in_comments(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
+    """Yield what is in comments; what looks like one within a value may be in it, too."""
+    if path.suffix.lower() in _WITHOUT_COMMENTS or "#" not in text:
+        return
+    comments = (_COMMENT.search(line) for line in text.split("\n"))
+    yield from _in_text(
+        path, "\n".join("" if comment is None else comment[0] for comment in comments), sought
     )
 
 
@@ -268,6 +286,8 @@ def _walk(value: object, keypath: Keypath, walk: _Walk) -> Iterator[_Hit]:
                 (*keypath, *rest): encoding for rest in (("body",), ("body", "string"), ("content", "text"))
             }
         for key, item in value.items():
+            if isinstance(key, str) and len(key) >= LEAST_RANDOM:
+                yield from _in_value(key, (*keypath, key, _OF_KEY), walk)
             yield from _member(str(key), item, (*keypath, str(key)), walk, named if key == "value" else "")
     elif isinstance(value, list):
         for number, item in enumerate(value):
@@ -284,8 +304,9 @@ def _member(key: str, value: object, keypath: Keypath, walk: _Walk, named: str) 
     telling = is_secret_name(name, own) or ((of_headers or bool(named)) and is_secret_header(name, own))
     for number, item in enumerate(value if isinstance(value, list) else [value]):
         place = (*keypath, number) if isinstance(value, list) else keypath
-        if isinstance(item, int | float) and not isinstance(item, bool) and own.is_name(key) and item:
-            yield _Hit(keypath, 0, f"a value named {key!r}", str(item))
+        if isinstance(item, int | float) and not isinstance(item, bool) and item:
+            if may_be_number(name, str(item), own):
+                yield _Hit(keypath, 0, f"a value named {name!r}", str(item))
         elif not isinstance(item, str | bytes):
             yield from _walk(item, place, walk)
         elif telling or (is_vague_name(key) and looks_random(_as_written(item))):

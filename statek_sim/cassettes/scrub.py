@@ -27,9 +27,17 @@ from statek_sim.cassettes.exchange import (
 )
 from statek_sim.cassettes.names import bare, is_placeholder, is_secret_header, is_worth_learning
 from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
-from statek_sim.cassettes.reading import Found, Tangled, read, read_address, read_header, replaced
+from statek_sim.cassettes.reading import (
+    Found,
+    Tangled,
+    plain_of_percent,
+    read,
+    read_address,
+    read_header,
+    replaced,
+)
 from statek_sim.cassettes.redaction import redacted, redacted_body
-from statek_sim.cassettes.secrets import Sought
+from statek_sim.cassettes.secrets import NOTHING_ELSE, Sought
 from statek_sim.cassettes.view import base64_text
 
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -86,7 +94,7 @@ def _request(request: Request, own: OwnSecrets) -> tuple[Request, tuple[str, ...
     sought = Sought(own=own)
     keys = learned(
         (
-            *_sent_with(request.headers, own),
+            *_sent_with(request.headers, sought),
             *(finding.learned for finding in _address_found(request.uri, sought)),
             *(finding.learned for finding in _body_found(request.body, request.headers, sought)),
         )
@@ -102,7 +110,7 @@ def _request(request: Request, own: OwnSecrets) -> tuple[Request, tuple[str, ...
 def _response(response: Response, known: Sought) -> Response:
     secrets = learned(
         (
-            *_sent_with(response.headers, known.own),
+            *_sent_with(response.headers, known),
             *(finding.learned for finding in _body_found(response.body, response.headers, known)),
         )
     )
@@ -118,9 +126,12 @@ def _response(response: Response, known: Sought) -> Response:
     )
 
 
-def _sent_with(headers: Headers, own: OwnSecrets) -> Iterator[str]:
+def _sent_with(headers: Headers, known: Sought) -> Iterator[str]:
+    """Yield what headers of a telling name hold, and the credentials that are found in any other."""
     for name, value in headers:
-        if is_secret_header(name, own) and not is_placeholder(value):
+        if not is_secret_header(name, known.own):
+            yield from (finding.learned for finding in read_header(name, value, known))
+        elif not is_placeholder(value):
             yield from keys_in_header(name, value)
 
 
@@ -136,9 +147,16 @@ def keys_in_header(name: str, value: str) -> Iterator[str]:
         yield login.partition(":")[2]
 
 
+def sent_with(target: str, headers: Headers) -> tuple[str, ...]:
+    """Return the secrets that a request's address and headers have, to be looked for in the rest of it."""
+    address = (finding.learned for finding in _address_found(target, NOTHING_ELSE))
+    return learned((*_sent_with(headers, NOTHING_ELSE), *address))
+
+
 def learned(values: Iterable[str]) -> tuple[str, ...]:
-    """Return what is to be looked for elsewhere, longest first."""
-    keys = {value for value in values if is_worth_learning(value)}
+    """Return what is to be looked for elsewhere, longest first: as it was written, and as it is read."""
+    forms = (form for value in values for form in (value, plain_of_percent(value)))
+    keys = {form for form in forms if is_worth_learning(form)}
     return tuple(sorted(keys, key=lambda key: (-len(key), key)))[:MOST_LEARNED]
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from statek_sim.beginnings import Beginning, Places
+from statek_sim.cassettes.commands import may_have_passwords, passwords
 from statek_sim.cassettes.names import (
     LEAST_RANDOM,
     WHOLE_WORDS,
@@ -93,6 +94,8 @@ _NEAR: Final = re.compile(
 # How the text goes on of which the first 256 characters were judged.
 _NEAR_REST: Final = re.compile(r"[A-Za-z0-9+/_.~-]*={0,2}")
 _FLAG_VALUE: Final = re.compile(r"[ \t]+([^\s\"'`]+)")
+_END_OF_FLAG: Final = re.compile(r"[\"'`]|[ \t]{0,9}(?:\Z|\n|[|;&]|--?[A-Za-z])")
+_LEAST_OF_FLAG: Final = 8
 _BEFORE_A_WORD: Final = ("", " ", "\t", "\r", "\n", '"', "'", "`")
 _OF_CODE: Final = (",", ")", "(", "[", "]")
 _LINES_OF_HEADERS: Final = ("authorization", "cookie")
@@ -100,7 +103,7 @@ _LINES_OF_HEADERS: Final = ("authorization", "cookie")
 _BEARER: Final = re.compile(r"\b(?:bearer|(basic))\s{1,20}([\w.~+/-]{8,}=*)", re.IGNORECASE)
 _LEAST_SURE: Final = 16
 _LOGIN: Final = re.compile(r"([^/\s:@\"'\\]{0,100}):([^/\s\"'\\]{1,200})@")
-_LOGIN_TOKEN: Final = re.compile(r"([^/\s:@\"'\\]{16,200})@")
+_LOGIN_TOKEN: Final = re.compile(r"([^/\s:@\"'\\]{8,200})(:?)@")
 _LOGPROBS: Final = ("logprob", '"bytes"', '"rank"', '"prob"', "token_id")
 _ASIDE: Final = 90
 _HINTS: Final = (*hints(), "eyj", "bearer", "basic")
@@ -114,6 +117,7 @@ def looks_clean(text: str, lowered: str, own: OwnSecrets) -> bool:
         and _pattern(own).pattern.search(lowered) is None
         and BOT_TOKEN.search(text) is None
         and not ("://" in text and "@" in text)
+        and not may_have_passwords(lowered)
     )
 
 
@@ -122,6 +126,7 @@ def find_secrets(text: str, sought: Sought = NOTHING_ELSE) -> list[Span]:
     lowered = lower(text)
     return [
         *known(text, sought.keys),
+        *(Span(start, end, kind, text[start:end]) for start, end, kind in passwords(text, lowered)),
         *(Span(*place) for place in sought.own.found(text)),
         *(Span(*place) for place in shaped(text, lowered)),
         *_authorizations(text, lowered),
@@ -175,9 +180,20 @@ def _logins(text: str) -> Iterator[Span]:
         if login is not None:
             if not is_placeholder(login[2]):
                 yield Span(*login.span(2), "a password in an address", login[2])
-        elif (alone := _LOGIN_TOKEN.match(text, at + 3)) is not None and looks_random(alone[1]):
+        elif (alone := _LOGIN_TOKEN.match(text, at + 3)) is not None and _is_key(
+            alone[1], has_colon=bool(alone[2])
+        ):
             yield Span(*alone.span(1), "a token in an address", alone[1])
         at = text.find("://", at + 3)
+
+
+def _is_key(value: str, *, has_colon: bool) -> bool:
+    """Whether the name of a login is a key; one with a colon behind it has no password by design."""
+    digits = sum(map(str.isdigit, value))
+    mixed = value != value.lower() and value != value.upper()
+    if is_placeholder(value):
+        return False
+    return looks_random(value) or (digits >= 2 and (mixed or has_colon)) or (has_colon and len(value) >= 16)
 
 
 def _elements(text: str, own: OwnSecrets) -> Iterator[Span]:
@@ -250,9 +266,12 @@ def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None
         if span is not None:
             return span
     flag = _FLAG_VALUE.match(text, end) if sure and name.startswith("--") else None
-    if flag is not None and _is_telling(name, flag[1], upper=False) and not flag[1].startswith("-"):
+    if flag is not None and not flag[1].startswith("-") and _is_of_flag(text, name, flag):
         return Span(*flag.span(1), f"a value named {name!r}", flag[1])
     near = _NEAR.match(text, end)
+    if near is not None and (text.startswith("-----", end) or _is_path(text, before, near)):
+        # What a public key begins with; private ones have a shape. And where S3 keeps a file.
+        return None
     if (
         near is not None
         and (sure or is_vague_name(name))
@@ -263,6 +282,20 @@ def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None
         stop = rest.end() if rest is not None else near.end()
         return Span(near.start(1), stop, f"a random text beside {name!r}", text[near.start(1) : stop])
     return None
+
+
+def _is_of_flag(text: str, name: str, flag: re.Match[str]) -> bool:
+    """Whether what stands behind `--password` is one: it tells, or the command ends or goes on with another flag."""
+    value = flag[1]
+    ends = len(value) >= _LEAST_OF_FLAG and not value.isupper() and _END_OF_FLAG.match(text, flag.end())
+    return _is_telling(name, value, upper=False) or (bool(ends) and _is_value(name, value))
+
+
+def _is_path(text: str, before: str, near: re.Match[str]) -> bool:
+    """Whether an element `<Key>` holds where a file is kept."""
+    return (
+        before == "<" and "/" in near[1] and "+" not in near[1] and text[near.end() : near.end() + 1] != "="
+    )
 
 
 def _is_fitting(between: re.Match[str], before: str) -> bool:
@@ -330,6 +363,8 @@ def _bare_value(text: str, name: str, between: re.Match[str], own: OwnSecrets) -
         return None
     end = _end_of_word(text, word.end(), alone=_stands_alone(text, name, between))
     value = text[start:end]
+    if between["wide"] and _NUMBER.fullmatch(value) and not may_be_number(name, value, own):
+        return None
     assigned = _is_assigned(text, name, between, value, end)
     if _CODE.match(text[start : word.end() + 1]):
         # A call, unless nothing closes it.

@@ -175,14 +175,64 @@ SHAPES: Final = (
     _shape("a Slack token", "xoxe-|xoxe.", r"xoxe(?:\.xox[bp])?-\d-[A-Za-z0-9]{146,166}"),
     _shape("a GitLab token", "glffct-|_gitlab_session=", r"(?:glffct-|_gitlab_session=)[\w-]{20,}"),
     _shape("a Teams webhook", "webhook.office.com", r"webhook\.office\.com/webhookb2/[\w@/-]{60,}"),
+    _shape("a Buildkite token", "bkua_", r"bkua_[0-9a-f]{40}"),
+    _shape("a Contentful token", "cfpat-", r"CFPAT-[\w-]{43}"),
+    _shape("a Typeform token", "tfp_", r"tfp_[\w.=-]{40,}"),
+    _shape("a Tailscale key", "tskey-", r"tskey-[a-z]{2,12}-[A-Za-z0-9]{8,}-[A-Za-z0-9]{16,}"),
+    _shape("a Snyk token", "snyk_", r"snyk_[us]at\.[0-9a-f]{8}\.[\w.-]{40,}"),
+    _shape("a Netlify token", "nfp_", r"nfp_[A-Za-z0-9]{36}"),
+    _shape("a Pinecone key", "pcsk_", r"pcsk_[A-Za-z0-9]{4,8}_[A-Za-z0-9]{40,}"),
+    _shape("a Neon key", "napi_", r"napi_[a-z0-9]{40,}", needs_digit=True),
+    _shape("a CircleCI token", "ccipat_|cciprj_", r"CCI(?:PAT|PRJ)_[A-Za-z0-9]{20,}_[0-9a-f]{40}"),
+    _shape("a Linear token", "lin_oauth_", r"lin_oauth_[A-Za-z0-9]{40,}"),
+    _shape("a Notion token", "secret_", r"secret_[A-Za-z0-9]{43}(?![A-Za-z0-9])", needs_digit=True),
+    _shape("a Dropbox token", "sl.", r"sl\.(?:u\.)?[\w-]{130,}", needs_digit=True),
+    _shape("a Logfire token", "pylf_v", r"pylf_v\d_[a-z]{2}_[A-Za-z0-9]{40,}"),
+    _shape("a Vercel token", "vcp_|vci_|vca_|vcr_|vck_", r"vc[piark]_[A-Za-z0-9]{24,}", needs_digit=True),
+    _shape("a Bitbucket password", "atbb", r"ATBB[A-Za-z0-9]{32}(?![A-Za-z0-9])", needs_digit=True),
+    _shape("a MailerSend token", "mlsn.", r"mlsn\.[0-9a-f]{64}"),
+    _shape("an Inngest key", "signkey-", r"signkey-[a-z]{2,10}-[0-9a-f]{32,}"),
+    _shape("a Razorpay key", "rzp_", r"rzp_(?:live|test)_[A-Za-z0-9]{14,}"),
+    _shape(
+        "a Plaid token",
+        "access-",
+        r"access-(?:sandbox|development|production)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    ),
+    _shape(
+        "a Braintree token",
+        "access_token$",
+        r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$[0-9a-f]{32}",
+    ),
+    _shape(
+        "a LaunchDarkly key", "api-|sdk-|mob-", r"(?:api|sdk|mob)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+    ),
+    _shape("a Lob key", "live_|test_", r"(?:live|test)_[0-9a-f]{35}(?![A-Za-z0-9])"),
+    _shape("a Mapbox token", "sk.eyj", r"sk\.eyJ[\w-]{20,}\.[\w-]{20,}"),
+    _shape("an Okta token", "ssws", r"SSWS[ =:]{1,3}[\w-]{40,}"),
+    _shape(
+        "a Yandex key",
+        "aqvn|t1.|y0_",
+        r"AQVN[\w-]{35,38}|t1\.[A-Z0-9a-z_-]{1,400}={0,2}\.[\w-]{86}={0,2}|y0_[\w-]{50,}",
+        needs_digit=True,
+    ),
+    _shape("a Heroku key", "hrku-", r"HRKU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+    _shape("a Google refresh token", "1//0", r"1//0[\w-]{40,}"),
+    _shape("a NuGet key", "oy2", r"oy2[a-z0-9]{43}(?![A-Za-z0-9])", needs_digit=True),
+    _shape("a Google Cloud HMAC id", "goog", r"GOOG1?[A-Z0-9]{20,60}(?![A-Za-z0-9])", needs_digit=True),
+    _shape("a Weights & Biases key", "wandb_v1_", r"wandb_v1_[\w-]{40,}"),
+    _shape("an Azure signature", "sig=", r"sig=[A-Za-z0-9%+/]{40,}(?:=|%3[dD])"),
     _shape(
         "a private key",
         "private key|private-key",
-        r"-----BEGIN [A-Z0-9 _-]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:(?!-----END).)*(?:-----END [A-Z0-9 _-]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
+        r"-----BEGIN (?:(?!--)[A-Z0-9 _-]){0,40}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?!-----END).)*(?:-----END (?:(?!--)[A-Z0-9 _-]){0,40}PRIVATE KEY(?: BLOCK)?-----)?",
     ),
 )
 
+# Words and numbers with hyphens: the name of a package or a branch.
+_WORDS: Final = re.compile(
+    r"(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,15}|v?\d{1,8})(?:[-_](?:[A-Z]?[a-z]{1,15}|[A-Z]{1,15}|v?\d{1,8}))*"
+)
 # A JSON Web Token's middle, which starts at a full stop; its first part is before it.
 _TOKEN_REST: Final = re.compile(r"\.eyJ[\w-]{10,}")
 _TOKEN_END: Final = re.compile(r"\.?[\w-]{0,4000}")
@@ -201,7 +251,9 @@ def shaped(text: str, lowered: str) -> Iterator[tuple[int, int, str]]:
             if shape.inner.search(text) is None:
                 continue
             for match in shape.pattern.finditer(text):
-                if not shape.needs_digit or any(map(str.isdigit, match[0])):
+                if not shape.needs_digit or (
+                    any(map(str.isdigit, match[0])) and not _WORDS.fullmatch(match[0])
+                ):
                     yield *match.span(), shape.kind
     if "eyj" in lowered:
         yield from _web_tokens(text)

@@ -35,6 +35,9 @@ _SOFT: Final = re.compile(r"=[ \t]{0,99}\r?\n")
 _QUOTED: Final = re.compile(r"=[0-7][0-9A-Fa-f]|(?:=[89A-Fa-f][0-9A-Fa-f])+")
 _FOLD: Final = re.compile(r"\r?\n[ \t]+")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
+# No text has these; whatever else UTF-8 can say may be in one, joined emoji and codes of colours included.
+_UNWRITTEN: Final = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f]")
+_COLOUR: Final = re.compile(r"\x1b\[[0-?]{0,40}[ -/]{0,8}[@-~]")
 _STANDARD: Final = str.maketrans("-_", "+/")
 _FIRST: Final = 64
 """Characters of Base64 that tell whether it is a text."""
@@ -258,8 +261,7 @@ def _printable(token: str) -> str:
         return ""
     # A text that was cut ends in the middle of a character at most.
     text = text.rstrip("\ufffd")
-    plain = text.replace("\n", "").replace("\r", "").replace("\t", "")
-    return text if "\ufffd" not in plain and plain.isprintable() else ""
+    return text if "\ufffd" not in text and not _UNWRITTEN.search(text) else ""
 
 
 def _unquoted(match: re.Match[str]) -> str:
@@ -281,5 +283,9 @@ PERCENT: Final = Decoding(_PERCENT, lambda match: unquote_to_bytes(match[0]).dec
 """Percent-encoding."""
 REFERENCES: Final = Decoding(_REFERENCE, lambda match: html.unescape(match[0]))
 """HTML's character references."""
+COLOURS: Final = Decoding(_COLOUR, lambda match: "")
+"""What terminals take for colours and the like (ECMA-48), within a word."""
+COLOURS_BETWEEN: Final = Decoding(_COLOUR, lambda match: " ")
+"""The same, between words."""
 _SOFT_ENDS: Final = Decoding(_SOFT, lambda match: "")
 _QUOTED_LETTERS: Final = Decoding(_QUOTED, _unquoted)

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from statek_sim.cassettes.names import is_secret_header
-from statek_sim.cassettes.scrub import keys_in_header, learned
+from statek_sim.cassettes.reading import Tangled
+from statek_sim.cassettes.scrub import sent_with
 from statek_sim.cassettes.shown import plain_header, plain_target, without_secrets
+from statek_sim.cassettes.view import AROUND
 from statek_sim.providers.mismatch import describe
 from statek_sim.providers.reply_lane import Entry
 from statek_sim.providers.wire.format import FormatName
@@ -70,7 +72,7 @@ class JournalEntry(NamedTuple):
     def line(self) -> str:
         """Return the entry in one line, for people."""
         if self.problem is not None:
-            outcome = without_secrets(self.problem.partition("\n")[0])
+            outcome = without_secrets(self.problem.partition("\n")[0], self._sent())
         elif self.reply is not None:
             outcome = f"reply {self.reply.position}: {describe(self.reply.reply)}"
         else:
@@ -91,30 +93,33 @@ class JournalEntry(NamedTuple):
             "reply": None if self.reply is None else self.reply.position,
             "said": None if self.reply is None else describe(self.reply.reply),
             "faults": [str(fault) for fault in self.faults],
-            "problem": None if self.problem is None else without_secrets(self.problem),
+            "problem": None if self.problem is None else without_secrets(self.problem, self._sent()),
             "latency": self.latency,
         }
 
     def _shown_body(self) -> JSON:
         """Return the body without secrets: a document, or of a large one its start."""
+        sent = self._sent()
         if len(self.body) <= _LARGEST_SHOWN:
-            sent = learned(
-                key
-                for name, value in self.raw_headers.items()
-                if is_secret_header(name)
-                for key in keys_in_header(name, value)
-            )
             try:
                 return json_of(without_secrets(self.body.decode("utf-8"), sent).encode())
             except ValueError:
                 pass
-        return without_secrets(_start_of(self.body))
+        return _start_of(self.body, sent)
+
+    def _sent(self) -> tuple[str, ...]:
+        """Return the secrets that the request was sent with."""
+        try:
+            return sent_with(self.raw_target, tuple(self.raw_headers.items()))
+        except Tangled:
+            return ()
 
 
-def _start_of(body: bytes) -> str:
-    """Return a body as text, of a long one its start and its size."""
-    text = body[:_LONGEST_SHOWN].decode("utf-8", "replace")
-    return text if len(body) <= _LONGEST_SHOWN else f"{text}... ({len(body)} bytes)"
+def _start_of(body: bytes, sent: tuple[str, ...]) -> str:
+    """Return a body as text without secrets, of a long one its start and its size."""
+    # With what comes behind the start: a secret that goes on there is none to see where it was cut.
+    text = without_secrets(body[: _LONGEST_SHOWN + AROUND].decode("utf-8", "replace"), sent)
+    return text if len(body) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({len(body)} bytes)"
 
 
 class Journal:

@@ -443,3 +443,30 @@ def test_a_part_of_a_form_behind_one_without_a_name_is_read() -> None:
     unnamed = "Content-Disposition: form-data; x\n"
     text = f'{unnamed}--B\r\nContent-Disposition: form-data; name="password"\r\n\r\ns1gBa8lP\r\n--B--\r\n'
     assert "s1gBa8lP" not in replaced(text, read(text))
+
+
+OF_GROQ = "gsk_" + "4f9Qm2Zr8TtYw1Lk7Xc3Vb6N" * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (f"a: 1\n{OF_GROQ}: yes\n", 2),
+        (f"a:\n  b:\n    {OF_GROQ}: [1]\n", 3),
+        (f"a: 1\nb: 2  # {OF_GROQ}\n", 2),
+        (f'a: "x # y"  # it is {OF_GROQ}\n', 1),
+        ("a: 1\npassword: 71828182\n", 2),
+        ("a: 1\npasswords: [71828182]\n", 2),
+        ("- {name: password, value: 71828182}\n", 1),
+    ],
+)
+def test_the_scan_reads_keys_comments_behind_values_and_numbers(tmp_path: Path, text: str, line: int) -> None:
+    path = tmp_path / "it.yaml"
+    path.write_text(text, "utf-8")
+    assert [leak.line for leak in scan(path)] == [line]
+
+
+def test_the_scan_takes_counts_for_no_secrets_and_tells_a_value_with_a_hash_once(tmp_path: Path) -> None:
+    path = tmp_path / "it.yaml"
+    path.write_text(f"max_tokens: 4096\ntoken: 50\npassword: 0\nnote: 'see # {OF_GROQ}'\n", "utf-8")
+    assert [leak.line for leak in scan(path)] == [4]

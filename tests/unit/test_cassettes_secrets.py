@@ -1,0 +1,120 @@
+"""What is taken for a credential in a text, and what looks like one and is none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from statek_sim.cassettes.names import is_placeholder, is_secret_header, is_secret_name
+from statek_sim.cassettes.reading import read, replaced
+
+H, A, U = "4f9b2c8d1e7a", "4f9Qm2Zr8TtYw1Lk7Xc3Vb6N", "4f9b2c8d-1e7a-4c3d-9b2f-0a1b2c3d4e5f"
+KEYS = (
+    f"bkua_{(H * 4)[:40]}", f"CFPAT-{(A * 2)[:43]}", f"tfp_{A * 2}", f"tskey-auth-{A[:12]}-{A}",
+    f"snyk_uat.{H[:8]}.{A * 2}", f"nfp_{(A * 2)[:36]}", f"pcsk_{A[:5]}_{A * 2}", f"napi_{H * 4}",
+    f"CCIPAT_{A}_{(H * 4)[:40]}", f"lin_oauth_{A * 2}", f"secret_{(A * 2)[:43]}", f"sl.{A * 6}",
+    f"pylf_v1_eu_{A * 2}", f"vcp_{A}", f"ATBB{(A * 2)[:32]}", f"mlsn.{(H * 6)[:64]}", f"signkey-prod-{H * 3}",
+    f"rzp_live_{A[:14]}", f"access-production-{U}", f"access_token$production${H}4f9b${(H * 3)[:32]}", f"sdk-{U}",
+    f"live_{(H * 3)[:35]}", f"sk.eyJ{A}.{A}", f"SSWS {A * 2}", f"AQVN{(A * 2)[:36]}", f"y0_{A * 3}", f"HRKU-{U}",
+    f"1//0{A * 2}", f"oy2{(H * 4)[:43]}", f"GOOG{A.upper()}", f"wandb_v1_{A * 2}", f"?sv=1&sig={A * 2}%3D",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_of_a_known_shape_is_found_without_a_name(key: str) -> None:
+    for text in (f"it is {key} here", json.dumps({"note": [f"({key})"]}), f"first\n{key}\n"):
+        clean = replaced(text, read(text))
+        assert key[-12:] not in clean
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mysql -u root -phunter22x shop",
+        "mysqldump --single-transaction -uroot -p'hunter22x' shop > a.sql",
+        "curl -s -u me:hunter22x https://h.test",
+        "curl --user me:hunter22x https://h.test",
+        "sshpass -p hunter22x ssh me@h.test",
+        "PGPASSWORD=hunter22x psql shop",
+        "redis-cli -h h.test -a hunter22x ping",
+        "docker login -u me -p hunter22x registry.test",
+        "tool --password hunter22x",
+        "tool --password=hunter22x",
+        'curl -H "Authorization: Bearer hunter22x" https://h.test',
+        "curl -H 'X-Api-Key: hunter22x' https://h.test",
+        "user admin pass hunter22x",
+        "username: admin, pass: hunter22x",
+    ],
+)
+def test_a_password_in_a_command_is_found_in_a_text_and_in_the_arguments_of_a_tool(command: str) -> None:
+    for secret in ("hunter22x", "correct4horse"):
+        text = f"First\n{command.replace('hunter22x', secret)}\nand then"
+        for written in (text, json.dumps({"arguments": json.dumps({"command": text})})):
+            assert secret not in replaced(written, read(written))
+
+
+@pytest.mark.parametrize("text", ["tool --password correcthorse", "tool --password correcthorse --port 1"])
+def test_a_password_without_digits_behind_its_flag_is_found_where_the_command_ends(text: str) -> None:
+    assert "correcthorse" not in replaced(text, read(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pip install sk-learn-contrib-2024-package",
+        "-----BEGIN PUBLIC KEY-----\nMIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA7x\n-----END PUBLIC KEY-----",
+        "token = 5",
+        "<Contents><Key>photos/2024/IMG_20240101_88.jpg</Key><Size>3</Size></Contents>",
+        "the user must pass 2 arguments",
+        "docker run mysql -p3306:3306",
+        "give it with --password or leave it out",
+        "curl -o page.html https://h.test",
+        "see https://h.test and pass on what mysql says -- please",
+        '{"name": "max_tokens", "value": 500}',
+        '{"name": "password", "value": {"type": "string"}}',
+    ],
+)
+def test_what_only_looks_like_a_credential_stays(text: str) -> None:
+    assert replaced(text, read(text)) == text
+
+
+@pytest.mark.parametrize(
+    "name", ["developer_token", "BACKEND_TOKEN", "frontendToken", "trend-token", "x-super-token"]
+)
+def test_a_name_is_public_by_its_words_and_not_by_its_last_letters(name: str) -> None:
+    assert is_secret_name(name)
+    assert is_secret_header(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["next_page_token", "nextPageToken", "NextToken", "eos_token", "pertoken", "per_token"]
+)
+def test_where_a_list_goes_on_is_no_secret(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "value", ["your cat rex 1234", "your dog", "your-Xy7Qm2Zr8TtYw1Lk", "your mother was here in 1998"]
+)
+def test_a_password_that_begins_like_a_placeholder_is_none(value: str) -> None:
+    assert not is_placeholder(value)
+
+
+@pytest.mark.parametrize(
+    "value", ["your-api-key", "YOUR_OPENAI_API_KEY", "your api key here", "your_apikey", "your-token"]
+)
+def test_what_asks_for_a_secret_is_a_placeholder(value: str) -> None:
+    assert is_placeholder(value)
+
+
+@pytest.mark.parametrize(
+    "value", [["hunter22x"], {"a": "hunter22x"}, [{"text_of": ["hunter22x"]}], 7182818284, [7182818284]]
+)
+def test_a_value_of_any_kind_beside_a_telling_name_is_found(value: object) -> None:
+    for pair in ({"name": "password", "value": value}, {"value": value, "key": "db_password"}):
+        text = json.dumps({"fields": [{"name": "page", "value": 2}, pair]})
+        clean = replaced(text, read(text))
+        assert "hunter22x" not in clean
+        assert "7182818284" not in clean
+        assert json.loads(clean)["fields"][0] == {"name": "page", "value": 2}
