@@ -506,3 +506,19 @@ def test_what_a_model_thinks_in_its_channel_of_analysis_is_no_call(end: str) -> 
         f'{end}<|channel|>commentary to=functions.look <|constrain|>json<|message|>{{"at": "Oslo"}}<|call|>'
     )
     assert _calls(rescue(text)) == [("look", {"at": "Oslo"})]
+
+
+@pytest.mark.parametrize(
+    "tag",
+    ["tool_response", "tool_result", "tool_results", "tool_output", "function_results", "function_response"],
+)
+def test_what_a_tool_is_said_to_have_answered_is_no_call(tag: str) -> None:
+    call = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
+    for text in (
+        f"<{tag}>\n{call}\n</{tag}>\nIt is sunny.",
+        f"<{tag}>{call}",
+        f"<{tag}><tool_call>{call}</tool_call>",
+    ):
+        assert rescue(text).calls == ()
+    behind = rescue(f'<{tag}>{call}</{tag}>\n<tool_call>{{"name": "look", "arguments": {{}}}}</tool_call>')
+    assert [made.name for made in behind.calls] == ["look"]

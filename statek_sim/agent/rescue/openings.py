@@ -118,7 +118,7 @@ PROSE: Final = re.compile(rf"(?:{_PLAIN})*+")
 
 SAID_ENDS: Final = re.compile(r"<\|(?:eom|eot|end|return|start)\|>")
 RESULT_ENDS: Final = re.compile(rf"</{_RESULT}>")
-"""What ends a tool's answer; a reply that writes one itself has made it up, and it ends with the reply at the latest."""
+"""What ends a tool's answer; a reply that has one made it up, and it ends with the reply at the latest."""
 MUSE_SAID_ENDS: Final = re.compile(r"<\|(?:eom|eot)\|>")
 """Muse's messages may quote the beginning of another one."""
 ANALYSIS_ENDS: Final = re.compile(SAID_ENDS.pattern + r"|(?=<\|channel\|>)")
