@@ -191,6 +191,34 @@ def columns(view: View, found: list[Leaf]) -> Iterator[View]:
             yield View.joined(pieces)
 
 
+def scored(view: View, found: list[Leaf]) -> Iterator[View]:
+    """Yield the replies that log probabilities add up to, piece by piece.
+
+    A piece stands for all that is said of it: its bytes, and what might have been in its place.
+    """
+    replies: dict[Label, dict[tuple[int, Label], list[Leaf]]] = {}
+    for leaf in found:
+        label = leaf.label
+        named = next((at for at, step in enumerate(label) if "logprob" in str(step)), len(label))
+        end = next((at for at in range(named, len(label)) if isinstance(label[at], int)), None)
+        if end is not None and (leaf.quoted or "bytes" in label[end:]):
+            entries = replies.setdefault(label[:end], {})
+            entries.setdefault((leaf.document, label[: end + 1]), []).append(leaf)
+    for reply in replies.values():
+        pieces = [_piece(view, place, leaves) for (_, place), leaves in reply.items()]
+        if len(pieces) > 1:
+            yield View.joined(pieces)
+
+
+def _piece(view: View, place: Label, found: list[Leaf]) -> View:
+    """Return the piece of a reply that an entry of log probabilities is about."""
+    token = next((leaf for leaf in found if leaf.quoted and leaf.label in (place, (*place, "token"))), None)
+    if token is None:
+        return View.of("")
+    others = [each for leaf in found if leaf is not token for each in view.ranges(leaf.start, leaf.end)]
+    return view.cut(token.start, token.end).unescaped().with_aside(others)
+
+
 def _sort(leaf: Leaf) -> Label:
     """Return what tells a text of a stream from others at the same place."""
     frames: list[Frame] = []

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from typing import Final
 from urllib.parse import unquote, unquote_plus
 
-from statek_sim.cassettes.members import Frame, Leaf, columns, leaves, start_of_members
+from statek_sim.cassettes.members import Frame, Leaf, columns, leaves, scored, start_of_members
 from statek_sim.cassettes.names import (
     PLACEHOLDER,
     is_placeholder,
@@ -223,6 +223,9 @@ class _Reader:
         yield from self._members(view, found, inner)
         for column in columns(view, found):
             yield from self.read(column, layer + 1)
+        if "logprob" in view.text:
+            for reply in scored(view, found):
+                yield from self.read(reply, layer + 1)
 
     def _is_secret(self, leaf: Leaf, value: str) -> bool:
         own = self.sought.own
@@ -326,7 +329,8 @@ def replaced(text: str, found: Iterable[Found]) -> str:
     pieces: list[str] = []
     done = 0
     for start, end, shown in _apart(ranges):
-        pieces += [text[done:start], _stand_in(text, start, end) if shown else ""]
+        stand_in = _stand_in(text, start, end)
+        pieces += [text[done:start], stand_in if shown or stand_in != PLACEHOLDER else ""]
         done = end
     return "".join((*pieces, text[done:]))
 

@@ -131,14 +131,27 @@ class View:
     def ranges(self, start: int, end: int) -> list[Range]:
         """Return where a part stands in the source: one range, or one per piece."""
         starts, ends, more = self.places
+        places = [
+            place
+            for number in range(start, end)
+            for place in ((starts[number], ends[number]), *more.get(number, ()))
+        ]
         found: list[Range] = []
-        for number in range(start, end):
-            for left, right in ((starts[number], ends[number]), *more.get(number, ())):
-                if found and found[-1][0] <= left <= found[-1][1]:
-                    found[-1] = (found[-1][0], max(found[-1][1], right))
-                else:
-                    found.append((left, right))
+        for left, right in sorted(places) if more else places:
+            if found and found[-1][0] <= left <= found[-1][1]:
+                found[-1] = (found[-1][0], max(found[-1][1], right))
+            else:
+                found.append((left, right))
         return found
+
+    def with_aside(self, ranges: Sequence[Range]) -> View:
+        """Return the view, of which each character stands for more of the source, too."""
+
+        def places() -> Places:
+            starts, ends, more = self.places
+            return starts, ends, {at: [*more.get(at, ()), *ranges] for at in range(len(self.text))}
+
+        return View(self.text, places, is_joined=True)
 
     def decoded(self, decoding: Decoding) -> View:
         """Return the view without one layer of an encoding; what is none stays."""

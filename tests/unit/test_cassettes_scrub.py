@@ -82,3 +82,38 @@ def test_a_secret_is_seen_however_it_is_set_and_whatever_stands_beside_it(text: 
 )
 def test_the_name_of_a_login_is_no_secret(address: str) -> None:
     assert address in scrubbed(exchange("", address, said_kind="text/plain")).response.body.decode()
+
+
+def scores(text: str, size: int) -> list[dict[str, object]]:
+    """Return the log probabilities of a text's pieces, as OpenAI has them."""
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    return [
+        {"token": piece, "bytes": [*piece.encode()], "logprob": -0.1, "top_logprobs": [
+            {"token": "other", "bytes": [*b"other"], "logprob": -3.0},
+            {"token": piece, "bytes": [*piece.encode()], "logprob": -0.1},
+        ]}
+        for piece in pieces
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [f"it is {KEY}, so", "the password: hunter22x and more"])
+@pytest.mark.parametrize("size", [1, 3, 5])
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_secret_in_a_reply_is_not_in_its_log_probabilities(text: str, size: int, is_stream: bool) -> None:
+    entries = scores(text, size)
+    parts = [[entry] for entry in entries] if is_stream else [entries]
+    bodies = [json.dumps({"choices": [{"logprobs": {"content": part}, "delta": {}}]}) for part in parts]
+    said = "".join(f"data: {body}\n\n" for body in bodies) if is_stream else bodies[0]
+    clean = scrubbed(exchange("{}", said, said_kind="text/event-stream" if is_stream else "application/json"))
+    kept = [
+        json.loads(line.removeprefix("data: ")) for line in clean.response.body.decode().splitlines() if line
+    ]
+    rows = [row for body in kept for row in body["choices"][0]["logprobs"]["content"]]
+    for row in (rows, [row["top_logprobs"][1] for row in rows]):
+        for seen in (
+            "".join(each["token"] for each in row),
+            bytes(n for each in row for n in each["bytes"]).decode(),
+        ):
+            assert KEY[10:20] not in seen
+            assert "hunter" not in seen
+    assert [len(row["bytes"]) for row in rows] == [len(str(entry["token"])) for entry in entries]
