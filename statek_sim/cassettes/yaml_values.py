@@ -92,6 +92,9 @@ def _malformed(error: yaml.MarkedYAMLError, text: str, path: Path) -> BadCassett
     mark = error.problem_mark or error.context_mark
     last = text.rstrip("\n").count("\n") + 1
     line = min(_line(mark), last)
+    if "nesting depth" in (error.problem or ""):
+        # libyaml itself does not go down into it.
+        return BadCassette(f"{path}:{line}: nested deeper than {MAX_DEPTH} levels: not a cassette")
     cut_off = f"; {_CUT_OFF}" if line == last else ""
     return BadCassette(f"{path}:{line}: not valid YAML: {error.problem or error}{cut_off}")
 

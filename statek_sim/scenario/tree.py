@@ -22,6 +22,8 @@ MAX_DEPTH: Final = 50
 
 # libyaml where PyYAML was built with it, fourteen times faster; the same grammar in Python otherwise.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TOO_DEEP: Final = "nesting depth"
+"""In what libyaml says, since 2026, of a text that it does not go down into."""
 
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
@@ -240,6 +242,8 @@ def _malformed(error: yaml.MarkedYAMLError, text: str) -> Malformed:
     """Return a parser's error in our words where its own would not help."""
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+    if _TOO_DEEP in (error.problem or ""):
+        return Malformed(f"nested deeper than {MAX_DEPTH} levels", line=line, column=column)
     lines = text.split("\n")
     content = lines[line - 1] if line <= len(lines) else ""
     if "\t" in content[: len(content) - len(content.lstrip())]:

@@ -140,6 +140,7 @@ CASES = [
     ),
     ("interactions: *nothing\nversion: 1\n", "1: nothing is called &nothing above"),
     (f"interactions: {'[' * 30}{']' * 30}\nversion: 1\n", "1: nested deeper than 20 levels: not a cassette"),
+    (f"interactions: {'[' * 100_000}\nversion: 1\n", "1: nested deeper than 20 levels: not a cassette"),
     ("a: 1\n--- b\n", "2: a second document; a cassette is one"),
     (
         WHOLE.replace("version: 1", "interactions: []\nversion: 1"),
