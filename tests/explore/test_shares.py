@@ -40,9 +40,11 @@ def test_every_executor_finds_the_same_in_shares(tmp_path: Path, monkeypatch: py
     whole = [Explorer(*pair).explore() for pair in pairs]
     with SerialExecutor() as one:
         alone = list(explore_all(pairs, executor=one))
+    expected = [replace(found, runs=0) for found in whole]
     with ProcessExecutor(2) as two:
-        assert list(explore_all(pairs, executor=two)) == alone
-    assert [replace(found, runs=0) for found in alone] == [replace(found, runs=0) for found in whole]
+        # Where another thread runs, workers are no copies of this process, and divide by the usual size: fewer runs.
+        assert [replace(found, runs=0) for found in explore_all(pairs, executor=two)] == expected
+    assert [replace(found, runs=0) for found in alone] == expected
     assert alone[0].runs > whole[0].runs
 
 
