@@ -66,6 +66,7 @@ MOST_COMPRESSED: Final = 4
 """Compressions of a body in one another that are undone."""
 _SHOWN: Final = 4
 """Characters of a credential that are shown, so that the report does not leak it."""
+_OF_TEAM: Final = "what statek_cassette_redact replaces"
 _OF_KEY: Final = "its key"
 """The step of a place that is the key of a member itself."""
 _INTERACTIONS: Final = "interactions"
@@ -252,6 +253,12 @@ def _document(text: str, path: Path) -> Document | None:
 
 
 def _in_text(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
+    if redacted_body(text, sought.own) != text:
+        lines = [*enumerate(text.split("\n"), start=1)]
+        # What goes over lines is told at the first one.
+        changed = [(number, line) for number, line in lines if redacted_body(line, sought.own) != line]
+        for number, line in changed or lines[:1]:
+            yield Leak(path, number, _OF_TEAM, line.strip()[:_SHOWN])
     for finding in apart(read(text, sought)):
         start, end = finding.ranges[0]
         yield Leak(path, text.count("\n", 0, start) + 1, finding.kind, text[start:end][:_SHOWN])
@@ -338,7 +345,7 @@ def _in_value(value: str | bytes, keypath: Keypath, walk: _Walk) -> Iterator[_Hi
         kind = finding.kind if len(finding.ranges) == 1 else f"{finding.kind}, in pieces of a stream"
         yield _Hit(keypath, text.count("\n", 0, start), kind, text[start:end])
     if redacted_body(text, walk.sought.own) != text:
-        yield _Hit(keypath, 0, "what statek_cassette_redact replaces", text)
+        yield _Hit(keypath, 0, _OF_TEAM, text)
 
 
 def _content_encoding(headers: object) -> str:

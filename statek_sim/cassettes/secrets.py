@@ -93,7 +93,11 @@ _NEAR: Final = re.compile(
 )
 # How the text goes on of which the first 256 characters were judged.
 _NEAR_REST: Final = re.compile(r"[A-Za-z0-9+/_.~-]*={0,2}")
-_FLAG_VALUE: Final = re.compile(r"[ \t]+([^\s\"'`]+)")
+_BARE: Final = 3
+"""The group of a flag's value that is not quoted."""
+_FLAG_VALUE: Final = re.compile(
+    r"[ \t]+(?:\\{0,7}\"([^\"\n\\]{1,200})\\{0,7}\"|'([^'\n]{1,200})'|([^\s\"'`]+))"
+)
 _END_OF_FLAG: Final = re.compile(r"[\"'`]|[ \t]{0,9}(?:\Z|\n|[|;&]|--?[A-Za-z])")
 _LEAST_OF_FLAG: Final = 8
 _BEFORE_A_WORD: Final = ("", " ", "\t", "\r", "\n", '"', "'", "`")
@@ -266,8 +270,11 @@ def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None
         if span is not None:
             return span
     flag = _FLAG_VALUE.match(text, end) if sure and name.startswith("--") else None
-    if flag is not None and not flag[1].startswith("-") and _is_of_flag(text, name, flag):
-        return Span(*flag.span(1), f"a value named {name!r}", flag[1])
+    if flag is not None:
+        value = flag[flag.lastindex or 0]
+        telling = _is_value(name, value) if flag.lastindex != _BARE else _is_of_flag(text, name, flag)
+        if telling and not value.startswith("-"):
+            return Span(*flag.span(flag.lastindex or 0), f"a value named {name!r}", value)
     near = _NEAR.match(text, end)
     if near is not None and (text.startswith("-----", end) or _is_path(text, before, near)):
         # What a public key begins with; private ones have a shape. And where S3 keeps a file.
@@ -286,7 +293,7 @@ def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None
 
 def _is_of_flag(text: str, name: str, flag: re.Match[str]) -> bool:
     """Whether what stands behind `--password` is one: it tells, or the command ends or goes on with another flag."""
-    value = flag[1]
+    value = flag[_BARE]
     ends = len(value) >= _LEAST_OF_FLAG and not value.isupper() and _END_OF_FLAG.match(text, flag.end())
     return _is_telling(name, value, upper=False) or (bool(ends) and _is_value(name, value))
 

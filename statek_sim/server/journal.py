@@ -72,7 +72,7 @@ class JournalEntry(NamedTuple):
     def line(self) -> str:
         """Return the entry in one line, for people."""
         if self.problem is not None:
-            outcome = without_secrets(self.problem.partition("\n")[0], self._sent())
+            outcome = without_secrets(self.problem.partition("\n")[0], self.sent())
         elif self.reply is not None:
             outcome = f"reply {self.reply.position}: {describe(self.reply.reply)}"
         else:
@@ -93,13 +93,13 @@ class JournalEntry(NamedTuple):
             "reply": None if self.reply is None else self.reply.position,
             "said": None if self.reply is None else describe(self.reply.reply),
             "faults": [str(fault) for fault in self.faults],
-            "problem": None if self.problem is None else without_secrets(self.problem, self._sent()),
+            "problem": None if self.problem is None else without_secrets(self.problem, self.sent()),
             "latency": self.latency,
         }
 
     def _shown_body(self) -> JSON:
         """Return the body without secrets: a document, or of a large one its start."""
-        sent = self._sent()
+        sent = self.sent()
         if len(self.body) <= _LARGEST_SHOWN:
             try:
                 return json_of(without_secrets(self.body.decode("utf-8"), sent).encode())
@@ -107,7 +107,7 @@ class JournalEntry(NamedTuple):
                 pass
         return _start_of(self.body, sent)
 
-    def _sent(self) -> tuple[str, ...]:
+    def sent(self) -> tuple[str, ...]:
         """Return the secrets that the request was sent with."""
         try:
             return sent_with(self.raw_target, tuple(self.raw_headers.items()))
@@ -143,12 +143,12 @@ class Journal:
         while len(kept) > self._most or (self._bytes > self._size and len(kept) > 1):
             self._bytes -= len(kept.popleft().body)
         if entry.problem is not None:
-            self.add_problem(entry.problem)
+            self.add_problem(entry.problem, entry.sent())
 
-    def add_problem(self, problem: str) -> None:
-        """Note what went wrong; a flood of problems is no more than its first ones."""
+    def add_problem(self, problem: str, sent: tuple[str, ...] = ()) -> None:
+        """Note what went wrong, without what was `sent`; a flood of problems is no more than its first ones."""
         if len(self.problems) < _MOST_PROBLEMS:
-            self.problems.append(without_secrets(problem))
+            self.problems.append(without_secrets(problem, sent))
 
     @property
     def dropped(self) -> int:

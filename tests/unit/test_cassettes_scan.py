@@ -24,6 +24,7 @@ from statek_sim.cassettes.emit import rendered
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.members import leaves
 from statek_sim.cassettes.names import looks_random
+from statek_sim.cassettes.own_secrets import OwnSecrets
 from statek_sim.cassettes.reading import Tangled, Work, read, read_whole, replaced
 from statek_sim.cassettes.scan import Skipped, files_under, scan, scanned
 from statek_sim.cli import main
@@ -470,3 +471,18 @@ def test_the_scan_takes_counts_for_no_secrets_and_tells_a_value_with_a_hash_once
     path = tmp_path / "it.yaml"
     path.write_text(f"max_tokens: 4096\ntoken: 50\npassword: 0\nnote: 'see # {OF_GROQ}'\n", "utf-8")
     assert [leak.line for leak in scan(path)] == [4]
+
+
+def test_what_a_team_redacts_is_found_in_plain_text_and_in_comments(tmp_path: Path) -> None:
+    own = OwnSecrets.of(
+        redact=lambda place, text: text.replace("Cleo", "NAME").replace("from\nOslo", "PLACE")
+    )
+    note, document, lines = tmp_path / "note.txt", tmp_path / "a.yaml", tmp_path / "lines.log"
+    note.write_text("Hello,\nthis is Cleo.\n")
+    document.write_text("a: 1\nb: 2  # of Cleo\n")
+    lines.write_text("she is from\nOslo\n")
+    assert [(leak.line, leak.kind) for path in (note, document, lines) for leak in scan(path, own)] == [
+        (2, "what statek_cassette_redact replaces"),
+        (2, "what statek_cassette_redact replaces"),
+        (1, "what statek_cassette_redact replaces"),
+    ]

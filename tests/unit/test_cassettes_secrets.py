@@ -41,6 +41,8 @@ def test_a_key_of_a_known_shape_is_found_without_a_name(key: str) -> None:
         "docker login -u me -p hunter22x registry.test",
         "tool --password hunter22x",
         "tool --password=hunter22x",
+        "tool --password 'hunter22x' --port 1",
+        'tool --token "hunter22x"',
         'curl -H "Authorization: Bearer hunter22x" https://h.test',
         "curl -H 'X-Api-Key: hunter22x' https://h.test",
         "user admin pass hunter22x",

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from statek_sim.server.journal import JournalEntry
+from statek_sim.server.journal import Journal, JournalEntry
 
 KEY = "Opaque-4f9Qm2Zr8"
 LARGE = "x" * 2_000_000
@@ -50,3 +50,9 @@ def test_a_key_that_was_sent_is_hidden_in_the_problem() -> None:
     failed = entry(b"{}", problem=f"no reply for {KEY}")
     assert KEY not in json.dumps(failed.record())
     assert KEY not in failed.line()
+
+
+def test_a_key_that_was_sent_is_hidden_in_the_list_of_problems() -> None:
+    journal = Journal()
+    journal.add(entry(b"{}", problem=f"no reply for {KEY}"))
+    assert journal.problems == ["no reply for REDACTED"]
