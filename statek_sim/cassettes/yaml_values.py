@@ -6,7 +6,6 @@ vcrpy writes for values that repeat, and two harmless tags of its older releases
 
 from __future__ import annotations
 
-import binascii
 import re
 from base64 import b64decode
 from collections.abc import Iterator
@@ -174,7 +173,7 @@ class _Builder:
         if event.tag == f"{_TAGS}binary":
             try:
                 return b64decode(text)
-            except binascii.Error as error:
+            except ValueError as error:
                 raise self._error(event, f"!!binary: {error}") from None
         raise self._refused(event)
 

@@ -153,3 +153,22 @@ def test_modes_that_conflict_are_warned_about_and_lose_nothing(
         ]
     )
     assert sorted(questions(path)) == sorted(expected(2))
+
+
+def test_tests_whose_names_become_one_file_are_told_that_they_share_it(
+    pytester: pytest.Pytester, live: Provider
+) -> None:
+    pytester.makepyfile(
+        test_geo="import pytest\n"
+        "@pytest.mark.parametrize('place', ['a/b', 'a:b'])\n"
+        "@pytest.mark.statek_cassette\n"
+        "def test_it(place): pass\n"
+    )
+    result = pytester.runpytest("-Wdefault")
+    result.assert_outcomes(passed=2, warnings=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*/test_it[[]a-b[]].yaml: tests share it whose names differ only in what no file name has: *"
+            "test_it[[]a/b[]], *test_it[[]a:b[]]; @pytest.mark.statek_cassette(name=...) gives one of them a*"
+        ]
+    )

@@ -138,6 +138,10 @@ CASES = [
         "    body: {type: json, content: {}}\n  response: {}\nversion: 1\n",
         "6: `body`: expected a text, got {'type': 'json', 'content': {}}: vcrpy did not write this file",
     ),
+    (
+        "interactions:\n- request:\n    body: !!binary é\n",
+        "3: !!binary: string argument should contain only ASCII characters",
+    ),
     ("interactions: *nothing\nversion: 1\n", "1: nothing is called &nothing above"),
     (f"interactions: {'[' * 30}{']' * 30}\nversion: 1\n", "1: nested deeper than 20 levels: not a cassette"),
     (f"interactions: {'[' * 100_000}\nversion: 1\n", "1: nested deeper than 20 levels: not a cassette"),
