@@ -180,10 +180,10 @@ def bind_what_is_kept(remarks: Iterable[StoreRemark]) -> str:
 
 
 def _hidden(refusals: Iterable[ScriptError], path: Path) -> str | None:
-    """Say which request had no reply without the test's knowing: what it catches itself, it knows."""
+    """Say which request had no reply without the test's knowing: what is caught in its own folder, it knows."""
     for error in refusals:
         caught_in = None if error.__traceback__ is None else error.__traceback__.tb_frame.f_code.co_filename
-        if caught_in is not None and Path(caught_in) != path and Path(caught_in).name != "conftest.py":
+        if caught_in is not None and not Path(caught_in).is_relative_to(path.parent):
             return (
                 f"a request had no reply, and {caught_in} hid it: {type(error).__name__}: {error}\n"
                 "add the reply, or let the error through: expected by the test, it is caught there with pytest.raises"

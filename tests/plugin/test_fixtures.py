@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 IMPORTS = """\
@@ -476,10 +478,11 @@ def test_it(statek_runtime, statek_llm):
 """
 
 
-def test_a_request_without_a_reply_fails_the_test_though_the_code_under_test_hides_it(
-    pytester: pytest.Pytester,
+def test_a_request_without_a_reply_fails_the_test_though_the_code_hides_it(
+    pytester: pytest.Pytester, tmp_path: Path
 ) -> None:
-    pytester.makepyfile(application=HIDING)
+    (tmp_path / "application.py").write_text(HIDING)
+    pytester.syspathinsert(tmp_path)
     result = run(
         pytester, "import application\n" + ASKS_TWICE.format(work="application.careful(statek_runtime)")
     )
