@@ -74,13 +74,16 @@ def test_flat_arguments_are_read_as_strictly_as_any(text: str) -> None:
 
 @given(arguments | texts)
 @example('"\\ud800"')
+@example('{"name": "f", "arguments": " "}')
 def test_an_answer_is_read_as_the_standard_library_reads_it(text: str) -> None:
     body = f'{{"choices": [{{"message": {{"tool_calls": [{{"id": "c", "function": {text}}}]}}}}]}}'.encode()
 
     def arguments(body: bytes) -> JSON:
         function = json.loads(body)["choices"][0]["message"]["tool_calls"][0]["function"]
         told = function.get("arguments") if isinstance(function, dict) else None
-        return told if isinstance(told, str) else "{}" if told is None else compact(told)
+        if told is None or (isinstance(told, str) and not told.strip()):
+            return "{}"
+        return told if isinstance(told, str) else compact(told)
 
     def read(body: bytes) -> JSON:
         reply = read_model_reply(body, "openai")
