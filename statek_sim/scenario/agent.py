@@ -17,6 +17,7 @@ from statek_sim.scenario.part import (
     Part,
     Positive,
     Seconds,
+    also_text,
     refused,
 )
 from statek_sim.scenario.permissions import PermissionsText
@@ -76,14 +77,7 @@ class StepText(Part):
     required: bool = Field(default=True, description="The final answer waits for it.")
     after: Items[str] = Field(default=(), description="Tools that must have succeeded before.")
 
-    @staticmethod
-    def _allow_text(schema: dict[str, JsonValue]) -> None:
-        mapping = dict(schema)
-        schema.clear()
-        text: dict[str, JsonValue] = {"type": "string", "description": "The tool that has to succeed."}
-        schema.update({"title": "StepText", "anyOf": [text, mapping]})
-
-    model_config = ConfigDict(json_schema_extra=_allow_text)
+    model_config = ConfigDict(json_schema_extra=also_text("StepText", "The tool that has to succeed."))
 
     @model_validator(mode="before")
     @classmethod
@@ -205,14 +199,7 @@ class ApprovalText(Part):
         default=None, description="Virtual seconds after which the call is refused; null: it waits."
     )
 
-    @staticmethod
-    def _allow_text(schema: dict[str, JsonValue]) -> None:
-        mapping = dict(schema)
-        schema.clear()
-        text: dict[str, JsonValue] = {"type": "string", "description": "The question."}
-        schema.update({"title": "ApprovalText", "anyOf": [text, mapping]})
-
-    model_config = ConfigDict(json_schema_extra=_allow_text)
+    model_config = ConfigDict(json_schema_extra=also_text("ApprovalText", "The question."))
 
     @model_validator(mode="before")
     @classmethod
@@ -231,17 +218,9 @@ class GuardText(Part):
         default="", description="A TOML file with tables [[guards]], from the folder of this scenario file."
     )
 
-    @staticmethod
-    def _allow_text(schema: dict[str, JsonValue]) -> None:
-        mapping = dict(schema)
-        schema.clear()
-        text: dict[str, JsonValue] = {
-            "type": "string",
-            "description": "A shipped guard, or module:attribute.",
-        }
-        schema.update({"title": "GuardText", "anyOf": [text, mapping]})
-
-    model_config = ConfigDict(extra="allow", json_schema_extra=_allow_text)
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra=also_text("GuardText", "A shipped guard, or module:attribute.")
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, Strict
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, Strict
 from pydantic_core import PydanticCustomError
 
 T = TypeVar("T")
@@ -43,6 +43,18 @@ Id = Annotated[str, Field(pattern=ID_PATTERN)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 ToolName = Annotated[str, Field(pattern=TOOL_PATTERN)]
 CallableName = Annotated[str, Field(pattern=CALLABLE_PATTERN)]
+
+
+def also_text(title: str, description: str) -> Callable[[dict[str, JsonValue]], None]:
+    """Return what lets the schema of a mapping, as a model's `json_schema_extra`, have a plain text in its place."""
+
+    def allow_text(schema: dict[str, JsonValue]) -> None:
+        mapping = dict(schema)
+        schema.clear()
+        text: dict[str, JsonValue] = {"type": "string", "description": description}
+        schema.update({"title": title, "anyOf": [text, mapping]})
+
+    return allow_text
 
 
 class Part(BaseModel):

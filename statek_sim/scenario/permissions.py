@@ -9,7 +9,7 @@ from pydantic.config import ConfigDict
 
 from statek_sim.agent.permissions.policy import PROTECTED, Kind, Policy, Rule
 from statek_sim.errors import BadInput
-from statek_sim.scenario.part import Items, Part, Positive, Seconds, refused
+from statek_sim.scenario.part import Items, Part, Positive, Seconds, also_text, refused
 
 _KINDS: Final[tuple[Kind, ...]] = ("tool", "read", "write", "host", "command")
 _ONE_KIND: Final[list[JsonValue]] = [{"required": [kind]} for kind in _KINDS]
@@ -53,14 +53,7 @@ class FileText(Part):
     link: str = Field(default="", description="It is a link, and leads here.")
     names: Positive = Field(default=1, description="How many names the file has: hard links.")
 
-    @staticmethod
-    def _allow_text(schema: dict[str, JsonValue]) -> None:
-        mapping = dict(schema)
-        schema.clear()
-        text: dict[str, JsonValue] = {"type": "string", "description": "It is a link, and leads here."}
-        schema.update({"title": "FileText", "anyOf": [text, mapping]})
-
-    model_config = ConfigDict(json_schema_extra=_allow_text)
+    model_config = ConfigDict(json_schema_extra=also_text("FileText", "It is a link, and leads here."))
 
     @model_validator(mode="before")
     @classmethod

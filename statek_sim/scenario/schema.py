@@ -28,7 +28,7 @@ from statek_sim.scenario.agent import (
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.expect import Expect, ItemStatus
 from statek_sim.scenario.external_event import Event
-from statek_sim.scenario.part import Count, Id, Items, Name, Part, Positive, Seconds, ToolName
+from statek_sim.scenario.part import Count, Id, Items, Name, Part, Positive, Seconds, ToolName, also_text
 from statek_sim.scenario.reply import Reply
 
 FORMAT: Final = "statek-sim/scenario@1"
@@ -91,15 +91,7 @@ class QueueItem(Part):
     status: ItemStatus = Field(default="READY", description="Status at the start.")
     owner: str | None = Field(default=None, description="Who holds the claim at the start.")
 
-    @staticmethod
-    def _allow_text(schema: dict[str, JsonValue]) -> None:
-        mapping = dict(schema)
-        schema.clear()
-        schema.update(
-            {"title": "QueueItem", "anyOf": [{"type": "string", "description": "The item's id."}, mapping]}
-        )
-
-    model_config = ConfigDict(json_schema_extra=_allow_text)
+    model_config = ConfigDict(json_schema_extra=also_text("QueueItem", "The item's id."))
 
     @model_validator(mode="before")
     @classmethod
