@@ -9,9 +9,9 @@ from typing import Final
 from statek_sim.backends.agent import run_agent_scenario
 from statek_sim.backends.agent_moments import Moments
 from statek_sim.backends.deviating import Picks, with_deviations
-from statek_sim.errors import BadInput, StatekSimError, Untimely
+from statek_sim.errors import BadInput, Untimely
 from statek_sim.explore.agent_variation import RESUMES, AgentInvariant, AgentVariation, violations_of
-from statek_sim.explore.explorer import REPEATS, SURVIVES, Played, difference
+from statek_sim.explore.explorer import REPEATS, Played, difference, ended_by
 from statek_sim.explore.invariants import Violation
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.schema import Scenario
@@ -69,14 +69,11 @@ class AgentPlayer:
 
     def refused(self, deviations: Sequence[Deviation], error: Exception) -> Violation:
         """Return what is wrong with a run that `error` ended; raises it where it says nothing about the run."""
-        if isinstance(error, Untimely) or (
-            isinstance(error, StatekSimError) and not isinstance(error, BadInput)
-        ):
-            raise error
-        if isinstance(error, BadInput) and deviations and all(one.action == "kill" for one in deviations):
+        refused = isinstance(error, BadInput) and not isinstance(error, Untimely)
+        if refused and deviations and all(one.action == "kill" for one in deviations):
             # A new process cannot take the run up: a tool of its commit is there no more.
             return Violation(RESUMES, str(error))
-        return Violation(SURVIVES, f"{type(error).__name__}: {error}")
+        return ended_by(error)
 
     def violations(self, run: AgentVariation) -> tuple[Violation, ...]:
         """Return what is wrong with a run."""

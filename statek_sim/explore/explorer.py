@@ -202,14 +202,8 @@ class Explorer:
         try:
             with varied(self._base, deviations) as variation:
                 return violations(variation, self._invariants)
-        except Untimely:
-            raise
-        except BadInput as error:
-            return (_refused(error),)
-        except StatekSimError:
-            raise
         except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
-            return (_refused(error),)
+            return (ended_by(error),)
 
     def _single(self, deviation: Deviation) -> bool:
         """Play a single deviation; False where the scenario's application cannot do what it asks."""
@@ -228,10 +222,9 @@ class Explorer:
         if isinstance(error, Untimely):
             # An event came where what it is about does not exist yet.
             return False
-        if isinstance(error, StatekSimError) and not isinstance(error, BadInput):
-            raise error
+        wrong = ended_by(error)
         self._found.runs += 1
-        self._found.note(deviations, (_refused(error),))
+        self._found.note(deviations, (wrong,))
         return True
 
     def _visit(self, deviations: tuple[Deviation, ...], variation: Variation) -> None:
@@ -416,8 +409,13 @@ class Explorer:
             return None, variation.steering.check_happened()
 
 
-def _refused(error: Exception) -> Violation:
-    """Return what is wrong with a run that a bug ended, or that is refused as the undisturbed one was not."""
+def ended_by(error: Exception) -> Violation:
+    """Return what is wrong with a run that a bug ended, or that is refused as the undisturbed one was not.
+
+    Raises an error that says nothing about the run: `Untimely`, and what is wrong with who explores.
+    """
+    if isinstance(error, Untimely) or (isinstance(error, StatekSimError) and not isinstance(error, BadInput)):
+        raise error
     return Violation(SURVIVES, f"{type(error).__name__}: {error}")
 
 
