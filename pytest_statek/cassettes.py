@@ -178,16 +178,18 @@ def _share(path: Path, items: list[pytest.Item]) -> None:
         for item in items
         if not any("name" in mark.kwargs for mark in item.iter_markers(CASSETTE))
     ]
+    shown = _shown(path, items[0].config)
+    conflicts: list[str] = []
     if len({*unnamed}) > 1:
-        shown = _shown(path, items[0].config)
-        items[0].stash[_CONFLICT] = (
+        conflicts.append(
             f"{shown}: tests share it whose names differ only in what no file name has: {', '.join(unnamed)}; "
             f"@pytest.mark.{CASSETTE}(name=...) gives one of them a cassette of its own"
         )
     if len(modes) > 1:
         listed = ", ".join(f"{mode} ({item.nodeid})" for mode, item in modes.items())
-        shown = _shown(path, items[0].config)
-        items[0].stash[_CONFLICT] = f"{shown}: tests share it with different record modes: {listed}"
+        conflicts.append(f"{shown}: tests share it with different record modes: {listed}")
+    if conflicts:
+        items[0].stash[_CONFLICT] = "; ".join(conflicts)
 
 
 def _used(item: pytest.Item) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -46,6 +46,12 @@ _NO_STEPS: Final = "the budget of steps is used up"
 
 WITHHELD: Final = "Error: the result is withheld: "
 """What the model reads in the place of a result that a guard blocks, before the reason."""
+
+
+def _take_back(call: ToolCall, gates: Iterable[CallGate], *, at: float) -> None:
+    """Tell gates that admitted a call that it is not made."""
+    for gate in gates:
+        gate.withdrawn(call, at=at)
 
 
 def _nothing(position: int, answer: PersonSaid) -> None:
@@ -249,15 +255,14 @@ class Batch:
         # While a guard is asked about a later call of the wave there are no places for outcomes.
         at_ends = self.outcomes or [None] * len(self.wave)
         for (_, call), outcome in zip(self.wave, at_ends, strict=True):
-            for gate in self.run.around.parts.gates if outcome is None else ():
-                gate.withdrawn(call, at=self.run.now())
+            if outcome is None:
+                _take_back(call, self.run.around.parts.gates, at=self.run.now())
         self.wave, self.outcomes = [], []
 
     def _withdraw(self, call: ToolCall) -> None:
         run = self.run
         run.budget.not_called()
-        for gate in run.around.parts.gates:
-            gate.withdrawn(call, at=run.now())
+        _take_back(call, run.around.parts.gates, at=run.now())
         call_withdrawn(run, call.name, call.arguments)
         if run.enforcer.active and run.enforcer.roll_back(call.name):
             self._step_moved(call.name, "rolled back")
@@ -319,22 +324,22 @@ class Batch:
         """
         now = self.run.now()
         admitted: list[CallGate] = []
-        reason = "a part of the harness broke"
+        kept_out: str | None = None
         try:
             for gate in gates:
                 answer = gate.admit(call, at=now)
                 if isinstance(answer, str):
-                    reason = answer
+                    kept_out = answer
                     break
                 admitted.append(gate)
                 if answer is not None:
                     asks.append(answer)
-            else:
-                reason = ""
-        finally:
-            for gate in admitted if reason else ():
-                gate.withdrawn(call, at=now)
-        return reason or None
+        except BaseException:
+            _take_back(call, admitted, at=now)
+            raise
+        if kept_out is not None:
+            _take_back(call, admitted, at=now)
+        return kept_out
 
     def _guarded_call(self, call: ToolCall, asks: list[Ask]) -> Generator[Effect, Answer, ToolCall | str]:
         """Return the call with its arguments as the guards leave them, or why they block it."""
