@@ -152,7 +152,7 @@ class Deviations:
             self._replies.created(event.job, event.role, event.parent)
         elif isinstance(event, events.WorldChanged) and event.subject == "ledger":
             self._replies.taken.lines.append((len(self._runtime.trace.events), event.change))
-        self._point(told(event), event.job)
+        self._point(event, event.job)
 
     def _passed(self, what: str, job: str) -> None:
         self._silent += 1
@@ -160,15 +160,19 @@ class Deviations:
             self._replies.stored(job)
         self._point(what, job)
 
-    def _point(self, what: str, job: str) -> None:
-        runtime = self._runtime
+    def _point(self, what: str | Event, job: str) -> None:
         if self._commit is not None:
             self._commit()
+        if self._watch is None and not self._kills:
+            # Most points are behind the last kill, and nobody asks for them.
+            return
+        runtime = self._runtime
         if not runtime.worker_alive:
             return
         place = self.place
         if self._watch is not None:
-            self._watch(Point(place, what, job, runtime.clock.now()))
+            words = what if isinstance(what, str) else told(what)
+            self._watch(Point(place, words, job, runtime.clock.now()))
         wanted = self._kills.pop(place, None) if self._kills else None
         if wanted is not None:
             self._die(wanted, place)
