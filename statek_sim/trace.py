@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from json.encoder import encode_basestring_ascii
 from operator import attrgetter
 from typing import Any, Final, TypeVar, get_args
 
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadInput
 from statek_sim.quick import quick
 from statek_sim.spans.build import spans_of
 from statek_sim.spans.span import Span, named
@@ -689,19 +691,20 @@ class Trace:
         """
         return named(spans_of(self._events, self.digest(), content=content), name)
 
-    def of_job(self, job_id: str) -> JobTrace:
-        """Return the part of the trace that concerns one job."""
-        return JobTrace(self, job_id)
+    def of_job(self, job_id: str, tools: Callable[[], Collection[str]] | None = None) -> JobTrace:
+        """Return the part of the trace that concerns one job; `tools` are the names of those that it has, if known."""
+        return JobTrace(self, job_id, tools)
 
 
 class JobTrace:
     """The events of one job, with questions that tests ask."""
 
-    __slots__ = ("_job_id", "_trace")
+    __slots__ = ("_job_id", "_tools", "_trace")
 
-    def __init__(self, trace: Trace, job_id: str) -> None:
+    def __init__(self, trace: Trace, job_id: str, tools: Callable[[], Collection[str]] | None = None) -> None:
         self._trace = trace
         self._job_id = job_id
+        self._tools = tools
 
     def __iter__(self) -> Iterator[Event]:
         """Yield the job's events, oldest first."""
@@ -712,8 +715,14 @@ class JobTrace:
         return [event for event in self if isinstance(event, kind)]
 
     def tool_calls(self, name: str | None = None) -> list[ToolCalled]:
-        """Return the job's tool calls, of one tool if `name` is given."""
-        return [call for call in self.of_type(ToolCalled) if name is None or call.name == name]
+        """Return the job's tool calls, of one tool if `name` is given.
+
+        Raises BadInput for a name that no tool of a job's has: none of its calls would ever be found.
+        """
+        calls = [call for call in self.of_type(ToolCalled) if name is None or call.name == name]
+        if name is not None and not calls and self._tools is not None:
+            require_tool(name, self._tools(), f"job {self._job_id!r}")
+        return calls
 
     def handlers(self) -> list[HandlerRan]:
         """Return the error handlers that ran for the job, in order."""
@@ -734,3 +743,14 @@ class JobTrace:
     def delivered(self) -> list[Delivered]:
         """Return what the job's dialog agent sent to its user."""
         return self.of_type(Delivered)
+
+
+def require_tool(name: str, known: Collection[str], whose: str) -> None:
+    """Raise BadInput when a test asks for the calls of a tool that there is not: it would find none for ever.
+
+    `known` are the names of all that could be called, `whose` says whose they are, "job 'main'".
+    """
+    if name in known:
+        return
+    hint = suggestion(name, known) or f" It has {', '.join(sorted(known)) or 'none'}"
+    raise BadInput(f"tool_calls({name!r}): {whose} has no tool of that name, so none was ever called.{hint}")

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from statek_sim.backends.record import HandlerCall
+from statek_sim.trace import require_tool
 from statek_sim.values import JSON, Message
 
 FUTURE: Final = "<future>"
@@ -61,9 +62,15 @@ class AppJob:
     bytes_received: int
     approx_tokens: int
 
+    known_tools: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    """The names of everything that can be a tool call of this job."""
+
     def tool_calls(self, name: str | None = None) -> tuple[ToolUse, ...]:
-        """Return the calls of all tools, or of one."""
-        return tuple(use for use in self.tools if name is None or use.name == name)
+        """Return the calls of all tools, or of one; raises BadInput for a name that no tool of the job's has."""
+        calls = tuple(use for use in self.tools if name is None or use.name == name)
+        if name is not None and not calls:
+            require_tool(name, self.known_tools, f"job {self.name!r}")
+        return calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

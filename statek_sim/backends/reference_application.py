@@ -92,6 +92,7 @@ class ReferenceApplication:
             bytes_sent=record.usage.bytes_sent,
             bytes_received=record.usage.bytes_received,
             approx_tokens=record.usage.approx_tokens,
+            known_tools=job.host.tools_of(job),
         )
 
 

@@ -40,7 +40,9 @@ def create_clerk():
 """
 
 TEST = """\
+import pytest
 from shop import Shop, create_clerk
+from statek_sim.errors import BadInput
 
 def test_something_is_sold(statek_app):
     statek_app.script(clerk=["print(sell('tea'))\\nexit('done')"])
@@ -49,6 +51,9 @@ def test_something_is_sold(statek_app):
     assert list(Shop().sold) == ["tea"]
     assert statek_app.job("sale") == statek_app.job(job) == statek_app.job_of("clerk") == statek_app.jobs[0]
     assert statek_app.job(job).console[0] == "tea sold"
+    assert not statek_app.job(job).tool_calls("print_locals")
+    with pytest.raises(BadInput, match="Did you mean 'sell'"):
+        statek_app.job(job).tool_calls("sel")
 
 def test_the_next_test_finds_an_empty_store(statek_app):
     assert list(Shop().sold) == []

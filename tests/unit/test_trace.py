@@ -6,7 +6,8 @@ from typing import Any, get_args
 
 import pytest
 
-from statek_sim import DialogAgent, Runtime, ScriptedLLM
+from statek_sim import Agent, DialogAgent, Runtime, ScriptedLLM, tool
+from statek_sim.errors import BadInput
 from statek_sim.providers.script import code
 from statek_sim.trace import Event, ExitCalled, StepStarted, Trace, UserMessage, WorldChanged, as_dict
 from tests.unit.runtime_samples import run_one
@@ -134,3 +135,25 @@ def test_whatever_is_delivered_the_trace_can_be_written(media: str) -> None:
     runtime.run()
     assert [event.body for event in job.trace.delivered()] == ["here"]
     assert runtime.trace.digest()
+
+
+def test_the_calls_of_a_tool_that_there_is_not_are_an_error_and_not_none() -> None:
+    @tool
+    def claim(**kwargs: object) -> int:
+        return 1
+
+    @tool
+    def release(**kwargs: object) -> int:
+        return 2
+
+    runtime = Runtime(ScriptedLLM([code("claim()"), code("exit(late())")]))
+    job = runtime.create_job(Agent("worker", tools=[claim]), shared_vars={"late": release})
+    runtime.run()
+    trace = job.trace
+    assert [len(trace.tool_calls(name)) for name in ("claim", "release", "print_locals")] == [1, 1, 0]
+    with pytest.raises(
+        BadInput, match=r"tool_calls\('relase'\): job '.*' has no tool .* Did you mean 'release'\?"
+    ):
+        trace.tool_calls("relase")
+    with pytest.raises(BadInput, match=r"It has brief, claim, "):
+        trace.tool_calls("zzz")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import dbzero
+from statek import find_tools
 
 from statek_sim.backends.application import FUTURE, AppJob, ToolUse
 from statek_sim.backends.installed.stored_value import label, stored_value
@@ -51,6 +52,9 @@ def described(
         bytes_sent=usage.total_bytes_sent,
         bytes_received=usage.total_bytes_received,
         approx_tokens=job.approx_token_usage,
+        known_tools=frozenset(
+            function.__name__ for function in (*job.agent.all_tools, *find_tools(None, include_hidden=True))
+        ),
     )
 
 

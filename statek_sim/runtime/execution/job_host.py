@@ -36,12 +36,22 @@ class JobHost:
         self.console_tag = settings.xml_box_console or None
         self.default_difficulty = str(settings.statek_default_difficulty)
         self.why_not: Callable[[object], str | None] | None = None
+        self._services = services
         self._scheduler = scheduler
         self._after_calls = after_calls
 
     def job_changed(self, job: Job) -> None:
         """Queue a job that became runnable."""
         self._scheduler.offer(job)
+
+    def tools_of(self, job: Job) -> frozenset[str]:
+        """Return the names of the tools of an agent, of the application's, and of what a job's variables hold."""
+        held = [
+            value for value in (*job.py_env.global_state.values(), *job.locals.values()) if callable(value)
+        ]
+        tools = [*self._services.toolbox(job).tools.values(), *self._services.registered_tools(), *held]
+        names = (getattr(tool, "__name__", None) for tool in tools)
+        return frozenset(name for name in names if isinstance(name, str))
 
     def tool_returned(self, job: Job, name: str) -> None:
         """Let happen what was asked to follow this tool call: the worker's death comes last, and within the call."""

@@ -98,7 +98,7 @@ class Services:
         brought: Brought = NOTHING_BROUGHT,
     ) -> None:
         self.provider = provider
-        self._registered = brought.registered
+        self.registered_tools = brought.registered
         self.categories = brought.categories
         self.client_options = client_options
         self._default_provider = default_provider
@@ -146,18 +146,18 @@ class Services:
 
     def _tools_of(self, agent: Agent) -> tuple[tuple[Callable[..., Any], ...], int]:
         """Return what changes when the agent is given a tool, or the application makes one."""
-        return tuple(agent.all_tools), len(self._registered())
+        return tuple(agent.all_tools), len(self.registered_tools())
 
     def _system_tools(self) -> list[Callable[..., Any]]:
         """Return STATEK's system tools, then the application's own: every agent has them."""
         return [*system_tools(self.profile.system_tools), *self._own_system_tools()]
 
     def _own_system_tools(self) -> list[Callable[..., Any]]:
-        return [function for function in self._registered() if getattr(function, "tool_system", False)]
+        return [function for function in self.registered_tools() if getattr(function, "tool_system", False)]
 
     def _make_toolbox(self, agent: Agent) -> Toolbox:
         tools = [function for known in self._agents for function in known.all_tools]
-        tools += self._registered()
+        tools += self.registered_tools()
         hidden = frozenset(f.__name__ for f in tools if getattr(f, "tool_hidden", False))
         return Toolbox(
             context=lambda: agent.context,

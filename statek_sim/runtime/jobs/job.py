@@ -126,7 +126,7 @@ class Job:
     @property
     def trace(self) -> events.JobTrace:
         """The events of this job."""
-        return self.host.trace.of_job(self.id)
+        return self.host.trace.of_job(self.id, lambda: self.host.tools_of(self))
 
     @property
     def num_turns(self) -> int:

@@ -38,6 +38,9 @@ class Host(Protocol):
     def job_changed(self, job: Any) -> None:
         """Note that `job` may have become runnable, or stopped being so."""
 
+    def tools_of(self, job: Any) -> frozenset[str]:
+        """Return the names of everything that can be a tool call of `job`, whether it was called or not."""
+
     def tool_returned(self, job: Any, name: str) -> None:
         """Note that a tool of `job` has done its work; its result has not been used yet."""
 
