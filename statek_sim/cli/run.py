@@ -293,7 +293,7 @@ def _run(
 
     from statek_sim.reporting.model import build_report
     from statek_sim.reporting.terminal import TerminalReporter
-    from statek_sim.reporting.wording import under_a_preset, verdict
+    from statek_sim.reporting.wording import unchecked, under_a_preset, verdict
     from statek_sim.suite.watched import run_watched
 
     run = runner or _own_runner(preset=preset, seed=seed)
@@ -308,7 +308,7 @@ def _run(
     if quiet:
         for failure in report.failures:
             typer.echo(f"{failure.name}: {failure.text}\n")
-        say([verdict(report.overall), *filter(None, [under_a_preset(report)])])
+        say([verdict(report.overall), *filter(None, [unchecked(report), under_a_preset(report)])])
     return results, report
 
 

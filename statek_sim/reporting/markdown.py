@@ -43,6 +43,7 @@ def _blocks(report: Report) -> Iterator[str]:
     yield f"# STATEK scenarios: {wording.verdict(report.overall)}"
     yield f"{_sentence(wording.settings(report))}  \nDigest `{report.digest}`"
     yield _summary(report)
+    yield _sentence(wording.unchecked(report)) if report.unchecked else ""
     yield from _failures(report.failures)
     yield from _usage(report)
     if report.statements is not None:

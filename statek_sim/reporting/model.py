@@ -15,6 +15,7 @@ from typing import Final, Self
 
 from statek_sim.backends.record import JobRecord, UsageRecord
 from statek_sim.reporting.why import reason
+from statek_sim.scenario.merge import expectations_for
 from statek_sim.scenario.schema import PROFILES
 from statek_sim.scenario.statements import Coverage
 from statek_sim.suite.failures import failed_together, name_of, told_together
@@ -150,7 +151,8 @@ class Report:
 
     `preset` is `AS_WRITTEN`, `seed` None, when each scenario ran with its own. `over` and `under` are the worst
     offenders, the worst first: of the scenarios whose estimate is off for the same main reason only the worst is
-    there. `digest` covers the names and trace digests of all rows.
+    there. `digest` covers the names and trace digests of all rows. `unchecked` are the rows, `suite/id` or
+    `suite/id[profile]`, that expect nothing and pass whatever happens.
     """
 
     profiles: tuple[str, ...]
@@ -164,6 +166,7 @@ class Report:
     under: tuple[Offender, ...]
     failures: tuple[Failure, ...]
     statements: Coverage | None
+    unchecked: tuple[str, ...] = ()
 
     @property
     def profile(self) -> str:
@@ -197,7 +200,21 @@ def build_report(
             for failed in failed_together(ordered)
         ),
         statements=statements,
+        unchecked=_unchecked(ordered),
     )
+
+
+def _unchecked(ordered: Sequence[ScenarioResult]) -> tuple[str, ...]:
+    """Return what expects nothing: a scenario by its id, or only the profiles in which nothing is said."""
+    found: list[str] = []
+    for _, runs in groupby(ordered, lambda result: (result.scenario.suite, result.scenario.id)):
+        members = list(runs)
+        empty = [run for run in members if not expectations_for(run.scenario, run.profile).model_fields_set]
+        if len(empty) == len(members):
+            found.append(f"{members[0].scenario.suite}/{members[0].scenario.id}")
+        else:
+            found += [run.id for run in empty]
+    return tuple(found)
 
 
 def in_order(results: Iterable[ScenarioResult]) -> list[ScenarioResult]:

@@ -161,6 +161,7 @@ class TerminalReporter:
         overall = report.overall
         style = "bold red" if overall.failed else "bold green" if overall.total else "bold yellow"
         took = f" in {seconds(sum(self._seconds.values()))}" if overall.total else ""
+        self._paragraph(wording.unchecked(report), style="yellow")
         self._paragraph(wording.under_a_preset(report))
         self._print(Text(wording.verdict(overall), style).append(took, ""))
         self._paragraph(wording.settings(report), style="dim")

@@ -40,6 +40,18 @@ def under_a_preset(report: Report) -> str:
     )
 
 
+def unchecked(report: Report) -> str:
+    """Name what expects nothing, and so passes whatever happens; empty when everything expects something."""
+    if not (found := report.unchecked):
+        return ""
+    more = f" and {count(len(found) - _NAMED)} more" if len(found) > _NAMED else ""
+    verbs = ("expects", "passes") if len(found) == 1 else ("expect", "pass")
+    return (
+        f"{plural(len(found), 'scenario')} {verbs[0]} nothing and {verbs[1]} "
+        f"whatever happens: {', '.join(found[:_NAMED])}{more}; `statek-sim run PATH --accept` writes what happened"
+    )
+
+
 def explanation(offender: Offender) -> str:
     """Return both numbers and why they differ."""
     usage = offender.row.usage

@@ -6,16 +6,21 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from statek_sim.backends.record import JobRecord, RunRecord, UsageRecord
 from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
 from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.metering.usage import TurnUsage, UsageTotals
 from statek_sim.metering.wire import body_size, envelope_size, message_size
+from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.result import Mismatch, ScenarioResult
 from statek_sim.trace import Event, LLMReplied, LLMRequested
 from statek_sim.values import JSON, Message, ToolSpec
+
+SETTLED: Final = Expect(llm_calls=1)
+"""What a scenario expects; nothing holds it against what came."""
 
 
 @dataclass
@@ -127,6 +132,7 @@ def result(
     mismatches: Sequence[Mismatch] = (),
     exit_value: JSON = None,
     seconds: float = 0.25,
+    expects: Expect = SETTLED,
 ) -> ScenarioResult:
     """Return `suite/id` run under `profile` with one job for each of `talks`."""
     suite, _, scenario_id = name.partition("/")
@@ -153,7 +159,12 @@ def result(
         events=[event for talk in talks for event in talk.events],
     )
     return ScenarioResult(
-        scenario=Scenario.model_construct(id=scenario_id, title="What it shows.", **place),  # type: ignore[arg-type]
+        scenario=Scenario.model_construct(
+            id=scenario_id,
+            title="What it shows.",
+            expect=expects,
+            **place,  # type: ignore[arg-type]
+        ),
         profile=profile,
         record=record,
         mismatches=tuple(mismatches),

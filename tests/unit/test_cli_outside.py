@@ -14,7 +14,10 @@ from statek_sim import unreadable
 from statek_sim.cli import main
 from statek_sim.cli.main import told
 
-OK: Final = "scenarios:\n  - {id: ok, title: Ok, agents: {worker: {}}, script: {worker: [{code: exit(1)}]}}\n"
+OK: Final = (
+    "scenarios:\n  - {id: ok, title: Ok, agents: {worker: {}}, script: {worker: [{code: exit(1)}]},\n"
+    "     expect: {jobs: {main: {exit: 1}}}}\n"
+)
 FULL: Final = Path("/dev/full")
 
 

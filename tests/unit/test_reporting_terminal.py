@@ -11,9 +11,11 @@ from rich.console import Console
 
 from statek_sim.reporting.model import Failure, Report, build_report
 from statek_sim.reporting.terminal import TerminalReporter
+from statek_sim.reporting.wording import unchecked
+from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.statements import Coverage
 from statek_sim.suite.result import Mismatch, ScenarioResult
-from tests.unit.reporting_samples import Talk, chinese, digits, english, result, said, tooled
+from tests.unit.reporting_samples import SETTLED, Talk, chinese, digits, english, result, said, tooled
 
 WRONG = Mismatch(("jobs", "main", "turns"), 2, 3)
 
@@ -148,6 +150,21 @@ def test_statements_without_a_scenario_are_named_before_the_verdict() -> None:
     coverage = Coverage(proven={"H-01": ("x",)}, missing=("H-02",), unknown=())
     text = _printed(results, report=_report(results, coverage))
     assert "1 of 2 statements proven\nno scenario proves H-02\n1 passed in 0.25s\n" in text
+
+
+def test_scenarios_that_expect_nothing_are_named() -> None:
+    nothing = Expect()
+    one = _printed(
+        [result("a/x"), result("a/y", expects=nothing), result("a/y", profile="1.4", expects=nothing)]
+    )
+    assert "1 scenario expects nothing and passes whatever happens: a/y; `statek-sim run" in one
+    partly = result("a/z", expects=nothing)
+    said_elsewhere = partly.scenario.model_copy(update={"expect_in": {"1.4": SETTLED}})
+    runs = [replace(partly, scenario=said_elsewhere, profile=profile) for profile in ("docs", "1.4")]
+    assert build_report(runs, preset=None, seed=None, statements=None).unchecked == ("a/z[docs]",)
+    many = [result(f"a/s-{number:02}", expects=nothing) for number in range(12)]
+    assert "a/s-09 and 2 more; " in unchecked(_report(many))
+    assert unchecked(_report([result("a/x")])) == ""
 
 
 def test_an_empty_run_says_so() -> None:
