@@ -15,7 +15,7 @@ from statek_sim.agent.tools.mcp.servers import Bounds, McpServerSpec, Stdio
 from statek_sim.agent.tools.mcp.source import McpSource
 from statek_sim.agent.tools.tool import AfterCrash, Happened, Tool, tool_from, tool_of_schema
 from statek_sim.backends.setup import load_attribute
-from statek_sim.errors import BadScenario, ScriptExhausted, UnusedResults
+from statek_sim.errors import BadScenario, BadTool, ScriptExhausted, UnusedResults
 from statek_sim.mcp.fault import fault_from
 from statek_sim.mcp.server import McpServer
 from statek_sim.mcp.tool import ServedTool
@@ -42,14 +42,18 @@ class ScriptedTools:
     def _made(self) -> Iterator[Tool]:
         for name, text in self._scenario.tools.items():
             served_by = self._on_servers.get(text.server or "")
-            made = tool_of_schema(
-                registered_name(name, text) if served_by is None else own_name(name, text),
-                text.description,
-                text.parameters,
-                _person if text.asks else self._code(name, text),
-                tags=text.tags,
-                timeout=text.timeout,
-            )
+            code = _person if text.asks else self._code(name, text)
+            try:
+                made = tool_of_schema(
+                    registered_name(name, text) if served_by is None else own_name(name, text),
+                    text.description,
+                    text.parameters,
+                    code,
+                    tags=text.tags,
+                    timeout=text.timeout,
+                )
+            except BadTool as error:
+                raise BadScenario(f"{self._place()}: {error}") from error
             if text.asks:
                 made = replace(made, asks=Ask(text=text.asks, seconds=text.within))
             if text.access or text.sandboxed:
@@ -180,7 +184,7 @@ class _Lane:
                 yield f"{self._name} result {number}"
 
 
-def _person() -> NoReturn:
+def _person(**_: JSON) -> NoReturn:
     raise AssertionError("a tool that asks a person has no code to run")
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
+from functools import partial
 from typing import Annotated, Any, Final, Literal, NamedTuple
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from jsonschema import Draft202012Validator
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from statek_sim.agent.effects import WrittenCall
+from statek_sim.agent.effects import ToolContext, ToolFunction, WrittenCall
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.replies.calls import Refusal, resolved
 from statek_sim.agent.replies.nudges import Failure
@@ -40,6 +41,10 @@ from statek_sim.values import JSON
 
 def nothing() -> None:
     """Do nothing."""
+
+
+def anything(**arguments: object) -> None:
+    """Take whatever comes."""
 
 
 def named(name: str, *tags: str, description: str = "Do something of its own.") -> Tool:
@@ -161,10 +166,57 @@ def test_a_hint_without_a_schema_is_refused() -> None:
 
 def test_a_given_schema_is_copied() -> None:
     schema: dict[str, JSON] = {"type": "object", "properties": {"a": {"type": "string"}}}
-    tool = tool_of_schema("t", "T.", schema, nothing)
+    tool = tool_of_schema("t", "T.", schema, anything)
     properties: Any = schema["properties"]
     properties["a"]["type"] = "integer"
     assert tool.parameters["properties"] == {"a": {"type": "string"}}
+
+
+def _declared(*names: str, **more: JSON) -> dict[str, JSON]:
+    return {"type": "object", "properties": {name: {"type": "string"} for name in names}, **more}
+
+
+def weather(city: str, context: ToolContext, days: int = 1) -> str:
+    """Say how it is."""
+    return city * days
+
+
+@pytest.mark.parametrize(
+    ("declared", "code", "wrong"),
+    [
+        (
+            _declared("ctiy"),
+            weather,
+            r"its schema has ctiy, which weather\(city, days\) .* Did you mean 'city'\?",
+        ),
+        (_declared("city", "context"), weather, r"its schema has context, which "),
+        (_declared("days"), weather, r"weather needs city, which its schema does not have; .* \(days\)"),
+        (_declared("x"), len, r"its schema has x, which len\(\) does not take"),
+    ],
+)
+def test_code_that_cannot_take_what_its_schema_says_is_refused(
+    declared: dict[str, JSON], code: ToolFunction, wrong: str
+) -> None:
+    with pytest.raises(BadTool, match=f"^tool 't': {wrong}"):
+        tool_of_schema("t", "T.", declared, code)
+
+
+@pytest.mark.parametrize(
+    ("declared", "code"),
+    [
+        (_declared("city"), weather),
+        (_declared("city", "days"), weather),
+        (_declared("whatever"), anything),
+        (_declared(allOf=[{"$ref": "#/$defs/place"}]), weather),
+        (_declared("city"), partial(weather, days=2)),
+        ({"type": "object"}, weather),
+        (_declared("x"), type("Waits", (), {"__call__": lambda self, x: x})()),
+    ],
+)
+def test_code_that_takes_what_its_schema_says_is_a_tool(
+    declared: dict[str, JSON], code: ToolFunction
+) -> None:
+    assert tool_of_schema("t", "T.", declared, code).parameters == declared
 
 
 @pytest.mark.parametrize(
@@ -531,7 +583,7 @@ def test_a_call_means_the_same_on_the_wire_and_in_text(kind: JSON, value: JSON, 
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity", "9" * 30, "9" * 5000])
 def test_a_number_that_no_float_or_64_bits_hold_is_refused_on_the_wire_and_in_text(number: str) -> None:
     schema: dict[str, JSON] = {"type": "object", "properties": {"a": {"type": "number"}}}
-    registry = Registry([tool_of_schema("t", "T.", schema, nothing)])
+    registry = Registry([tool_of_schema("t", "T.", schema, anything)])
     arguments = f'{{"a": {number}}}'
     found = resolved(WrittenCall("1", "t", arguments), registry.offer(), registry, HARDENED)
     assert isinstance(found, Refusal)

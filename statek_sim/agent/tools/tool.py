@@ -20,6 +20,7 @@ from statek_sim.agent.effects import Ask, ToolFunction
 from statek_sim.agent.tools.hinted import Conversions, conversion_of, converted_arguments
 from statek_sim.agent.tools.lazy import read_to_end
 from statek_sim.agent.tools.written import context_parameter, docstring_of, written
+from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadTool
 from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.values import JSON, ToolSpec
@@ -29,6 +30,9 @@ Access = Literal["read", "write", "host", "command"]
 
 _LAMBDA: Final = "<lambda>"
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_COMPOSED: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"})
+"""Keywords of a schema that may bring properties of their own."""
 _SECTION: Final = re.compile(r"^(Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?):\s*$")
 _GOOGLE: Final = re.compile(r"^(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
 _FIELD: Final = re.compile(r"^:param\s+(?:\w+\s+)?(\w+):\s*(.*)$")
@@ -180,7 +184,11 @@ def tool_of_schema(
     timeout: float | None = None,
     access: Mapping[str, Access] | None = None,
 ) -> Tool:
-    """Return a tool whose parameters are given as JSON Schema; the schema is copied."""
+    """Return a tool whose parameters are given as JSON Schema; the schema is copied.
+
+    `BadTool` for code that cannot take what the schema lets a model say, or needs what the schema never gives.
+    """
+    _check_takes(name, parameters, run)
     return Tool(
         name=name,
         description=description,
@@ -190,6 +198,39 @@ def tool_of_schema(
         timeout=timeout,
         access=dict(access or {}),
     )
+
+
+def _check_takes(name: str, schema: Mapping[str, JSON], function: ToolFunction) -> None:
+    """Raise BadTool where every call, or every call with some argument, would be a TypeError."""
+    if type(function) is FunctionType and function.__code__.co_flags & inspect.CO_VARKEYWORDS:
+        # Takes everything; most tools of a schema are so, and reading a signature takes long.
+        return
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # no function, which is told later, or a builtin without a signature
+        return
+    declared = schema.get("properties")
+    if not isinstance(declared, dict) or any(
+        p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()
+    ):
+        return
+    context = context_parameter(function, parameters)
+    taken = {p.name: p for p in parameters.values() if p.kind in _NAMED and p.name != context}
+    unknown = [argument for argument in declared if argument not in taken]
+    missing = [p.name for p in taken.values() if p.default is p.empty and p.name not in declared]
+    wrote = getattr(function, "__name__", repr(function))
+    if unknown:
+        raise BadTool(
+            f"tool {name!r}: its schema has {', '.join(unknown)}, which {wrote}({', '.join(taken)}) does not take; "
+            f"expected a parameter of that name, or **arguments.{suggestion(unknown[0], taken)}".removesuffix(
+                "."
+            )
+        )
+    if missing and _COMPOSED.isdisjoint(schema):
+        raise BadTool(
+            f"tool {name!r}: {wrote} needs {', '.join(missing)}, which its schema does not have; expected it among "
+            f"the properties ({', '.join(declared) or 'none'}), or with a default"
+        )
 
 
 def _tags(name: str, tags: Sequence[str]) -> tuple[str, ...]:
