@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import sysconfig
+import traceback
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -127,13 +129,25 @@ def attribute_at(where: str, name: str) -> Any:
     try:
         found: Any = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # importing runs the user's code
-        raise BadScenario(f"{where}: {name!r} cannot be imported: {type(error).__name__}: {error}") from error
+        why = f"{type(error).__name__}: {error}{_failed_at(error)}"
+        raise BadScenario(f"{where}: {name!r} cannot be imported: {why}") from error
     for part in path.split("."):
         try:
             found = getattr(found, part)
         except AttributeError:
             raise BadScenario(f"{where}: module {module_name!r} has no {path!r}") from None
     return found
+
+
+def _failed_at(error: BaseException) -> str:
+    """Return which line of the user's code failed; nothing where none was reached, as for a module that is not there."""
+    library = sysconfig.get_path("stdlib")
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)[1:]
+        if not frame.filename.startswith(("<frozen", library)) or "site-packages" in frame.filename
+    ]
+    return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
 
 
 def tool_named(

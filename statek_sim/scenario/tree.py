@@ -249,6 +249,10 @@ def _malformed(error: yaml.MarkedYAMLError, text: str) -> Malformed:
     if "\t" in content[: len(content) - len(content.lstrip())]:
         return Malformed("a tab in the indentation; use spaces", line=line, column=column)
     context = f" {error.context}" if error.context else ""
+    begun = error.context_mark
+    if context and begun is not None and begun.line + 1 != line:
+        # What is never closed is found missing at the end of the file.
+        context += f" that begins in line {begun.line + 1}"
     # The grammar in Python refuses some of what libyaml takes, such as a `?` in the text of a flow mapping.
     advice = "; PyYAML is without libyaml here, which takes more" if _LOADER is yaml.SafeLoader else ""
     return Malformed(

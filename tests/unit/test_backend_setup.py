@@ -149,6 +149,18 @@ def test_what_cannot_be_imported_is_refused_with_the_missing_part(
         load_attribute(one, name)
 
 
+def test_a_module_that_fails_is_named_with_its_own_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "failing_settings.py").write_text("import os\n\nKEY = os.environ['NO_SUCH_NAME']\n")
+    (tmp_path / "failing_tools.py").write_text("import failing_settings\n")
+    one = scenario(tmp_path)
+    place = re.escape(str(tmp_path / "failing_settings.py"))
+    with pytest.raises(BadScenario, match=rf"imported: KeyError: 'NO_SUCH_NAME' \({place}:3\)$"):
+        load_attribute(one, "failing_tools:claim")
+
+
 def test_the_world_starts_as_it_is_written(tmp_path: Path) -> None:
     queue = "{owner: w-2, items: [a, {id: b, status: CLAIMED, owner: w-9}]}"
     one = scenario(tmp_path, f", world: {{queue: {queue}, futures: [approval]}}")

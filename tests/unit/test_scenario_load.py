@@ -233,6 +233,10 @@ def test_an_unknown_key_that_is_near_no_other_names_those_of_a_small_part(tmp_pa
             PLAIN + "    seed: [\n",
             "6: not valid YAML: did not find expected node content while parsing a flow node",
         ),
+        (
+            PLAIN.replace("id: ", 'id: "', 1),
+            "5: not valid YAML: found unexpected end of stream while scanning a quoted scalar that begins in line 2",
+        ),
         (PLAIN + "    expect_in: {1.4: {}}\n", '5: a key must be text; write "1.4" in quotes'),
         (PLAIN + "    ? [a]\n    : 1\n", "5: a key must be text, got a list or mapping"),
         (PLAIN + "    limits: {max_turns: .nan}\n", "5: expected a finite number, got .nan"),
