@@ -8,6 +8,7 @@ docs/statek-behaviour.md, checked against the released packages.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -220,10 +221,25 @@ def line_of(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
+def profile_of(version: str) -> str | None:
+    """Return the profile of a release: its own, else that of the newest listed one of its line, else None."""
+    own = [release for release in RELEASES if release.version == version]
+    line = [release for release in RELEASES if release.line == line_of(version)]
+    return next((release.profile for release in (*own, *reversed(line))), None)
+
+
 def profile_named(name: str) -> Profile:
     """Return the profile called `name`; an unknown name is `BadInput`: the known ones, and the one it is like."""
     try:
         return PROFILES[name]
     except KeyError:
         problem = f"profile {name!r} is unknown; expected one of: {', '.join(PROFILES)}."
-        raise BadInput((problem + suggestion(name, PROFILES)).removesuffix(".")) from None
+        raise BadInput((problem + profile_hint(name, PROFILES)).removesuffix(".")) from None
+
+
+def profile_hint(name: str, known: Collection[str]) -> str:
+    """Return what an unknown profile's name may mean: a release's version means that release's profile."""
+    meant = profile_of(name)
+    if meant is not None and meant in known:
+        return f" STATEK {name} has the profile {meant!r}"
+    return suggestion(name, known)

@@ -140,7 +140,7 @@ def attribute_at(where: str, name: str) -> Any:
 
 
 def _failed_at(error: BaseException) -> str:
-    """Return which line of the user's code failed; nothing where none was reached, as for a module that is not there."""
+    """Return which line of the user's code failed; nothing where none was reached, as of a module that is not there."""
     library = sysconfig.get_path("stdlib")
     frames = [
         frame

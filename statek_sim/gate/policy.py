@@ -86,17 +86,22 @@ class Policy:
     prices: Path | None = None
 
 
-def selected(policy: Policy, rule: Rule, scenarios: Sequence[Scenario]) -> tuple[Scenario, ...]:
+def selected(
+    policy: Policy, rule: Rule, scenarios: Sequence[Scenario], left_out: Sequence[Scenario] = ()
+) -> tuple[Scenario, ...]:
     """Return the scenarios that `rule` judges, in the order given.
 
+    `left_out` are those that do not hold for the profile that is asked for: no scenarios of this rule, but known.
     Raises `BadPolicy` (`path:line`) when there are none or a name or tag is unknown, and `BadScenario` when one of them
     does not say what the rule counts from.
     """
     place = f"{policy.path}:{rule.line}: rule {rule.name!r}"
-    problems = list(_unknown(rule.selection, scenarios))
+    problems = list(_unknown(rule.selection, scenarios, left_out))
     if problems:
         raise BadPolicy("\n".join(f"{place}: {problem}" for problem in problems))
     found = tuple(scenario for scenario in scenarios if _fits(rule.selection, scenario))
+    if not found and (elsewhere := [scenario for scenario in left_out if _fits(rule.selection, scenario)]):
+        raise BadPolicy(f"{place}: selects none of {len(scenarios)} scenarios: {_only_elsewhere(elsewhere)}")
     if not found:
         raise BadPolicy(
             f"{place}: selects none of {len(scenarios)} scenarios, so it could not fail; change select, or judge other "
@@ -119,15 +124,33 @@ def _fits(selection: Selection, scenario: Scenario) -> bool:
 _TAG_OR_RULE: Final = "tag those that are meant, or say --policy FILE with rules for yours"
 
 
-def _unknown(selection: Selection, scenarios: Sequence[Scenario]) -> Iterable[str]:
+def _only_elsewhere(left_out: Sequence[Scenario]) -> str:
+    """Say that scenarios are there, and which profiles they hold for."""
+    first = left_out[0]
+    those = f" and {len(left_out) - 1} more do" if len(left_out) > 1 else " does"
+    return (
+        f"{_name(first)}{those} not hold for the profile that is judged; say --profile {first.profiles[0]}, or "
+        "--policy FILE with rules for this one"
+    )
+
+
+def _unknown(
+    selection: Selection, scenarios: Sequence[Scenario], left_out: Sequence[Scenario]
+) -> Iterable[str]:
     tags = {tag for scenario in scenarios for tag in scenario.tags}
     for tag in selection.tags:
-        if tag not in tags:
+        if tag not in tags and (tagged := [scenario for scenario in left_out if tag in scenario.tags]):
+            yield f"selects the tag {tag!r}: {_only_elsewhere(tagged)}"
+        elif tag not in tags:
             hint = suggestion(tag, tags)
             yield f"no scenario has the tag {tag!r}" + (f".{hint}" if hint else f"; {_TAG_OR_RULE}")
     for name in selection.scenarios:
         known = {_name(scenario) if "/" in name else scenario.id for scenario in scenarios}
-        if name not in known:
+        if name in known:
+            continue
+        if meant := [scenario for scenario in left_out if name in (scenario.id, _name(scenario))]:
+            yield f"selects {name!r}: {_only_elsewhere(meant)}"
+        else:
             yield f"there is no scenario {name!r}.{suggestion(name, known)}".removesuffix(".")
 
 

@@ -190,7 +190,8 @@ def profile_known(name: str) -> Profile:
             f"profile {name!r} is unknown; expected one of: {', '.join(semantics.PROFILES)}, or of engine agent: "
             f"{', '.join(VARIANTS)}."
         )
-        raise BadInput((problem + suggestion(name, (*semantics.PROFILES, *VARIANTS))).removesuffix("."))
+        hint = semantics.profile_hint(name, (*semantics.PROFILES, *VARIANTS))
+        raise BadInput((problem + hint).removesuffix("."))
     known = name if name in VARIANTS else profile_named(name).name
     return next(profile for profile in PROFILES if profile == known)
 

@@ -312,6 +312,34 @@ def test_names_that_nothing_has_are_refused(tmp_path: Path, select: str, problem
     assert str(caught.value) == f"{tmp_path}/policy.toml:1: rule 'work finishes': {problem}"
 
 
+@pytest.mark.parametrize(
+    ("select", "problem"),
+    [
+        ('tags = ["quick"]', "selects the tag 'quick': sample/short does not hold for"),
+        ('scenarios = ["useful", "short"]', "selects 'short': sample/short does not hold for"),
+        (
+            'tags = ["healthy", "runaway"], without_tags = ["healthy"]',
+            "selects none of 2 scenarios: sample/loop does not hold for",
+        ),
+        ('tags = ["healthy", "late"]', "selects the tag 'late': sample/short and 1 more do not hold for"),
+    ],
+)
+def test_scenarios_of_another_profile_are_not_said_to_be_missing(
+    tmp_path: Path, select: str, problem: str
+) -> None:
+    workloads = WORKLOADS
+    for name in ("short", "loop"):
+        workloads = workloads.replace(f"id: {name}\n", f'id: {name}\n    profiles: ["1.4"]\n')
+    workloads = workloads.replace("quick]", "quick, late]").replace("[runaway]", "[runaway, late]")
+    workloads = workloads.replace("[healthy]", "[healthy, runaway]")
+    with pytest.raises(BadPolicy) as caught:
+        result(tmp_path, ROOMY, POLICY.replace('tags = ["healthy"]', select), workloads=workloads)
+    assert str(caught.value).startswith(
+        f"{tmp_path}/policy.toml:1: rule 'work finishes': {problem} the profile that"
+    )
+    assert "; say --profile 1.4, or --policy" in str(caught.value)
+
+
 def test_a_scenario_is_judged_by_every_rule_that_names_it(tmp_path: Path) -> None:
     named = POLICY.replace('tags = ["healthy"]', 'scenarios = ["short", "sample/useful"]')
     quick = '\n[[rule]]\nname = "quick work"\nselect = {tags = ["quick"]}\nmust = "finish"\n'

@@ -68,6 +68,7 @@ def test_a_tag_selects_scenarios_that_have_one_of_them(scenarios: tuple[Scenario
 @pytest.mark.parametrize(
     ("name", "message"),
     [
+        ("1.2.7", r"^profile '1\.2\.7' is unknown; .* STATEK 1\.2\.7 has the profile '1\.2'$"),
         ("1.3", r"^profile '1\.3' is unknown; expected one of: docs, 1\.2\.5, 1\.2, 1\.4"),
         (
             "doc",
