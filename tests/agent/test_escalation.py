@@ -862,6 +862,29 @@ def test_a_file_that_is_not_text_is_named(
     assert "x.jsonl: is not UTF-8" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (
+            ["claims"],
+            "none of 1 scenarios runs under --variant hardened; expected scenarios of `engine: agent`",
+        ),
+        (
+            ["claims", "--variant", "hardnd"],
+            "--variant hardnd: expected one of hardened, document, forge. Did you mean",
+        ),
+    ],
+)
+def test_scenarios_without_a_ladder_are_refused_by_options_that_there_are(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], problem: str
+) -> None:
+    (tmp_path / "claims.yaml").write_text("scenarios:\n  - {id: a, title: A, agents: {worker: {}}}\n")
+    with pytest.raises(SystemExit) as exit_:
+        main(["escalation", str(tmp_path / "claims.yaml"), *arguments[1:]])
+    assert exit_.value.code == 2
+    assert capsys.readouterr().err.startswith(problem)
+
+
 # -- the checker -----------------------------------------------------------------------------------------------
 
 
