@@ -79,8 +79,8 @@ def _add_traces(outcomes: Outcomes, path: Path) -> None:
 
 def _add_scenarios(outcomes: Outcomes, paths: Sequence[Path], variant: str, watchdog: str) -> None:
     from statek_sim.agent.escalation.what_if import add_trace
-    from statek_sim.executors.limits import parse_watchdog
     from statek_sim.did_you_mean import suggestion
+    from statek_sim.executors.limits import parse_watchdog
     from statek_sim.scenario.schema import VARIANTS
     from statek_sim.suite.run import chosen, run_one
     from statek_sim.suite.watched import run_watched
@@ -92,8 +92,8 @@ def _add_scenarios(outcomes: Outcomes, paths: Sequence[Path], variant: str, watc
     pairs = chosen(scenarios, profiles=[variant])
     if not pairs:
         raise BadInput(
-            f"none of {len(scenarios)} scenarios runs under --variant {variant}; expected scenarios of `engine: agent`, "
-            "whose harness has a ladder"
+            f"none of {len(scenarios)} scenarios runs under --variant {variant}; expected scenarios of "
+            "`engine: agent`, whose harness has a ladder"
         )
     for result in run_watched(pairs, run_one, parse_watchdog(watchdog)):
         add_trace(outcomes, result.record.events, result.id)
