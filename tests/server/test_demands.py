@@ -287,6 +287,88 @@ def test_what_asks_for_nothing_or_only_shapes_a_choice_is_accepted(target: str, 
     assert content(whole(ask(FakeLLM([text("x")]), body, target))) == ["x"]
 
 
+WRONG = [
+    (OPENAI, "temperature", "hot"),
+    (OPENAI, "temperature", 2.5),
+    (OPENAI, "temperature", True),
+    (OPENAI, "top_p", [1]),
+    (OPENAI, "presence_penalty", 3),
+    (OPENAI, "seed", 1.5),
+    (OPENAI, "stream", "yes"),
+    (OPENAI, "stop", ["a", "b", "c", "d", "e"]),
+    (OPENAI, "tools", {}),
+    (OPENAI, "tool_choice", "sometimes"),
+    (OPENAI, "response_format", {"type": "xml"}),
+    (OPENAI, "response_format", "json"),
+    (OPENAI, "metadata", 5),
+    (OPENAI, "parallel_tool_calls", "no"),
+    (RESPONSES, "top_p", 1.1),
+    (RESPONSES, "text", "json"),
+    (RESPONSES, "instructions", ["Help."]),
+    (RESPONSES, "max_tool_calls", 0),
+    (ANTHROPIC, "temperature", 1.5),
+    (ANTHROPIC, "top_k", -1),
+    (ANTHROPIC, "tool_choice", "auto"),
+    (ANTHROPIC, "tool_choice", {"type": "required"}),
+    (ANTHROPIC, "thinking", {"budget_tokens": 1024}),
+    (ANTHROPIC, "stop_sequences", "END"),
+    (GEMINI, "temperature", 2.1),
+    (GEMINI, "topK", 0),
+    (GEMINI, "responseMimeType", "application/jsn"),
+    (GEMINI, "stopSequences", "END"),
+]
+
+
+@pytest.mark.parametrize(("target", "name", "value"), WRONG)
+def test_a_value_that_no_provider_takes_is_refused_by_name(target: str, name: str, value: Any) -> None:
+    write: Any = {OPENAI: openai, RESPONSES: responses, ANTHROPIC: anthropic, GEMINI: gemini}[target]
+    body = write(generationConfig={name: value}) if target == GEMINI else write(**{name: value})
+    llm = FakeLLM([text("x")])
+    answer = ask(llm, body, target)
+    assert isinstance(answer, Whole)
+    failure = json.loads(answer.body)["error"]
+    assert answer.status == 400
+    assert f"{name}: expected " in failure["message"]
+    if target in (OPENAI, RESPONSES):
+        assert failure["param"] == name
+    with pytest.raises(UnmatchedRequest, match=f"{name}: expected "):
+        llm.check_finished()
+
+
+def test_a_value_of_another_server_is_taken_without_heed_by_name() -> None:
+    llm = FakeLLM([text("x").forever()], ignored=("top_p", "generationConfig.topK"))
+    whole(ask(llm, openai(top_p=7)))
+    whole(ask(llm, gemini(generationConfig={"topK": 0}), GEMINI))
+    status, message = error(ask(llm, openai(top_p=7, seed="x" * 500)))
+    assert (status, message[:40]) == (400, 'seed: expected a whole number, got "xxxx')
+    assert len(message) < 150
+
+
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        (
+            OPENAI,
+            openai(temperature=0, top_p=1, seed=-3.0, stop=["a", "b", "c", "d"], stream=False, tools=[]),
+        ),
+        (
+            OPENAI,
+            openai(temperature=None, stream=None, metadata=None, tool_choice=None, response_format=None),
+        ),
+        (OPENAI, openai(tool_choice="auto", reasoning_effort="minimal", response_format={"type": "text"})),
+        (
+            RESPONSES,
+            responses(reasoning={"effort": "low"}, text={"format": {"type": "text"}}, max_tool_calls=1),
+        ),
+        (ANTHROPIC, anthropic(temperature=0.5, top_k=0, thinking={"type": "adaptive"}, stop_sequences=[])),
+        (ANTHROPIC, anthropic(tool_choice={"type": "none"}, metadata={})),
+        (GEMINI, gemini(generationConfig={"temperature": 2, "topK": 40.0, "responseMimeType": "text/plain"})),
+    ],
+)
+def test_every_value_that_providers_take_is_accepted(target: str, body: Any) -> None:
+    assert content(whole(ask(FakeLLM([text("x")]), body, target))) == ["x"]
+
+
 @pytest.mark.parametrize("number", ["1e400", "-1e400"])
 def test_a_number_that_no_float_holds_is_refused(number: str) -> None:
     body = json.dumps(openai(n=0)).replace('"n": 0', f'"n": {number}').encode()

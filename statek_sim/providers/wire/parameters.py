@@ -2,13 +2,15 @@
 
 A parameter is honoured by `read_request`; or it is free, because it only shapes what a model would choose (here the
 script chooses) or changes nothing that a client sees; or a request that uses it is refused. What no table names is
-refused too, as the providers do.
+refused too, as the providers do, and so is a value that they would not take: a temperature that is a text, or 9.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from statek_sim.values import JSON
@@ -18,11 +20,80 @@ Off = Callable[[JSON], bool]
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """What values a parameter may have: `words` come after "expected", `fits` tells. Null says nothing and is fine."""
+
+    words: str
+    fits: Callable[[JSON], bool]
+
+
+def _number(low: float, high: float) -> Kind:
+    """Numbers in a range, both ends in it; true and false are none."""
+
+    def fits(value: JSON) -> bool:
+        return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+
+    return Kind(f"a number from {low:g} to {high:g}", fits)
+
+
+def _whole(low: int | None = None) -> Kind:
+    """Whole numbers, from `low` on where there is one; 3.0 is one."""
+
+    def fits(value: JSON) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0:
+            return False
+        return low is None or value >= low
+
+    return Kind("a whole number" if low is None else f"a whole number from {low} on", fits)
+
+
+def _word(*words: str, objects: bool = False) -> Kind:
+    """One of some words, or an object where that is one of the ways to say it."""
+    listed = ", ".join(map(repr, words)) + (" or an object" if objects else "")
+    return Kind(f"one of {listed}", lambda value: value in words or (objects and isinstance(value, dict)))
+
+
+def _typed(*types: str) -> Kind:
+    """An object whose `type` is one of some."""
+    listed = ", ".join(map(repr, types))
+    return Kind(
+        f"an object whose type is one of {listed}",
+        lambda value: isinstance(value, dict) and value.get("type") in types,
+    )
+
+
+_LONGEST_SHOWN: Final = 80
+"""Characters of a wrong value that are shown."""
+
+_FLAG: Final = Kind("true or false", lambda value: isinstance(value, bool))
+_TEXT: Final = Kind("a string", lambda value: isinstance(value, str))
+_OBJECT: Final = Kind("an object", lambda value: isinstance(value, dict))
+_LIST: Final = Kind("a list", lambda value: isinstance(value, list))
+_STOPS: Final = Kind(
+    "a string or up to 4 of them in a list", lambda value: not isinstance(value, list) or len(value) <= 4
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Parameters:
-    """The parameters of one API. `limited`: those that may be said as long as their value asks for nothing."""
+    """The parameters of one API. `limited`: those that may be said as long as their value asks for nothing.
+
+    `kinds`: what values the providers take, where reading a request does not find out.
+    """
 
     heeded: frozenset[str]
     limited: Mapping[str, Off]
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+
+    def wrong(self, body: Mapping[str, JSON], *, within: str = "") -> tuple[tuple[str, str], ...]:
+        """Return the parameters of `body` with values that the providers refuse, each with why, in its order."""
+        if self.kinds.keys().isdisjoint(body):
+            return ()
+        return tuple(
+            (f"{within}{name}", f"{within}{name}: expected {kind.words}, got {_shown(value)}")
+            for name, value in body.items()
+            if value is not None and (kind := self.kinds.get(name)) is not None and not kind.fits(value)
+        )
 
     def unheeded(self, body: Mapping[str, JSON], *, within: str = "") -> tuple[str, ...]:
         """Return the parameters of `body` that cannot be honoured, in its order; `within` goes before their names."""
@@ -35,9 +106,14 @@ class Parameters:
         )
 
 
-def parameters(heeded: str, **limited: Off) -> Parameters:
+def parameters(heeded: str, kinds: Mapping[str, Kind] | None = None, **limited: Off) -> Parameters:
     """Return the parameters of an API; `heeded` are names with spaces between."""
-    return Parameters(frozenset(heeded.split()), limited)
+    return Parameters(frozenset(heeded.split()), limited, kinds or {})
+
+
+def _shown(value: JSON) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def _never(value: JSON) -> bool:
@@ -72,6 +148,26 @@ OPENAI: Final = parameters(
     "user metadata store service_tier safety_identifier prompt_cache_key prompt_cache_retention prompt_cache_options "
     # what other providers of this format call such things
     "top_k min_p repetition_penalty reasoning provider route models transforms thinking",
+    {
+        "temperature": _number(0, 2),
+        "top_p": _number(0, 1),
+        "frequency_penalty": _number(-2, 2),
+        "presence_penalty": _number(-2, 2),
+        "seed": _whole(),
+        "logit_bias": _OBJECT,
+        "metadata": _OBJECT,
+        "stop": _STOPS,
+        "stream": _FLAG,
+        "stream_options": _OBJECT,
+        "store": _FLAG,
+        "parallel_tool_calls": _FLAG,
+        "tools": _LIST,
+        "tool_choice": _word("none", "auto", "required", objects=True),
+        "response_format": _typed("text", "json_object", "json_schema"),
+        "reasoning_effort": _TEXT,
+        "verbosity": _TEXT,
+        "user": _TEXT,
+    },
     logprobs=empty,
     top_logprobs=empty,
     modalities=text_only,
@@ -83,6 +179,22 @@ RESPONSES: Final = parameters(
     "previous_response_id store "
     "temperature top_p reasoning max_tool_calls "
     "user metadata service_tier safety_identifier prompt_cache_key prompt_cache_retention prompt_cache_options",
+    {
+        "temperature": _number(0, 2),
+        "top_p": _number(0, 1),
+        "instructions": _TEXT,
+        "max_tool_calls": _whole(1),
+        "metadata": _OBJECT,
+        "parallel_tool_calls": _FLAG,
+        "reasoning": _OBJECT,
+        "store": _FLAG,
+        "stream": _FLAG,
+        "stream_options": _OBJECT,
+        "text": _OBJECT,
+        "tools": _LIST,
+        "tool_choice": _word("none", "auto", "required", objects=True),
+        "user": _TEXT,
+    },
     background=empty,
     include=_no_logprobs,
     top_logprobs=empty,
@@ -93,12 +205,25 @@ ANTHROPIC: Final = parameters(
     "model messages system max_tokens tools tool_choice stop_sequences output_config output_format stream "
     "temperature top_p top_k thinking speed "
     "metadata service_tier inference_geo cache_control user_profile_id workspace_id betas",
+    {
+        "temperature": _number(0, 1),
+        "top_p": _number(0, 1),
+        "top_k": _whole(0),
+        "metadata": _OBJECT,
+        "output_config": _OBJECT,
+        "stop_sequences": _LIST,
+        "stream": _FLAG,
+        "thinking": _typed("enabled", "disabled", "adaptive"),
+        "tools": _LIST,
+        "tool_choice": _typed("auto", "any", "tool", "none"),
+    },
     mcp_servers=empty,
 )
 
 ANTHROPIC_COUNT: Final = parameters(
     "model messages system tools tool_choice thinking output_config output_format cache_control speed "
     "user_profile_id workspace_id betas",
+    {"tools": _LIST, "tool_choice": _typed("auto", "any", "tool", "none")},
     mcp_servers=empty,
 )
 
@@ -110,6 +235,20 @@ GEMINI_CONFIG: Final = parameters(
     "candidateCount stopSequences maxOutputTokens responseMimeType responseSchema responseJsonSchema "
     "temperature topP topK seed presencePenalty frequencyPenalty thinkingConfig mediaResolution "
     "routingConfig modelSelectionConfig enableEnhancedCivicAnswers",
+    {
+        "temperature": _number(0, 2),
+        "topP": _number(0, 1),
+        "topK": _number(1, math.inf),
+        "seed": _whole(),
+        "presencePenalty": _number(-2, 2),
+        "frequencyPenalty": _number(-2, 2),
+        "responseMimeType": _word(
+            "text/plain", "application/json", "application/xml", "application/yaml", "text/x.enum"
+        ),
+        "responseSchema": _OBJECT,
+        "stopSequences": _LIST,
+        "thinkingConfig": _OBJECT,
+    },
     responseModalities=text_only,
     responseLogprobs=empty,
     logprobs=empty,

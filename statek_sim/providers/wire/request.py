@@ -73,8 +73,8 @@ class WireRequest:
     """A request as a server reads it. `stream_usage`: the client wants usage at the end of the stream.
 
     `unheeded`: parameters that would change the answer of the provider and that no fake can honour, or that it does
-    not know. `echo`: what a `responses` answer repeats of its request; `previous`: the answer that such a request
-    goes on from.
+    not know; `wrong`: those with a value that the provider refuses, each with why. `echo`: what a `responses` answer
+    repeats of its request; `previous`: the answer that such a request goes on from.
     """
 
     model: str
@@ -85,6 +85,7 @@ class WireRequest:
     stream: bool = False
     stream_usage: bool = False
     unheeded: tuple[str, ...] = ()
+    wrong: tuple[tuple[str, str], ...] = ()
     echo: Mapping[str, JSON] | None = None
     previous: str | None = None
 
@@ -152,7 +153,7 @@ def member(mapping: Mapping[str, JSON], key: str, kind: type[T], *, where: str) 
     found = mapping.get(key)
     if not isinstance(found, kind):
         what = "nothing" if key not in mapping else repr(found)
-        raise BadRequest(f"{where}{key}: expected {_NAMES[kind]}, got {what}")
+        raise BadRequest(f"{where}{key}: expected {_NAMES[kind]}, got {what}", parameter=f"{where}{key}")
     return found
 
 
@@ -193,4 +194,4 @@ def number_or_none(body: Mapping[str, JSON], key: str) -> float | None:
     # What no float holds is read as infinity. It is compared, as whole numbers may be too large to be made a float.
     if isinstance(found, int | float) and not isinstance(found, bool) and found not in (math.inf, -math.inf):
         return found
-    raise BadRequest(f"{key}: expected a number, got {found!r}")
+    raise BadRequest(f"{key}: expected a number, got {found!r}", parameter=key)

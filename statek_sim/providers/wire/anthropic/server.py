@@ -47,6 +47,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
     if not isinstance(body, dict):
         raise BadRequest(f"the body: expected an object, got {body!r}")
     counting = url.endswith("/count_tokens")
+    known = ANTHROPIC_COUNT if counting else ANTHROPIC
     system = text_of(body.get("system"), where="system")
     prompt: list[Message] = [{"role": "system", "content": system}] if system else []
     messages = [
@@ -62,7 +63,8 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         demands=NO_DEMANDS if counting else _demands(body),
         stream=body.get("stream") is True,
         stream_usage=True,
-        unheeded=(ANTHROPIC_COUNT if counting else ANTHROPIC).unheeded(body),
+        unheeded=known.unheeded(body),
+        wrong=known.wrong(body),
     )
 
 

@@ -85,6 +85,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         stream=named["method"] == "streamGenerateContent",
         stream_usage=True,
         unheeded=(*unheeded, *GEMINI_CONFIG.unheeded(config, within="generationConfig.")),
+        wrong=GEMINI_CONFIG.wrong(config, within="generationConfig."),
     )
 
 

@@ -64,6 +64,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         stream=body.get("stream") is True,
         stream_usage=isinstance(options, dict) and options.get("include_usage") is True,
         unheeded=OPENAI.unheeded(body),
+        wrong=OPENAI.wrong(body),
     )
 
 
