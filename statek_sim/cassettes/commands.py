@@ -8,23 +8,46 @@ from typing import Final
 
 from statek_sim.cassettes.names import is_placeholder, is_secret_header
 
+# What is between two words of a command: blanks, or quotes and a comma where its words are a list, `["mysql", "-u"]`.
+_GAP: Final = r"(?:[^\S\n]{1,9}|\\{0,7}[\"'],\s{0,60}\\{0,7}[\"'])"
+# A quote is a part of a word, but for one that a list goes on behind: so no place can be read in two ways.
+_PART: Final = r"(?:[^\s|;&\"']|[\"'](?!,\s{0,60}\\{0,7}[\"']))"
 # Up to here a command goes on that was named; what is quoted in it has no line break.
-_GOES_ON: Final = r"(?:[^\S\n]{1,9}[^\s|;&]{1,200}){0,20}?[^\S\n]{1,9}"
+_GOES_ON: Final = rf"(?:{_GAP}{_PART}{{1,200}}){{0,20}}?{_GAP}"
 _QUOTE: Final = r"[\"']?"
 _WORD: Final = r"([^\s\"'`\\|;&<>]{1,200})"
+_IS: Final = rf"(?:[ =]{{1,3}}|{_GAP})?{_QUOTE}"
+"""Between an option and its value."""
 
 _OPTIONS: Final = (
     (("mysql", "mariadb"), rf"\b(?:mysql|mariadb)[a-z_-]{{0,20}}{_GOES_ON}-p(?!\d+:\d){_QUOTE}{_WORD}"),
     (
         ("curl", "wget"),
-        rf"\b(?:curl|wget){_GOES_ON}(?:-[uU]|--(?:proxy-)?user)[ =]{{0,3}}{_QUOTE}[^\s:\"'\\]{{0,100}}:{_WORD}",
+        rf"\b(?:curl|wget){_GOES_ON}(?:-[uU]|--(?:proxy-)?user){_IS}[^\s:\"'\\]{{0,100}}:{_WORD}",
     ),
-    (("sshpass",), rf"\bsshpass[^\S\n]{{1,9}}-p[^\S\n]{{0,9}}{_QUOTE}{_WORD}"),
-    (("redis-cli",), rf"\bredis-cli{_GOES_ON}-a[^\S\n]{{1,9}}{_QUOTE}{_WORD}"),
+    (("sshpass",), rf"\bsshpass{_GAP}-p{_IS}{_WORD}"),
+    (("redis-cli",), rf"\bredis-cli{_GOES_ON}-a{_GAP}{_QUOTE}{_WORD}"),
     (
         ("login",),
-        rf"\b(?:docker|podman|nerdctl|skopeo|helm registry|az acr|oc) {{1,9}}login{_GOES_ON}-p {{1,9}}{_QUOTE}{_WORD}",
+        rf"\b(?:docker|podman|nerdctl|skopeo|helm{_GAP}registry|az{_GAP}acr|oc){_GAP}login{_GOES_ON}-p{_IS}{_WORD}",
     ),
+    (("mongo",), rf"\bmongo(?:sh|dump|restore|export|import|stat|top)?{_GOES_ON}-p{_IS}{_WORD}"),
+    (
+        ("ldap",),
+        rf"\bldap(?:search|add|modify|delete|modrdn|compare|whoami|passwd){_GOES_ON}-w{_IS}{_WORD}",
+    ),
+    (
+        ("smb", "rpcclient"),
+        rf"\b(?:smbclient|smbget|smbmap|rpcclient){_GOES_ON}(?:-U|--user){_IS}[^\s%\"'\\]{{1,100}}%{_WORD}",
+    ),
+    (("sqlcmd", "osql", "bcp"), rf"\b(?:sqlcmd|osql|bcp){_GOES_ON}-P{_IS}{_WORD}"),
+    (("plink", "pscp", "psftp"), rf"\b(?:plink|pscp|psftp){_GOES_ON}-pw{_GAP}{_QUOTE}{_WORD}"),
+    (("openssl",), rf"\bopenssl{_GOES_ON}-pass(?:in|out)?{_GAP}{_QUOTE}pass:{_WORD}"),
+    (("lftp",), rf"\blftp{_GOES_ON}-u{_IS}[^\s,\"'\\]{{1,100}},{_WORD}"),
+    (("freerdp",), rf"\b[xw]l?freerdp3?{_GOES_ON}/p:{_QUOTE}{_WORD}"),
+    (("7z", "zip"), rf"\b(?:7z[ar]?{_GOES_ON}-p|(?:un)?zip{_GOES_ON}-P{_IS}){_WORD}"),
+    (("use",), rf"\bnet{_GAP}use{_GOES_ON}/user:[^\s\"']{{1,100}}{_GAP}(?!/){_WORD}"),
+    (("use",), rf"\bnet{_GAP}use{_GOES_ON}\\\\[^\s\"',]{{3,100}}{_GAP}(?!/){_WORD}{_GAP}/user:"),
 )
 _COMMANDS: Final = tuple((hints, re.compile(pattern)) for hints, pattern in _OPTIONS)
 _HEADER: Final = re.compile(
@@ -36,7 +59,8 @@ _PAIR: Final = re.compile(
     re.IGNORECASE,
 )
 _HINT: Final = re.compile(
-    r"mysql|mariadb|curl|wget|sshpass|redis-cli|\slogin\s|(?:-h|--header)[ =]{0,3}\\{0,7}[\"']|\bpass\b"
+    r"mysql|mariadb|curl|wget|sshpass|redis-cli|\blogin\b|mongo|ldap|smb|rpcclient|sqlcmd|osql|\bbcp\b|plink|pscp|psftp|"
+    r"openssl|lftp|freerdp|\b7z|zip\b|\bnet\b|(?:-h|--header)[ =]{0,3}\\{0,7}[\"']|\bpass\b"
 )
 
 

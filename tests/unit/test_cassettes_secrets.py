@@ -56,6 +56,46 @@ def test_a_password_in_a_command_is_found_in_a_text_and_in_the_arguments_of_a_to
             assert secret not in replaced(written, read(written))
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mysql -u root -phunter22x shop",
+        "curl -u me:hunter22x https://h.test",
+        "curl --user=me:hunter22x https://h.test",
+        "sshpass -p hunter22x ssh me@h.test",
+        "redis-cli -a hunter22x ping",
+        "docker login -u me -p hunter22x",
+        "mongosh shop -u me -p hunter22x",
+        "mongodump -p=hunter22x",
+        "ldapsearch -x -D cn=me -w hunter22x -b dc=h",
+        "smbclient //h/share -U me%hunter22x",
+        "rpcclient -U me%hunter22x h.test",
+        "sqlcmd -S h.test -U sa -P hunter22x",
+        "plink -pw hunter22x h.test",
+        "openssl rsa -passin pass:hunter22x -in key.pem",
+        "lftp -u me,hunter22x h.test",
+        "xfreerdp /u:me /p:hunter22x /v:h.test",
+        "7z a -phunter22x a.7z",
+        "unzip -P hunter22x a.zip",
+        r"net use Z: \\h\share /user:me hunter22x",
+        r"net use \\h\share hunter22x /user:me",
+    ],
+)
+def test_a_password_in_a_command_is_found_where_its_words_are_a_list(command: str) -> None:
+    words = command.split()
+    for written in (
+        command,
+        json.dumps(words),
+        json.dumps({"command": words}, indent=4),
+        json.dumps(words, separators=(",", ":")),
+        json.dumps({"arguments": json.dumps({"command": words})}),
+        repr(words),
+    ):
+        clean = replaced(written, read(written))
+        assert "hunter22x" not in clean
+        assert words[0] in clean
+
+
 @pytest.mark.parametrize("text", ["tool --password correcthorse", "tool --password correcthorse --port 1"])
 def test_a_password_without_digits_behind_its_flag_is_found_where_the_command_ends(text: str) -> None:
     assert "correcthorse" not in replaced(text, read(text))
@@ -70,6 +110,13 @@ def test_a_password_without_digits_behind_its_flag_is_found_where_the_command_en
         "<Contents><Key>photos/2024/IMG_20240101_88.jpg</Key><Size>3</Size></Contents>",
         "the user must pass 2 arguments",
         "docker run mysql -p3306:3306",
+        "mongosh --port 27017 --quiet",
+        "ldapsearch -W asks for it",
+        "we use net income and pass it on to /user: pages",
+        "open smbclient and list what is there",
+        "openssl x509 -in cert.pem -noout",
+        'the list ["curl", "-o", "page.html"] has no login',
+        "zip -r a.zip folder, then unzip a.zip",
         "give it with --password or leave it out",
         "curl -o page.html https://h.test",
         "see https://h.test and pass on what mysql says -- please",
