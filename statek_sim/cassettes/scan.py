@@ -86,9 +86,13 @@ class Leak:
         return f"{self.path}:{self.line}: {self.kind}: {self.start}…"
 
 
+_ENCODED: Final = "!!binary"
+"""What has this in it shows its values to nobody who reads it as text."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Unopened:
-    """A compressed body that cannot be opened, so that nobody can say what is in it: where, and why not."""
+    """A body that cannot be decoded or decompressed, so that nobody can say what is in it: where, and why not."""
 
     path: Path
     line: int
@@ -217,9 +221,10 @@ def scanned(path: Path, own: OwnSecrets = NO_OWN) -> Scanned:
 
 
 def _scanned(path: Path, text: str, sought: Sought, size: int) -> Scanned:
-    document = None if _suffixes(path) & _LINES or size > LARGEST_YAML else _document(text, path)
-    if document is None or not isinstance(document.value, dict | list):
-        return Scanned(sorted(set(_in_text(path, text, sought))), [])
+    document = None if _suffixes(path) & _LINES else _document(text, path, size)
+    if not isinstance(document, Document) or not isinstance(document.value, dict | list):
+        unread = [document] if isinstance(document, Unopened) and _ENCODED in text else []
+        return Scanned(sorted(set(_in_text(path, text, sought))), unread)
     found = list(_in_comments(path, text, sought))
     work = _Work()
     hits = list(_hits(document.value, sought, work))
@@ -244,12 +249,18 @@ def _in_comments(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
     )
 
 
-def _document(text: str, path: Path) -> Document | None:
-    """Return the values of a text, or None when it is no YAML."""
+def _document(text: str, path: Path, size: int) -> Document | Unopened:
+    """Return the values of a text, or why it has none: it is large, no YAML, or not of the kind that cassettes are."""
+    if size > LARGEST_YAML:
+        why = f"{size} bytes are more than the {LARGEST_YAML} whose values are looked at one by one"
+        return Unopened(path, 1, f"its encoded values cannot be read: {why}")
     try:
         return loaded(text, path)
-    except BadCassette:
-        return None
+    except BadCassette as error:
+        place, _, problem = str(error).removeprefix(f"{path}:").partition(": ")
+        return Unopened(
+            path, int(place) if place.isdecimal() else 1, f"its encoded values cannot be read: {problem}"
+        )
 
 
 def _in_text(path: Path, text: str, sought: Sought) -> Iterator[Leak]:

@@ -26,7 +26,7 @@ from statek_sim.cassettes.members import leaves
 from statek_sim.cassettes.names import looks_random
 from statek_sim.cassettes.own_secrets import OwnSecrets
 from statek_sim.cassettes.reading import Tangled, Work, read, read_whole, replaced
-from statek_sim.cassettes.scan import Skipped, files_under, scan, scanned
+from statek_sim.cassettes.scan import Scanned, Skipped, files_under, scan, scanned
 from statek_sim.cli import main
 from tests.property.planted import ANYWHERE, NAMED, odd, shaped
 
@@ -486,3 +486,33 @@ def test_what_a_team_redacts_is_found_in_plain_text_and_in_comments(tmp_path: Pa
         (2, "what statek_cassette_redact replaces"),
         (1, "what statek_cassette_redact replaces"),
     ]
+
+
+def test_encoded_values_that_cannot_be_read_are_told_and_the_rest_is_read_as_text(tmp_path: Path) -> None:
+    path = tmp_path / "talk.yaml"
+    key = "sk-proj-" + "A1b2C3d4E5f6G7h8" * 3
+    body = base64.b64encode(key.encode()).decode()
+    path.write_text(
+        f"interactions:\n- response: {{body: !!binary {body}}}\n- response: {{body: !!binary abc}}\nnote: {key}\n"
+    )
+    found = scanned(path)
+    assert [str(unread) for unread in found.unopened] == [
+        f"{path}:3: skipped: its encoded values cannot be read: !!binary: Incorrect padding"
+    ]
+    assert [leak.line for leak in found.leaks] == [4]
+
+
+def test_a_file_that_is_no_yaml_and_has_nothing_encoded_is_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "notes.yaml"
+    path.write_text("a: b: c\n")
+    assert scanned(path) == Scanned([], [])
+
+
+def test_a_large_file_with_encoded_values_says_that_it_was_read_as_a_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("statek_sim.cassettes.scan.LARGEST_YAML", 20)
+    path = tmp_path / "large.yaml"
+    path.write_text("body: !!binary aGVsbG8gdGhlcmU=\n")
+    (unread,) = scanned(path).unopened
+    assert "bytes are more than the 20 whose values are looked at" in str(unread)
