@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -522,3 +522,48 @@ def test_what_a_tool_is_said_to_have_answered_is_no_call(tag: str) -> None:
         assert rescue(text).calls == ()
     behind = rescue(f'<{tag}>{call}</{tag}>\n<tool_call>{{"name": "look", "arguments": {{}}}}</tool_call>')
     assert [made.name for made in behind.calls] == ["look"]
+
+
+def _tool_code(body: str, tools: Sequence[str] | None = ("book",)) -> Rescued:
+    return rescue(f"```tool_code\n{body}\n```", tools)
+
+
+@pytest.mark.parametrize(
+    ("body", "cities"),
+    [
+        ("print(default_api.book(city='Oslo'))", ["Oslo"]),
+        ("print(book(city='Oslo'))", ["Oslo"]),
+        (
+            "print( book(city='Oslo') )\nbook(city='Rome')\nprint(default_api.book(city=')('))",
+            ["Oslo", "Rome", ")("],
+        ),
+    ],
+)
+def test_a_call_that_gemini_prints_is_one(body: str, cities: list[str]) -> None:
+    found = _tool_code(body)
+    assert [call.arguments["city"] for call in found.calls] == cities
+    assert {call.name for call in found.calls} == {"book"}
+    assert found.calls[0].stages == ("tool_code", "python", "print")
+    assert [call.name for call in _tool_code(body, None).calls] == ["book"] * len(cities)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("print(book(city='Oslo'), 1)", "', 1)"),
+        ("print('book')", "an argument has no name"),
+        ("print(str(1))", "an argument has no name"),
+        ("print(shout(city='Oslo'))", "no tool is called 'shout'; offered: book."),
+    ],
+)
+def test_what_is_printed_and_is_no_call_of_a_tool_is_refused(body: str, why: str) -> None:
+    found = _tool_code(body)
+    assert not found.calls
+    assert found.refused[0].why.startswith(why)
+    assert not rescue(f"Then print(book(city='Oslo')) it.\n```python\n{body}\n```", ["book"]).calls
+
+
+def test_a_print_that_is_cut_off_is_refused_and_a_tool_that_is_called_print_is_one() -> None:
+    cut = rescue("```tool_code\nprint(book(city='Oslo')", ["book"])
+    assert (cut.calls, [str(refused.reason) for refused in cut.refused]) == ((), ["cut"])
+    assert [call.name for call in _tool_code("print(city='Oslo')", ["print"]).calls] == ["print"]

@@ -13,6 +13,8 @@ from statek_sim.agent.rescue.reader import Reader
 from statek_sim.values import JSON
 
 PYTHON_CALL: Final = re.compile(r"\s*(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
+_PRINT: Final = re.compile(r"\s*print\s*\((?=\s*[^\W\d][\w.-]{0,127}\s*\()")
+"""What Gemini writes around a call in a block of code: nobody runs that code, so nothing is printed."""
 _KEYWORD: Final = re.compile(r"\s*(?P<key>[^\W\d]\w{0,127})\s*=(?!=)\s*")
 
 Measure = Callable[[JSON, int], None]
@@ -36,11 +38,19 @@ class After(Broken):
         self.taken = taken
 
 
-def read_python(reader: Reader, at: int, measure: Measure, *, bracket: bool) -> tuple[list[PythonCall], int]:
-    """Return the calls at `at` and where they end, behind the closing `]` when a `bracket` was opened."""
+def read_python(
+    reader: Reader, at: int, measure: Measure, *, bracket: bool, printed: bool = False
+) -> tuple[list[PythonCall], int]:
+    """Return the calls at `at` and where they end, behind the closing `]` when a `bracket` was opened.
+
+    `printed`: a call may stand in a `print(...)`.
+    """
     text, taken = reader.text, list[PythonCall]()
     while (call := PYTHON_CALL.match(text, at)) is not None:
         reader.meter.token(at)
+        around = _PRINT.match(text, at) if printed else None
+        if around is not None and (inner := PYTHON_CALL.match(text, around.end())) is not None:
+            call = inner
         whole = bracket and text.startswith("{", reader.space(call.end()))
         try:
             arguments, end = (_object if whole else _keywords)(reader, call.end(), measure)
@@ -48,6 +58,7 @@ def read_python(reader: Reader, at: int, measure: Measure, *, bracket: bool) -> 
             if not taken or not bracket or error.limit:
                 raise
             raise After(error, taken) from None
+        end = end if around is None else _closed(reader, end)
         taken.append(PythonCall(call["name"], arguments, end))
         at = reader.space(end)
         if text.startswith(",", at):
@@ -64,6 +75,17 @@ def read_python(reader: Reader, at: int, measure: Measure, *, bracket: bool) -> 
         elif CLOSERS.match(text, end) is None:
             raise Broken(end, f"{text[end : end + 12]!r} behind a call")
     return taken, end
+
+
+def _closed(reader: Reader, at: int) -> int:
+    """Return where the print ends whose only argument ended at `at`."""
+    end = reader.space(at)
+    if end >= len(reader.text):
+        raise Broken(end, "the reply ends inside a print", cut=True)
+    if not reader.text.startswith(")", end):
+        raise Broken(end, f"{reader.text[end : end + 12]!r} behind the call that is printed")
+    reader.repaired("print")
+    return end + 1
 
 
 def _object(reader: Reader, at: int, measure: Measure) -> tuple[dict[str, JSON], int]:

@@ -45,6 +45,8 @@ _KIMI3_ENDS: Final = re.compile(r"\s{0,40}<\|close\|>json<\|sep\|>\s{0,40}<\|clo
 _DEEPSEEK_SEP: Final = re.compile(r"tool[▁_ ]sep[|｜]>|>function=")
 _KIMI_NUMBER: Final = re.compile(r":\d{1,18}\Z|\Afunctions_[\w.-]+_\d{1,18}\Z")
 _KIMI_SECTION: Final = "<|tool_calls_section_begin|>"
+_GEMINIS: Final = "default_api."
+"""The module in which Gemini is told that its tools are."""
 _M3_SECTION: Final = "]<]minimax[>[<tool_call>"
 _MADE_PLAIN: Final = re.compile(r"functions_(?P<name>[\w.-]+)_\d+")
 """Kimi's number of a call, where only letters, digits and `_` were allowed in one."""
@@ -181,7 +183,8 @@ class Taker:
         """Read `f(a=1), g(b='x')` at `at`."""
         reader = self.reader(Style(python=True))
         try:
-            calls, end = read_python(reader, at, self._measured, bracket=bracket)
+            printed = dialect == "tool_code" and "print" not in self.offered.schemas
+            calls, end = read_python(reader, at, self._measured, bracket=bracket, printed=printed)
         except After as error:
             if error.cut and dialect == "python":
                 raise
@@ -195,6 +198,8 @@ class Taker:
     def _take_python(self, calls: list[PythonCall], stages: tuple[str, ...], start: int, end: int) -> None:
         for call in calls:
             name = call.name.removesuffix(".call") if stages[0] == "python_tag" else call.name
+            if stages[0] == "tool_code" and name not in self.offered.schemas:
+                name = name.removeprefix(_GEMINIS)
             self.found.append(Found(name, dict(call.arguments), stages, start, end))
 
     def mistral(self, opening: re.Match[str]) -> int:
