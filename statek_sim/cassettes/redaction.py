@@ -7,6 +7,7 @@ body of a stream never meets it. So it is given, too, each text that the pieces 
 from __future__ import annotations
 
 import json
+import re
 from typing import Final
 
 from statek_sim.cassettes.members import columns, leaves
@@ -14,6 +15,9 @@ from statek_sim.cassettes.own_secrets import OwnSecrets
 from statek_sim.cassettes.view import Range, View
 from statek_sim.errors import BadInput
 from statek_sim.values import in_common
+
+_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
+"""What stands in a text for a byte that is none of it, or is half of a character."""
 
 MOST_ROUNDS: Final = 20
 """So often the texts of a stream are given to the function again after it changed some of them."""
@@ -29,6 +33,11 @@ def redacted(place: str, text: str, own: OwnSecrets) -> str:
         raise BadInput(f"statek_cassette_redact: {type(error).__name__} for the {place}: {error}") from error
     if not isinstance(clean, str):
         raise BadInput(f"statek_cassette_redact: expected a text for the {place}, got {clean!r}")
+    if clean != text and (odd := set(_SURROGATE.findall(clean)) - set(text)):
+        raise BadInput(
+            f"statek_cassette_redact: what it made of the {place} has half a character in it ({min(odd)!r}), which no "
+            "file can hold"
+        )
     return clean
 
 

@@ -193,3 +193,12 @@ def test_a_function_that_changes_what_it_returned_in_a_stream_is_named() -> None
     own = OwnSecrets.of(redact=lambda place, text: text.replace("aa", "aaa"))
     with pytest.raises(BadInput, match=r"^statek_cassette_redact: changes what it returned: "):
         redacted_body(_event(0, "a") + _event(0, "a"), own)
+
+
+def test_half_a_character_from_a_function_of_a_team_is_refused_and_what_a_body_had_is_kept() -> None:
+    own = OwnSecrets.of(redact=lambda place, text: text.replace("Cleo", "\ud83d"))
+    with pytest.raises(
+        BadInput, match=r"^statek_cassette_redact: what it made of the body has half a character"
+    ):
+        redacted_body("Cleo was here", own)
+    assert redacted_body("\udcff was here", own) == "\udcff was here"
