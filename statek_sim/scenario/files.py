@@ -9,12 +9,15 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from statek_sim.errors import BadScenario
-from statek_sim.scenario.problem import Problem
-from statek_sim.scenario.tree import Malformed, Node, parse
+from statek_sim.scenario.problem import Keypath, Problem
+from statek_sim.scenario.tree import Malformed, Node, find, parse
 from statek_sim.unreadable import why_unreadable
+
+if TYPE_CHECKING:
+    from statek_sim.scenario.schema import Scenario
 
 MAX_BYTES: Final = 5_000_000
 """Largest scenario file, in bytes; larger ones are refused before they are read."""
@@ -167,3 +170,27 @@ def read_list(path: Path, *, of: str) -> Node | None:
     if root is not None and root.kind != "list":
         raise BadScenario(f"{path}:1: expected a list of {of}")
     return root
+
+
+def problem_at(scenario: Scenario, keypath: Keypath, problem: str) -> Problem:
+    """Return a problem of a loaded scenario with the line of what it is about.
+
+    That is what the scenario says at `keypath`, or the defaults of its file; else the scenario.
+    """
+    line, column = _place(scenario, keypath)
+    return Problem(scenario.path, line, column, f"scenario {scenario.id!r}: {problem}")
+
+
+def _place(scenario: Scenario, keypath: Keypath) -> tuple[int, int]:
+    source = read(scenario.path)
+    root = None if isinstance(source, Problem) else parse(source.text)
+    listed = None if root is None else root.child("scenarios")
+    if root is None or listed is None:
+        return scenario.line, 1
+    for position, node in enumerate(listed.items):
+        if node.line == scenario.line:
+            own, found = find(root, ("scenarios", position, *keypath))
+            shared, deep = find(root, ("defaults", *keypath))
+            place = shared if deep - 1 > found - 2 else own
+            return place.line, place.column
+    return scenario.line, 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal, Protocol
@@ -10,9 +10,11 @@ from typing import Annotated, Final, Literal, Protocol
 from pydantic import Field, TypeAdapter, ValidationError
 
 from statek_sim.errors import BadScenario
-from statek_sim.scenario.files import read_list
+from statek_sim.scenario.files import problem_at, read_list
 from statek_sim.scenario.locate import findings_of
 from statek_sim.scenario.part import Items, Part
+from statek_sim.scenario.problem import Problem
+from statek_sim.scenario.schema import Scenario
 from statek_sim.scenario.tree import find, node_value
 
 _Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\n]*$")]
@@ -109,6 +111,18 @@ def coverage(statements: Iterable[Statement], scenarios: Iterable[Proof]) -> Cov
         missing=tuple(statement_id for statement_id, ids in proofs.items() if not ids),
         unknown=tuple(unknown),
     )
+
+
+def unknown_proofs(statements: Iterable[Statement], scenarios: Iterable[Scenario]) -> Iterator[Problem]:
+    """Yield a problem for each id under a scenario's `proves` that no statement has."""
+    known = {statement.id for statement in statements}
+    for scenario in scenarios:
+        for position, statement_id in enumerate(scenario.proves):
+            if statement_id not in known:
+                why = (
+                    f"proves {statement_id}, which is no statement; `statek-sim suites --coverage` lists them"
+                )
+                yield problem_at(scenario, ("proves", position), why)
 
 
 def _repeated(path: Path, places: Iterable[tuple[int, str]]) -> list[str]:

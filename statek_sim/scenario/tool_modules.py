@@ -11,10 +11,9 @@ from typing import Final
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.scenario.agent import ToolText
-from statek_sim.scenario.files import read
+from statek_sim.scenario.files import problem_at
 from statek_sim.scenario.problem import Keypath, Problem
 from statek_sim.scenario.schema import Scenario
-from statek_sim.scenario.tree import find, parse
 
 _ANYTHING: Final = "*"
 """Stands for names that only running a module would tell."""
@@ -36,15 +35,10 @@ def missing_tools(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
             problem = known[name]
             if problem is not None and name not in missing:
                 missing.add(name)
-                yield _problem_at(scenario, keypath, f"{name!r}: {problem}")
+                yield problem_at(scenario, keypath, f"{name!r}: {problem}")
         for title, own in scenario.tools.items():
             if own.call and known[own.call] is None and (problem := _does_not_take(own)) is not None:
-                yield _problem_at(scenario, ("tools", title, "call"), f"{own.call!r}: {problem}")
-
-
-def _problem_at(scenario: Scenario, keypath: Keypath, problem: str) -> Problem:
-    line, column = _place(scenario, keypath)
-    return Problem(scenario.path, line, column, f"scenario {scenario.id!r}: {problem}")
+                yield problem_at(scenario, ("tools", title, "call"), f"{own.call!r}: {problem}")
 
 
 def _does_not_take(tool: ToolText) -> str | None:
@@ -92,22 +86,6 @@ def _names(scenario: Scenario) -> Iterator[tuple[Keypath, str]]:
         for position, reply in enumerate(replies):
             if reply.kind == "call":
                 yield ("script", script, position, "call"), reply.call
-
-
-def _place(scenario: Scenario, keypath: Keypath) -> tuple[int, int]:
-    """Return line and column of what a scenario, or the defaults of its file, says; else those of the scenario."""
-    source = read(scenario.path)
-    root = None if isinstance(source, Problem) else parse(source.text)
-    listed = None if root is None else root.child("scenarios")
-    if root is None or listed is None:
-        return scenario.line, 1
-    for position, node in enumerate(listed.items):
-        if node.line == scenario.line:
-            own, found = find(root, ("scenarios", position, *keypath))
-            shared, deep = find(root, ("defaults", *keypath))
-            place = shared if deep - 1 > found - 2 else own
-            return place.line, place.column
-    return scenario.line, 1
 
 
 def _problem(name: str) -> str | None:

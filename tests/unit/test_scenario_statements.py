@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from statek_sim.cli import main
 from statek_sim.cli.inputs import proven, proven_by_all
 from statek_sim.errors import BadScenario
 from statek_sim.scenario.load import load_or_fail
-from statek_sim.scenario.statements import Statement, coverage, load_statements
+from statek_sim.scenario.statements import Statement, coverage, load_statements, unknown_proofs
 from tests.evals.test_writing import GOOD
 
 STATEMENTS = Path(__file__).parents[2] / "scenarios" / "statements.yaml"
@@ -103,3 +104,17 @@ def test_an_eval_that_does_not_tell_right_from_wrong_proves_nothing(tmp_path: Pa
     assert "B-01" in found.missing
     assert wrong
     assert all("passes, which it should not" in line for line in wrong)
+
+
+def test_a_proof_of_what_nobody_has_stated_is_a_problem_of_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(
+        "scenarios:\n  - id: one\n    title: One\n    proves: [H-01,\n      Z-99]\n    agents: {worker: {}}\n"
+    )
+    found = [str(problem) for problem in unknown_proofs(load_statements(STATEMENTS), load_or_fail([file]))]
+    assert found == [
+        f"{file}:5: scenario 'one': proves Z-99, which is no statement; `statek-sim suites --coverage` lists them"
+    ]
+    with pytest.raises(SystemExit) as ended:
+        main(["validate", str(file)])
+    assert ended.value.code == 2
