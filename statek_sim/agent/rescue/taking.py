@@ -45,7 +45,7 @@ _KIMI3_ENDS: Final = re.compile(r"\s{0,40}<\|close\|>json<\|sep\|>\s{0,40}<\|clo
 _DEEPSEEK_SEP: Final = re.compile(r"tool[▁_ ]sep[|｜]>|>function=")
 _KIMI_NUMBER: Final = re.compile(r":\d{1,18}\Z|\Afunctions_[\w.-]+_\d{1,18}\Z")
 _KIMI_SECTION: Final = "<|tool_calls_section_begin|>"
-_GEMINIS: Final = "default_api."
+_GEMINI_MODULE: Final = "default_api."
 """The module in which Gemini is told that its tools are."""
 _M3_SECTION: Final = "]<]minimax[>[<tool_call>"
 _MADE_PLAIN: Final = re.compile(r"functions_(?P<name>[\w.-]+)_\d+")
@@ -199,7 +199,7 @@ class Taker:
         for call in calls:
             name = call.name.removesuffix(".call") if stages[0] == "python_tag" else call.name
             if stages[0] == "tool_code" and name not in self.offered.schemas:
-                name = name.removeprefix(_GEMINIS)
+                name = name.removeprefix(_GEMINI_MODULE)
             self.found.append(Found(name, dict(call.arguments), stages, start, end))
 
     def mistral(self, opening: re.Match[str]) -> int:

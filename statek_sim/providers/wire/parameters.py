@@ -33,7 +33,7 @@ def _number(low: float, high: float) -> Kind:
     def fits(value: JSON) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
 
-    return Kind(f"a number from {low:g} to {high:g}", fits)
+    return Kind(f"a number from {low:g} " + (f"to {high:g}" if high < math.inf else "on"), fits)
 
 
 def _whole(low: int | None = None) -> Kind:
