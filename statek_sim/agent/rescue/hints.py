@@ -71,6 +71,7 @@ HINTS: Final = {
         _hint("olmo", "wrapper"),
         _hint("plamo", "plamo"),
         _hint("python", "wrapper", python="anywhere"),
+        _hint("qwen-agent", "qwen_agent"),
         _hint("qwen-coder", "wrapper", "function", "param", "calling"),
         _hint("react", "react", "wrapper"),
         _hint("tool_calls", "wrapper"),

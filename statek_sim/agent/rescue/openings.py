@@ -55,6 +55,7 @@ OPENINGS: Final[dict[str, str]] = {
     "all_name": r">>>\s*+(?P<all_name_name>" + _NAME + r")\s*\n(?=\{)",
     "recipient": r"<\|from\|>\s*+assistant\s*+<\|recipient\|>\s*+(?P<recipient_name>" + _NAME + r")\s*+"
     r"<\|content\|>\s*+(?=\{)",
+    "qwen_agent": r"✿FUNCTION✿:\s*+(?P<qwen_agent_name>" + _NAME + r")[ \t]*+\r?\n\s*+✿ARGS✿:\s*+(?=\{)",
     "react": r"Action:\s*+(?P<react_name>" + _NAME + r")" + REACT_BEHIND,
     "plamo": r"<\|plamo:begin_tool_name:plamo\|>\s*+(?P<plamo_name>"
     + _NAME
@@ -85,7 +86,7 @@ OPENINGS: Final[dict[str, str]] = {
 FAMILIES: Final[dict[str, Dialect]] = {
     "mistral": "mistral", "deepseek": "tokens", "kimi": "tokens", "harmony": "tokens", "gemma": "tokens",
     "recipient_only": "tokens", "plamo": "tokens", "beam": "markup", "tag": "markup",
-    "all_name": "tokens", "recipient": "tokens", "react": "tokens", "function": "markup",
+    "all_name": "tokens", "recipient": "tokens", "react": "tokens", "qwen_agent": "tokens", "function": "markup",
     "invoke": "markup", "param": "markup", "kimi3": "markup", "minimax": "markup", "calling": "tokens",
     "wrapper": "hermes", "brace": "json", "bracket": "json",
 }  # fmt: skip
@@ -97,7 +98,7 @@ CODE: Final = re.compile(r"``(?!`)[^`\n]++``(?!`)|(?<!`)`(?!`)[^`\n]*+`(?!`)")
 """Code on a line."""
 OPENING: Final = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in OPENINGS.items()))
 _NO_GROUPS: Final = "|".join(re.sub(r"\(\?P<\w+>", "(?:", pattern) for pattern in OPENINGS.values())
-_STARTS: Final = r"<{\[`~\]>◁tfA"
+_STARTS: Final = r"<{\[`~\]>◁✿tfA"
 """The characters with which openings begin."""
 _PLAIN: Final = "|".join(
     (
@@ -139,6 +140,7 @@ NOISE: Final = re.compile(
     r"|<[|｜]tool[▁_ ]calls?[▁_ ](?:begin|end)[|｜]>"
     r"|<tool_call\|>|<\|tool_call>|<end_function_call>|</?tool_calls?:\w{1,40}>|<end_of_tool_calls?(?::\w{1,40})?>|\[TOOL_CALLS?\]|\[(?:END_)?TOOL_REQUEST(?:_END)?\]|\]<\]minimax\[>\[</?tool_call>"
     r"|<\|start\|>(?:assistant\b)?|<\|channel\|>\s*(?:final|commentary)\s*<\|message\|>|<\|return\|>"
+    r"|✿(?:RESULT|RETURN)✿:?"
 )
 """Tokens of the formats that say nothing by themselves; they are left out of a reply's text."""
 EXAMPLE: Final = re.compile(

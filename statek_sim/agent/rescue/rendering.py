@@ -248,6 +248,7 @@ RENDERINGS: Final[Mapping[str, Render]] = {
     ),
     "harmony 3": _named("<|channel|>commentary to=", " <|constrain|>json<|message|>", "<|call|>"),
     "functionary 3": _named(">>>", "\n", ""),
+    "qwen agent": _named("✿FUNCTION✿: ", "\n✿ARGS✿: ", "\n✿RESULT✿"),
     "react": _named("Action: ", "\nAction Input: ", ""),
     "dsml 4.1": _elements(
         '<｜DSML｜ calls>\n<｜DSML｜ invoke name="{name}">\n',
