@@ -8,6 +8,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from statek_sim.backends.written_agents import style_of_all
@@ -147,7 +148,14 @@ def _failed_at(error: BaseException) -> str:
         for frame in traceback.extract_tb(error.__traceback__)[1:]
         if not frame.filename.startswith(("<frozen", library)) or "site-packages" in frame.filename
     ]
-    return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    if not frames:
+        return ""
+    file = Path(frames[-1].filename)
+    try:
+        shown = file.relative_to(Path.cwd())
+    except (ValueError, OSError):  # it is elsewhere, or the folder of the command is gone
+        shown = file
+    return f" ({shown}:{frames[-1].lineno})"
 
 
 def tool_named(

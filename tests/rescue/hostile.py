@@ -106,6 +106,12 @@ HEADERS: Final[dict[str, tuple[str, ...]]] = {
         "<|from|>assistant<|recipient|>f",
         "<|from|>assistant<|recipient|>f<|content|>",
     ),
+    "qwen_agent": (
+        "✿FUNCTION✿:",
+        "✿FUNCTION✿: f",
+        "✿FUNCTION✿: f\n",
+        "✿FUNCTION✿: f\n✿ARGS✿:",
+    ),
     "react": (
         "Action:",
         "Action: f",

@@ -138,7 +138,8 @@ def test_a_tool_module_that_exits_does_not_take_the_command_with_it(
     text = OK.replace("{}", "{tools: ['a_module_that_exits:x']}")
     (here / "exits.yaml").write_text(text, "utf-8")
     assert refused(capsys, "run", "exits.yaml", "--profile", "docs") == (
-        "exits.yaml:2: scenario 'ok': 'a_module_that_exits:x' cannot be imported: SystemExit: 7"
+        "exits.yaml:2: scenario 'ok': 'a_module_that_exits:x' cannot be imported: SystemExit: 7 "
+        "(a_module_that_exits.py:2)"
     )
 
 
