@@ -6,9 +6,9 @@ A test creates jobs, lets time pass, and looks at `AppJob`s. It reads the same w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, Self
 
 from statek_sim.backends.record import HandlerCall
 from statek_sim.trace import require_tool
@@ -28,6 +28,22 @@ class ToolUse:
     arguments: str
     result: str | None
     error: str | None
+
+
+class ToolUses(tuple[ToolUse, ...]):
+    """The tool calls of one job. `known` are the names of everything that could be one.
+
+    No field of the job's: those are what became of it, and are compared and written as such.
+    """
+
+    known: frozenset[str] = frozenset()
+
+    @classmethod
+    def among(cls, uses: Iterable[ToolUse], known: Iterable[str]) -> Self:
+        """Return calls, and what there was to call."""
+        made = cls(uses)
+        made.known = frozenset(known)
+        return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +78,11 @@ class AppJob:
     bytes_received: int
     approx_tokens: int
 
-    known_tools: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
-    """The names of everything that can be a tool call of this job."""
-
     def tool_calls(self, name: str | None = None) -> tuple[ToolUse, ...]:
         """Return the calls of all tools, or of one; raises BadInput for a name that no tool of the job's has."""
         calls = tuple(use for use in self.tools if name is None or use.name == name)
-        if name is not None and not calls:
-            require_tool(name, self.known_tools, f"job {self.name!r}")
+        if name is not None and not calls and isinstance(self.tools, ToolUses):
+            require_tool(name, self.tools.known, f"job {self.name!r}")
         return calls
 
 

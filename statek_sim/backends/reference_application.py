@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from statek_sim.backends.application import FUTURE, FUTURE_TEXT, AppJob, AppOutcome, ToolUse
+from statek_sim.backends.application import FUTURE, FUTURE_TEXT, AppJob, AppOutcome, ToolUse, ToolUses
 from statek_sim.backends.facts import job_record, plain, worker_death
 from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.runtime import Runtime
@@ -86,13 +86,12 @@ class ReferenceApplication:
             console=record.console,
             locals={name: plain(value, _text) for name, value in sorted(job.locals.items())},
             history=record.history,
-            tools=tuple(_tool_use(call) for call in record.tool_calls),
+            tools=ToolUses.among(map(_tool_use, record.tool_calls), job.host.tools_of(job)),
             handlers=record.handlers,
             subtasks=record.subtasks,
             bytes_sent=record.usage.bytes_sent,
             bytes_received=record.usage.bytes_received,
             approx_tokens=record.usage.approx_tokens,
-            known_tools=job.host.tools_of(job),
         )
 
 

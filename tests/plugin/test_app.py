@@ -40,6 +40,9 @@ def create_clerk():
 """
 
 TEST = """\
+import json
+from dataclasses import asdict
+
 import pytest
 from shop import Shop, create_clerk
 from statek_sim.errors import BadInput
@@ -52,6 +55,7 @@ def test_something_is_sold(statek_app):
     assert statek_app.job("sale") == statek_app.job(job) == statek_app.job_of("clerk") == statek_app.jobs[0]
     assert statek_app.job(job).console[0] == "tea sold"
     assert not statek_app.job(job).tool_calls("print_locals")
+    assert [use["name"] for use in json.loads(json.dumps(asdict(statek_app.job(job))["tools"]))] == ["sell"]
     with pytest.raises(BadInput, match="Did you mean 'sell'"):
         statek_app.job(job).tool_calls("sel")
 

@@ -7,7 +7,7 @@ from typing import Any
 import dbzero
 from statek import find_tools
 
-from statek_sim.backends.application import FUTURE, AppJob, ToolUse
+from statek_sim.backends.application import FUTURE, AppJob, ToolUse, ToolUses
 from statek_sim.backends.installed.stored_value import label, stored_value
 from statek_sim.backends.record import HandlerCall
 from statek_sim.harness.limits import EXCEEDED
@@ -26,6 +26,7 @@ def described(
 ) -> AppJob:
     """Return what there is to say about `job`; `others` are all jobs by name."""
     usage = job.usage
+    known = (*job.agent.all_tools, *find_tools(None, include_hidden=True))
     return AppJob(
         name=name,
         agent=job.agent.role,
@@ -46,15 +47,12 @@ def described(
             for key, value in sorted(dict(job.py_env.local_state or {}).items())
         },
         history=history,
-        tools=tuple(tools),
+        tools=ToolUses.among(tools, (function.__name__ for function in known)),
         handlers=tuple(call for call in handlers if call.job == name),
         subtasks=_subtasks(job, others),
         bytes_sent=usage.total_bytes_sent,
         bytes_received=usage.total_bytes_received,
         approx_tokens=job.approx_token_usage,
-        known_tools=frozenset(
-            function.__name__ for function in (*job.agent.all_tools, *find_tools(None, include_hidden=True))
-        ),
     )
 
 
