@@ -241,12 +241,12 @@ def cases(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Profile) ->
         for scenario in scenarios
         if (own := scenario.under(profile)) is not None
     }
+    judged_here = [trial.scenario for trial in trials.values()]
     left_out = [scenario for scenario in scenarios if scenario.id not in trials]
     prices = {policy.prices: _prices(policy) for policy in plan.policies.values()}
     for preset in plan.presets:
         policy = plan.policies[preset.name]
         for rule in policy.rules:
-            judged_here = [trial.scenario for trial in trials.values()]
             for scenario in selected(policy, rule, judged_here, left_out):
                 yield Case(
                     preset=preset, demand=rule, trial=trials[scenario.id], prices=prices[policy.prices]

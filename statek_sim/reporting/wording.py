@@ -12,7 +12,7 @@ ESTIMATE: Final = "estimate: bytes // 4, as the harness counts; measured: tokens
 """What the two columns are."""
 
 _NAMED: Final = 10
-"""Statements named before the rest is only counted."""
+"""Statements, or scenarios, named before the rest is only counted."""
 
 
 def verdict(overall: Summary) -> str:
@@ -44,11 +44,10 @@ def unchecked(report: Report) -> str:
     """Name what expects nothing, and so passes whatever happens; empty when everything expects something."""
     if not (found := report.unchecked):
         return ""
-    more = f" and {count(len(found) - _NAMED)} more" if len(found) > _NAMED else ""
     verbs = ("expects", "passes") if len(found) == 1 else ("expect", "pass")
     return (
-        f"{plural(len(found), 'scenario')} {verbs[0]} nothing and {verbs[1]} "
-        f"whatever happens: {', '.join(found[:_NAMED])}{more}; `statek-sim run PATH --accept` writes what happened"
+        f"{plural(len(found), 'scenario')} {verbs[0]} nothing and {verbs[1]} whatever happens: {_listed(found)}; "
+        "`statek-sim run PATH --accept` writes what happened"
     )
 
 

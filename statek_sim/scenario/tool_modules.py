@@ -23,8 +23,8 @@ def missing_tools(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """Yield a problem for each `module:attribute` of a scenario whose module, or name in it, is not found.
 
     These are tools, callable replies, and parts of the harness. A tool's function that is found has to take what the
-    tool's schema declares. What a module makes when it runs (`import *`,
-    `__getattr__`, an extension module) counts as found.
+    tool's schema declares. What a module makes when it runs (`import *`, `__getattr__`, an extension module) counts as
+    found.
     """
     known: dict[str, str | None] = {}
     for scenario in scenarios:

@@ -156,9 +156,9 @@ class Play:
                 parameter=unheeded[0],
                 code="unsupported_parameter",
             )
-        wrong = next((why for name, why in params.wrong if name not in self.ignored), None)
-        if wrong is not None:
-            raise BadRequest(wrong, parameter=wrong.partition(":")[0], code="invalid_value")
+        for name, why in params.wrong:
+            if name not in self.ignored:
+                raise BadRequest(why, parameter=name, code="invalid_value")
         read = read if params.previous is None else self._spoken_before.goes_on(read)
         if wanted is None and "messages" not in self.ignored:
             problem = out_of_turn(read.asked.messages, found.wire)

@@ -19,7 +19,7 @@ from statek_sim.suite.result import Mismatch, ScenarioResult
 from statek_sim.trace import Event, LLMReplied, LLMRequested
 from statek_sim.values import JSON, Message, ToolSpec
 
-SETTLED: Final = Expect(llm_calls=1)
+ONE_CALL: Final = Expect(llm_calls=1)
 """What a scenario expects; nothing holds it against what came."""
 
 
@@ -132,7 +132,7 @@ def result(
     mismatches: Sequence[Mismatch] = (),
     exit_value: JSON = None,
     seconds: float = 0.25,
-    expects: Expect = SETTLED,
+    expects: Expect = ONE_CALL,
 ) -> ScenarioResult:
     """Return `suite/id` run under `profile` with one job for each of `talks`."""
     suite, _, scenario_id = name.partition("/")

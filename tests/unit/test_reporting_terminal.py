@@ -15,7 +15,7 @@ from statek_sim.reporting.wording import unchecked
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.statements import Coverage
 from statek_sim.suite.result import Mismatch, ScenarioResult
-from tests.unit.reporting_samples import SETTLED, Talk, chinese, digits, english, result, said, tooled
+from tests.unit.reporting_samples import ONE_CALL, Talk, chinese, digits, english, result, said, tooled
 
 WRONG = Mismatch(("jobs", "main", "turns"), 2, 3)
 
@@ -159,7 +159,7 @@ def test_scenarios_that_expect_nothing_are_named() -> None:
     )
     assert "1 scenario expects nothing and passes whatever happens: a/y; `statek-sim run" in one
     partly = result("a/z", expects=nothing)
-    said_elsewhere = partly.scenario.model_copy(update={"expect_in": {"1.4": SETTLED}})
+    said_elsewhere = partly.scenario.model_copy(update={"expect_in": {"1.4": ONE_CALL}})
     runs = [replace(partly, scenario=said_elsewhere, profile=profile) for profile in ("docs", "1.4")]
     assert build_report(runs, preset=None, seed=None, statements=None).unchecked == ("a/z[docs]",)
     many = [result(f"a/s-{number:02}", expects=nothing) for number in range(12)]

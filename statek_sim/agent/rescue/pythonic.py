@@ -13,7 +13,7 @@ from statek_sim.agent.rescue.reader import Reader
 from statek_sim.values import JSON
 
 PYTHON_CALL: Final = re.compile(r"\s*(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
-_PRINT: Final = re.compile(r"\s*print\s*\((?=\s*[^\W\d][\w.-]{0,127}\s*\()")
+_PRINT: Final = "print"
 """What Gemini writes around a call in a block of code: nobody runs that code, so nothing is printed."""
 _KEYWORD: Final = re.compile(r"\s*(?P<key>[^\W\d]\w{0,127})\s*=(?!=)\s*")
 
@@ -48,9 +48,8 @@ def read_python(
     text, taken = reader.text, list[PythonCall]()
     while (call := PYTHON_CALL.match(text, at)) is not None:
         reader.meter.token(at)
-        around = _PRINT.match(text, at) if printed else None
-        if around is not None and (inner := PYTHON_CALL.match(text, around.end())) is not None:
-            call = inner
+        inner = PYTHON_CALL.match(text, call.end()) if printed and call["name"] == _PRINT else None
+        call = inner or call
         whole = bracket and text.startswith("{", reader.space(call.end()))
         try:
             arguments, end = (_object if whole else _keywords)(reader, call.end(), measure)
@@ -58,7 +57,7 @@ def read_python(
             if not taken or not bracket or error.limit:
                 raise
             raise After(error, taken) from None
-        end = end if around is None else _closed(reader, end)
+        end = end if inner is None else _closed(reader, end)
         taken.append(PythonCall(call["name"], arguments, end))
         at = reader.space(end)
         if text.startswith(",", at):
