@@ -3,7 +3,7 @@
 A test of an application writes what it saw into `facts`; what its jobs became is added. `--write-facts FILE` writes
 all of it down; `--held-facts FILE` fails a test that saw something else than was written down there, which is how
 facts of the real package hold the reference runtime where the real package is not installed. `record.py` writes
-`recorded_1.4.json` anew.
+`recorded_1.4.json` anew. `--write-failed FILE` writes the ids of failed tests, one a line.
 """
 # mypy: ignore-errors
 
@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 SEEN = {}
+FAILED = {}
 LEFT_OUT = ("bytes_sent", "bytes_received", "approx_tokens", "history")
 """Fields of jobs that say what was sent; compared with everything else unless a test asks not to."""
 
@@ -22,6 +23,7 @@ LEFT_OUT = ("bytes_sent", "bytes_received", "approx_tokens", "history")
 def pytest_addoption(parser):
     parser.addoption("--write-facts")
     parser.addoption("--held-facts")
+    parser.addoption("--write-failed")
     parser.addoption("--seeds")
 
 
@@ -106,7 +108,15 @@ def pytest_configure(config):
     )
 
 
+def pytest_runtest_logreport(report):
+    if report.failed:
+        FAILED[report.nodeid] = None
+
+
 def pytest_sessionfinish(session):
+    failed = session.config.getoption("--write-failed")
+    if failed:
+        Path(failed).write_text("".join(f"{test}\n" for test in FAILED), encoding="utf-8")
     file = session.config.getoption("--write-facts")
     if file:
         Path(file).write_text(

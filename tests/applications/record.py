@@ -35,7 +35,7 @@ sys.exit(pytest.main(["-q", "-W", "ignore", *plugins, "--statek-backend=installe
 """
 
 
-def command(python: str, *arguments: str, applications: Sequence[Path] = APPLICATIONS) -> list[str]:
+def command(python: str, *arguments: str, applications: Sequence[Path | str] = APPLICATIONS) -> list[str]:
     """Return the command that runs applications, every one unless told, on the real package of `python`."""
     paths = [path for path in sys.path if path.endswith("site-packages")]
     program = _RUN.format(root=str(ROOT), paths=paths)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.applications.compare import differences
-from tests.applications.record import RECORDED, ROOT, command
+from tests.applications.record import APPLICATIONS, RECORDED, ROOT, command
 
 PYTHON = ROOT / ".venv-statek-1.4.2" / "bin" / "python"
 
@@ -19,16 +20,32 @@ pytestmark = [
 ]
 
 
-def test_the_small_applications_find_out_what_was_recorded() -> None:
-    done = subprocess.run(
-        command(str(PYTHON), f"--held-facts={RECORDED}"),
+MOST_BY_CHANCE = 5
+"""How many tests may end otherwise in a process that ran all of them, as long as they do not in one of their own."""
+
+
+def test_the_small_applications_find_out_what_was_recorded(tmp_path: Path) -> None:
+    # dbzero leaves some errors for Python to come upon (an integer beyond 64 bits), and once a process of all of these
+    # came upon none. What differs is asked again in a process of its own, where a real difference stays one.
+    failed = tmp_path / "failed"
+    done = _applications(f"--write-failed={failed}")
+    tests = failed.read_text(encoding="utf-8").splitlines()
+    if 0 < len(tests) <= MOST_BY_CHANCE:
+        done = _applications(applications=tests)
+    assert done.returncode == 0, done.stdout[-6000:]
+
+
+def _applications(
+    *arguments: str, applications: Sequence[Path | str] = APPLICATIONS
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(str(PYTHON), f"--held-facts={RECORDED}", *arguments, applications=applications),
         cwd=ROOT,
         env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout[-6000:]
 
 
 def test_random_days_of_a_shop_are_the_same_on_both_sides() -> None:
