@@ -12,12 +12,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tools.interpreters import NEWER, interpreter, this_python
+from tools.interpreters import NEWER, interpreter, older_patch, this_python
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 BIN: Final = Path(sys.executable).parent
@@ -31,6 +31,14 @@ WITH_SHARES: Final = (
     "tests/unit/test_sandbox_hostile.py",
 )
 """Tests that try a share of what they have, and are no laws of Hypothesis."""
+OF_PATTERNS: Final = (
+    "tests/rescue",
+    "tests/cassettes",
+    "tests/unit",
+    "-k",
+    "rescue or cassettes or markup or patterns",
+)
+"""Tests of what is read with long regular expressions, in which patch releases of Python differ."""
 SET_UP: Final = ("lint", "imports", "validate", "coverage", "browser", "postgres")
 """Parts for which a fresh clone has to set up every tool, and that take seconds then."""
 
@@ -93,7 +101,8 @@ def cloned(folder: Path) -> Iterator[Part]:
 def elsewhere() -> Iterator[Part]:
     """Yield the checks that repeat on another Python; one that is not installed has no commands.
 
-    The newest runs the tests and the scenarios, those between it and this one the scenarios.
+    The newest runs the tests and the scenarios, those between it and this one the scenarios, and an older patch release
+    of this one the scenarios and the tests of patterns.
     """
     found = {version: interpreter(version) for version in NEWER}
     newest = next((version for version in reversed(NEWER) if found[version]), None)
@@ -102,15 +111,18 @@ def elsewhere() -> Iterator[Part]:
         if python is None:
             yield Part(name, ())
         elif version != this_python():
-            yield Part(name, tuple(repeated(version, python, tests=version == newest)))
+            tests = ("-m", "not slow and not browser") if version == newest else ()
+            yield Part(name, tuple(repeated(version, python, tests)))
+    older = older_patch()
+    yield Part("older-python", tuple(repeated(*older, (*OF_PATTERNS, "-m", "not slow"))) if older else ())
 
 
-def repeated(version: str, python: str, *, tests: bool) -> Iterator[tuple[str, ...]]:
-    """Yield the commands that repeat checks on another Python, in an environment of its own."""
+def repeated(version: str, python: str, tests: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the commands that repeat checks on another Python, in an environment of its own; `tests`: for pytest."""
     venv = f".venv-{version}"
     yield ("make", "--no-print-directory", f"VENV={venv}", f"PYTHON={python}", f"{venv}/.ready")
     if tests:
-        yield (f"{venv}/bin/pytest", *SHARED, "-m", "not slow and not browser")
+        yield (f"{venv}/bin/pytest", *SHARED, *tests)
     yield (f"{venv}/bin/statek-sim", "run", "--quiet")
 
 

@@ -40,5 +40,24 @@ def newer_python() -> str | None:
     return next((version for version in reversed(above) if interpreter(version)), None)
 
 
+def older_patch() -> tuple[str, str] | None:
+    """Return the oldest patch release of this Python's version that is installed, like `3.11.2`, and its interpreter.
+
+    None where there is none older than this one. Distributions keep the one that they began with for years.
+    """
+    name = f"python{this_python()}"
+    folders = dict.fromkeys([*os.get_exec_path(), "/usr/bin", "/usr/local/bin"])
+    found = (shutil.which(name, path=folder) for folder in folders)
+    releases = {_patch(python): python for python in found if python and works(python)}
+    oldest = min(releases, default=sys.version_info[:3])
+    return (".".join(map(str, oldest)), releases[oldest]) if oldest < sys.version_info[:3] else None
+
+
+def _patch(python: str) -> tuple[int, ...]:
+    asked = "import sys; print(*sys.version_info[:3])"
+    done = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True)
+    return tuple(map(int, done.stdout.split()))
+
+
 def _number(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))

@@ -21,7 +21,7 @@ MOST_LEVELS: Final = 100
 
 _TOKEN: Final = re.compile(
     r'"(?P<text>(?:[^"\\\n]++|\\[^\n])*+)(?P<end>"?)(?P<colon>\s*:)?|(?P<open>[{\[])|(?P<close>[}\]])|(?P<comma>,)|'
-    r'(?P<bare>[^\s"{}\[\],:]++(?:(?:[^\S\n]|\n(?!\r?\n))++[^\s"{}\[\],:]++)*+)|:'
+    r'(?P<bare>[^\s"{}\[\],:](?:\n(?!\r?\n)|[^"{}\[\],:\n]++)*+)|:'
 )
 # Words without quotes come in rows, which a blank line ends; of those that are in a list only numbers count.
 _WORD: Final = re.compile(r'[^\s"{}\[\],:]++')

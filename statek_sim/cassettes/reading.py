@@ -57,7 +57,7 @@ _PAIR: Final = re.compile(r"([^&;=?#]*)=([^&;#]*)")
 _FORM_PAIR: Final = re.compile(r"([^&=]*)=([^&]*)")
 _FORM: Final = re.compile(r"[\w.~%+*\[\]-]{1,200}=[^\s{}\"<>]*")
 _PART: Final = re.compile(
-    r"content-disposition:([^\r\n]{0,2200}+)\r?\n(?:[^\r\n]{1,1000}+\r?\n){0,20}+\r?\n",
+    r"content-disposition:([^\r\n]{0,2200}+)\r?\n(?:[^\r\n]{1,1000}+\r?\n){0,20}\r?\n",
     re.IGNORECASE,
 )
 _NAME_OF_PART: Final = re.compile(r"[; ]name\*?=\"?([^\";]{0,200})", re.IGNORECASE)

@@ -102,16 +102,17 @@ _STARTS: Final = r"<{\[`~\]>◁✿tfA"
 """The characters with which openings begin."""
 _PLAIN: Final = "|".join(
     (
-        rf"[^{_STARTS}]++",
         r"`{13,}+|~{13,}+|~{1,2}+(?!~)",
         # Code on a line is prose as well.
-        r"``(?!`)(?:[^`\n]++``(?!`))?+",
-        r"`(?!`)(?:[^`\n]*+`(?!`))?+",
+        r"``(?!`)[^`\n]++``(?!`)|``(?!`)",
+        r"`(?!`)[^`\n]*+`(?!`)|`(?!`)",
         # What the commonest characters begin when they begin nothing, said once more for speed.
         r"<(?![|｜/A-Za-z_])|<\|(?![A-Za-z/])|</(?!(?:seed:|mm:)?[tr])",
         r"\{(?!" + OPENINGS["brace"].removeprefix(r"\{") + ")",
         r"\[(?!\s*+[{A-Za-z_/])|\](?!<)|>(?!>)|t(?!o=)|f(?!unct)|A(?!ction:)",
         rf"(?![`{{])(?!{_NO_GROUPS})[{_STARTS}]",
+        # Last, since Python before 3.11.5 goes on where the last alternative failed, not where the repetition stood.
+        rf"[^{_STARTS}]++",
     )
 )
 PROSE: Final = re.compile(rf"(?:{_PLAIN})*+")

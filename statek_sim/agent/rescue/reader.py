@@ -36,10 +36,10 @@ _MARKED: Final = re.compile(
 _BARE_KEY: Final = re.compile(r"[^\W\d](?:[\w$-]| (?=[\w$-]))*")
 _WORD: Final = re.compile(r"[^\W\d][\w$-]*")
 _BARE: Final = re.compile(r"[^,{}\[\]<>\"'\n]*[^,{}\[\]<>\"'\n\s]")
-_TWO: Final = re.compile(r"[^\W\d]\w{0,40}:(?!//)|\A(?:null|true|false|-?\d[\d.]*+(?:[eE][+-]?\d++)?){2,}+\Z")
+_TWO: Final = re.compile(r"[^\W\d]\w{0,40}:(?!//)|\A(?:null|true|false|-?\d[\d.]*+(?:[eE][+-]?\d++)?){2,}\Z")
 """What a comma, colon or bracket that is lost makes of two values without quotes."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
-_WORDS: Final = re.compile(r"[^\W\d][^\W\d]{0,40}+(?:[ -][^\W\d]{1,40}+){0,7}+(?=[ \t]{0,40}[,}\]])")
+_WORDS: Final = re.compile(r"[^\W\d][^\W\d]{0,40}+(?:[ -][^\W\d]{1,40}+){0,7}(?=[ \t]{0,40}[,}\]])")
 """A text without quotes that can be nothing else: words."""
 _NEARLY: Final = ("true", "false", "null", "none", "nan", "undefined", "infinity", "inf")
 """What a word may have been before a letter of it was lost or came in."""
@@ -49,7 +49,7 @@ _QUOTING: Final = re.compile(
     r"(?=\s{0,40}[,}\]])"
 )
 """A text with words in quotes that are not escaped: none of them can open or close another value."""
-_PYTHON_TEXT: Final = r"(?:(?!(?P=q))[^\\\n]){0,400}+"
+_PYTHON_TEXT: Final = r"(?:(?!(?P=q))[^\\\n]){0,400}"
 _PYTHON_QUOTING: Final = re.compile(
     rf"(?P<q>[\"'])(?P<text>{_PYTHON_TEXT}(?:(?<=\s)(?P=q)(?=[^\s,:=()\[\]{{}}\"']){_PYTHON_TEXT}(?<=[^\s,:=(\[{{\"'])(?P=q)(?=\s)"
     rf"{_PYTHON_TEXT}){{1,8}})(?P=q)(?=\s{{0,40}}[,)\]}}])"

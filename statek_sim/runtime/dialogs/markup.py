@@ -25,8 +25,8 @@ _SEPARATORS: Final = re.compile(r"[\s\[\](){},]+")
 
 # Whether the first thing after comments may be a bare string; most code is not, and need not be parsed.
 _MAY_BE_EMPTY: Final = re.compile(
-    r"""(?:[ \t\f]*(?:\#[^\n]*)?\n)*+       # blank and comment lines
-        [ \t\f]*+(?:
+    r"""(?:\#[^\n]*+\n|[ \t\f\n]++)*+       # blank and comment lines
+        (?:
             (?:\#[^\n]*)?\Z                 # nothing else
           | [^\x20-\x7e]                    # odd characters: let the parser judge
           | ["'(\\]                         # a string, or something around one
