@@ -39,6 +39,17 @@ OF_PATTERNS: Final = (
     "rescue or cassettes or markup or patterns",
 )
 """Tests of what is read with long regular expressions, in which patch releases of Python differ."""
+OF_PACKAGES: Final = (
+    "sandbox",
+    "page",
+    "cassettes",
+    "reporting",
+    "cli",
+    "rescue",
+    "harness",
+    "tools_ordered",
+)
+"""Tests of the folder `unit` for the oldest packages that are allowed: what their subjects begin with."""
 SET_UP: Final = ("lint", "imports", "validate", "coverage", "browser", "postgres")
 """Parts for which a fresh clone has to set up every tool, and that take seconds then."""
 
@@ -113,8 +124,20 @@ def elsewhere() -> Iterator[Part]:
         elif version != this_python():
             tests = ("-m", "not slow and not browser") if version == newest else ()
             yield Part(name, tuple(repeated(version, python, tests)))
+    yield Part("lowest", tuple(lowest()))
     older = older_patch()
     yield Part("older-python", tuple(repeated(*older, (*OF_PATTERNS, "-m", "not slow"))) if older else ())
+
+
+def lowest() -> Iterator[tuple[str, ...]]:
+    """Yield the commands that repeat checks with the oldest packages that pyproject.toml allows."""
+    python = ".venv-lowest/bin/python"
+    yield module("tools.elsewhere", "lowest")
+    files = sorted(str(file) for name in OF_PACKAGES for file in ROOT.glob(f"tests/unit/test_{name}*.py"))
+    # The oldest typer calls what the newest click has marked as old, and does not print what an argument is.
+    left_out = ("-W", "ignore::DeprecationWarning", "-k", "not called_by_their_metavar")
+    yield (python, "-m", "pytest", *SHARED, "-q", "-m", "not slow", *left_out, *files)
+    yield module("tools.elsewhere", "traces", python)
 
 
 def repeated(version: str, python: str, tests: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -123,7 +146,7 @@ def repeated(version: str, python: str, tests: Sequence[str]) -> Iterator[tuple[
     yield ("make", "--no-print-directory", f"VENV={venv}", f"PYTHON={python}", f"{venv}/.ready")
     if tests:
         yield (f"{venv}/bin/pytest", *SHARED, *tests)
-    yield (f"{venv}/bin/statek-sim", "run", "--quiet")
+    yield module("tools.elsewhere", "traces", f"{venv}/bin/python")
 
 
 def module(name: str, *arguments: str) -> tuple[str, ...]:

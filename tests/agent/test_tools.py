@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any, Final, Literal, NamedTuple
 from uuid import UUID
@@ -228,6 +229,10 @@ def test_code_that_takes_what_its_schema_says_is_a_tool(
         ({"a": (1, 2)}, '{"a":[1,2]}'),
         (Size.LARGE, "l"),
         (b"x", '"x"'),
+        ([1e-7, 1e22, -0.0], "[1e-07,1e+22,-0.0]"),
+        ({"a": [float("nan")], "b": float("inf")}, '{"a":[null],"b":null}'),
+        ([deque([2, 1]), Fraction(1, 3)], '[[2,1],"1/3"]'),
+        (["\ud800"], "['\\ud800']"),
     ],
 )
 def test_a_result_is_text_or_json(value: object, shown: str) -> None:

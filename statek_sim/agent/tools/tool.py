@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import enum
 import inspect
+import json
 import math
 import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from types import FunctionType, SimpleNamespace
 from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 
@@ -372,7 +374,7 @@ def result_text(value: object) -> str:
         return result_text(value.value)
     value = read_to_end(value)
     try:
-        return _ANYTHING.dump_json(_ordered(value, _ANYTHING.dump_python(value, mode="json"))).decode()
+        return _json(_ordered(value, _ANYTHING.dump_python(value, mode="json", fallback=_known_to_some)))
     except (ValueError, TypeError, RecursionError):
         return without_addresses(_words(value))
 
@@ -380,6 +382,33 @@ def result_text(value: object) -> str:
 _ANYTHING: Final[TypeAdapter[Any]] = TypeAdapter(Any)
 _COLLECTIONS: Final = (list, tuple, set, frozenset)
 _LISTED: Final = (*_COLLECTIONS, deque)
+
+
+def _known_to_some(value: object) -> object:
+    """Return what pydantic makes of values for which it has JSON from 2.14 on, and had none before."""
+    if isinstance(value, deque):
+        return list(value)
+    if isinstance(value, Fraction):
+        return str(value)
+    raise TypeError(f"there is no JSON for {type(value).__name__}")
+
+
+def _json(dumped: Any) -> str:
+    """Return the text of JSON, with floats as Python writes them: releases of pydantic differ. No number is null."""
+    try:
+        text = json.dumps(dumped, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(dumped), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text.encode()  # a lone surrogate has no JSON
+    return text
+
+
+def _finite(dumped: Any) -> Any:
+    if isinstance(dumped, float):
+        return dumped if math.isfinite(dumped) else None
+    if isinstance(dumped, dict):
+        return {key: _finite(item) for key, item in dumped.items()}
+    return [_finite(item) for item in dumped] if isinstance(dumped, list) else dumped
 
 
 def _ordered(value: object, dumped: Any) -> Any:
@@ -394,7 +423,7 @@ def _ordered(value: object, dumped: Any) -> Any:
             return {key: _ordered(inner, item) for inner, (key, item) in pairs}
     elif isinstance(dumped, list) and isinstance(value, _LISTED) and len(value) == len(dumped):
         items = [_ordered(inner, item) for inner, item in zip(value, dumped, strict=True)]
-        return sorted(items, key=_ANYTHING.dump_json) if isinstance(value, set | frozenset) else items
+        return sorted(items, key=_json) if isinstance(value, set | frozenset) else items
     return dumped
 
 

@@ -1,0 +1,86 @@
+"""The built-in suites with other interpreters and older packages: their traces have to be the same, byte by byte.
+
+`python -m tools.elsewhere lowest` makes `.venv-lowest`, with the oldest packages that pyproject.toml allows, and
+`python -m tools.elsewhere traces PYTHON` plays every suite with that interpreter and with this one. Exit status 1 when
+the environment cannot be made, or for traces that differ.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+LOWEST: Final = ROOT / ".venv-lowest"
+EXTRAS: Final = ("hypothesis", "live", "mcp", "mistral", "otel", "pii", "sql", "tokenizers")
+"""What may come beside them, in its oldest releases, too."""
+MOST_NAMED: Final = 20
+
+
+def lowest(requirements: Iterable[str]) -> Iterator[str]:
+    """Yield a pin for each requirement: the release that it names as its lowest, or a later patch of that one."""
+    for text in requirements:
+        requirement = Requirement(text)
+        floor = next((one.version for one in requirement.specifier if one.operator == ">="), None)
+        if floor is None:
+            raise ValueError(f"pyproject.toml: {text} names no lowest release")
+        parts = Version(floor).release
+        # Not every minor release begins with .0, so the first patch of one is whichever is there.
+        name = str(Requirement(text.split(">")[0]))
+        yield f"{name}=={floor}" if len(parts) > 2 else f"{requirement.name}=={floor}.*"
+
+
+def make_lowest() -> None:
+    """Make the environment anew."""
+    project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [text for name in EXTRAS for text in project["optional-dependencies"][name]]
+    wanted = [*lowest(project["dependencies"]), *lowest(extras), "pytest-xdist"]
+    venv.create(LOWEST, clear=True, with_pip=True)
+    pip = (str(LOWEST / "bin" / "python"), "-m", "pip", "install", "-qq", "--disable-pip-version-check")
+    subprocess.run([*pip, *wanted, "--editable", str(ROOT)], check=True)
+
+
+def traces(python: str, folder: Path) -> Mapping[str, str]:
+    """Return the digest of every scenario and profile as `python` plays it, by their names."""
+    file = folder / "report.json"
+    command = [python, "-m", "statek_sim.cli", "run", "--quiet", "--json", str(file)]
+    subprocess.run(command, cwd=ROOT, check=True)
+    found = json.loads(file.read_text(encoding="utf-8"))["scenarios"]
+    return {f"{entry['id']}[{entry['profile']}]": entry["digest"] for entry in found}
+
+
+def main(arguments: list[str]) -> int:
+    """Do what was asked for; return 0, 1 when it failed, or 2 for words that are none."""
+    try:
+        match arguments:
+            case ["lowest"]:
+                make_lowest()
+                return 0
+            case ["traces", python]:
+                with tempfile.TemporaryDirectory() as folder:
+                    here, there = (traces(one, Path(folder)) for one in (sys.executable, python))
+            case _:
+                print(__doc__, file=sys.stderr)
+                return 2
+    except (subprocess.CalledProcessError, ValueError) as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    differ = sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
+    for name in differ[:MOST_NAMED]:
+        print(f"another trace: {name}")
+    print(f"{len(here) - len(differ):,} of {len(here):,} traces are the same with {python}")
+    return 1 if differ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
