@@ -648,11 +648,14 @@ def _unheard(_what: str, _job: str) -> None:
 class Trace:
     """An append-only list of events with the settings they depend on."""
 
-    __slots__ = ("_events", "add", "header", "passed")
+    __slots__ = ("_by_job", "_events", "_sorted", "add", "header", "passed")
 
     def __init__(self, *, profile: str, seed: int) -> None:
         self.header: Final = {"trace": VERSION, "profile": profile, "seed": seed}
         self._events: list[Event] = []
+        self._by_job: dict[str, list[Event]] = {}
+        self._sorted = 0
+        """How many events are in `_by_job`, which is filled when a job's are asked for."""
         self.add: Callable[[Event], None] = self._events.append
         self.passed: Callable[[str, str], None] = _unheard
         """Told what has just become durable and is no event, and whose: a place where a worker may die."""
@@ -660,6 +663,7 @@ class Trace:
     def resume(self, events: Iterable[Event]) -> None:
         """Begin with the events of an earlier process."""
         self._events[:] = events
+        self._by_job, self._sorted = {}, 0
 
     def seal(self) -> None:
         """Take no more events: what is still added is no part of the run."""
@@ -695,6 +699,13 @@ class Trace:
         """Return the part of the trace that concerns one job; `tools` are the names of those that it has, if known."""
         return JobTrace(self, job_id, tools)
 
+    def events_of(self, job_id: str) -> Sequence[Event]:
+        """Return the events of one job so far, oldest first. Read only; one look at each event, however many jobs."""
+        for event in self._events[self._sorted :]:
+            self._by_job.setdefault(event.job, []).append(event)
+        self._sorted = len(self._events)
+        return self._by_job.get(job_id, ())
+
 
 class JobTrace:
     """The events of one job, with questions that tests ask."""
@@ -708,7 +719,7 @@ class JobTrace:
 
     def __iter__(self) -> Iterator[Event]:
         """Yield the job's events, oldest first."""
-        return (event for event in self._trace.events if event.job == self._job_id)
+        return iter(self._trace.events_of(self._job_id))
 
     def of_type(self, kind: type[E]) -> list[E]:
         """Return the job's events of one class, oldest first."""

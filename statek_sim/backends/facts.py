@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from statek_sim import trace as events
@@ -57,7 +57,11 @@ def record_of(
     seed: int,
 ) -> RunRecord:
     """Return everything that expectations may ask about a run."""
-    jobs = {job.id: job_record(job, runtime.jobs) for job in runtime.jobs}
+    children: dict[str, list[Job]] = {}
+    for job in runtime.jobs:
+        if job.parent_job is not None:
+            children.setdefault(job.parent_job.id, []).append(job)
+    jobs = {job.id: job_record(job, children.get(job.id, ())) for job in runtime.jobs}
     return RunRecord(
         scenario=scenario.id,
         profile=runtime.profile.name,
@@ -90,8 +94,8 @@ def _variable(value: object) -> JSON:
         return f"{type(error).__name__}: {error}"
 
 
-def job_record(job: Job, jobs: Sequence[Job]) -> JobRecord:
-    """Return one job's facts; `jobs` are all of its runtime."""
+def job_record(job: Job, children: Iterable[Job]) -> JobRecord:
+    """Return one job's facts; `children` are the jobs that it delegated to."""
     trace = list(job.trace)
     totals = UsageTotals()
     for turn in job.usage.turns:
@@ -123,7 +127,7 @@ def job_record(job: Job, jobs: Sequence[Job]) -> JobRecord:
             for event in trace
             if isinstance(event, events.Delivered)
         ),
-        subtasks=_subtasks(job, jobs),
+        subtasks=_subtasks(children),
         usage=usage_record(totals),
     )
 
@@ -149,14 +153,14 @@ def _tool_log(item: LLM_LogItem) -> tuple[JSON, ...]:
     )
 
 
-def _subtasks(job: Job, jobs: Sequence[Job]) -> dict[str, str]:
-    """Return the states of the subtasks that this job delegated."""
-    handles: list[SubTaskHandler] = []
-    for other in jobs:
-        handle = other.py_env.local_state.get("sub_task_handler")
-        if other.parent_job is job and isinstance(handle, SubTaskHandler):
-            handles.append(handle)
-    return {handle.id or handle.job.id: str(handle.state) for handle in handles}
+def _subtasks(children: Iterable[Job]) -> dict[str, str]:
+    """Return the states of the subtasks that these jobs are."""
+    handles = (child.py_env.local_state.get("sub_task_handler") for child in children)
+    return {
+        handle.id or handle.job.id: str(handle.state)
+        for handle in handles
+        if isinstance(handle, SubTaskHandler)
+    }
 
 
 def worker_death(runtime: Runtime) -> str | None:

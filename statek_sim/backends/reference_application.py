@@ -68,7 +68,7 @@ class ReferenceApplication:
 
     def describe(self, job: Job) -> AppJob:
         """Return what there is to say about a job."""
-        record = job_record(job, self.runtime.jobs)
+        record = job_record(job, (other for other in self.runtime.jobs if other.parent_job is job))
         return AppJob(
             name=record.name,
             agent=record.agent,

@@ -168,7 +168,8 @@ def _chosen(
     known = profile_known(profile)
     pairs = tuple(pair for pair in everything if pair[0].under(known) == pair[1])
     if not pairs:
-        raise BadInput(nothing_chosen(scenarios, select=select, tags=tags))
+        of_profile = [profile] if everything else None
+        raise BadInput(nothing_chosen(scenarios, profiles=of_profile, select=select, tags=tags))
     return pairs
 
 

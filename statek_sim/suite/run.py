@@ -76,9 +76,11 @@ def nothing_chosen(
         return f"no scenario to run: {other}"
     if unnamed:
         named = ", ".join(f'"{name}"' for name in unnamed)
+        theirs = [profile for profile in PROFILES if any(profile in each.profiles for each in known.values())]
+        instead = f"; --profile {theirs[0]} is one that they do hold for" if theirs else ""
         return (
             problem
-            + f" They do not hold for it unless they say `profiles: [{named}]`, alone or in their defaults"
+            + f" They do not hold for it unless they say `profiles: [{named}]`, alone or in their defaults{instead}"
         )
     known_tags = {tag for scenario in scenarios for tag in scenario.tags}
     for tag in tags:

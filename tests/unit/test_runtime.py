@@ -194,8 +194,32 @@ def test_a_loop_dies_of_a_broken_warmup_and_a_restart_forgives() -> None:
 def test_a_loop_whose_queue_never_gets_shorter_fails_the_run() -> None:
     runtime = Runtime(ScriptedLLM([]), max_steps=100)
     runtime.add_loop(Agent("worker"), lambda: 1, warmup_code="exit(1)")
-    with pytest.raises(RunawayJob, match="its queue never gets shorter"):
+    with pytest.raises(
+        RunawayJob, match="started 100 jobs at 0 s while its queue never got shorter than 1: its jobs"
+    ):
         runtime.run()
+
+
+def test_a_loop_that_puts_back_what_it_takes_fails_the_run_although_its_queue_gets_shorter() -> None:
+    items = ["a", "b", "c"]
+
+    def turn() -> str:
+        items.append(items.pop(0))
+        return items[0]
+
+    runtime = Runtime(ScriptedLLM([]), max_steps=100)
+    runtime.add_loop(Agent("worker", context={"turn": turn}), lambda: len(items), warmup_code="exit(turn())")
+    with pytest.raises(RunawayJob, match="never got shorter than 3"):
+        runtime.run()
+
+
+def test_a_loop_with_more_items_than_any_bound_ends_when_its_queue_is_empty() -> None:
+    items = list(range(1_000))
+    agent = Agent("worker", context={"take": items.pop})
+    runtime = Runtime(ScriptedLLM([]), max_steps=100)
+    runtime.add_loop(agent, lambda: len(items), warmup_code="exit(take())")
+    runtime.run()
+    assert len(runtime.jobs) == 1_000
 
 
 def test_an_action_follows_the_call_of_a_tool_it_was_tied_to() -> None:

@@ -94,7 +94,8 @@ def test_an_unknown_profile_is_bad_input(scenarios: tuple[Scenario, ...], name: 
         ({"tags": ["zzz"]}, ". Their tags: slow, x, y"),
         (
             {"profiles": ["1.2.5"]},
-            '. They do not hold for it unless they say `profiles: ["1.2.5"]`, alone or in their defaults',
+            '. They do not hold for it unless they say `profiles: ["1.2.5"]`, alone or in their defaults; '
+            "--profile docs is one that they do hold for",
         ),
     ],
 )

@@ -157,3 +157,13 @@ def test_the_calls_of_a_tool_that_there_is_not_are_an_error_and_not_none() -> No
         trace.tool_calls("relase")
     with pytest.raises(BadInput, match=r"It has brief, claim, "):
         trace.tool_calls("zzz")
+
+
+def test_the_events_of_each_job_are_found_with_one_look_at_each() -> None:
+    trace = Trace(profile="1.4", seed=1)
+    for number in range(3):
+        for name in ("a", "b"):
+            trace.add(StepStarted(float(number), name, number))
+        assert [event.job for event in trace.of_job("a")] == ["a"] * (number + 1)
+    trace.resume([StepStarted(9.0, "b", 1)])
+    assert [list(trace.of_job(name)) for name in ("a", "b")] == [[], [StepStarted(9.0, "b", 1)]]

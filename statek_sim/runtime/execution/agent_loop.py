@@ -45,7 +45,10 @@ class AgentLoop:
         self._create = create
         self._clock = clock
         self._most_at_once = most_at_once
-        self._started: dict[float, int] = {}
+        self._at = 0.0
+        self._shortest = 0
+        self._started = 0
+        """Jobs started at the time `_at` since the queue became `_shortest`, as short as never before at that time."""
         self._starting: list[Job] = []
         self._seen = 0
         definition.clear_errors()
@@ -59,7 +62,7 @@ class AgentLoop:
         """Return which definition it looks at, and how many jobs it has seen and started."""
         return {
             "definition": self.definition,
-            "started": [*self._started.items()],
+            "started": [self._at, self._shortest, self._started],
             "starting": [job.id for job in self._starting],
             "seen": self._seen,
         }
@@ -67,7 +70,7 @@ class AgentLoop:
     def resume(self, saved: Mapping[str, Any]) -> None:
         """Go on where another process `saved` it."""
         self.definition = saved["definition"]
-        self._started = dict(saved["started"])
+        self._at, self._shortest, self._started = saved["started"]
         self._starting = [self._jobs[name] for name in saved["starting"]]
         self._seen = saved["seen"]
 
@@ -77,9 +80,9 @@ class AgentLoop:
             raise RuntimeError(
                 f"Job definition for agent '{self.agent.role}' has errors — aborting agentic loop"
             )
-        waiting = self._waiting_to_start()
-        for _ in range(min(capacity, self._queue_size() - waiting)):
-            self._note_start()
+        waiting, size = self._waiting_to_start(), self._queue_size()
+        for _ in range(min(capacity, size - waiting)):
+            self._note_start(size)
             self._create(self.agent, warmup_code=self.warmup_code)
 
     def _waiting_to_start(self) -> int:
@@ -92,11 +95,13 @@ class AgentLoop:
         ]
         return len(self._starting)
 
-    def _note_start(self) -> None:
+    def _note_start(self, size: int) -> None:
         now = self._clock.now()
-        self._started[now] = self._started.get(now, 0) + 1
-        if self._started[now] > self._most_at_once:
+        if now != self._at or size < self._shortest or not self._started:
+            self._at, self._shortest, self._started = now, size, 0
+        self._started += 1
+        if self._started > self._most_at_once:
             raise RunawayJob(
-                f"the loop of agent {self.agent.role!r} started {self._most_at_once} jobs at {now:g} s; "
-                "its queue never gets shorter"
+                f"the loop of agent {self.agent.role!r} started {self._most_at_once:,} jobs at {now:g} s while its "
+                f"queue never got shorter than {self._shortest}: its jobs end without taking an item"
             )
