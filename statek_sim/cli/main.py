@@ -30,6 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if here not in sys.path:
         # Tools and replies named `module:attribute` are found where the command is run, as with `python -m`.
         sys.path.insert(0, here)
+    # Closed by who started this (`>&-`, some schedulers): nobody reads, which is no reason to fail.
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # as long as the process
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Agents print what they like; a terminal that cannot show it gets its escape.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -411,3 +412,11 @@ def test_files_of_every_kind_that_say_something_odd_are_told_by_name(
     if exit_.value.code == 2:
         assert "odd-one" in captured.err.partition(": ")[0], captured.err
         assert max(map(len, captured.err.split("\n"))) < 2_000
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+def test_closed_streams_change_no_exit_code(closed: str, here: Path) -> None:
+    for path, code in (("ok.yaml", 0), ("none.yaml", 2)):
+        command = f'"{sys.executable}" -m statek_sim.cli run {path} --json out.json {closed}'
+        assert subprocess.run(command, shell=True, cwd=here, check=False).returncode == code
+    assert json.loads((here / "out.json").read_text(encoding="utf-8"))["summary"]["failed"] == 0
