@@ -100,8 +100,10 @@ OPENING: Final = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern 
 _NO_GROUPS: Final = "|".join(re.sub(r"\(\?P<\w+>", "(?:", pattern) for pattern in OPENINGS.values())
 _STARTS: Final = r"<{\[`~\]>◁✿tfA"
 """The characters with which openings begin."""
+_NO_START: Final = rf"[^{_STARTS}]++"
 _PLAIN: Final = "|".join(
     (
+        _NO_START,
         r"`{13,}+|~{13,}+|~{1,2}+(?!~)",
         # Code on a line is prose as well.
         r"``(?!`)[^`\n]++``(?!`)|``(?!`)",
@@ -111,8 +113,8 @@ _PLAIN: Final = "|".join(
         r"\{(?!" + OPENINGS["brace"].removeprefix(r"\{") + ")",
         r"\[(?!\s*+[{A-Za-z_/])|\](?!<)|>(?!>)|t(?!o=)|f(?!unct)|A(?!ction:)",
         rf"(?![`{{])(?!{_NO_GROUPS})[{_STARTS}]",
-        # Last, since Python before 3.11.5 goes on where the last alternative failed, not where the repetition stood.
-        rf"[^{_STARTS}]++",
+        # Once more: Python before 3.11.5 goes on where the last alternative failed, not where the repetition stood.
+        _NO_START,
     )
 )
 PROSE: Final = re.compile(rf"(?:{_PLAIN})*+")

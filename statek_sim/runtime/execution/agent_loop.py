@@ -62,7 +62,7 @@ class AgentLoop:
         """Return which definition it looks at, and how many jobs it has seen and started."""
         return {
             "definition": self.definition,
-            "started": [self._at, self._shortest, self._started],
+            "at_once": [self._at, self._shortest, self._started],
             "starting": [job.id for job in self._starting],
             "seen": self._seen,
         }
@@ -70,7 +70,8 @@ class AgentLoop:
     def resume(self, saved: Mapping[str, Any]) -> None:
         """Go on where another process `saved` it."""
         self.definition = saved["definition"]
-        self._at, self._shortest, self._started = saved["started"]
+        # What earlier releases kept counts jobs only.
+        self._at, self._shortest, self._started = saved.get("at_once", (0.0, 0, 0))
         self._starting = [self._jobs[name] for name in saved["starting"]]
         self._seen = saved["seen"]
 
