@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from pydantic import ValidationError
@@ -36,8 +36,37 @@ _BOUNDS: Final = {
 _BOUND_WORDS: Final = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 
 
-FEW: Final = 6
+FEW: Final = 10
 """Keys of a part that are named where another one is found; those of a larger part would hide what is wrong."""
+
+_OUR_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "agents": ("role", "roles"),
+    "code": ("python_code", "program"),
+    "error": ("failure",),
+    "exit": ("exit_status", "output", "result", "return", "returns"),
+    "expect": ("assert", "asserts", "assertions", "checks", "expectations", "expected", "then"),
+    "http": ("http_status", "status_code"),
+    "id": ("name", "scenario"),
+    "latency": ("delay", "sleep", "wait"),
+    "limits": ("max_turns", "max_exceptions", "max_consecutive_exceptions", "max_token_usage"),
+    "llm_calls": ("model_calls", "num_calls", "requests"),
+    "locals": ("args", "inputs", "params", "state", "variables", "vars"),
+    "max_concurrency": ("concurrency", "max_workers", "workers"),
+    "message": ("input", "prompt", "query", "question", "task", "user", "user_message"),
+    "parent": ("delegated_by",),
+    "prompt": ("instructions", "system", "system_message", "system_prompt"),
+    "repeat": ("count", "n", "times"),
+    "script": ("answers", "fake", "llm", "mock", "model_replies", "replies", "responses"),
+    "seed": ("random_seed",),
+    "settings": ("config", "environment", "env", "options"),
+    "stop": ("reason", "stop_reason", "stopped"),
+    "text": ("answer", "content", "message", "response"),
+    "title": ("desc", "description", "summary"),
+    "tools": ("functions", "tool_calls"),
+    "until": ("deadline", "duration", "end"),
+    "when": ("condition", "if", "match"),
+}
+"""What other tools call our keys, by key: words of other letters, from which no likeness leads to ours."""
 
 
 Options = Callable[[Keypath], Sequence[str]]
@@ -65,7 +94,7 @@ def _finding(details: ErrorDetails, value: JSON, prefix: Keypath, options: Optio
     match details["type"]:
         case "extra_forbidden":
             known = options((*prefix, *keypath[:-1]))
-            hint = suggestion(str(keypath[-1]), known)
+            hint = _meant(str(keypath[-1]), known)
             where = f" in {dotted(keypath[:-1])}" if keypath[1:] else ""
             if not hint and 0 < len(known) <= FEW:
                 where += f", expected {' or '.join(known)}"
@@ -80,6 +109,14 @@ def _finding(details: ErrorDetails, value: JSON, prefix: Keypath, options: Optio
             return Finding(
                 keypath, f"{subject}: expected {expected}, got {shown(details['input'])}{_hint(details)}"
             )
+
+
+def _meant(key: str, known: Sequence[str]) -> str:
+    """Return ` Did you mean 'x'?` for the key that another word stands for, or that is like it; nothing without one."""
+    for ours, others in _OUR_WORDS.items():
+        if ours in known and key.casefold() in others:
+            return f" Did you mean {ours!r}?"
+    return suggestion(key, known)
 
 
 def _but_got(details: ErrorDetails) -> str:

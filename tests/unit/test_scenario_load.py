@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from statek_sim.errors import BadScenario
+from statek_sim.scenario.jsonschema import json_schema
 from statek_sim.scenario.load import load_or_fail, load_paths
+from statek_sim.scenario.locate import _OUR_WORDS
 from statek_sim.tool_names import BUILT_IN_TOOLS
 
 TOOLS = (
@@ -217,6 +220,32 @@ def test_an_unknown_key_that_is_near_no_other_names_those_of_a_small_part(tmp_pa
     text = PLAIN.rstrip("\n") + "\n    world: {external: [approval]}\n"
     (problem,) = problems_of(tmp_path, text)
     assert problem.endswith("unknown key 'external' in world, expected queue or futures")
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("agents: {w: {system_prompt: Work.}}", "in agents.w. Did you mean 'prompt'?"),
+        ("jobs: {main: {task: Go}}", "in jobs.main. Did you mean 'message'?"),
+        ("replies: {w: []}", "Did you mean 'script'?"),
+        ("max_turns: 3", "Did you mean 'limits'?"),
+        ("assertions: {}", "Did you mean 'expect'?"),
+        ("script: {w: [{content: hi}]}", "in script.w[0]. Did you mean 'text'?"),
+        ("expect: {jobs: {main: {exception: 1}}}", "in expect.jobs.main. Did you mean 'exceptions'?"),
+        (
+            "jobs: {main: {colour: 1}}",
+            "in jobs.main, expected agent or message or locals or warmup or parent or",
+        ),
+    ],
+)
+def test_a_word_of_other_tools_leads_to_the_key_that_is_meant(line: str, meant: str, tmp_path: Path) -> None:
+    problems = problems_of(tmp_path, f"scenarios:\n  - id: a\n    title: A\n    {line}\n")
+    assert [problem for problem in problems if meant in problem], problems
+
+
+def test_every_key_that_words_of_others_lead_to_is_one() -> None:
+    text = json.dumps(json_schema())
+    assert [key for key in _OUR_WORDS if f'"{key}": {{' not in text] == []
 
 
 @pytest.mark.parametrize(
