@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -45,6 +45,37 @@ ELSEWHERE: Final[Mapping[str, str]] = {
 }
 """What other tools call such a command."""
 
+OPTIONS_ELSEWHERE: Final[Mapping[str, tuple[str, ...]]] = {
+    "--accept": ("--fix", "--snapshot-update", "--update", "--write", "-u"),
+    "--json": ("--format", "--json-report", "--out", "--output", "-o"),
+    "--processes": ("--concurrency", "--jobs", "--numprocesses", "--parallel", "--workers", "-j", "-n"),
+    "--quiet": ("--silent", "-s"),
+    "--seed": ("--random-seed",),
+    "--select": ("--filter", "--grep", "--match", "--name", "--only", "--scenario", "--suite", "-k"),
+    "--tag": ("--label", "--mark", "--marker", "--tags", "-m", "-t"),
+    "--watchdog": ("--limit", "--timeout"),
+}
+"""What other tools call such an option, by ours."""
+
+OTHER_WAYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "`pytest --statek-scenarios {}` does that": (
+        *(
+            "--exitfirst",
+            "--fail-fast",
+            "--junit",
+            "--junit-xml",
+            "--junitxml",
+            "--last-failed",
+            "--lf",
+            "--maxfail",
+        ),
+        "-x",
+    ),
+    "`statek-sim suites` lists scenarios": ("--collect-only", "--dry-run", "--list", "-l"),
+    "`statek-sim trace PATH|ID` prints everything that happens": ("--debug", "--verbose", "-v", "-vv"),
+    "scenarios run on every core as it is": OPTIONS_ELSEWHERE["--processes"],
+}
+"""What to do instead of options that other tools have, and `run` has not."""
 
 PRINTED: Final = (("validate",), ("evals", "list"), ("jobs", "list"), ("jobs", "show"))
 """Commands whose `--json` once took no FILE and printed: a bare one still does."""
@@ -126,6 +157,39 @@ def unknown(arguments: Sequence[str], commands: Mapping[str, object]) -> str | N
             return f"No such command {group + word!r}.{meant} `{listing}` lists them all"
         group, commands = f"{group}{word} ", _inside(commands[word])
     return None
+
+
+def unknown_option(arguments: Sequence[str], commands: Mapping[str, Any]) -> str | None:
+    """Return the line to say when an option is one that other tools have, and this command has by another name."""
+    words = list(arguments)
+    command: Any = None
+    while words and words[0] in commands:
+        command = commands[words.pop(0)]
+        commands = _inside(command)
+    if command is None or commands:
+        return None
+    values = {
+        name: parameter
+        for parameter in command.params
+        for name in (*parameter.opts, *parameter.secondary_opts)
+    }
+    while words and words[0] != "--":
+        name, equals, _ = words.pop(0).partition("=")
+        if name in values:
+            if not equals and not getattr(values[name], "is_flag", True):
+                del words[:1]
+        elif name.startswith("-") and (instead := _instead(name, values, command.name)):
+            return f"No such option {name!r}. {instead}"
+    return None
+
+
+def _instead(option: str, known: Collection[str], command: str) -> str | None:
+    """Return what to write in place of an option of other tools, None for one that is none."""
+    for ours, others in OPTIONS_ELSEWHERE.items():
+        if option in others and ours in known:
+            return f"Did you mean {ours!r}?"
+    ways = (way for way, others in OTHER_WAYS.items() if option in others and command == "run")
+    return next((way.format(option) for way in ways), None)
 
 
 def _inside(command: object) -> Mapping[str, object]:
