@@ -344,6 +344,16 @@ class _Run:
             self.desk.die()
             self.desk = Desk(_slot_rules(self.scenario.slots), self.clock)
 
+    def _end(self) -> None:
+        """Let the process end: what Python lets a run clean up that never ended, whenever that is, is no part of it."""
+        self.alive = False
+        self.trace.seal()
+        self.driver.kill()
+        if self.desk is not None:
+            self.desk.die()
+        if self.sessions is not None:
+            self.sessions.close()
+
     def _own_crash(self) -> None:
         """Die as the scenario says; a process that an explorer has killed is dead already."""
         if self.moments is not None:
@@ -528,8 +538,7 @@ class _Run:
             except StatekSimError as failure:
                 error = RunError(type=type(failure).__name__, message=str(failure))
             finally:
-                if self.sessions is not None:
-                    self.sessions.close()
+                self._end()
         if guard is not None and guard.attempts and error is None:
             tried = f"a real connection was tried: {guard.attempts[0]}"
             error = RunError(type="NetworkForbidden", message=tried)
