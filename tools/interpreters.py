@@ -48,14 +48,15 @@ def older_patch() -> tuple[str, str] | None:
     name = f"python{this_python()}"
     folders = dict.fromkeys([*os.get_exec_path(), "/usr/bin", "/usr/local/bin"])
     found = (shutil.which(name, path=folder) for folder in folders)
-    releases = {_patch(python): python for python in found if python and works(python)}
+    releases = {patch: python for python in found if python and (patch := _patch(python))}
     oldest = min(releases, default=sys.version_info[:3])
     return (".".join(map(str, oldest)), releases[oldest]) if oldest < sys.version_info[:3] else None
 
 
 def _patch(python: str) -> tuple[int, ...]:
-    asked = "import sys; print(*sys.version_info[:3])"
-    done = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True)
+    """Return an interpreter's release, nothing for one that does not work, or is without what makes environments."""
+    asked = "import ensurepip, sys; print(*sys.version_info[:3])"
+    done = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=False)
     return tuple(map(int, done.stdout.split()))
 
 
