@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 _CUTOFF: Final = 66.0
@@ -27,6 +27,11 @@ def suggestion(word: str, options: Iterable[str]) -> str:
     """Return ` Did you mean 'x'?`, ready to append to a message, or an empty string."""
     option = closest(word, options)
     return "" if option is None else f" Did you mean {option!r}?"
+
+
+def stands_for(word: str, options: Container[str], elsewhere: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the option that other tools call `word`, or None; `elsewhere`: their words, by ours."""
+    return next((ours for ours, theirs in elsewhere.items() if ours in options and word in theirs), None)
 
 
 def _similarity(word: str, option: str) -> float:

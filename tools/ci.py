@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tools.elsewhere import LOWEST
 from tools.interpreters import NEWER, interpreter, older_patch, this_python
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -131,7 +132,7 @@ def elsewhere() -> Iterator[Part]:
 
 def lowest() -> Iterator[tuple[str, ...]]:
     """Yield the commands that repeat checks with the oldest packages that pyproject.toml allows."""
-    python = ".venv-lowest/bin/python"
+    python = str(LOWEST / "bin" / "python")
     yield module("tools.elsewhere", "lowest")
     files = sorted(str(file) for name in OF_PACKAGES for file in ROOT.glob(f"tests/unit/test_{name}*.py"))
     # The oldest typer calls what the newest click has marked as old, and does not print what an argument is.

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -36,8 +37,8 @@ def lowest(requirements: Iterable[str]) -> Iterator[str]:
             raise ValueError(f"pyproject.toml: {text} names no lowest release")
         parts = Version(floor).release
         # Not every minor release begins with .0, so the first patch of one is whichever is there.
-        name = str(Requirement(text.split(">")[0]))
-        yield f"{name}=={floor}" if len(parts) > 2 else f"{requirement.name}=={floor}.*"
+        requirement.specifier = SpecifierSet(f"=={floor}" if len(parts) > 2 else f"=={floor}.*")
+        yield str(requirement)
 
 
 def make_lowest() -> None:
@@ -55,8 +56,12 @@ def traces(python: str, folder: Path) -> Mapping[str, str]:
     file = folder / "report.json"
     command = [python, "-m", "statek_sim.cli", "run", "--quiet", "--json", str(file)]
     subprocess.run(command, cwd=ROOT, check=True)
-    found = json.loads(file.read_text(encoding="utf-8"))["scenarios"]
-    return {f"{entry['id']}[{entry['profile']}]": entry["digest"] for entry in found}
+    return digests(json.loads(file.read_text(encoding="utf-8")))
+
+
+def digests(report: Mapping[str, Any]) -> dict[str, str]:
+    """Return the digest of every scenario and profile in a report, by their names."""
+    return {f"{entry['id']}[{entry['profile']}]": entry["digest"] for entry in report["scenarios"]}
 
 
 def main(arguments: list[str]) -> int:

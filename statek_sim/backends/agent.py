@@ -336,23 +336,24 @@ class _Run:
 
     def _kill(self) -> None:
         self.trace.add(events.ProcessKilled(self.clock.now(), ""))
-        self.alive = False
-        self.driver.kill()
+        self._stop()
         self.people.forget()
-        if self.desk is not None and self.scenario.slots is not None:
+        if self.scenario.slots is not None:
             # Who has a slot, and who waits for one, is known to the process alone.
-            self.desk.die()
             self.desk = Desk(_slot_rules(self.scenario.slots), self.clock)
 
     def _end(self) -> None:
         """Let the process end: what Python lets a run clean up that never ended, whenever that is, is no part of it."""
-        self.alive = False
         self.trace.seal()
+        self._stop()
+        if self.sessions is not None:
+            self.sessions.close()
+
+    def _stop(self) -> None:
+        self.alive = False
         self.driver.kill()
         if self.desk is not None:
             self.desk.die()
-        if self.sessions is not None:
-            self.sessions.close()
 
     def _own_crash(self) -> None:
         """Die as the scenario says; a process that an explorer has killed is dead already."""

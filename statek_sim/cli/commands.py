@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from typer.core import TyperGroup
 
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import stands_for, suggestion
 
 HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "Scenarios": ("init", "run", "validate", "suites", "trace", "report"),
@@ -58,22 +58,17 @@ OPTIONS_ELSEWHERE: Final[Mapping[str, tuple[str, ...]]] = {
 """What other tools call such an option, by ours."""
 
 OTHER_WAYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "`pytest --statek-scenarios {}` does that": (
-        *(
-            "--exitfirst",
-            "--fail-fast",
-            "--junit",
-            "--junit-xml",
-            "--junitxml",
-            "--last-failed",
-            "--lf",
-            "--maxfail",
-        ),
+    "`pytest --statek-scenarios -x` stops at the first failure": (
+        "--exitfirst",
+        "--fail-fast",
+        "--maxfail",
         "-x",
     ),
+    "`pytest --statek-scenarios --junitxml FILE` writes that": ("--junit", "--junit-xml", "--junitxml"),
+    "`pytest --statek-scenarios --lf` runs what failed": ("--last-failed", "--lf"),
     "`statek-sim suites` lists scenarios": ("--collect-only", "--dry-run", "--list", "-l"),
     "`statek-sim trace PATH|ID` prints everything that happens": ("--debug", "--verbose", "-v", "-vv"),
-    "scenarios run on every core as it is": OPTIONS_ELSEWHERE["--processes"],
+    "Scenarios run on every core as it is": OPTIONS_ELSEWHERE["--processes"],
 }
 """What to do instead of options that other tools have, and `run` has not."""
 
@@ -145,51 +140,52 @@ def _is_scenarios(word: str) -> bool:
     return Path(word).is_dir() or word.endswith((".yaml", ".yml"))
 
 
-def unknown(arguments: Sequence[str], commands: Mapping[str, object]) -> str | None:
-    """Return the line to say when the first word is no command, or the next no command of a group; else None."""
+def unknown(arguments: Sequence[str], commands: Mapping[str, Any]) -> str | None:
+    """Return the line to say about a word that is no command, or no command of a group, and about others' options.
+
+    None where there is nothing to say: what else is wrong says the command itself.
+    """
     group = ""
-    for word in arguments:
-        if word.startswith("-") or not commands:
+    for place, word in enumerate(arguments):
+        if word.startswith("-"):
             return None
         if word not in commands:
             meant = suggestion(word, commands) if group else _meant(word, commands)
             listing = f"statek-sim help {group}".strip()
             return f"No such command {group + word!r}.{meant} `{listing}` lists them all"
-        group, commands = f"{group}{word} ", _inside(commands[word])
+        command = commands[word]
+        group, commands = f"{group}{word} ", _inside(command)
+        if not commands:
+            return _unknown_option(arguments[place + 1 :], command)
     return None
 
 
-def unknown_option(arguments: Sequence[str], commands: Mapping[str, Any]) -> str | None:
+def _unknown_option(arguments: Sequence[str], command: Any) -> str | None:
     """Return the line to say when an option is one that other tools have, and this command has by another name."""
-    words = list(arguments)
-    command: Any = None
-    while words and words[0] in commands:
-        command = commands[words.pop(0)]
-        commands = _inside(command)
-    if command is None or commands:
-        return None
-    values = {
+    known = {
         name: parameter
         for parameter in command.params
         for name in (*parameter.opts, *parameter.secondary_opts)
     }
-    while words and words[0] != "--":
-        name, equals, _ = words.pop(0).partition("=")
-        if name in values:
-            if not equals and not getattr(values[name], "is_flag", True):
-                del words[:1]
-        elif name.startswith("-") and (instead := _instead(name, values, command.name)):
+    words = iter(arguments)
+    for word in words:
+        if word == "--":
+            break
+        name, equals, _ = word.partition("=")
+        if name in known:
+            if not equals and not getattr(known[name], "is_flag", True):
+                next(words, None)  # its value, whatever it looks like
+        elif name.startswith("-") and (instead := _instead(name, known, command.name)):
             return f"No such option {name!r}. {instead}"
     return None
 
 
 def _instead(option: str, known: Collection[str], command: str) -> str | None:
     """Return what to write in place of an option of other tools, None for one that is none."""
-    for ours, others in OPTIONS_ELSEWHERE.items():
-        if option in others and ours in known:
-            return f"Did you mean {ours!r}?"
-    ways = (way for way, others in OTHER_WAYS.items() if option in others and command == "run")
-    return next((way.format(option) for way in ways), None)
+    ours = stands_for(option, known, OPTIONS_ELSEWHERE)
+    if ours is not None:
+        return f"Did you mean {ours!r}?"
+    return next((way for way, others in OTHER_WAYS.items() if option in others and command == "run"), None)
 
 
 def _inside(command: object) -> Mapping[str, object]:

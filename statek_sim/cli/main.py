@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 import typer
 
 from statek_sim.cli.app import app
-from statek_sim.cli.commands import as_options, unknown, unknown_option
+from statek_sim.cli.commands import as_options, unknown
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import GARBAGE
 
@@ -53,7 +53,7 @@ def _exit_code(arguments: Sequence[str]) -> int | str | None:
             command = _command()
             commands = vars(command)["commands"]
             words = as_options(arguments, commands)
-            problem = unknown(words, commands) or unknown_option(words, commands)
+            problem = unknown(words, commands)
             if problem is not None:
                 raise BadInput(problem)
             command(args=words, prog_name="statek-sim")

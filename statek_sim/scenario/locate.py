@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import stands_for, suggestion
 from statek_sim.scenario.jsonschema import options_at
 from statek_sim.scenario.part import PATTERN_WORDS
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, dotted
@@ -113,10 +113,8 @@ def _finding(details: ErrorDetails, value: JSON, prefix: Keypath, options: Optio
 
 def _meant(key: str, known: Sequence[str]) -> str:
     """Return ` Did you mean 'x'?` for the key that another word stands for, or that is like it; nothing without one."""
-    for ours, others in _OUR_WORDS.items():
-        if ours in known and key.casefold() in others:
-            return f" Did you mean {ours!r}?"
-    return suggestion(key, known)
+    ours = stands_for(key.casefold(), known, _OUR_WORDS)
+    return suggestion(key, known) if ours is None else f" Did you mean {ours!r}?"
 
 
 def _but_got(details: ErrorDetails) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import pytest
 
 from statek_sim.scenario.files import is_eval_file
+from tools.elsewhere import digests
 
 pytestmark = pytest.mark.slow
 
@@ -51,11 +52,6 @@ def report(folder: Path, *arguments: str | Path, **variables: str) -> dict[str, 
     assert file.exists(), f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
     loaded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return loaded
-
-
-def digests(of: Mapping[str, Any]) -> dict[str, str]:
-    """Return the digest of every scenario and profile in a report."""
-    return {f"{entry['id']}[{entry['profile']}]": entry["digest"] for entry in of["scenarios"]}
 
 
 @pytest.fixture(scope="module")

@@ -411,8 +411,11 @@ def test_help_is_a_command_too(shell: Shell, words: list[str], options: list[str
     [
         ("run -k slow", "No such option '-k'. Did you mean '--select'?"),
         ("run --json - --filter=slow", "No such option '--filter'. Did you mean '--select'?"),
-        ("run good -j 2", "No such option '-j'. scenarios run on every core as it is"),
-        ("run --junitxml x", "No such option '--junitxml'. `pytest --statek-scenarios --junitxml` does that"),
+        ("run good -j 2", "No such option '-j'. Scenarios run on every core as it is"),
+        (
+            "run --junitxml x",
+            "No such option '--junitxml'. `pytest --statek-scenarios --junitxml FILE` writes that",
+        ),
         ("run -v", "No such option '-v'. `statek-sim trace PATH|ID` prints everything that happens"),
         ("explore -j 2", "No such option '-j'. Did you mean '--processes'?"),
     ],

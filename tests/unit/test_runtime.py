@@ -222,6 +222,18 @@ def test_a_loop_with_more_items_than_any_bound_ends_when_its_queue_is_empty() ->
     assert len(runtime.jobs) == 1_000
 
 
+def test_a_loop_goes_on_from_what_an_earlier_release_kept_of_it() -> None:
+    runtime = Runtime(ScriptedLLM([code("exit(1)")]), max_steps=100)
+    runtime.add_loop(Agent("worker"), lambda: 1 - len(runtime.jobs), warmup_code="exit(1)")
+    runtime.run()
+    (loop,) = runtime._loops
+    saved = loop.saved()
+    assert saved.pop("at_once") == [0.0, 1, 1]
+    loop.resume({**saved, "started": [(0.0, 7)]})
+    loop.start_jobs(1)
+    assert loop.saved() == {**saved, "at_once": [-1.0, 0, 0]}
+
+
 def test_an_action_follows_the_call_of_a_tool_it_was_tied_to() -> None:
     @tool
     def ping(**kwargs: object) -> None:

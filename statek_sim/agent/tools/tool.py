@@ -380,6 +380,7 @@ def result_text(value: object) -> str:
 
 
 _ANYTHING: Final[TypeAdapter[Any]] = TypeAdapter(Any)
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _COLLECTIONS: Final = (list, tuple, set, frozenset)
 _LISTED: Final = (*_COLLECTIONS, deque)
 
@@ -396,9 +397,9 @@ def _known_to_some(value: object) -> object:
 def _json(dumped: Any) -> str:
     """Return the text of JSON, with floats as Python writes them: releases of pydantic differ. No number is null."""
     try:
-        text = json.dumps(dumped, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = _encode(dumped)
     except ValueError:
-        text = json.dumps(_finite(dumped), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = _encode(_finite(dumped))
     text.encode()  # a lone surrogate has no JSON
     return text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from statek_sim.clock import Clock
 from statek_sim.errors import RunawayJob
@@ -13,6 +13,9 @@ from statek_sim.runtime.agents.job_def import JobDef
 from statek_sim.runtime.agents.warmup_source import WarmupSource
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
+
+_NEVER: Final = -1.0
+"""Before any virtual time."""
 
 
 class MakesJobs(Protocol):
@@ -45,7 +48,7 @@ class AgentLoop:
         self._create = create
         self._clock = clock
         self._most_at_once = most_at_once
-        self._at = 0.0
+        self._at = _NEVER
         self._shortest = 0
         self._started = 0
         """Jobs started at the time `_at` since the queue became `_shortest`, as short as never before at that time."""
@@ -71,7 +74,7 @@ class AgentLoop:
         """Go on where another process `saved` it."""
         self.definition = saved["definition"]
         # What earlier releases kept counts jobs only.
-        self._at, self._shortest, self._started = saved.get("at_once", (0.0, 0, 0))
+        self._at, self._shortest, self._started = saved.get("at_once", (_NEVER, 0, 0))
         self._starting = [self._jobs[name] for name in saved["starting"]]
         self._seen = saved["seen"]
 
@@ -98,7 +101,7 @@ class AgentLoop:
 
     def _note_start(self, size: int) -> None:
         now = self._clock.now()
-        if now != self._at or size < self._shortest or not self._started:
+        if now != self._at or size < self._shortest:
             self._at, self._shortest, self._started = now, size, 0
         self._started += 1
         if self._started > self._most_at_once:
