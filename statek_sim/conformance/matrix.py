@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final
 
 from statek_sim.backends.installed.peer import Peer, profile_of_peer
@@ -27,15 +28,22 @@ from statek_sim.values import JSON
 PIECE: Final = 25
 """Scenarios that an executor is given at a time, with an interpreter of their own: starting that takes a second."""
 
+AGAIN: Final = 2
+"""How many processes of its own are asked what differed; all of them have to agree where it was by chance."""
+
+MOST_BY_CHANCE: Final = 5
+"""How many comparisons of one release may differ and be asked again: more of them do not differ by chance."""
+
 ReferenceRuns = Mapping[tuple[str, Profile], RunRecord]
 """What the reference runtime did."""
 
 
 class Verdict(StrEnum):
-    """How one scenario does on one version."""
+    """How one scenario does on one version. `VARIES`: it differed once, and agreed in `AGAIN` processes after that."""
 
     AGREE = "agree"
     DECLARED = "declared"
+    VARIES = "varies"
     DIFFERS = "differs"
 
 
@@ -43,7 +51,8 @@ class Verdict(StrEnum):
 class Row:
     """One scenario on one version.
 
-    `differences` are those that count: undeclared ones, or the declared ones of a scenario that has no other.
+    `differences` are those that count: undeclared ones, or the declared ones of a scenario that has no other; of one
+    that varies those of the first time.
     `stale` are declared fields that agree. `reason` says what was declared.
     """
 
@@ -144,20 +153,36 @@ def _version(
     reference: ReferenceRuns,
     declarations: Declarations,
 ) -> VersionMatrix:
-    rows = tuple(
-        _row(scenario, peer, profile, reference, declarations)
-        for scenario in scenarios
-        if scenario.compared_under(profile)
-    )
-    return VersionMatrix(version=peer.version, profile=profile, python=peer.python_version, rows=rows)
+    def row(scenario: Scenario, peer: Peer) -> Row:
+        ours = reference[scenario.id, profile]
+        theirs = installed_record(scenario, profile, peer.run(scenario, profile), seed=scenario.seed)
+        return judged(scenario.id, compared(ours, theirs), declarations.of(scenario.id, peer.version))
+
+    compare = [scenario for scenario in scenarios if scenario.compared_under(profile)]
+    rows = [row(scenario, peer) for scenario in compare]
+    differing = [place for place, found in enumerate(rows) if found.verdict is Verdict.DIFFERS]
+    if len(differing) <= MOST_BY_CHANCE:
+        for place in differing:
+            if agrees_again(peer.interpreter, partial(_agrees, row, compare[place])):
+                rows[place] = replace(rows[place], verdict=Verdict.VARIES)
+    return VersionMatrix(version=peer.version, profile=profile, python=peer.python_version, rows=tuple(rows))
 
 
-def _row(
-    scenario: Scenario, peer: Peer, profile: Profile, reference: ReferenceRuns, declarations: Declarations
-) -> Row:
-    ours = reference[scenario.id, profile]
-    theirs = installed_record(scenario, profile, peer.run(scenario, profile), seed=scenario.seed)
-    return judged(scenario.id, compared(ours, theirs), declarations.of(scenario.id, peer.version))
+def _agrees(row: Callable[[Scenario, Peer], Row], scenario: Scenario, peer: Peer) -> bool:
+    return row(scenario, peer).verdict is not Verdict.DIFFERS
+
+
+def agrees_again(python: str, agrees: Callable[[Peer], bool]) -> bool:
+    """Return whether what differed agrees in every one of `AGAIN` new interpreters.
+
+    dbzero sometimes reads memory that is not its own: what it finds there is the same in almost every process. A real
+    difference is there each time.
+    """
+    for _ in range(AGAIN):
+        with Peer(python) as peer:
+            if not agrees(peer):
+                return False
+    return True
 
 
 def compared(reference: RunRecord, installed: RunRecord) -> tuple[Difference, ...]:

@@ -26,7 +26,7 @@ from statek_sim.backends.reference import run_scenario
 from statek_sim.conformance.compare import Difference
 from statek_sim.conformance.examples.draw import BATCH
 from statek_sim.conformance.examples.replies import Written
-from statek_sim.conformance.matrix import compared
+from statek_sim.conformance.matrix import MOST_BY_CHANCE, agrees_again, compared
 from statek_sim.errors import BadInput, StatekSimError
 from statek_sim.executors.executor import Executor, Pending
 from statek_sim.executors.pool import Killed
@@ -145,12 +145,13 @@ class RandomDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomRun:
-    """All examples on one version of STATEK."""
+    """All examples on one version of STATEK. What is `varying` agreed in every process that was asked again."""
 
     version: str
     profile: Profile
     examples: int
     differing: tuple[RandomDifference, ...]
+    varying: tuple[RandomDifference, ...] = ()
 
 
 def need_hypothesis() -> None:
@@ -176,15 +177,18 @@ def run_random(
     with ExitStack() as stack:
         sides = [stack.enter_context(Side(python, executor)) for python in pythons]
         differing = _compared(sides, _handfuls(random_examples(count, number)))
-        return tuple(
-            RandomRun(
-                version=side.version,
-                profile=side.profile,
-                examples=count,
-                differing=_small(side, number, found),
-            )
-            for side, found in zip(sides, differing, strict=True)
-        )
+        return tuple(_told(side, number, count, found) for side, found in zip(sides, differing, strict=True))
+
+
+def _told(side: Side, number: int, count: int, found: list[RandomDifference]) -> RandomRun:
+    varying = side.came(side.submit(partial(_varying, profile=side.profile, differing=found)))
+    return RandomRun(
+        version=side.version,
+        profile=side.profile,
+        examples=count,
+        differing=_small(side, number, [one for one in found if one.example.name not in varying]),
+        varying=tuple(one for one in found if one.example.name in varying),
+    )
 
 
 def _compared(sides: Sequence[Side], handfuls: Iterable[tuple[Example, ...]]) -> list[list[RandomDifference]]:
@@ -278,6 +282,21 @@ def _differing(peer: Peer, profile: Profile, examples: Sequence[Example]) -> lis
         if different:
             found.append(RandomDifference(example=example, differences=different))
     return found
+
+
+def _varying(peer: Peer, profile: Profile, differing: Sequence[RandomDifference]) -> set[str]:
+    """Return the names of the examples that differed by chance."""
+    if len(differing) > MOST_BY_CHANCE:
+        return set()
+    return {
+        found.example.name
+        for found in differing
+        if agrees_again(peer.interpreter, partial(_agrees, profile=profile, example=found.example))
+    }
+
+
+def _agrees(peer: Peer, profile: Profile, example: Example) -> bool:
+    return not differences_of(peer, profile, example.written, example.name)
 
 
 def _made_small(

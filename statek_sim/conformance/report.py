@@ -9,7 +9,7 @@ from typing import Final
 
 from statek_sim.conformance.compare import Difference
 from statek_sim.conformance.declared import Declarations
-from statek_sim.conformance.matrix import Row, Verdict, VersionMatrix
+from statek_sim.conformance.matrix import AGAIN, Row, Verdict, VersionMatrix
 from statek_sim.conformance.randomised import RandomDifference, RandomRun, for_profile
 from statek_sim.scenario.emit import block
 from statek_sim.values import JSON
@@ -25,18 +25,28 @@ def matrix_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
         for row in matrix.rows:
             yield from _row_lines(matrix.version, row)
     for matrix in matrices:
-        counts = ", ".join(f"{matrix.count(verdict)} {verdict}" for verdict in Verdict)
+        counts = ", ".join(
+            f"{matrix.count(verdict)} {verdict}"
+            for verdict in Verdict
+            if verdict is not Verdict.VARIES or matrix.count(verdict)
+        )
         yield (
             f"statek {matrix.version} (profile {matrix.profile}, Python {matrix.python}): "
             f"{len(matrix.rows)} scenarios: {counts}"
         )
 
 
+_TOLD: Final = {
+    Verdict.DIFFERS: "differs in",
+    Verdict.VARIES: f"agreed in {AGAIN} processes of its own after it had differed, by chance, in",
+}
+
+
 def _row_lines(version: str, row: Row) -> Iterator[str]:
     name = f"{row.scenario} on {version}"
-    if row.verdict is Verdict.DIFFERS:
+    if row.verdict in (Verdict.DIFFERS, Verdict.VARIES):
         first, *more = row.differences
-        yield f"{name}: differs in {first.field}"
+        yield f"{name}: {_TOLD[row.verdict]} {first.field}"
         yield from _values(first)
         if more:
             yield f"    also: {', '.join(difference.field for difference in more)}"
@@ -89,14 +99,16 @@ def random_lines(runs: Sequence[RandomRun]) -> Iterator[str]:
     """Yield the examples that differ, as scenarios to paste into a file, then the numbers."""
     for run in runs:
         for found in run.differing:
-            yield from _found_lines(run, found)
+            yield from _found_lines(run, found, _TOLD[Verdict.DIFFERS])
+        for found in run.varying:
+            yield from _found_lines(run, found, _TOLD[Verdict.VARIES])
     for run in runs:
         yield f"statek {run.version}: {run.examples} random examples: {len(run.differing)} differ"
 
 
-def _found_lines(run: RandomRun, found: RandomDifference) -> Iterator[str]:
+def _found_lines(run: RandomRun, found: RandomDifference, told: str) -> Iterator[str]:
     first, *more = found.differences
-    yield f"{found.example.name} on {run.version}: differs in {first.field}"
+    yield f"{found.example.name} on {run.version}: {told} {first.field}"
     yield from _values(first)
     if more:
         yield f"    also: {', '.join(difference.field for difference in more)}"
@@ -121,6 +133,7 @@ def matrix_json(matrices: Sequence[VersionMatrix], runs: Sequence[RandomRun] = (
                 "scenarios": len(matrix.rows),
                 "agree": matrix.count(Verdict.AGREE),
                 "declared": matrix.count(Verdict.DECLARED),
+                "varies": matrix.count(Verdict.VARIES),
                 "differ": matrix.count(Verdict.DIFFERS),
                 "random_examples": randomly.get(matrix.version, (0, 0))[0],
                 "random_differ": randomly.get(matrix.version, (0, 0))[1],

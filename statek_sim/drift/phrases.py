@@ -22,6 +22,7 @@ _DONE: dict[str, str] = {
 _WITNESS: dict[str, str] = {
     Verdict.AGREE: "does so",
     Verdict.DECLARED: "does so, but for a declared difference",
+    Verdict.VARIES: "does so, but did something else in one process",
     Verdict.DIFFERS: "does something else, see the end",
 }
 
@@ -112,6 +113,8 @@ def packages_phrase(check: PackageCheck) -> str:
     words = f"{matrix.count(Verdict.AGREE)} of {_many(len(matrix.rows), 'scenario')} agree"
     declared = f"{len(check.declared)} differ for a declared reason"
     differ = f"{len(check.disagreeing)} differ otherwise"
+    if varies := matrix.count(Verdict.VARIES):
+        differ += f", {varies} agreed when asked again"
     return (
         f"The real statek {matrix.version} (Python {matrix.python}) beside profile {matrix.profile}: "
         f"{words}, {declared}, {differ}."

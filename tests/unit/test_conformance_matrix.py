@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import pytest
 
 from statek_sim.backends.installed.peer import Lost, Ran
 from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import RunRecord
+from statek_sim.conformance import matrix as matrices
 from statek_sim.conformance.compare import Difference
 from statek_sim.conformance.declared import Declaration, Declarations
-from statek_sim.conformance.matrix import Row, Verdict, VersionMatrix, compared, judged
+from statek_sim.conformance.matrix import (
+    MOST_BY_CHANCE,
+    Row,
+    Verdict,
+    VersionMatrix,
+    compared,
+    judged,
+    run_matrix,
+)
 from statek_sim.conformance.report import matrix_json, matrix_lines, unknown_declarations
+from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario, ScenarioText
+from statek_sim.suite.run import builtin_suites
 from statek_sim.trace import (
     CodeExecuted,
     ConsoleLine,
@@ -186,6 +197,7 @@ def test_verdicts_are_counted() -> None:
                 "scenarios": 2,
                 "agree": 1,
                 "declared": 1,
+                "varies": 0,
                 "differ": 0,
                 "random_examples": 0,
                 "random_differ": 0,
@@ -255,3 +267,72 @@ def test_a_step_that_its_worker_repeats_agrees_with_code_that_is_stopped_here() 
 
     assert compared(ours, record(events=(*REPEATED, StepStarted(0.0, "main", 2)))) == ()
     assert compared(ours, record(events=REPEATED)) == (Difference("ending", "Repeats", "goes on"),)
+
+
+class Asked:
+    """Stands in for interpreters with STATEK: each has the next outcome of `outcomes`, for everything it is asked."""
+
+    outcomes: ClassVar[list[Lost]] = []
+    version, python_version = "1.2.7", "3.11.7"
+
+    def __init__(self, python: str) -> None:
+        self.interpreter = python
+        self._outcome = self.outcomes.pop(0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """It has nothing to close."""
+
+    def run(self, scenario: Scenario, profile: str) -> Lost:
+        """Return what this interpreter does with every scenario."""
+        return self._outcome
+
+
+DIES, LIVES = Lost("its process died with SIGSEGV"), Lost("hangs: killed after 60 s")
+
+
+@pytest.mark.parametrize(
+    ("further", "verdict"),
+    [
+        ([DIES, DIES], Verdict.VARIES),
+        ([LIVES], Verdict.DIFFERS),
+        ([DIES, LIVES], Verdict.DIFFERS),
+    ],
+    ids=["by chance", "each time", "every other time"],
+)
+def test_what_differs_is_asked_again_in_processes_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, further: list[Lost], verdict: Verdict
+) -> None:
+    ends = [
+        one for one in load_or_fail([builtin_suites()]) if one.id == "texts-that-two-kept-sets-have-in-common"
+    ]
+    monkeypatch.setattr(matrices, "Peer", Asked)
+    monkeypatch.setattr(Asked, "outcomes", [LIVES, *further])
+
+    (found,) = run_matrix(["python"], ends, Declarations())
+
+    assert [row.verdict for row in found.rows] == [verdict]
+    assert found.failed is (verdict is Verdict.DIFFERS)
+    assert Asked.outcomes == []
+    told = {
+        Verdict.VARIES: "agreed in 2 processes of its own after it had differed, by chance, in",
+        Verdict.DIFFERS: "differs in",
+    }
+    assert next(matrix_lines([found])) == f"{ends[0].id} on 1.2.7: {told[verdict]} ending"
+
+
+def test_many_that_differ_do_not_differ_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = [
+        one for one in load_or_fail([builtin_suites()]) if one.id == "texts-that-two-kept-sets-have-in-common"
+    ]
+    monkeypatch.setattr(matrices, "Peer", Asked)
+    monkeypatch.setattr(Asked, "outcomes", [LIVES])
+
+    (found,) = run_matrix(["python"], ends * (MOST_BY_CHANCE + 1), Declarations())
+
+    assert found.count(Verdict.DIFFERS) == MOST_BY_CHANCE + 1
