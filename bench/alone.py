@@ -30,6 +30,13 @@ NO_PEER: Final = "-"
 FLAT: Final = 0.8
 """Least ratio that counts as the same cost; the rest is what a busy machine adds."""
 
+_ON_ONE_CORE: Final = (
+    "import os; os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1]); "
+    "from statek_sim.cli.main import main; main()"
+)
+_NOTHING_COLLECTED: Final = 5
+"""How pytest exits without a test."""
+
 PLUGIN_ROUNDS_PER_RUN: Final = 12
 """Rounds of pytest processes per run: those of one round differ by more than what is measured."""
 
@@ -89,6 +96,21 @@ def _suites(ours: Side, runs: int) -> Iterator[Entry]:
     )
 
 
+def _watchdog(ours: Side, runs: int) -> Iterator[Entry]:
+    """Compare processor time on one core: on several the suites end sooner, since there are as many workers."""
+    on = [str(ours.python), "-c", _ON_ONE_CORE, "run", "--quiet"]
+    commands = {"on": on, "off": [*on, "--watchdog", "off"]}
+    rounds = [_take_turns(commands, ROOT, first=n, expected=0) for n in range(runs)]
+    yield time_entry(
+        name="processor time of `run` on one core, with the watchdog",
+        peer="--watchdog off",
+        unit="s",
+        ours=median(seconds["on"] for seconds in rounds),
+        theirs=median(seconds["off"] for seconds in rounds),
+        goal=0.95,
+    )
+
+
 def _plugin_off(ours: Side, runs: int) -> Iterator[Entry]:
     if not entry_points(group="pytest11", name="statek"):
         raise BenchError("the plugin is not installed here; run: python -m pip install -e .")
@@ -140,20 +162,21 @@ def _startup(ours: Side, runs: int) -> Iterator[Entry]:
     )
 
 
-def _take_turns(commands: Mapping[str, list[str]], directory: Path, *, first: int) -> dict[str, float]:
+def _take_turns(
+    commands: Mapping[str, list[str]], directory: Path, *, first: int, expected: int = _NOTHING_COLLECTED
+) -> dict[str, float]:
     """Run every command once, starting with number `first`; return the processor seconds of each."""
     names = list(commands)
     start = first % len(names)
-    return {name: _pytest_seconds(commands[name], directory) for name in names[start:] + names[:start]}
+    return {name: _processor(commands[name], directory, expected) for name in names[start:] + names[:start]}
 
 
-def _pytest_seconds(command: list[str], directory: Path) -> float:
+def _processor(command: list[str], directory: Path, expected: int) -> float:
     """Return the processor seconds of a run: what else the machine does takes longer than what is measured here."""
     before = _seconds_of_children()
     finished = run_clean(command, directory)
     seconds = _seconds_of_children() - before
-    nothing_collected = 5
-    if finished.returncode != nothing_collected:
+    if finished.returncode != expected:
         raise BenchError(f"{' '.join(command)} failed:\n{finished.stdout}{finished.stderr}")
     return seconds
 
@@ -167,6 +190,7 @@ SOLOS: Final = (
     Solo(name="turn_cost", entries=_flat_turns),
     Solo(name="waiting", entries=_waiting),
     Solo(name="suites", entries=_suites),
+    Solo(name="watchdog", entries=_watchdog),
     Solo(name="plugin", entries=_plugin_off),
     Solo(name="startup", entries=_startup),
     Solo(name="cassettes", entries=cassettes.entries),
