@@ -20,6 +20,7 @@ from typing import Final
 from statek_sim.cassettes.exchange import Chunk, Exchange, Headers, Request, Response
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.tape import Tape
+from statek_sim.whole_files import replace_file
 
 FORMAT: Final = "statek-sim cassette index 3"
 LEAST_SIZE: Final = 256 * 1024
@@ -70,11 +71,9 @@ def write_index(
     )
     body = b"".join(row + b"\n" for row in rows)
     head = _Head(_digest(source), list(matching.ignored), matching.own.key(), _digest(body))
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_bytes(head.line() + b"\n" + body)
-        draft.replace(path)
+        replace_file(path, head.line() + b"\n" + body, durable=False)
 
 
 def _digest(content: bytes) -> str:

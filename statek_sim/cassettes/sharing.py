@@ -25,15 +25,21 @@ from typing import Final
 from filelock import FileLock, Timeout
 
 from statek_sim.cassettes.document import parse, read
+from statek_sim.cassettes.emit import rendered
 from statek_sim.cassettes.exchange import Exchange
 from statek_sim.cassettes.matching import Matching
-from statek_sim.cassettes.store import write
+from statek_sim.cassettes.store import write_text
 from statek_sim.errors import BadCassette, BadInput
+from statek_sim.whole_files import replace_file
 
 PATIENCE: Final = 60.0
 """Seconds that a process waits for another to write the same cassette."""
 _MOST_RUNS: Final = 16
 """Runs of which there are notes about a cassette, the latest."""
+
+
+_ENTRIES: Final = ("fresh", "next_fresh")
+"""What of the notes of a run are lists of entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +71,19 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Notes:
-    """What a run has done with a cassette; `digest` is of the file as it left it, whose last entries are `fresh`."""
+    """What a run has done with a cassette; `digest` is of the file as it left it, whose last entries are `fresh`.
+
+    `next_digest` and `next_fresh` are of the file that is being written: who writes it may be killed before it can note
+    that it has.
+    """
 
     run: str = ""
     existed: bool = False
     failed: bool = False
     digest: str = ""
     fresh: tuple[_Entry, ...] = ()
+    next_digest: str = ""
+    next_fresh: tuple[_Entry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +211,7 @@ def _content(path: Path, notes: _Notes, *, rewrites: bool) -> _Content:
             return _Content([])
         raise
     count = len(notes.fresh)
-    if not count or notes.digest != sha256(path.read_bytes()).hexdigest():
+    if not count or notes.digest != _digest(path.read_bytes()):
         return _Content(exchanges)
     pairs = zip(notes.fresh, exchanges[-count:], strict=True)
     fresh = {(entry.fingerprint, entry.nth): (entry, exchange) for entry, exchange in pairs}
@@ -209,15 +221,21 @@ def _content(path: Path, notes: _Notes, *, rewrites: bool) -> _Content:
 def _save(path: Path, content: _Content, notes: _Notes) -> None:
     ordered = content.ordered()
     exchanges = [*content.kept, *(exchange for _, exchange in ordered)]
+    text = rendered(exchanges) if exchanges else ""
+    digest = _digest(text.encode("utf-8")) if exchanges else ""
+    fresh = tuple(entry for entry, _ in ordered)
+    if notes.run:
+        _note(path, replace(notes, next_digest=digest, next_fresh=fresh))
     if exchanges:
-        write(path, exchanges)
-        digest = sha256(path.read_bytes()).hexdigest()
+        write_text(path, text)
     else:
         path.unlink(missing_ok=True)
-        digest = ""
     if notes.run:
-        fresh = tuple(entry for entry, _ in ordered)
-        _note(path, replace(notes, digest=digest, fresh=fresh), saved=True)
+        _note(path, replace(notes, digest=digest, fresh=fresh, next_digest="", next_fresh=()), saved=True)
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()
 
 
 def _remember(path: Path, notes: _Notes) -> None:
@@ -260,13 +278,18 @@ def _beside(path: Path, kind: str) -> Path:
 
 
 def _notes_of(path: Path, run: Run | None) -> _Notes:
-    """Return what the run has noted; the first look of a run notes whether the cassette is there."""
+    """Return what the run has noted; the first look of a run notes whether the cassette is there.
+
+    What was being written when its writer was killed counts where the file is that one.
+    """
     if run is None:
         return _Notes(existed=path.exists())
     notes = _book(path).runs.get(run.key)
     if notes is None:
         notes = _Notes(run=run.key, existed=path.exists())
         _note(path, notes)
+    if notes.next_digest and path.exists() and notes.next_digest == _digest(path.read_bytes()):
+        notes = replace(notes, digest=notes.next_digest, fresh=notes.next_fresh)
     return notes
 
 
@@ -282,7 +305,9 @@ def _book(path: Path) -> _Book:
     try:
         members = json.loads(_beside(path, "notes").read_text("ascii"))
         runs = {
-            key: _Notes(**{**notes, "fresh": tuple(_Entry(*entry) for entry in notes["fresh"])})
+            key: _Notes(
+                **{**notes, **{name: tuple(_Entry(*entry) for entry in notes[name]) for name in _ENTRIES}}
+            )
             for key, notes in members["runs"].items()
         }
         return _Book(runs, members["saved"], members["before"])
@@ -293,5 +318,6 @@ def _book(path: Path) -> _Book:
 def _write(path: Path, book: _Book) -> None:
     members = asdict(book)
     for notes in members["runs"].values():
-        notes["fresh"] = [list(entry.values()) for entry in notes["fresh"]]
-    _beside(path, "notes").write_text(json.dumps(members), "ascii")
+        notes |= {name: [list(entry.values()) for entry in notes[name]] for name in _ENTRIES}
+    # Half of the notes would be none, and who rewrites would begin again.
+    replace_file(_beside(path, "notes"), json.dumps(members).encode("ascii"), durable=False)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
-from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
@@ -18,11 +16,10 @@ from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.tape import Tape
 from statek_sim.errors import BadInput
 from statek_sim.unreadable import why_unreadable
+from statek_sim.whole_files import replace_file
 
 LONGEST_NAME: Final = 255
 """Bytes of a file name on common file systems."""
-_OLD: Final = 3_600
-"""Seconds after which nobody writes a draft any more."""
 
 
 def load(path: Path, matching: Matching, *, index_folder: Path | None = None) -> Tape:
@@ -80,42 +77,21 @@ def check_changeable(path: Path) -> None:
 
 
 def write(path: Path, exchanges: Sequence[Exchange]) -> None:
-    """Write a cassette: a reader, and a crash at any moment, see the old file or the new one. `BadInput` if impossible.
+    """Write a cassette; the exchanges must be clean: `scrub.scrubbed` comes before. `BadInput` if it is impossible."""
+    write_text(path, rendered(exchanges))
 
-    Where a link leads is written, and it keeps its permissions. The exchanges must be clean: `scrub.scrubbed` comes
-    before.
+
+def write_text(path: Path, text: str) -> None:
+    """Write the text of a cassette: a reader, and a crash at any moment, see the old file or the new one.
+
+    Where a link leads is written, and it keeps its permissions. `BadInput` if it is impossible.
     """
-    draft = None
-    # Before anything of the old one is touched.
-    text = rendered(exchanges)
     try:
         check_writable(path)
         target = Path(os.path.realpath(path))
         target.parent.mkdir(parents=True, exist_ok=True)
-        drafts = f".{blake2b(os.fsencode(target.name), digest_size=8).hexdigest()}."
         if target.exists():
             check_changeable(target)
-        # A name that no other container takes, whose processes may have the same numbers.
-        draft = target.with_name(f"{drafts}{os.urandom(8).hex()}.tmp")
-        with draft.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        _remove_old(drafts, draft)
-        if target.exists():
-            draft.chmod(stat.S_IMODE(target.stat().st_mode))
-        draft.replace(target)
+        replace_file(target, text.encode("utf-8"))
     except OSError as error:
         raise BadInput(f"{path}: cannot write the cassette: {error.strerror or error}") from error
-    finally:
-        if draft is not None:
-            draft.unlink(missing_ok=True)
-
-
-def _remove_old(drafts: str, mine: Path) -> None:
-    """Remove drafts of a cassette whose writers were killed long ago, by the clock of the disk that `mine` is on."""
-    now = mine.stat().st_mtime
-    for draft in mine.parent.glob(f"{drafts}*.tmp"):
-        with suppress(OSError):
-            if now - draft.lstat().st_mtime > _OLD:
-                draft.unlink()

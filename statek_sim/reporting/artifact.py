@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.errors import BadInput
+from statek_sim.whole_files import replace_file
 
 STANDARD_OUTPUT: Final = Path("-")
 """What a path is that means standard output."""
@@ -26,11 +27,12 @@ def write_artifact(path: Path, text: str) -> None:
     try:
         # Asked of `path` itself: where `/dev/stdout` leads, there may be no path.
         if path.exists() and not path.is_file():
-            _write(path, text)
+            with path.open("w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
         else:
             target = _resolved(path)
             target.parent.mkdir(parents=True, exist_ok=True)
-            _replace(target, text)
+            replace_file(target, text.encode("utf-8"))
     except (OSError, RuntimeError) as error:
         reason = os.strerror(number_of(error))
         raise BadInput(f"{path}: cannot write the report: {reason}") from error
@@ -83,18 +85,3 @@ def _resolved(path: Path) -> Path:
 def number_of(error: OSError | RuntimeError) -> int:
     """Return the error number. Python 3.11 and 3.12 report a symlink loop as RuntimeError, later ones as OSError."""
     return errno.ELOOP if isinstance(error, RuntimeError) else error.errno or errno.EIO
-
-
-def _replace(target: Path, text: str) -> None:
-    # Not `tempfile`: its files are private to their owner, and a report should have the usual permissions.
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        _write(draft, text)
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _write(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)

@@ -10,7 +10,6 @@ import difflib
 import os
 import re
 import stat
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from statek_sim.scenario.files import SourceText, read
 from statek_sim.scenario.problem import Keypath, Problem, dotted
 from statek_sim.scenario.tree import Malformed, Node, node_value, parse
 from statek_sim.values import JSON
+from statek_sim.whole_files import replace_file
 
 _EXPECTATIONS = ("expect", "expect_in")
 _ALONE: Final = "scenarios:\n"
@@ -136,24 +136,16 @@ def _refuse_read_only(path: Path, target: Path) -> None:
 
 
 def _replace(path: Path, target: Path, text: str, *, expected: str) -> None:
-    """Put `text` in the place of the file in one step, keeping its mode."""
-    temporary = ""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("utf-8"))
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
+    """Put `text` in the place of the file in one step, unless it has changed since it was read."""
+
+    def unchanged() -> None:
         if _read(target).digest != expected:
             raise BadInput(f"{path}: changed while it was rewritten; run again")
-        os.replace(temporary, target)
-        temporary = ""
+
+    try:
+        replace_file(target, text.encode("utf-8"), check=unchanged)
     except OSError as error:
         raise BadInput(f"{path}: cannot be written: {error.strerror}") from error
-    finally:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
 
 
 def _diff(path: Path, before: str, after: str) -> str:

@@ -1,0 +1,129 @@
+"""What is rewritten is the old file or the new one after a SIGKILL at any moment, and nobody else's work is lost."""
+
+from __future__ import annotations
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from statek_sim.cassettes.document import read
+from statek_sim.cassettes.exchange import Exchange, Request, Response
+from statek_sim.cassettes.matching import Matching
+from statek_sim.cassettes.sharing import Asked, Run, failed, merged
+from statek_sim.cassettes.store import write
+from statek_sim.reporting.artifact import write_artifact
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.suite.accept import accept
+from statek_sim.suite.run import run_one
+from tests.killing import killed_everywhere
+
+MATCHING = Matching()
+
+
+def test_a_report_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    old, new = "old\n" * 9_000, "new\n" * 9_000
+    seen = set()
+    for _ in killed_everywhere(lambda: write_artifact(file, new), lambda: file.write_text(old)):
+        seen.add(file.read_text())
+        write_artifact(file, new)
+        assert file.read_text() == new
+    assert seen == {old, new}
+
+
+def exchange(question: str) -> Exchange:
+    return Exchange(
+        request=Request(method="POST", uri=f"https://llm.test/{question}"), response=Response(status=200)
+    )
+
+
+def record(path: Path, run: str, order: int, mode: str) -> None:
+    mine = exchange(f"{run}{order}")
+    asked = [Asked(MATCHING.fingerprint(mine.request), 0, mine)]
+    merged(
+        path,
+        asked,
+        MATCHING,
+        rewrites=mode == "rewrite",
+        replaces=mode == "all",
+        run=Run(run, order),
+    )
+
+
+def held(path: Path) -> list[str]:
+    return [one.request.uri.rpartition("/")[2] for one in read(path)]
+
+
+@pytest.mark.parametrize("mode", ["once", "new_episodes", "all", "rewrite"])
+@pytest.mark.parametrize("earlier", [(1, 3), ()], ids=["not the first", "the first"])
+def test_workers_of_a_run_lose_nothing_that_others_have_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, earlier: tuple[int, ...]
+) -> None:
+    cassette = tmp_path / "it.yaml"
+    places = count()
+    older = ["older"] if mode != "once" else []
+
+    def before() -> None:
+        # Notes about a cassette are beside its lock.
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / f"temporary{next(places)}"))
+        cassette.unlink(missing_ok=True)
+        if older:
+            write(cassette, [exchange(name) for name in older])
+        for order in earlier:
+            record(cassette, "run", order, mode)
+
+    kept = [] if mode == "rewrite" else older
+    without = [*kept, *(f"run{order}" for order in earlier)] or older
+    whole = [*kept, *(f"run{order}" for order in sorted((*earlier, 2)))]
+    seen = set()
+    for moment in killed_everywhere(lambda: record(cassette, "run", 2, mode), before):
+        after = held(cassette) if cassette.exists() else []
+        seen.add(tuple(after))
+        assert after in (without, whole), moment
+        record(cassette, "run", 4, mode)
+        recorded = [name for name in after if name not in older or mode != "rewrite"]
+        assert held(cassette) == [*recorded, "run4"], moment
+    assert seen == {tuple(without), tuple(whole)}
+
+
+@pytest.mark.parametrize("earlier", [(1, 3), ()], ids=["not the first", "the first"])
+def test_what_a_failed_rewrite_gives_back_is_there_whenever_it_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: tuple[int, ...]
+) -> None:
+    cassette = tmp_path / "it.yaml"
+    places = count()
+
+    def before() -> None:
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / f"temporary{next(places)}"))
+        write(cassette, [exchange("older")])
+        for order in earlier:
+            record(cassette, "run", order, "rewrite")
+
+    mine = [f"run{order}" for order in earlier]
+    for moment in killed_everywhere(lambda: failed(cassette, MATCHING, Run("run", 2)), before):
+        assert held(cassette) in (mine or ["older"], ["older", *mine]), moment
+        failed(cassette, MATCHING, Run("run", 2))
+        record(cassette, "run", 4, "rewrite")
+        assert held(cassette) == ["older", *mine, "run4"], moment
+
+
+CHANGE = """\
+scenarios:
+  - id: greets
+    title: A job that ends.
+    profiles: [docs]
+    agents: {clerk: {}}
+    script: {clerk: [{code: "exit('done')"}]}
+    expect: {jobs: {main: {exit: wrong}}}
+"""
+
+
+def test_accepted_expectations_are_the_old_ones_or_the_new_ones(tmp_path: Path) -> None:
+    file = tmp_path / "greets.yaml"
+    file.write_text(CHANGE)
+    results = [run_one(scenario, "docs") for scenario in load_or_fail([file])]
+    seen = set()
+    for _ in killed_everywhere(lambda: accept(results), lambda: file.write_text(CHANGE)):
+        seen.add(file.read_text())
+    assert seen == {CHANGE, CHANGE.replace("wrong", "done")}
