@@ -278,18 +278,13 @@ def _beside(path: Path, kind: str) -> Path:
 
 
 def _notes_of(path: Path, run: Run | None) -> _Notes:
-    """Return what the run has noted; the first look of a run notes whether the cassette is there.
-
-    What was being written when its writer was killed counts where the file is that one.
-    """
+    """Return what the run has noted; the first look of a run notes whether the cassette is there."""
     if run is None:
         return _Notes(existed=path.exists())
     notes = _book(path).runs.get(run.key)
     if notes is None:
         notes = _Notes(run=run.key, existed=path.exists())
         _note(path, notes)
-    if notes.next_digest and path.exists() and notes.next_digest == _digest(path.read_bytes()):
-        notes = replace(notes, digest=notes.next_digest, fresh=notes.next_fresh)
     return notes
 
 
@@ -301,7 +296,10 @@ def _note(path: Path, notes: _Notes, *, saved: bool = False) -> None:
 
 
 def _book(path: Path) -> _Book:
-    """Return the notes about a cassette; none when there are none, or they are no notes of ours."""
+    """Return the notes about a cassette; none when there are none, or they are no notes of ours.
+
+    What was being written when its writer was killed counts where the file is that one.
+    """
     try:
         members = json.loads(_beside(path, "notes").read_text("ascii"))
         runs = {
@@ -310,9 +308,21 @@ def _book(path: Path) -> _Book:
             )
             for key, notes in members["runs"].items()
         }
-        return _Book(runs, members["saved"], members["before"])
+        return _settled(path, _Book(runs, members["saved"], members["before"]))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return _Book()
+
+
+def _settled(path: Path, book: _Book) -> _Book:
+    unsure = [notes for notes in book.runs.values() if notes.next_digest]
+    if not unsure or not path.exists():
+        return book
+    digest = _digest(path.read_bytes())
+    for notes in unsure:
+        if notes.next_digest == digest:
+            written = replace(notes, digest=digest, fresh=notes.next_fresh, next_digest="", next_fresh=())
+            return replace(book, runs={**book.runs, notes.run: written}, saved=notes.run)
+    return book
 
 
 def _write(path: Path, book: _Book) -> None:

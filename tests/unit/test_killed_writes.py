@@ -87,6 +87,27 @@ def test_workers_of_a_run_lose_nothing_that_others_have_recorded(
     assert seen == {tuple(without), tuple(whole)}
 
 
+@pytest.mark.parametrize("killed", ["new_episodes", "all"])
+def test_a_run_that_rewrites_keeps_what_another_has_added_that_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str
+) -> None:
+    cassette = tmp_path / "it.yaml"
+    places = count()
+
+    def before() -> None:
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / f"temporary{next(places)}"))
+        cassette.unlink(missing_ok=True)
+        record(cassette, "rewrites", 1, "rewrite")
+
+    seen = set()
+    for moment in killed_everywhere(lambda: record(cassette, "adds", 1, killed), before):
+        after = held(cassette)
+        seen.add(tuple(after))
+        record(cassette, "rewrites", 2, "rewrite")
+        assert held(cassette) == [*after, "rewrites2"], moment
+    assert seen == {("rewrites1",), ("rewrites1", "adds1")}
+
+
 @pytest.mark.parametrize("earlier", [(1, 3), ()], ids=["not the first", "the first"])
 def test_what_a_failed_rewrite_gives_back_is_there_whenever_it_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: tuple[int, ...]
