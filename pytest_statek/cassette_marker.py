@@ -24,8 +24,8 @@ RUN: Final = pytest.StashKey[str]()
 """What tells this run of pytest from others; the same in all its workers."""
 ORDER: Final = pytest.StashKey[int]()
 """The place of a test among all of its run."""
-SHARED: Final = pytest.StashKey[bool]()
-"""Whether other tests of the run use the same cassette."""
+SHARERS: Final = pytest.StashKey[frozenset[int]]()
+"""The places of all tests of the run that use the same cassette, where there are several."""
 REDACT: Final = "statek_cassette_redact"
 """The fixture that a team's own redaction is the value of."""
 Redaction = Callable[[str, str], str]
@@ -72,7 +72,7 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
             record=f"pytest {shlex.quote(item.nodeid)} --statek-record={_keeping(item, arguments.get('name'))}",
             ignore=f"@pytest.mark.{CASSETTE}(ignore=[{{field!r}}])",
         ),
-        run=Run(config.stash[RUN], item.stash.get(ORDER, 0)),
+        run=Run(config.stash[RUN], item.stash.get(ORDER, 0), item.stash.get(SHARERS, frozenset())),
     )
 
 
@@ -94,7 +94,7 @@ class _Redact:
 
 def _keeping(item: pytest.Item, name: object) -> str:
     """Return the mode that records a miss and loses nothing: a cassette with a name may be that of other tests too."""
-    return "rewrite" if name is None and not item.stash.get(SHARED, False) else "new_episodes"
+    return "rewrite" if name is None and SHARERS not in item.stash else "new_episodes"
 
 
 def _arguments(item: pytest.Item) -> dict[str, object]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from pytest_statek.cassette_marker import ORDER, REDACT, RUN, SHARED, wishes_of
+from pytest_statek.cassette_marker import ORDER, REDACT, RUN, SHARERS, wishes_of
 from pytest_statek.cassette_path import cassette_path
 from pytest_statek.options import CASSETTE, SESSION
-from statek_sim.cassettes.session import CassetteSession, RecordMode, Saved
+from statek_sim.cassettes.session import CassetteSession, Saved
 from statek_sim.cassettes.tap import UnrecordedRequest, tapped
 from statek_sim.errors import BadInput
 from statek_sim.providers.network import forbid_network
@@ -36,29 +36,8 @@ class _Open:
     """Whether it was skipped, or failed as it was expected to: its recording stays, and nothing has to be played."""
 
 
-@dataclass(slots=True)
-class _Sharing:
-    """Which tests of the run have still to rewrite a cassette that they share, and those that did."""
-
-    left: dict[Path, set[str]] = field(default_factory=dict)
-    begun: dict[Path, CassetteSession] = field(default_factory=dict)
-    at_work: pytest.Item | None = None
-    """The test whose cassette was opened last."""
-
-    def rewritten(self, item: pytest.Item, session: CassetteSession) -> None:
-        """Note that a test has rewritten its part."""
-        if session.path in self.left:
-            self.left[session.path].discard(item.nodeid)
-            self.begun[session.path] = session
-
-    def unfinished(self) -> Iterator[CassetteSession]:
-        """Yield a session of each cassette whose tests have not all had their turn."""
-        for path, session in self.begun.items():
-            if self.left[path]:
-                yield session
-
-
-_SHARING: Final = pytest.StashKey[_Sharing]()
+_AT_WORK: Final = pytest.StashKey[pytest.Item]()
+"""The test whose cassette was opened last."""
 _OPEN: Final = pytest.StashKey[_Open]()
 _CONFLICT: Final = pytest.StashKey[str]()
 """What to warn of before the first of the tests that disagree about a cassette."""
@@ -69,7 +48,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     own_key = f"{os.getpid()} {time.time_ns()}"
     config.stash[RUN] = getattr(config, "workerinput", {}).get("testrunuid", own_key)
-    config.stash[_SHARING] = _Sharing()
     sharers: dict[Path, list[pytest.Item]] = {}
     for order, item in enumerate(session.items):
         if item.get_closest_marker(CASSETTE):
@@ -92,21 +70,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         Path(target).write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
 
 
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Give a cassette back what tests had recorded that had no turn to rewrite it, when a run ends before its end."""
-    if _SHARING not in session.config.stash:
-        return
-    sharing = session.config.stash[_SHARING]
-    interrupted = sharing.at_work
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Close the cassette of a test that Ctrl-C left without its teardown."""
+    interrupted = session.config.stash.get(_AT_WORK, None)
     if interrupted is not None and _OPEN in interrupted.stash:
-        # Ctrl-C leaves a test without its teardown.
         interrupted.stash[_OPEN].failed = True
         _close(interrupted)
-    # A worker of xdist has its share of the tests only, and cannot tell.
-    whole = not hasattr(session.config, "workerinput")
-    if whole or exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR):
-        for unfinished in sharing.unfinished():
-            unfinished.give_back()
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -166,9 +135,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
 def _share(path: Path, items: list[pytest.Item]) -> None:
     """Note that tests share a cassette, and what to warn of where they disagree about how it is recorded."""
     modes: dict[str, pytest.Item] = {}
-    items[0].config.stash[_SHARING].left[path] = {item.nodeid for item in items}
+    sharers = frozenset(item.stash[ORDER] for item in items)
     for item in items:
-        item.stash[SHARED] = True
+        item.stash[SHARERS] = sharers
         try:
             modes.setdefault(str(wishes_of(item).mode), item)
         except BadInput:
@@ -221,7 +190,7 @@ def _open(item: pytest.Item) -> None:
     if not session.may_record:
         stack.enter_context(forbid_network())
     stack.enter_context(tapped(session))
-    item.config.stash[_SHARING].at_work = item
+    item.config.stash[_AT_WORK] = item
     item.stash[SESSION] = session
     item.stash[_OPEN] = _Open(session, wishes.allow_unplayed, stack)
 
@@ -237,8 +206,6 @@ def _close(item: pytest.Item) -> str | None:
         return str(error)
     if saved.path is not None and saved.path != state.session.path:
         item.add_report_section("teardown", SECTION, _put_aside(state.session, saved))
-    if state.session.mode is RecordMode.REWRITE and not state.skipped:
-        item.config.stash[_SHARING].rewritten(item, state.session)
     if state.failed or state.skipped or state.allow_unplayed:
         return None
     return _unplayed(state.session)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from threading import Lock
@@ -174,11 +174,6 @@ class CassetteSession:
             raise BadInput("\n".join(self.refused))
         return saved
 
-    def give_back(self) -> None:
-        """Bring back what a cassette had that this run was to rewrite, but for what it has recorded anew."""
-        if self.run is not None and self._existed:
-            sharing.failed(self.path, self.matching, self.run)
-
     def _save(self, *, failed: bool) -> Saved:
         count = sum(request.exchange is not None for request in self._asked)
         if not self._may_record:
@@ -186,12 +181,11 @@ class CassetteSession:
         rewrites = self.mode is RecordMode.REWRITE
         replaces = self.mode is RecordMode.ALL
         if failed and (rewrites or replaces) and self._existed:
-            if rewrites and self.run is not None:
-                sharing.failed(self.path, self.matching, self.run)
             if not count:
                 return Saved(None, 0)
             target = aside(self.path)
-            sharing.merged(target, self._asked, self.matching, rewrites=True, replaces=False, run=self.run)
+            alone = None if self.run is None else replace(self.run, sharers=frozenset())
+            sharing.merged(target, self._asked, self.matching, rewrites=True, replaces=False, run=alone)
             return Saved(target, count)
         if count or (self._asked and self.run is not None) or (rewrites and not failed):
             sharing.merged(

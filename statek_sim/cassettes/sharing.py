@@ -5,8 +5,9 @@ for all its workers and apart from other runs: which test asked for what, in the
 clock. A recording is known by its request and by how often that was asked before in the same test, so that two tests
 with the same question share the recording, as they do when one runs after the other.
 
-Runs at the same time add to one another's recordings. A run that rewrites starts from nothing, and takes away what
-another has recorded before: that one is told as soon as it writes again.
+A run that rewrites takes the place of what was there only when every test that shares the cassette has had its turn:
+where one fails, is killed or has no turn, what it played before is still there. Runs at the same time add to one
+another's recordings; one that rewrites takes away what another has recorded before, which is told when it writes again.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b, sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from filelock import FileLock, Timeout
 
-from statek_sim.cassettes.document import parse, read
+from statek_sim.cassettes.document import read
 from statek_sim.cassettes.emit import rendered
 from statek_sim.cassettes.exchange import Exchange
 from statek_sim.cassettes.matching import Matching
@@ -38,16 +39,16 @@ _MOST_RUNS: Final = 16
 """Runs of which there are notes about a cassette, the latest."""
 
 
-_ENTRIES: Final = ("fresh", "next_fresh")
-"""What of the notes of a run are lists of entries."""
-
-
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of tests, the same `key` in all its workers; `order` is the place of the test among them."""
+    """One run of tests, the same `key` in all its workers; `order` is the place of the test among them.
+
+    `sharers` are the places of all tests of the run that use the cassette, none where it is this one alone.
+    """
 
     key: str
     order: int
+    sharers: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +70,31 @@ class _Entry:
     nth: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A cassette as a run left it: its digest, the entries at its end that are the run's, and the tests they are of."""
+
+    digest: str = ""
+    fresh: tuple[_Entry, ...] = ()
+    done: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Notes:
-    """What a run has done with a cassette; `digest` is of the file as it left it, whose last entries are `fresh`.
-
-    `next_digest` and `next_fresh` are of the file that is being written: who writes it may be killed before it can note
-    that it has.
-    """
+    """What a run has done with a cassette. `next` is being written: its writer may be killed before it can say so."""
 
     run: str = ""
     existed: bool = False
-    failed: bool = False
-    digest: str = ""
-    fresh: tuple[_Entry, ...] = ()
-    next_digest: str = ""
-    next_fresh: tuple[_Entry, ...] = ()
+    written: _Written = _Written()
+    next: _Written = _Written()
 
 
 @dataclass(frozen=True, slots=True)
 class _Book:
-    """The notes of the latest runs; which of them wrote the file last, and which kept it as it was before."""
+    """The notes of the latest runs, and which of them wrote the file last."""
 
     runs: dict[str, _Notes] = field(default_factory=dict)
     saved: str = ""
-    before: str = ""
 
 
 @dataclass(slots=True)
@@ -124,58 +126,41 @@ def merged(
 ) -> None:
     """Write a session's recordings into a cassette, together with what others have written meanwhile.
 
-    `rewrites` starts from nothing once in a run; `replaces` takes the place of older recordings of the same requests.
-    `BadInput` when the file cannot be read or written, or when another run has rewritten it since this one wrote;
-    nothing of it is changed then.
+    `rewrites` drops what was there before the run when all who share the cassette have rewritten their part; `replaces`
+    takes the place of older recordings of the same requests. `BadInput` when the file cannot be read or written, or
+    when another run has rewritten it since this one wrote; nothing of it is changed then.
     """
     with _locked(path):
         notes = _notes_of(path, run)
-        content = _content(path, notes, rewrites=rewrites)
-        of_others = _is_of_others(path, notes, content)
+        content = _content(path, notes.written, rewrites=rewrites)
+        of_others = _is_of_others(path, notes.written, content, notes.run)
         if of_others:
-            _check_kept(path, notes, content, matching)
-        if rewrites and not notes.fresh:
-            _remember(path, notes)
+            _check_kept(path, notes.written, content, matching)
+        done = notes.written.done
+        if rewrites and run is not None:
+            done = tuple(sorted({*done, run.order}))
         mine = {request.fingerprint for request in requests if request.exchange is not None}
-        if rewrites and not notes.failed and not of_others:
+        if rewrites and not of_others and (run is None or run.sharers <= {*done}):
             content.kept = []
-        if replaces or rewrites:
+        elif replaces or rewrites:
             known = mine if replaces else mine | {fingerprint for fingerprint, _ in content.fresh}
             content.kept = [
                 exchange for exchange in content.kept if matching.fingerprint(exchange.request) not in known
             ]
         changed = _add(content, requests, 0 if run is None else run.order)
         if changed or rewrites:
-            _save(path, content, notes)
+            _save(path, content, notes, done)
 
 
-def failed(path: Path, matching: Matching, run: Run) -> None:
-    """Note that a test failed that was to rewrite a cassette with others: what it played before comes back."""
-    with _locked(path):
-        notes = replace(_notes_of(path, run), failed=True)
-        content = _content(path, notes, rewrites=True)
-        before = _beside(path, "before")
-        mine = _book(path).before == run.key and not _is_of_others(path, notes, content)
-        if mine and notes.fresh and before.exists():
-            there = {matching.fingerprint(exchange.request) for _, exchange in content.fresh.values()}
-            old = parse(before.read_bytes(), path)
-            content.kept = [
-                exchange for exchange in old if matching.fingerprint(exchange.request) not in there
-            ]
-            _save(path, content, notes)
-        else:
-            _note(path, notes)
-
-
-def _is_of_others(path: Path, notes: _Notes, content: _Content) -> bool:
+def _is_of_others(path: Path, written: _Written, content: _Content, run: str) -> bool:
     """Return whether another run has written the file since this one did."""
-    changed = bool(notes.fresh) and not content.fresh
-    return changed and _book(path).saved != notes.run
+    changed = bool(written.fresh) and not content.fresh
+    return changed and _book(path).saved != run
 
 
-def _check_kept(path: Path, notes: _Notes, content: _Content, matching: Matching) -> None:
+def _check_kept(path: Path, written: _Written, content: _Content, matching: Matching) -> None:
     there = {matching.fingerprint(exchange.request) for exchange in content.kept}
-    lost = sum(entry.fingerprint not in there for entry in notes.fresh)
+    lost = sum(entry.fingerprint not in there for entry in written.fresh)
     if lost:
         raise BadInput(
             f"{path}: another run has rewritten it meanwhile, and {lost} of this run's recordings are gone; "
@@ -200,7 +185,7 @@ def _add(content: _Content, requests: Sequence[Asked], order: int) -> bool:
     return changed
 
 
-def _content(path: Path, notes: _Notes, *, rewrites: bool) -> _Content:
+def _content(path: Path, written: _Written, *, rewrites: bool) -> _Content:
     if not path.exists():
         return _Content([])
     try:
@@ -210,39 +195,32 @@ def _content(path: Path, notes: _Notes, *, rewrites: bool) -> _Content:
         if rewrites:
             return _Content([])
         raise
-    count = len(notes.fresh)
-    if not count or notes.digest != _digest(path.read_bytes()):
+    count = len(written.fresh)
+    if not count or written.digest != _digest(path.read_bytes()):
         return _Content(exchanges)
-    pairs = zip(notes.fresh, exchanges[-count:], strict=True)
+    pairs = zip(written.fresh, exchanges[-count:], strict=True)
     fresh = {(entry.fingerprint, entry.nth): (entry, exchange) for entry, exchange in pairs}
     return _Content(exchanges[:-count], fresh)
 
 
-def _save(path: Path, content: _Content, notes: _Notes) -> None:
+def _save(path: Path, content: _Content, notes: _Notes, done: tuple[int, ...]) -> None:
     ordered = content.ordered()
     exchanges = [*content.kept, *(exchange for _, exchange in ordered)]
     text = rendered(exchanges) if exchanges else ""
     digest = _digest(text.encode("utf-8")) if exchanges else ""
-    fresh = tuple(entry for entry, _ in ordered)
+    written = _Written(digest, tuple(entry for entry, _ in ordered), done)
     if notes.run:
-        _note(path, replace(notes, next_digest=digest, next_fresh=fresh))
+        _note(path, replace(notes, next=written))
     if exchanges:
         write_text(path, text)
     else:
         path.unlink(missing_ok=True)
     if notes.run:
-        _note(path, replace(notes, digest=digest, fresh=fresh, next_digest="", next_fresh=()), saved=True)
+        _note(path, replace(notes, written=written, next=_Written()), saved=True)
 
 
 def _digest(content: bytes) -> str:
     return sha256(content).hexdigest()
-
-
-def _remember(path: Path, notes: _Notes) -> None:
-    """Keep a cassette as it was before a run rewrites it, in case a test fails."""
-    if path.exists() and notes.run:
-        _beside(path, "before").write_bytes(path.read_bytes())
-        _write(path, replace(_book(path), before=notes.run))
 
 
 @contextmanager
@@ -257,6 +235,10 @@ def _locked(path: Path) -> Iterator[None]:
         raise BadInput(
             f"{path}: another process has been writing it for {PATIENCE:.0f} s; {lock} is its lock"
         ) from None
+    except OSError as error:
+        raise BadInput(
+            f"{path}: what is noted about it cannot be written to {lock.parent}: {error.strerror}"
+        ) from error
 
 
 def _check_ours(path: Path, folder: Path) -> None:
@@ -304,30 +286,36 @@ def _book(path: Path) -> _Book:
         members = json.loads(_beside(path, "notes").read_text("ascii"))
         runs = {
             key: _Notes(
-                **{**notes, **{name: tuple(_Entry(*entry) for entry in notes[name]) for name in _ENTRIES}}
+                run=key,
+                existed=bool(notes["existed"]),
+                written=_written(notes["written"]),
+                next=_written(notes["next"]),
             )
             for key, notes in members["runs"].items()
         }
-        return _settled(path, _Book(runs, members["saved"], members["before"]))
+        return _settled(path, _Book(runs, members["saved"]))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return _Book()
 
 
+def _written(members: dict[str, Any]) -> _Written:
+    fresh = tuple(_Entry(**entry) for entry in members["fresh"])
+    return _Written(members["digest"], fresh, tuple(members["done"]))
+
+
 def _settled(path: Path, book: _Book) -> _Book:
-    unsure = [notes for notes in book.runs.values() if notes.next_digest]
+    unsure = [notes for notes in book.runs.values() if notes.next.digest]
     if not unsure or not path.exists():
         return book
     digest = _digest(path.read_bytes())
     for notes in unsure:
-        if notes.next_digest == digest:
-            written = replace(notes, digest=digest, fresh=notes.next_fresh, next_digest="", next_fresh=())
-            return replace(book, runs={**book.runs, notes.run: written}, saved=notes.run)
+        if notes.next.digest == digest:
+            known = replace(notes, written=notes.next, next=_Written())
+            return replace(book, runs={**book.runs, notes.run: known}, saved=notes.run)
     return book
 
 
 def _write(path: Path, book: _Book) -> None:
-    members = asdict(book)
-    for notes in members["runs"].values():
-        notes |= {name: [list(entry.values()) for entry in notes[name]] for name in _ENTRIES}
     # Half of the notes would be none, and who rewrites would begin again.
-    replace_file(_beside(path, "notes"), json.dumps(members).encode("ascii"), durable=False)
+    members = json.dumps(asdict(book), default=list).encode("ascii")
+    replace_file(_beside(path, "notes"), members, durable=False)

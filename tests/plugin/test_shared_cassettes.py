@@ -135,6 +135,41 @@ def test_a_test_that_fails_while_others_rewrite_keeps_what_it_played(
     assert put_aside == ["everybody's", "of 1", "of 1", "only 1", "of 2", "of 2", "only 2"]
 
 
+@pytest.mark.parametrize("who", ["os.getpid(), 9", "os.getppid(), 2"], ids=["a worker dies", "Ctrl-C"])
+def test_what_ends_a_worker_takes_no_recording_of_tests_that_did_not_pass(
+    pytester: pytest.Pytester, live: Provider, who: str
+) -> None:
+    path = project(pytester, live.url, count=8)
+    pytester.runpytest("--statek-record=once").assert_outcomes(passed=8)
+    # Each asks something else now, so that nothing of before is recorded again.
+    source = (pytester.path / "test_geo.py").read_text().replace('"everybody', '"new", "everybody')
+    source = source.replace("only {number}", "now {number}")
+    pytester.makepyfile(test_geo=f"import os\n{source}\n    if number == 1: os.kill({who})\n")
+    pytester.runpytest_subprocess("-n", "2", "--statek-record=rewrite")
+    assert {"only 1", "now 0"} <= {*questions(path)}
+    assert {*expected(8)} <= {*questions(path)}
+
+
+@pytest.mark.parametrize(
+    "modes", [("once", "rewrite"), ("once", "all", "rewrite"), ("once", "rewrite", "once")]
+)
+def test_modes_that_conflict_lose_nothing_when_they_run_again(
+    pytester: pytest.Pytester, live: Provider, modes: tuple[str, ...]
+) -> None:
+    path = project(pytester, live.url, count=1)
+    source = (pytester.path / "test_geo.py").read_text()
+    tests = [
+        source.replace("=True)", f"=True, mode={mode!r})")
+        .replace("test_it", f"test_{number}")
+        .replace("only", f"only {number}")
+        for number, mode in enumerate(modes)
+    ]
+    pytester.makepyfile(test_geo="\n".join(tests))
+    for _ in range(3):
+        pytester.runpytest("-n", "2").assert_outcomes(passed=len(modes))
+        assert {f"only {number} 0" for number in range(len(modes))} <= {*questions(path)}
+
+
 def test_modes_that_conflict_are_warned_about_and_lose_nothing(
     pytester: pytest.Pytester, live: Provider
 ) -> None:

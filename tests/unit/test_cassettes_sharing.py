@@ -10,7 +10,7 @@ import pytest
 from statek_sim.cassettes.document import read
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
-from statek_sim.cassettes.sharing import Asked, Run, existed_before, failed, merged
+from statek_sim.cassettes.sharing import Asked, Run, existed_before, merged
 from statek_sim.errors import BadInput
 
 MATCHING = Matching()
@@ -22,7 +22,9 @@ def cassette(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "it.yaml"
 
 
-def record(path: Path, run: str, *questions: str, mode: str = "rewrite") -> None:
+def record(
+    path: Path, run: str, *questions: str, mode: str = "rewrite", sharers: tuple[int, ...] = ()
+) -> None:
     exchanges = [
         Exchange(
             request=Request(method="POST", uri=f"https://llm.test/{question}"), response=Response(status=200)
@@ -36,7 +38,7 @@ def record(path: Path, run: str, *questions: str, mode: str = "rewrite") -> None
         MATCHING,
         rewrites=mode == "rewrite",
         replaces=mode == "all",
-        run=Run(run, int(questions[0][1:])),
+        run=Run(run, int(questions[0][1:]), frozenset(sharers)),
     )
 
 
@@ -76,8 +78,21 @@ def test_a_look_of_another_run_changes_nothing_for_this_one(cassette: Path) -> N
     assert existed_before(cassette, Run("A", 0))
     record(cassette, "A", "a1")
     assert existed_before(cassette, Run("B", 0))
-    failed(cassette, MATCHING, Run("A", 1))
-    assert held(cassette) == ["o1", "a1"]
+    record(cassette, "A", "a2")
+    assert held(cassette) == ["a1", "a2"]
+
+
+@pytest.mark.parametrize("others", ["rewrite", "once", "new_episodes", "all"])
+def test_what_was_there_goes_when_all_who_share_it_have_rewritten_their_part(
+    cassette: Path, others: str
+) -> None:
+    record(cassette, "old", "o1", "a2")
+    record(cassette, "A", "a3", sharers=(1, 2, 3))
+    record(cassette, "A", "a2", sharers=(1, 2, 3))
+    assert held(cassette) == ["o1", "a2", "a3"]
+    record(cassette, "A", "a1", sharers=(1, 2, 3), mode=others)
+    # One that does not rewrite plays what is there.
+    assert held(cassette) == ["a1", "a2", "a3"] if others == "rewrite" else ["o1", "a1", "a2", "a3"]
 
 
 def test_a_cassette_that_was_not_there_is_not_there_for_the_whole_run(cassette: Path) -> None:

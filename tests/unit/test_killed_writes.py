@@ -10,7 +10,7 @@ import pytest
 from statek_sim.cassettes.document import read
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
-from statek_sim.cassettes.sharing import Asked, Run, failed, merged
+from statek_sim.cassettes.sharing import Asked, Run, merged
 from statek_sim.cassettes.store import write
 from statek_sim.reporting.artifact import write_artifact
 from statek_sim.scenario.load import load_or_fail
@@ -38,7 +38,7 @@ def exchange(question: str) -> Exchange:
     )
 
 
-def record(path: Path, run: str, order: int, mode: str) -> None:
+def record(path: Path, run: str, order: int, mode: str, sharers: tuple[int, ...] = ()) -> None:
     mine = exchange(f"{run}{order}")
     asked = [Asked(MATCHING.fingerprint(mine.request), 0, mine)]
     merged(
@@ -47,7 +47,7 @@ def record(path: Path, run: str, order: int, mode: str) -> None:
         MATCHING,
         rewrites=mode == "rewrite",
         replaces=mode == "all",
-        run=Run(run, order),
+        run=Run(run, order, frozenset(sharers)),
     )
 
 
@@ -108,25 +108,28 @@ def test_a_run_that_rewrites_keeps_what_another_has_added_that_was_killed(
     assert seen == {("rewrites1",), ("rewrites1", "adds1")}
 
 
-@pytest.mark.parametrize("earlier", [(1, 3), ()], ids=["not the first", "the first"])
-def test_what_a_failed_rewrite_gives_back_is_there_whenever_it_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: tuple[int, ...]
+def test_what_was_there_stays_until_the_killed_have_had_their_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cassette = tmp_path / "it.yaml"
     places = count()
+    sharers = (1, 2, 3)
 
     def before() -> None:
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path / f"temporary{next(places)}"))
         write(cassette, [exchange("older")])
-        for order in earlier:
-            record(cassette, "run", order, "rewrite")
+        record(cassette, "run", 1, "rewrite", sharers)
 
-    mine = [f"run{order}" for order in earlier]
-    for moment in killed_everywhere(lambda: failed(cassette, MATCHING, Run("run", 2)), before):
-        assert held(cassette) in (mine or ["older"], ["older", *mine]), moment
-        failed(cassette, MATCHING, Run("run", 2))
-        record(cassette, "run", 4, "rewrite")
-        assert held(cassette) == ["older", *mine, "run4"], moment
+    seen = set()
+    for moment in killed_everywhere(lambda: record(cassette, "run", 2, "rewrite", sharers), before):
+        after = held(cassette)
+        seen.add(tuple(after))
+        record(cassette, "run", 3, "rewrite", sharers)
+        kept = ["older"] if after == ["older", "run1"] else []
+        assert held(cassette) == [*kept, *after[1:], "run3"], moment
+        record(cassette, "run", 2, "rewrite", sharers)
+        assert held(cassette) == ["run1", "run2", "run3"], moment
+    assert seen == {("older", "run1"), ("older", "run1", "run2")}
 
 
 CHANGE = """\
