@@ -25,6 +25,7 @@ _MARKS: Final = (
 )
 _CHARSET: Final = re.compile(r"charset=\"?([\w.:-]+)", re.IGNORECASE)
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_CONTROL_BYTES: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _PART_TYPE: Final = re.compile(rb"\r?\ncontent-type:[ \t]*([\w.+/-]+)", re.IGNORECASE)
 _PARTS: Final = "multipart/"
 _ZSTD_STEP: Final = 256
@@ -57,7 +58,10 @@ def as_text(body: bytes, headers: Headers = ()) -> Text:
     """Return a body as text; what is none comes as bytes that are characters, and says so."""
     for mark, codec in _MARKS:
         if body.startswith(mark):
-            return _with(body[len(mark) :], codec, mark) or _bytes(body)
+            rest = body[len(mark) :]
+            return _plain(rest, mark) or _with(rest, codec, mark) or _bytes(body)
+    if (plain := _plain(body)) is not None:
+        return plain
     charset = _CHARSET.search(header(headers, "content-type") or "")
     for codec in (*(_known(charset[1]) if charset else ()), *_guessed(body), "utf-8"):
         found = _with(body, codec)
@@ -159,6 +163,15 @@ def _package(*names: str) -> Any:
         except ImportError:
             continue
     raise ImportError(names[0])
+
+
+def _plain(body: bytes, mark: bytes = b"") -> Text | None:
+    """Return a body that is printable ASCII, whatever it says that it is: in UTF-16 a secret has zeros in it."""
+    return (
+        Text(body.decode("ascii"), "utf-8", mark)
+        if body.isascii() and not _CONTROL_BYTES.search(body)
+        else None
+    )
 
 
 def _with(body: bytes, codec: str, mark: bytes = b"") -> Text | None:

@@ -23,7 +23,7 @@ _OPTIONS: Final = (
     (("mysql", "mariadb"), rf"\b(?:mysql|mariadb)[a-z_-]{{0,20}}{_GOES_ON}-p(?!\d+:\d){_QUOTE}{_WORD}"),
     (
         ("curl", "wget"),
-        rf"\b(?:curl|wget){_GOES_ON}(?:-[uU]|--(?:proxy-)?user){_IS}[^\s:\"'\\]{{0,100}}:{_WORD}",
+        rf"\b(?:curl|wget){_GOES_ON}(?:-[uU]|--(?:proxy-)?user){_IS}[^\s:\"'\\]{{0,100}}:(?!//){_WORD}",
     ),
     (("sshpass",), rf"\bsshpass{_GAP}-p{_IS}{_WORD}"),
     (("redis-cli",), rf"\bredis-cli{_GOES_ON}-a{_GAP}{_QUOTE}{_WORD}"),

@@ -30,7 +30,10 @@ _NUMBER: Final = re.compile(r'(?<![^\s"{}\[\],:])-?\d[\d.eE+-]*+(?![^\s"{}\[\],:
 _END_OF_CUT: Final = re.compile(r'(?:[^"\\]|\\.)*+"(?=\s*[,:}\]])', re.DOTALL)
 _EVENT: Final = re.compile(r'(?:data|event|id|retry)(?![^\s"{}\[\],:])')
 _BLANK_LINE: Final = ("\n\n", "\n\r\n")
-_PLAIN_DATA: Final = re.compile(r"^data: ?(?![{\[\"\r\n]|\[DONE)(.*?)\r?$", re.MULTILINE)
+# Whatever is no document of its own: the text of one comes in pieces that begin with anything.
+_PLAIN_DATA: Final = re.compile(r"^data: ?(?!(?:\{.*\}|\[.*\]|\".*\"|)\r?$)(.*?)\r?$", re.MULTILINE)
+_PIECES: Final = "top_logprobs"
+_TOKENS: Final = "tokens"
 _SORTS: Final = ("index", "output_index", "content_index", "item_id", "type")
 """Members that tell which of several texts a piece belongs to."""
 
@@ -62,7 +65,10 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A text or a bare word of a document: what it is in, its key there, and where it stands in the view."""
+    """A text or a bare word of a document: what it is in, its key there, and where it stands in the view.
+
+    `is_piece` is a key that is a piece of a reply itself, as in the log probabilities of completions.
+    """
 
     frame: Frame
     key: str | int
@@ -70,6 +76,7 @@ class Leaf:
     end: int
     quoted: bool
     document: int
+    is_piece: bool = False
 
     @property
     def name(self) -> str | None:
@@ -109,6 +116,8 @@ def leaves(text: str) -> list[Leaf]:
             elif match["colon"] and not frame.is_list:
                 frame.key = unescaped(match["text"])
                 frame.keys.add(frame.key)
+                if _PIECES in frame.label:
+                    found.append(Leaf(frame, frame.key, *match.span("text"), True, document, is_piece=True))
             else:
                 _add(found, frame, match.span("text"), match["text"], quoted=True, document=document)
         elif kind == "open":
@@ -175,7 +184,7 @@ def columns(view: View, found: list[Leaf]) -> Iterator[View]:
     if len(found) > 1 and found[-1].document > 1:
         by_label: dict[Label, list[Leaf]] = {}
         for leaf in found:
-            if leaf.quoted:
+            if leaf.quoted and not leaf.is_piece:
                 by_label.setdefault(leaf.label, []).append(leaf)
         for group in by_label.values():
             if len(group) > 1:
@@ -201,7 +210,13 @@ def scored(view: View, found: list[Leaf]) -> Iterator[View]:
         label = leaf.label
         named = next((at for at, step in enumerate(label) if "logprob" in str(step)), len(label))
         end = next((at for at in range(named, len(label)) if isinstance(label[at], int)), None)
+        if leaf.is_piece and {"token", "logprob"} <= leaf.frame.keys:
+            # The chat's log probabilities name what they say of a piece.
+            continue
         if end is not None and (leaf.quoted or "bytes" in label[end:]):
+            if label[end - 1] == _PIECES and label[end + 1 :]:
+                # What might have been in the place of one of the `tokens` beside it.
+                label = (*label[: end - 1], _TOKENS, *label[end:])
             entries = replies.setdefault(label[:end], {})
             entries.setdefault((leaf.document, label[: end + 1]), []).append(leaf)
     for reply in replies.values():
@@ -213,6 +228,8 @@ def scored(view: View, found: list[Leaf]) -> Iterator[View]:
 def _piece(view: View, place: Label, found: list[Leaf]) -> View:
     """Return the piece of a reply that an entry of log probabilities is about."""
     token = next((leaf for leaf in found if leaf.quoted and leaf.label in (place, (*place, "token"))), None)
+    # Without `tokens` the likeliest is taken for what was said.
+    token = token or next((leaf for leaf in found if leaf.is_piece), None)
     if token is None:
         return View.of("")
     others = [each for leaf in found if leaf is not token for each in view.ranges(leaf.start, leaf.end)]

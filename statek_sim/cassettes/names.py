@@ -98,6 +98,11 @@ def is_secret_header(name: str, own: OwnSecrets = NO_OWN) -> bool:
     return (plain.endswith(_HEADERS) and not _is_public(name)) or is_secret_name(name, own)
 
 
+def holds_secret(name: str, value: str, own: OwnSecrets = NO_OWN) -> bool:
+    """Whether this header holds a credential: its name says so, or is vague (`x-auth`) and the value looks random."""
+    return is_secret_header(name, own) or (is_vague_name(name) and looks_random(bare(value)))
+
+
 def is_secret_parameter(name: str, own: OwnSecrets = NO_OWN) -> bool:
     """Whether a parameter of an address, or a field of a form, holds a credential."""
     return folded(_last(name)) in _PARAMETERS or is_secret_name(name, own)

@@ -10,6 +10,7 @@ from typing import Final
 from statek_sim.cassettes.difference import Difference, differences
 from statek_sim.cassettes.exchange import Request
 from statek_sim.cassettes.matching import Compared, Matching
+from statek_sim.cassettes.scrub import plain_uri
 from statek_sim.cassettes.tape import Tape
 from statek_sim.values import JSON
 
@@ -28,7 +29,7 @@ class Advice:
 def miss_message(request: Request, tape: Tape, path: Path, matching: Matching, advice: Advice) -> str:
     """Return what to tell about a request that no unplayed recording answers."""
     seen = matching.compared(request)
-    title = f"{seen.method} {request.uri.partition('?')[0]}"
+    title = f"{seen.method} {plain_uri(request.uri, matching.own).partition('?')[0]}"
     if not len(tape):
         return (
             f"{path}: no recording of {title}: the cassette does not exist.\n  To record it: {advice.record}"

@@ -18,6 +18,7 @@ from urllib.parse import unquote, unquote_plus
 from statek_sim.cassettes.members import Frame, Leaf, columns, leaves, scored, start_of_members
 from statek_sim.cassettes.names import (
     PLACEHOLDER,
+    holds_secret,
     is_placeholder,
     is_secret_header,
     is_secret_name,
@@ -53,18 +54,22 @@ _PERCENT: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _QUOTED_PRINTABLE: Final = re.compile(
     r"content-transfer-encoding:[ \t]{0,9}\"?quoted-printable", re.IGNORECASE
 )
+_LOGIN: Final = re.compile(r"[A-Za-z][\w+.-]{0,40}://[^/?#]*(?=@)")
 _PAIR: Final = re.compile(r"([^&;=?#]*)=([^&;#]*)")
 _FORM_PAIR: Final = re.compile(r"([^&=]*)=([^&]*)")
 _FORM: Final = re.compile(r"[\w.~%+*\[\]-]{1,200}=[^\s{}\"<>]*")
 _PART: Final = re.compile(
-    r"content-disposition:([^\r\n]{0,2200}+)\r?\n(?:[^\r\n]{1,1000}+\r?\n){0,20}\r?\n",
+    r"content-disposition:([^\r\n]{0,2200}+(?:\r?\n[ \t][^\r\n]{0,2200}+){0,5})\r?\n"
+    r"(?:[^\r\n]{1,1000}+\r?\n){0,20}\r?\n",
     re.IGNORECASE,
 )
-_NAME_OF_PART: Final = re.compile(r"[; ]name\*?=\"?([^\";]{0,200})", re.IGNORECASE)
+_NAME_OF_PART: Final = re.compile(r"[;\s]name\*?=\"?([^\";]{0,200})", re.IGNORECASE)
 _END_OF_PART: Final = re.compile(r"\r?\n--")
 # Where a rule may start from what is not there yet: escapes of letters, references, several documents, events.
 _HIDING: Final = re.compile(
-    r"\x1b\[|\\u00|\\/|(?i:quoted-p)|%[0-9A-Fa-f]{2}|&[#\w]{1,9};|[}\"]\s*\n\s*[{\"]|^data:|\n[ \t]",
+    r"\x1b\[|\\u00|\\/|(?i:quoted-p)|%[0-9A-Fa-f]{2}|&[#\w]{1,9};|[}\"]\s*\n\s*[{\"]|^data:|\n[ \t]|"
+    # The same in a string: a stream that is a member of a document.
+    r"\\ndata:|\}(?:\\r)?\\n\{",
     re.MULTILINE,
 )
 # In a learned secret: what may be written in another way.
@@ -189,6 +194,8 @@ class _Reader:
     def _members(self, view: View, found: list[Leaf], layer: int) -> Iterator[Found]:
         for leaf in found:
             text = view.text[leaf.start : leaf.end]
+            if leaf.is_piece:
+                continue
             if leaf.quoted:
                 inner = view.cut(leaf.start, leaf.end)
                 plain = inner.unescaped() if "\\" in text else inner
@@ -294,12 +301,29 @@ def read_address(uri: str, sought: Sought = NOTHING_ELSE) -> list[Found]:
     found = read(uri, sought)
     if starts:
         found += _pairs(view.cut(min(starts), len(uri)), _PAIR, sought)
-    return found
+    login = _LOGIN.match(uri)
+    # A password may be an address itself, whose parameters end where it does and not where this one does.
+    over = [] if login is None else [each for each in found if _goes_over(each, login.end())]
+    if login is None or not over:
+        return found
+    kept = [each for each in found if each not in over]
+    kept += (
+        Found(
+            tuple((start, min(end, login.end())) for start, end in each.ranges if start < login.end()),
+            each.kind,
+        )
+        for each in over
+    )
+    return [*kept, *_Reader(sought, Work(len(uri))).read(view.cut(login.end(), len(uri)), 1)]
+
+
+def _goes_over(found: Found, end: int) -> bool:
+    return found.ranges[0][0] < end < found.ranges[-1][1]
 
 
 def read_header(name: str, value: str, sought: Sought = NOTHING_ELSE) -> list[Found]:
     """Return the secrets in a header's value, which may be folded; the whole of it where the name tells."""
-    if is_secret_header(name, sought.own):
+    if holds_secret(name, value, sought.own):
         whole = not value.strip() or is_placeholder(value)
         return [] if whole else [Found(((0, len(value)),), f"a header named {name!r}", value)]
     found = read(value, sought)

@@ -7,12 +7,14 @@ team calls its own secrets. Scrubbing twice changes nothing.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
 from typing import Final, TypeVar
+from urllib.parse import unquote
 
 from statek_sim.cassettes.bodies import Undecodable, as_text, is_allowed, opened
 from statek_sim.cassettes.exchange import (
@@ -25,7 +27,7 @@ from statek_sim.cassettes.exchange import (
     media_type,
     without,
 )
-from statek_sim.cassettes.names import bare, is_placeholder, is_secret_header, is_worth_learning
+from statek_sim.cassettes.names import bare, holds_secret, is_placeholder, is_worth_learning
 from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
 from statek_sim.cassettes.reading import (
     Found,
@@ -96,6 +98,7 @@ def _request(request: Request, own: OwnSecrets) -> tuple[Request, tuple[str, ...
         (
             *_sent_with(request.headers, sought),
             *(finding.learned for finding in _address_found(request.uri, sought)),
+            *_logins(request.uri),
             *(finding.learned for finding in _body_found(request.body, request.headers, sought)),
         )
     )
@@ -129,7 +132,7 @@ def _response(response: Response, known: Sought) -> Response:
 def _sent_with(headers: Headers, known: Sought) -> Iterator[str]:
     """Yield what headers of a telling name hold, and the credentials that are found in any other."""
     for name, value in headers:
-        if not is_secret_header(name, known.own):
+        if not holds_secret(name, value, known.own):
             yield from (finding.learned for finding in read_header(name, value, known))
         elif not is_placeholder(value):
             yield from keys_in_header(name, value)
@@ -145,6 +148,15 @@ def keys_in_header(name: str, value: str) -> Iterator[str]:
     if ":" in login:
         yield login
         yield login.partition(":")[2]
+
+
+def _logins(uri: str) -> Iterator[str]:
+    """Yield what a client sends for the login in an address: the Base64 of it."""
+    authority = uri.partition("://")[2]
+    login, at, _ = authority.partition("/")[0].rpartition("@")
+    if at and login.partition(":")[2]:
+        for written in {login, unquote(login)}:
+            yield b64encode(written.encode("utf-8", "surrogatepass")).decode("ascii")
 
 
 def sent_with(target: str, headers: Headers) -> tuple[str, ...]:

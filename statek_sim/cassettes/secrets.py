@@ -87,6 +87,8 @@ _HEADER_VALUE: Final = re.compile(
     re.IGNORECASE,
 )
 _REST_OF_LINE: Final = re.compile(r"[^\r\n\"'\\]+(?:\r?\n[ \t]+[^\r\n\"'\\]+)*")
+# What a shell or a template puts something else in the place of.
+_VARIABLE: Final = re.compile(r"\$\{\{?[^{}\n]{1,100}\}|\$\([^()\n]{1,200}\)")
 _CODE: Final = re.compile(r"[A-Za-z_][A-Za-z_.]*[(\[]|[a-z_]+(?:\.[a-z_]+)+$")
 _NEAR: Final = re.compile(
     r"[\"'`)]?(?:\s{1,3}(?:is|was|are|of|for|to|as|be|named|called|value|here)){0,3}[\s:=\"'`*(>,-]{1,6}([A-Za-z0-9+/_.~-]{16,256})"
@@ -101,6 +103,8 @@ _FLAG_VALUE: Final = re.compile(
 _END_OF_FLAG: Final = re.compile(r"[\"'`]|[ \t]{0,9}(?:\Z|\n|[|;&]|--?[A-Za-z])")
 _LEAST_OF_FLAG: Final = 8
 _BEFORE_A_WORD: Final = ("", " ", "\t", "\r", "\n", '"', "'", "`")
+_BEFORE_A_MEMBER: Final = ("{", ">")
+_AFTER_A_MEMBER: Final = ("}", "<", ",")
 _OF_CODE: Final = (",", ")", "(", "[", "]")
 _LINES_OF_HEADERS: Final = ("authorization", "cookie")
 
@@ -366,7 +370,7 @@ def _bare_value(text: str, name: str, between: re.Match[str], own: OwnSecrets) -
     """Return the value without quotes behind a name that is sure, unless code or a sentence goes on there."""
     start = between.end()
     word = _WORD.match(text, start)
-    if word is None:
+    if word is None or _VARIABLE.match(text, start):
         return None
     end = _end_of_word(text, word.end(), alone=_stands_alone(text, name, between))
     value = text[start:end]
@@ -416,7 +420,12 @@ def _is_assigned(text: str, name: str, between: re.Match[str], value: str, end: 
     """Whether `name=value` is a word of its own, as in a shell or a settings file and not among arguments of code."""
     if between["sign"] != "=" or between["wide"] or between["gap"] or not _is_value(name, value):
         return False
-    return _stands_alone(text, name, between) and text[end : end + 1] not in _OF_CODE
+    after = text[end : end + 1]
+    start = between.start() - len(name)
+    if after == "}" or (start and text[start - 1] in _BEFORE_A_MEMBER):
+        # `{password=…, user=me}`, `User{name=me, password=…}`, `<td>password=…</td>`
+        return after in _AFTER_A_MEMBER
+    return _stands_alone(text, name, between) and after not in _OF_CODE
 
 
 def _is_field(text: str, name: str, between: re.Match[str]) -> bool:

@@ -38,6 +38,22 @@ def _shape(kind: str, hints: str, pattern: str, *, needs_digit: bool = False) ->
     return Shape(kind, tuple(hints.split("|")), whole, re.compile(pattern, re.DOTALL), needs_digit)
 
 
+# What is between the lines of a key: ends of lines however they are written, quotes, what a quotation begins with.
+_BETWEEN_LINES: Final = r"(?:[^A-Za-z0-9+/=-]|[A-Za-z0-9+/=]{1,2}(?![A-Za-z0-9+/=])){0,60}"
+_KEY_END: Final = r"-----END (?:(?!--)[A-Z0-9 _-]){0,40}PRIVATE KEY(?: BLOCK)?-----"
+# Within one text of a document.
+_TO_THE_END: Final = r"(?:(?!-----)[^\"'`{}]){0,20000}" + _KEY_END
+# A text that only says how a key begins has none of these lines behind it: headers, and Base64 as it begins in keys or
+# in a row. The last line may be short, and whatever is written behind a key that is cut off is none of it.
+_END_OF_LINE: Final = rf"(?:\s|\\{{1,15}}[nr]){_BETWEEN_LINES}"
+_KEY_LINES: Final = (
+    rf"(?:{_BETWEEN_LINES}[A-Z][A-Za-z-]{{2,20}}: [^\n\\\"]{{1,200}}){{0,4}}"
+    rf"(?:{_BETWEEN_LINES}[A-Za-z0-9+/=]{{16,}}|{_END_OF_LINE}(?:M[A-Z]|b3B)[A-Za-z0-9+/=]*)"
+    rf"(?:{_BETWEEN_LINES}[A-Za-z0-9+/=]{{16,}}){{0,2000}}"
+    rf"(?:{_END_OF_LINE}[A-Za-z0-9+/=]{{1,15}}(?=[\"'`\\\s<]|-----END|\Z))?"
+    rf"(?:{_BETWEEN_LINES}(?=-----END))?"
+)
+
 # Each finds its places in time linear in the text: what is repeated without a bound ends the pattern, or cannot start
 # it again.
 SHAPES: Final = (
@@ -128,7 +144,7 @@ SHAPES: Final = (
     _shape(
         "a Telegram bot token",
         ":a",
-        r"\d{5,16}:A[A-Za-z0-9_-]{34}(?![A-Za-z0-9-])",
+        r"(?:bot)?\d{5,16}:A[A-Za-z0-9_-]{34}(?![A-Za-z0-9-])",
     ),
     _shape(
         "a 1Password token",
@@ -220,12 +236,21 @@ SHAPES: Final = (
     _shape("a NuGet key", "oy2", r"oy2[a-z0-9]{43}(?![A-Za-z0-9])", needs_digit=True),
     _shape("a Google Cloud HMAC id", "goog", r"GOOG1?[A-Z0-9]{20,60}(?![A-Za-z0-9])", needs_digit=True),
     _shape("a Weights & Biases key", "wandb_v1_", r"wandb_v1_[\w-]{40,}"),
+    _shape("a Discord webhook", "/api/webhooks/", r"discord(?:app)?\.com/api/webhooks/\d{15,21}/[\w-]{60,}"),
+    _shape("a Zapier webhook", "hooks.zapier.com", r"hooks\.zapier\.com/hooks/catch/\d+/\w{5,}"),
+    _shape("an ElevenLabs key", "sk_", r"sk_[0-9a-f]{48}(?![A-Za-z0-9])"),
+    _shape("an Anyscale key", "esecret_", r"esecret_[A-Za-z0-9]{24,}", needs_digit=True),
+    _shape("a Voyage key", "pa-", r"pa-[\w-]{40,}", needs_digit=True),
+    _shape("an Adafruit key", "aio_", r"aio_[A-Za-z0-9]{28}(?![A-Za-z0-9])", needs_digit=True),
+    _shape("a LlamaCloud key", "llx-", r"llx-[A-Za-z0-9]{40,}"),
+    _shape("a Mem0 key", "m0-", r"m0-[A-Za-z0-9]{40}(?![A-Za-z0-9])"),
+    _shape("a Firebase key", ":apa91b", r"A{4}[\w-]{7}:APA91b[\w-]{100,}"),
     _shape("an Azure signature", "sig=", r"sig=[A-Za-z0-9%+/]{40,}(?:=|%3[dD])"),
     _shape(
         "a private key",
         "private key|private-key",
         r"-----BEGIN (?:(?!--)[A-Z0-9 _-]){0,40}PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:(?!-----END).)*(?:-----END (?:(?!--)[A-Z0-9 _-]){0,40}PRIVATE KEY(?: BLOCK)?-----)?",
+        rf"(?:{_TO_THE_END}|{_KEY_LINES}(?:{_KEY_END})?)",
     ),
 )
 

@@ -269,9 +269,12 @@ def base64_text(token: str) -> str:
 def _printable(token: str) -> str:
     token = token[: len(token) - 1] if len(token) % 4 == 1 else token
     try:
-        text = b64decode(token + "=" * (-len(token) % 4)).decode("utf-8", "replace")
+        content = b64decode(token + "=" * (-len(token) % 4))
     except ValueError:
         return ""
+    # PowerShell's commands: UTF-16, of which every second byte is a zero where the text is ASCII.
+    wide = 2 * content[1::2].count(0) > len(content[1::2])
+    text = content.decode("utf-16-le" if wide else "utf-8", "replace")
     # A text that was cut ends in the middle of a character at most.
     text = text.rstrip("\ufffd")
     return text if "\ufffd" not in text and not _UNWRITTEN.search(text) else ""

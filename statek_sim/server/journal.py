@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from statek_sim.cassettes.names import is_secret_header
+from statek_sim.cassettes.names import holds_secret
 from statek_sim.cassettes.reading import Tangled
 from statek_sim.cassettes.scrub import sent_with
 from statek_sim.cassettes.shown import plain_header, plain_target, without_secrets
@@ -60,7 +60,7 @@ class JournalEntry(NamedTuple):
     def headers(self) -> dict[str, str]:
         """The headers by name in lower case; credentials are hidden, by name and by how they look."""
         return {
-            name: HIDDEN if is_secret_header(name) else plain_header(name, value)
+            name: HIDDEN if holds_secret(name, value) else plain_header(name, value)
             for name, value in self.raw_headers.items()
         }
 
@@ -68,6 +68,10 @@ class JournalEntry(NamedTuple):
     def json(self) -> JSON:
         """The body, as it is; `ValueError` when it is no JSON, or nested deeper than any request is."""
         return json_of(self.body)
+
+    def __repr__(self) -> str:
+        """Return the entry without secrets: test runners print what an assertion is about."""
+        return f"<{type(self).__name__} {self.line()}>"
 
     def line(self) -> str:
         """Return the entry in one line, for people."""

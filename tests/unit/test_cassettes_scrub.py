@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
+from dataclasses import replace
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -26,6 +29,40 @@ def test_what_a_header_of_any_name_holds_is_found_again_in_the_bodies(headers: H
     came = scrubbed(exchange("{}", f'{{"echo": "{key}"}}', answer=headers))
     assert key not in repr(sent)
     assert key not in repr(came)
+
+
+@pytest.mark.parametrize("name", ["x-auth", "auth", "x-app-auth"])
+def test_a_header_of_a_vague_name_holds_a_secret_if_it_looks_random(name: str) -> None:
+    key = "0127dee76fa82ef148e5c3dd50e08b4b"
+    clean = scrubbed(exchange("{}", f'{{"echo": "{key}"}}', headers=((name, key),), answer=((name, key),)))
+    assert key not in repr(clean)
+    assert "token-auth" in repr(scrubbed(exchange("{}", headers=((name, "token-auth"),))))
+
+
+@pytest.mark.parametrize("password", ["x1b2", "WkNa8R60", "p%40ss4f9Qm2"])
+def test_the_login_of_an_address_is_found_in_base64(password: str) -> None:
+    sent = encoded(f"me:{unquote(password)}")
+    one = exchange("{}", f'{{"echo": "Basic {sent}"}}')
+    clean = scrubbed(replace(one, request=replace(one.request, uri=f"https://me:{password}@h.test/")))
+    assert sent not in repr(clean)
+
+
+def test_a_password_may_be_an_address_and_the_host_stays() -> None:
+    one = exchange("{}")
+    password = quote("https://h.test/c?sv=1&sig=4f9Qm2Zr8T4f9Qm2Zr8T4f9Qm2Zr8T4f9Qm2Zr8T", safe="")
+    uri = f"https://me:{password}@h.test/v1?api_key=4f9Qm2Zr8T"
+    clean = scrubbed(replace(one, request=replace(one.request, uri=uri)))
+    assert clean.request.uri == "https://me:REDACTED@h.test/v1?api_key=REDACTED"
+
+
+@pytest.mark.parametrize("charset", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "nonsense", "utf-8"])
+@pytest.mark.parametrize("mark", [b"", b"\xff\xfe", b"\xfe\xff"])
+def test_a_body_in_ascii_is_read_as_that_whatever_it_says_that_it_is(charset: str, mark: bytes) -> None:
+    one = exchange("{}", said_kind=f"application/json; charset={charset}")
+    for body in (b'{"password": "hunter22secret"}', b'{"password": "hunter22secret" }'):
+        clean = scrubbed(replace(one, response=replace(one.response, body=mark + body)))
+        assert b"hunter" not in clean.response.body
+        assert clean.response.body.startswith(mark)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +104,10 @@ PEMS = "".join(
         (f"\x1b[32m{KEY}\x1b[0m", KEY[8:]),
         (f"\x1b[1;38;5;208m{KEY}", KEY[8:]),
         (f"said \x1b[1m{KEY[:14]}\x1b[31m{KEY[14:]}\x1b[0m", KEY[18:]),
+        (
+            b64encode(f"it is {KEY}".encode("utf-16-le")).decode(),
+            b64encode(f"it is {KEY}".encode("utf-16-le")).decode(),
+        ),
         ("https://sk4f9Qm2:@h.test/", "4f9Qm2"),
         ("https://Ab4f9Qm2c@h.test/", "4f9Qm2"),
     ],
@@ -117,3 +158,39 @@ def test_a_secret_in_a_reply_is_not_in_its_log_probabilities(text: str, size: in
             assert KEY[10:20] not in seen
             assert "hunter" not in seen
     assert [len(row["bytes"]) for row in rows] == [len(str(entry["token"])) for entry in entries]
+
+
+@pytest.mark.parametrize("tokens", [True, False])
+@pytest.mark.parametrize("size", [1, 5, 16])
+def test_a_secret_is_not_in_the_log_probabilities_of_completions(tokens: bool, size: int) -> None:
+    text = f"it is {KEY}"
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    said: dict[str, object] = {"top_logprobs": [{piece: -0.1, f"{piece}?": -3.0} for piece in pieces]}
+    if tokens:
+        said |= {"tokens": pieces, "token_logprobs": [-0.1] * len(pieces)}
+    clean = scrubbed(exchange("{}", json.dumps({"choices": [{"text": text, "logprobs": said}]})))
+    kept = json.loads(clean.response.body)["choices"][0]["logprobs"]
+    for row in (kept.get("tokens", ()), ["".join(each) for each in kept["top_logprobs"]]):
+        assert KEY[10:20] not in "".join(row).replace("?", "")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"password": "hunter"}', '{"access_token": "c2503cd1-f8e4-5be2"}', 'pwd="EVXWM2"']
+)
+def test_events_of_one_character_each_may_hold_a_document(text: str) -> None:
+    said = "".join(f"data: {letter}\n\n" for letter in text)
+    clean = scrubbed(exchange("{}", said, said_kind="text/event-stream")).response.body.decode()
+    kept = "".join(line.removeprefix("data: ") for line in clean.splitlines() if line)
+    assert text.rpartition('"')[0].rpartition('"')[2] not in kept
+    assert "REDACTED" in kept
+
+
+@pytest.mark.parametrize("city", ["Oslo", "\U0001f600"])
+def test_a_stream_that_is_a_member_of_a_document_is_put_together(city: str) -> None:
+    text = json.dumps({"city": city, "password": "hunter22secret"}, ensure_ascii=False)
+    events = [json.dumps({"choices": [{"delta": {"content": letter}}]}) for letter in text]
+    for said in ("".join(f"data: {event}\n\n" for event in events), "\n".join(events)):
+        clean = scrubbed(exchange(json.dumps({"x": said}))).request.body.decode()
+        pieces = re.findall(r'content\\": \\"(.*?)\\"\}', clean)
+        assert "hunter" not in "".join(pieces)
+        assert "REDACTED" in "".join(pieces)

@@ -18,6 +18,9 @@ KEYS = (
     f"rzp_live_{A[:14]}", f"access-production-{U}", f"access_token$production${H}4f9b${(H * 3)[:32]}", f"sdk-{U}",
     f"live_{(H * 3)[:35]}", f"sk.eyJ{A}.{A}", f"SSWS {A * 2}", f"AQVN{(A * 2)[:36]}", f"y0_{A * 3}", f"HRKU-{U}",
     f"1//0{A * 2}", f"oy2{(H * 4)[:43]}", f"GOOG{A.upper()}", f"wandb_v1_{A * 2}", f"?sv=1&sig={A * 2}%3D",
+    f"https://discord.com/api/webhooks/4308217969588323/{A * 3}", f"https://hooks.zapier.com/hooks/catch/230/{A[:9]}",
+    f"sk_{H * 4}", f"esecret_{A * 2}", f"pa-{A * 2}", f"aio_{(A * 2)[:28]}", f"llx-{A * 2}", f"m0-{(A * 2)[:40]}",
+    f"AAAAPDqp7K_:APA91b{A * 6}", f"https://api.telegram.org/bot5808180667:A{(A * 2)[:34]}/getMe",
 )  # fmt: skip
 
 
@@ -120,6 +123,12 @@ def test_a_password_without_digits_behind_its_flag_is_found_where_the_command_en
         "give it with --password or leave it out",
         "curl -o page.html https://h.test",
         "see https://h.test and pass on what mysql says -- please",
+        "A PEM file starts with -----BEGIN PRIVATE KEY----- as you know, and goes on for a while",
+        '{"a": "starts with -----BEGIN PRIVATE KEY-----", "b": "ends with -----END PRIVATE KEY-----"}',
+        "DB_PASSWORD=${DB_PASSWORD}",
+        "run it with {token=${TOKEN}, port=1}",
+        "export API_KEY=$(pass show api)",
+        "curl -u https://h.test",
         '{"name": "max_tokens", "value": 500}',
         '{"name": "password", "value": {"type": "string"}}',
     ],
@@ -167,3 +176,35 @@ def test_a_value_of_any_kind_beside_a_telling_name_is_found(value: object) -> No
         assert "hunter22x" not in clean
         assert "7182818284" not in clean
         assert json.loads(clean)["fields"][0] == {"name": "page", "value": 2}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        f"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,{H}\n\n{A}\n{A}\n4f9Qm2==\n",
+        f"-----BEGIN PRIVATE KEY-----\n{A}\n{A}\n4f9Qm2==\n-----END PRIVATE KEY-----",
+        f"-----BEGIN PRIVATE KEY-----{A}4f9Qm2-----END PRIVATE KEY-----",
+        f'"-----BEGIN PRIVATE KEY-----\\n" +\n  "{A}\\n" +\n  "4f9Qm2\\n" + "-----END PRIVATE KEY-----"',
+        f"> -----BEGIN OPENSSH PRIVATE KEY-----\n> b3BlbnNzaC1rZXk\n> {A}\n> 4f9Qm2",
+        "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEE4f9Qm2",
+    ],
+)
+def test_a_private_key_is_found_and_what_follows_it_stays(key: str) -> None:
+    written = json.dumps({"one": f"it is {key}", "two": "it stays"})
+    clean = json.loads(replaced(written, read(written)))
+    assert "4f9Qm2" not in clean["one"]
+    assert clean["two"] == "it stays"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "User{name=me, password=%s}",
+        "User{password=%s, name=me}",
+        "{db_password=%s}",
+        "<p>secret=%s</p>",
+        "<code>DB_PASSWORD=%s</code>",
+    ],
+)
+def test_a_member_in_braces_or_a_tag_is_no_argument(text: str) -> None:
+    assert "swordfish" not in replaced(text % "swordfish", read(text % "swordfish"))

@@ -7,6 +7,7 @@ from outside, in a request, an environment or a file that is none of ours, is no
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -19,7 +20,12 @@ from statek_sim.agent.checkpoints.keeping import Keeper
 from statek_sim.agent.checkpoints.sql import SqlStore
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.telemetry.otel import trace_spans
+from statek_sim.cassettes.exchange import Exchange, Request, Response
+from statek_sim.cassettes.scrub import scrubbed
+from statek_sim.cassettes.session import CassetteSession, RecordMode
+from statek_sim.cassettes.store import write
 from statek_sim.cli import main
+from statek_sim.errors import CassetteMiss
 from statek_sim.harness.preset import load_preset
 from statek_sim.mcp.journal import Asked, McpJournal
 from statek_sim.server.journal import Journal, JournalEntry
@@ -198,11 +204,32 @@ def entry(body: object, target: str = "/v1/chat/completions", problem: str | Non
     ],
 )  # fmt: skip
 def test_the_server_s_journal_holds_no_secret_of_a_request(one: JournalEntry) -> None:
-    shown = json.dumps(one.record()) + one.line()
+    shown = json.dumps(one.record()) + one.line() + repr([one])
     assert (SENT in shown, SCRIPT in shown) == (False, False), shown[:2_000]
     journal = Journal()
     journal.add(one)
     assert SCRIPT not in "".join(journal.problems)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        f"https://me:{SENT}@h.test/v1/chat",
+        f"https://h.test/v1/chat?api_key={SENT}",
+        f"https://h.test/v1/chat#token={SENT}",
+        f"https://h.test/{SCRIPT}/chat",
+    ],
+)
+def test_what_a_miss_tells_holds_no_secret_of_the_address(tmp_path: Path, uri: str) -> None:
+    cassette = tmp_path / "it.yaml"
+    asked = Request(method="POST", uri=uri, body=b"{}")
+    for recorded in ([], [Exchange(request=replace(asked, body=b"[]"), response=Response(status=200))]):
+        if recorded:
+            write(cassette, [scrubbed(one) for one in recorded])
+        with pytest.raises(CassetteMiss) as miss:
+            CassetteSession(cassette, RecordMode.NONE).play(asked)
+        assert "h.test" in str(miss.value)
+        assert (SENT in str(miss.value), SCRIPT in str(miss.value)) == (False, False)
 
 
 def test_a_test_is_given_a_request_as_it_was_sent() -> None:
