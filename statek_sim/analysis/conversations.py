@@ -34,7 +34,7 @@ from statek_sim.values import JSON
 
 # RuntimeError is what the clients raise for an answer without any content, such as that of another provider.
 _UNREADABLE: Final = (
-    InvalidFormat, NotJson, ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError,
+    InvalidFormat, NotJson, ArithmeticError, ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError,
 )  # fmt: skip
 _REFUSED: Final = 400
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
+from reprlib import Repr
 from typing import Final
 
 from statek_sim.cassettes.collector import no_garbage_collection
@@ -18,12 +19,24 @@ from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded
 from statek_sim.errors import BadCassette
 from statek_sim.unreadable import content_of, why_unreadable
 
+_LONGEST: Final = 60
+"""Characters of a value that an error shows."""
+_BRIEF: Final = Repr()
+_BRIEF.maxstring = _BRIEF.maxother = _LONGEST
 _ADVICE: Final = "delete the file and record it again"
 
 
 def read(path: Path) -> list[Exchange]:
     """Return the exchanges of a cassette; `BadCassette` when it is none, or cannot be read."""
     return parse(source_of(path), path)
+
+
+def brief(value: object) -> str:
+    """Return a value as errors show it: of aliases of aliases, and of numbers without an end, only a part."""
+    try:
+        return text if len(text := _BRIEF.repr(value)) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    except ValueError:
+        return "a number of thousands of digits"
 
 
 def source_of(path: Path) -> bytes:
@@ -118,7 +131,7 @@ def _headers(spot: _Spot) -> Headers:
         listed = values if isinstance(values, list) else [values]
         if not isinstance(name, str) or not all(isinstance(value, str | bytes | int) for value in listed):
             raise spot.at(str(name)).error(
-                f"header {name!r}: expected a text or a list of texts, got {values!r}"
+                f"header {name!r}: expected a text or a list of texts, got {brief(values)}"
             )
         headers += [
             (name, value.decode("latin-1") if isinstance(value, bytes) else str(value)) for value in listed
@@ -132,7 +145,7 @@ def _chunks(spot: _Spot) -> Iterator[Chunk]:
             case [int() | float() as at, int(size)]:
                 yield Chunk(at, size)
             case _:
-                raise entry.error(f"expected [seconds, bytes], got {entry.value!r}")
+                raise entry.error(f"expected [seconds, bytes], got {brief(entry.value)}")
 
 
 _ANOTHER_TOOLS: Final = {"type", "content"}
@@ -206,5 +219,4 @@ class _Spot:
         return BadCassette(f"{self.path}:{Lines(self.source).at(self.keypath)}: {message}")
 
     def _short(self) -> str:
-        text = repr(self.value)
-        return text if len(text) <= 60 else f"{text[:57]}..."
+        return brief(self.value)

@@ -19,6 +19,13 @@ from statek_sim.errors import BadInput
 from statek_sim.executors.limits import GARBAGE
 
 _WITHOUT_DOCSTRINGS: Final = 2
+_DIGITS: Final = re.compile(
+    r"Exceeds the limit \(\d+ digits\) for integer string conversion(?:: value has \d+ digits)?"
+    r"(?:; use sys\.set_int_max_str_digits\(\) to increase the limit)?"
+)
+_NESTED: Final = re.compile(
+    r"maximum recursion depth exceeded while (?:de|en)coding a JSON \w+(?: from a \w+(?: \w+)?)?"
+)
 _LOOP: Final = re.compile(r"Symlink loop from '(.*)'", re.DOTALL)
 
 
@@ -64,7 +71,7 @@ def _exit_code(arguments: Sequence[str]) -> int | str | None:
         # Here, where a full disk is still an error that can be told.
         sys.stdout.flush()
         return code
-    except (BadInput, OSError, UnicodeError, RuntimeError) as error:
+    except (BadInput, OSError, ValueError, RuntimeError) as error:
         line = told(error)
         if line is None:
             raise
@@ -72,7 +79,7 @@ def _exit_code(arguments: Sequence[str]) -> int | str | None:
         # A file that is none of ours, or a provider's own words, may have a key in what is quoted of them.
         from statek_sim.cassettes.shown import without_keys  # noqa: PLC0415  # where nothing is wrong nobody waits
 
-        print(without_keys(line), file=sys.stderr)
+        print(without_keys(_in_our_words(line)), file=sys.stderr)
         return 2
 
 
@@ -96,7 +103,16 @@ def told(error: BaseException) -> str | None:
         case RuntimeError() if _LOOP.match(str(error)):
             # Python 3.11 and 3.12 say it so where pathlib resolves a path; later ones raise OSError.
             return _LOOP.sub(r"\1: a symbolic link that leads to itself", str(error))
+        case ValueError() | RecursionError() if _in_our_words(str(error)) != str(error):
+            return f"the input: {_in_our_words(str(error))}"
     return None
+
+
+def _in_our_words(text: str) -> str:
+    """Return a message without Python's advice to those who write programs."""
+    return _NESTED.sub(
+        "nested deeper than any document is read", _DIGITS.sub("a number has too many digits", text)
+    )
 
 
 def _drop_output() -> None:

@@ -65,8 +65,8 @@ def rescue(
     """Print the tool calls in a model's raw text.
 
     What looks like a call and is none is told with its reason. Exits 0 whatever the text says, and 2 when the
-    files are wrong. A line of --jsonl that is wrong is told on stderr with its number; the others are answered as
-    they come.
+    files are wrong, or --variant document ends in an error where the document does. A line of --jsonl that is wrong
+    is told on stderr with its number; the others are answered as they come.
     """
     from statek_sim.agent.rescue import hint_called, rescue_rules
 
@@ -138,7 +138,14 @@ def _line(read: bytes, where: str, offered: Tools | None, reading: _Reading) -> 
 def _record(text: str, offered: Tools | None, reading: _Reading) -> dict[str, object]:
     from statek_sim.agent.rescue import rescue as rescued
 
-    read = rescued(text, offered, rules=reading.rules, dialect=reading.dialect, coerce=reading.coerce)
+    try:
+        read = rescued(text, offered, rules=reading.rules, dialect=reading.dialect, coerce=reading.coerce)
+    except RecursionError:
+        # As document 004's code does; the hardened parser says so in its answer.
+        raise BadInput(
+            f"--variant {reading.rules.name} ends in a RecursionError here: the text is nested too deeply; "
+            "`hardened` reads it"
+        ) from None
     return dict(read.record())
 
 

@@ -67,7 +67,7 @@ def load_corpus(folder: Path, *, seed: int, about: str, scenarios: int) -> Corpu
             raise BadInput(f"{state}: expected schema {SCHEMA}, got {document['schema']}")
         corpus = _read(document)
         corpus.shapes = set((folder / _SHAPES).read_text(encoding="ascii").split())
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(
             f"{state}: not a search that can be gone on with: {type(error).__name__}: {error}"
         ) from None

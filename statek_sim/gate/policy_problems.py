@@ -98,8 +98,8 @@ OF_PRESETS: Final[Inner] = {
 
 def findings_of(error: ValidationError, inner: Inner = OF_PRESETS) -> Iterator[Finding]:
     """Yield what is wrong, with its place in the file."""
-    details = filter(_says_something, error.errors(include_url=False))
-    return (_finding(each, inner) for each in details)
+    every = error.errors(include_url=False)
+    return (_finding(each, inner) for each in [*filter(_says_something, every)] or every)
 
 
 def _says_something(details: ErrorDetails) -> bool:
@@ -110,7 +110,7 @@ def _says_something(details: ErrorDetails) -> bool:
         case "model_type":
             return "HeadroomText" not in details["loc"]
         case "int_type":
-            return not isinstance(details["input"], dict)
+            return not (isinstance(details["input"], dict) and _ARMS[0] in details["loc"])
         case _:
             return True
 

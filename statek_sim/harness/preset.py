@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,10 @@ BUILT_IN: Final = ("default", "local", "interactive", "batch")
 
 MAX_BYTES: Final = 1_000_000
 """Largest preset file read; a preset is a few lines."""
+
+MOST_BLANKS: Final = 1_000
+"""Blanks that may follow each other in a preset file."""
+_BLANKS: Final = re.compile(rf"[^\S\n]{{{MOST_BLANKS + 1}}}")
 
 _SHOWN: Final = 400
 """Characters of a line that an error shows."""
@@ -120,10 +125,15 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise BadSetting(f"{path}: {why_unreadable(error, path)}") from None
     try:
-        return content.decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise BadSetting(f"{path}:{line}: not UTF-8 (byte 0x{content[error.start]:02x})") from None
+    # The parser takes the square of their number to look for a comment behind them.
+    if (blanks := _BLANKS.search(text)) is not None:
+        line = text.count("\n", 0, blanks.start()) + 1
+        raise BadSetting(f"{path}:{line}: more than {MOST_BLANKS} blanks in a row; remove them")
+    return text
 
 
 def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:

@@ -79,7 +79,16 @@ def _readable(format_: WireFormat, response: Response) -> dict[str, JSON] | None
     """Return what a reply says, None for what is no reply of this format: what can be read in it says nothing."""
     try:
         reply = _reply(format_, response)
-    except (InvalidFormat, ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError):
+    except (
+        InvalidFormat,
+        ArithmeticError,
+        ValueError,
+        TypeError,
+        KeyError,
+        IndexError,
+        AttributeError,
+        RuntimeError,
+    ):
         # RuntimeError is what STATEK's own clients raise for an answer that they take for an error.
         return None
     return reply if reply["reply"] or reply["tool_calls"] or any(_counted(reply["usage"])) else None

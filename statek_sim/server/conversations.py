@@ -97,7 +97,15 @@ class Conversations:
         try:
             whole = body if isinstance(answer, Whole) else responses.join_stream(body)
             name, reply = json.loads(whole)["id"], responses.read_reply(whole)
-        except (InvalidFormat, RuntimeError, ValueError, LookupError, TypeError, AttributeError):
+        except (
+            InvalidFormat,
+            RuntimeError,
+            ArithmeticError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+        ):
             return  # a fault or a raw body: no client has an id to go on from
         messages = request.messages[_instructed(request) :]
         before = self._kept.get(request.previous or "")

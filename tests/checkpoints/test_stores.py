@@ -540,3 +540,14 @@ def test_whatever_stands_in_a_column_is_told_and_never_a_traceback(tmp_path: Pat
                 )
                 told += bool(used(path))
     assert told > 15
+
+
+@pytest.mark.parametrize("byte", [b"\x85", b"\xff", b"\xc3"])
+def test_a_database_whose_schema_is_no_text_is_damaged(tmp_path: Path, byte: bytes) -> None:
+    path = tmp_path / "runs.db"
+    SqlStore(Sqlite(path), clock=float).close()
+    content = path.read_bytes()
+    assert b"CREATE TABLE" in content
+    path.write_bytes(content.replace(b"CREATE TABLE ", b"CREATE TABLE" + byte))
+    with pytest.raises(CheckpointError, match=r"runs\.db"):
+        SqlStore(Sqlite(path), clock=float)

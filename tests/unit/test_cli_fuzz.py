@@ -23,6 +23,8 @@ ODD: Final = (
     "", "null", "~", "-1", "0", "1e999", ".nan", "9" * 30, "true", "[", "]", "{", "}", "[]", "{}", "'", '"', ": ", "- ",
     "#", "&a b", "*a", "!!python/name:os.system", "|", ">", "%", "\t", "\x00", "\u2028", "é", "🙂", "a.b:c", "..", "/",
     "main", "worker", "docs", "{$world: owner}", "{$job: main}", "= 1", '"""', "x" * 3000, "[" * 60, "2026-01-01",
+    "9" * 5000, "0x" + "f" * 4000, "[" * 2000 + "]" * 2000, '{"a":' * 1000, " " * 100_000 + "x", "= {}", "= {x = 1}",
+    "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}' if n else 'x'] * 9)}]" for n in range(9)), "code: *a8", "*a8",
 )  # fmt: skip
 FILES: Final = {
     "workloads.yaml": WORKLOADS,

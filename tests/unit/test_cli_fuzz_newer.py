@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import pytest
 from statek_sim.cassettes import store
 from statek_sim.cassettes.document import read
 from statek_sim.cassettes.session import RecordMode
+from statek_sim.cli import main
 from statek_sim.suite.recorded import Cassettes, recorded
 from statek_sim.suite.run import run_one
 from tests.examples import EVERYTHING
@@ -55,6 +57,18 @@ FILES: Final = {
         '{\n "num_hidden_layers": 4,\n "num_attention_heads": 8,\n "num_key_value_heads": 2,\n "head_dim": 64,\n'
         ' "hidden_size": 512,\n "max_position_embeddings": 4096,\n "sliding_window": 128\n}\n'
     ),
+    "guards.toml": (
+        '[[guards]]\nguard = "personal-data"\nkinds = ["email"]\n\n[[guards]]\nguard = "length"\nmost = 40\n'
+        'tiers = ["free"]\naction = "warn"\n'
+    ),
+    "evals-policy.toml": (
+        'version = 1\n\n[[rule]]\nname = "easy"\narm = "full"\nselect = {tiers = ["easy"]}\nright_percent = 1\n\n'
+        '[[rule]]\nname = "hopeless"\narm = "full"\neach_right_percent = 0\nmeasured_tokens = 20000\n'
+    ),
+    "corpus/fuzz.json": (
+        '{"schema": "statek-sim/fuzz@2", "seed": 0, "about": "x",\n"rounds": 0, "runs": 1,\n"played": 4, "place": 4,\n'
+        '"began": 0, "seconds": 0.17,\n"kept": [{"scenario": 0, "numbers": [], "dice": [8077301]}],\n"steps": ["05"]}\n'
+    ),
     "journal.jsonl": '{"method": "tools/list", "id": 1}\n{"method": "tools/call", "params": {"name": "note"}}\n',
     "served.yaml": SCENARIO,
     "recorded/books/invoice.groq.yaml": "",
@@ -71,6 +85,18 @@ SERVING: Final = (
     "--fault",
     "fails:note@1",
 )
+EVALS: Final = (
+    "evals",
+    "run",
+    "--arms",
+    "full",
+    "--eval",
+    "weather-now",
+    "--seeds",
+    "1",
+    "--executor",
+    "serial",
+)
 REPLAY: Final = ("run", "books.yaml", "--quiet", "--cassettes", "recorded", "--provider")
 COMMANDS: Final[dict[str, list[tuple[str, ...]]]] = {
     "reply.txt": [("rescue", "reply.txt", "--tools", "tools.json")],
@@ -79,6 +105,9 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]]]] = {
     "texts.jsonl": [("guards", "texts.jsonl", "--guard", "secrets"), ("guards", "--check", "texts.jsonl")],
     "talks.jsonl": [("context", "check", "talks.jsonl"), ("context", "audit", "talks.jsonl", "--budget", "40")],
     "config.json": [("context", "vram", "config.json", "--free", "8000")],
+    "guards.toml": [("guards", "--check", "texts.jsonl", "--file", "guards.toml")],
+    "evals-policy.toml": [(*EVALS, "--policy", "evals-policy.toml")],
+    "corpus/fuzz.json": [("fuzz", "books.yaml", "--runs", "1", "--corpus", "corpus", "--executor", "serial")],
     "journal.jsonl": [SERVING],
     "served.yaml": [SERVING],
     "recorded/books/invoice.groq.yaml": [
@@ -86,6 +115,7 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]]]] = {
         ("calibrate", "--budget-tokens", "60", "--cassettes", "recorded"),
         ("cassette", "scan", "recorded"),
         ("cassette", "diff", "whole.yaml", "recorded/books/invoice.groq.yaml"),
+        ("evals", "calibrate", "--cassettes", "recorded"),
     ],
 }  # fmt: skip
 
@@ -180,3 +210,77 @@ def folder_of(here: Path, provider: str, text: str) -> Path:
     path = here / f"recorded/books/invoice.{provider.lower()}.yaml"
     path.write_text(text, "utf-8")
     return path
+
+
+LAUGHS: Final = "".join(
+    f"a{number}: &a{number} [{', '.join([f'*a{number - 1}' if number else 'x'] * 9)}]\n"
+    for number in range(9)
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "command", "told"),
+    [
+        (
+            "guards.toml",
+            ('"length"', "0x" + "f" * 4000),
+            ("guards", "--check", "texts.jsonl", "--file", "guards.toml"),
+            "the input: a number has too many digits",
+        ),
+        (
+            "evals-policy.toml",
+            ("right_percent = 1", "right_percent = {}"),
+            (*EVALS, "--policy", "evals-policy.toml"),
+            "evals-policy.toml:7: rule[0].right_percent: expected a whole number, got a table",
+        ),
+        (
+            "corpus/fuzz.json",
+            ('["05"]', "[" * 5000 + "]" * 5000),
+            ("fuzz", "books.yaml", "--runs", "1", "--corpus", "corpus"),
+            "corpus/fuzz.json: not a search that can be gone on with",
+        ),
+        (
+            "reply.txt",
+            ('"Oslo"', '{"a":' * 1000),
+            ("rescue", "reply.txt", "--variant", "document"),
+            "--variant document ends in a RecursionError here",
+        ),
+        (
+            "recorded/books/invoice.groq.yaml",
+            ("interactions:", f"{LAUGHS}interactions:\n- response: {{status: {{code: *a8}}}}"),
+            ("cassette", "diff", "recorded/books/invoice.groq.yaml", "whole.yaml"),
+            "recorded/books/invoice.groq.yaml:",
+        ),
+    ],
+    ids=["hexadecimal", "a table for a number", "deep", "deep for the document", "a billion laughs"],
+)
+def test_what_is_larger_than_it_looks_is_a_line(
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    change: tuple[str, str],
+    command: tuple[str, ...],
+    told: str,
+) -> None:
+    text = (here / name).read_text("utf-8")
+    assert change[0] in text
+    (here / name).write_text(text.replace(*change, 1), "utf-8")
+    with pytest.raises(SystemExit) as exit_:
+        main(command)
+    assert exit_.value.code == 2
+    told_here = capsys.readouterr().err
+    assert told in told_here
+    assert len(told_here) < 2_000
+
+
+@pytest.mark.parametrize("count", ["1e999", "-1e999", ".nan", "1e308"])
+def test_a_count_that_is_no_number_is_no_answer(
+    here: Path, capsys: pytest.CaptureFixture[str], count: str
+) -> None:
+    place = here / "recorded/books/invoice.groq.yaml"
+    text = place.read_text("utf-8")
+    changed = re.sub(r'"prompt_tokens": ?\d+', f'"prompt_tokens": {count}', text)
+    assert changed != text
+    place.write_text(changed, "utf-8")
+    for command in COMMANDS["recorded/books/invoice.groq.yaml"]:
+        ended_well(capsys, command)

@@ -126,6 +126,11 @@ def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
     assert problem(path) == "own.env: 1000001 bytes; a preset has at most 1000000"
 
 
+def test_blanks_that_the_parser_would_take_minutes_for_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, f"STATEK_MAX_TURNS=8\nSTATEK_MAX_EXCEPTIONS=1{' ' * 100_000}x\n")
+    assert problem(path) == "own.env:2: more than 1000 blanks in a row; remove them"
+
+
 def test_a_missing_preset_says_where_it_was_looked_for() -> None:
     expected = (
         "preset 'interactve': no such file, and the built-in presets are default, local, interactive, batch. "

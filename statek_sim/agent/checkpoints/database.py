@@ -128,6 +128,9 @@ class Sqlite:
             return self._connection.execute(statement, values).fetchall()
         except sqlite3.Error as error:
             raise self._told(error) from error
+        except UnicodeDecodeError as error:
+            # Of the schema, which Python reads to say what is wrong with a statement.
+            raise self._told(sqlite3.OperationalError(str(error))) from error
 
     def _told(self, error: sqlite3.Error) -> CheckpointError:
         """Return what an error of SQLite's means, with the file and what to do."""

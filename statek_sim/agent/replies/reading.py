@@ -21,7 +21,16 @@ from statek_sim.providers.wire.reply import ReportedUsage
 from statek_sim.quick import quick
 from statek_sim.values import JSON
 
-_UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError, RecursionError)
+_UNREADABLE = (
+    ArithmeticError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    RuntimeError,
+    RecursionError,
+)
 _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS"})
 
 
