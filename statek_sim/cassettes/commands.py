@@ -29,7 +29,7 @@ _OPTIONS: Final = (
     (("redis-cli",), rf"\bredis-cli{_GOES_ON}-a{_GAP}{_QUOTE}{_WORD}"),
     (
         ("login",),
-        rf"\b(?:docker|podman|nerdctl|skopeo|helm{_GAP}registry|az{_GAP}acr|oc){_GAP}login{_GOES_ON}-p{_IS}{_WORD}",
+        rf"\b(?:docker|podman|nerdctl|skopeo|helm{_GAP}registry|az(?:{_GAP}acr)?|oc){_GAP}login{_GOES_ON}-p{_IS}{_WORD}",
     ),
     (("mongo",), rf"\bmongo(?:sh|dump|restore|export|import|stat|top)?{_GOES_ON}-p{_IS}{_WORD}"),
     (
@@ -43,6 +43,20 @@ _OPTIONS: Final = (
     (("sqlcmd", "osql", "bcp"), rf"\b(?:sqlcmd|osql|bcp){_GOES_ON}-P{_IS}{_WORD}"),
     (("plink", "pscp", "psftp"), rf"\b(?:plink|pscp|psftp){_GOES_ON}-pw{_GAP}{_QUOTE}{_WORD}"),
     (("openssl",), rf"\bopenssl{_GOES_ON}-pass(?:in|out)?{_GAP}{_QUOTE}pass:{_WORD}"),
+    (("openssl",), rf"\bopenssl{_GAP}enc{_GOES_ON}-k{_GAP}{_QUOTE}{_WORD}"),
+    (
+        ("htpasswd",),
+        rf"\bhtpasswd{_GAP}-[A-Za-z]{{0,9}}b[A-Za-z]{{0,9}}{_GAP}{_PART}{{1,200}}{_GAP}{_PART}{{1,200}}{_GAP}{_QUOTE}{_WORD}",
+    ),
+    (
+        ("rabbitmqctl",),
+        rf"\brabbitmqctl{_GOES_ON}(?:add_user|change_password|authenticate_user){_GAP}{_PART}{{1,200}}{_GAP}{_QUOTE}{_WORD}",
+    ),
+    (("ftp",), rf"\bftp{_GOES_ON}-u{_IS}[^\s:\"'\\]{{1,100}}:(?!//){_WORD}"),
+    (
+        ("password-stdin",),
+        rf"\b(?:echo|printf){_GAP}{_QUOTE}{_WORD}{_QUOTE}[ \t]{{0,9}}\|[^\n|]{{1,200}}--password-stdin",
+    ),
     (("lftp",), rf"\blftp{_GOES_ON}-u{_IS}[^\s,\"'\\]{{1,100}},{_WORD}"),
     (("freerdp",), rf"\b[xw]l?freerdp3?{_GOES_ON}/p:{_QUOTE}{_WORD}"),
     (("7z", "zip"), rf"\b(?:7z[ar]?{_GOES_ON}-p|(?:un)?zip{_GOES_ON}-P{_IS}){_WORD}"),
@@ -60,7 +74,8 @@ _PAIR: Final = re.compile(
 )
 _HINT: Final = re.compile(
     r"mysql|mariadb|curl|wget|sshpass|redis-cli|\blogin\b|mongo|ldap|smb|rpcclient|sqlcmd|osql|\bbcp\b|plink|pscp|psftp|"
-    r"openssl|lftp|freerdp|\b7z|zip\b|\bnet\b|(?:-h|--header)[ =]{0,3}\\{0,7}[\"']|\bpass\b"
+    r"openssl|htpasswd|rabbitmqctl|password-stdin|l?ftp|"
+    r"freerdp|\b7z|zip\b|\bnet\b|(?:-h|--header)[ =]{0,3}\\{0,7}[\"']|\bpass\b"
 )
 
 
