@@ -19,6 +19,8 @@ from statek_sim.suite.run import run_one
 from tests.killing import killed_everywhere
 
 MATCHING = Matching()
+# A process for each moment: those of the other modes take the same way, and run where there is more time.
+MODES = ["all", "rewrite", *(pytest.param(mode, marks=pytest.mark.slow) for mode in ("once", "new_episodes"))]
 
 
 def test_a_report_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
@@ -55,7 +57,7 @@ def held(path: Path) -> list[str]:
     return [one.request.uri.rpartition("/")[2] for one in read(path)]
 
 
-@pytest.mark.parametrize("mode", ["once", "new_episodes", "all", "rewrite"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("earlier", [(1, 3), ()], ids=["not the first", "the first"])
 def test_workers_of_a_run_lose_nothing_that_others_have_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, earlier: tuple[int, ...]
