@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
 from typing import Final, TypeVar
-from urllib.parse import unquote
 
 from statek_sim.cassettes.bodies import Undecodable, as_text, is_allowed, opened
 from statek_sim.cassettes.exchange import (
@@ -155,7 +154,7 @@ def _logins(uri: str) -> Iterator[str]:
     authority = uri.partition("://")[2]
     login, at, _ = authority.partition("/")[0].rpartition("@")
     if at and login.partition(":")[2]:
-        for written in {login, unquote(login)}:
+        for written in {login, plain_of_percent(login)}:
             yield b64encode(written.encode("utf-8", "surrogatepass")).decode("ascii")
 
 

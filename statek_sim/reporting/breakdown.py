@@ -76,7 +76,8 @@ class Breakdown:
 def break_down(record: RunRecord) -> Breakdown | None:
     """Return where the run's usage comes from; None when its events do not tell, or tell something else.
 
-    They do not when a user's own tokenizer measured the run, or when the run was metered elsewhere.
+    They do not when a user's own tokenizer measured the run, when the run was metered elsewhere, or when it said more
+    than `MOST_CHARACTERS`.
     """
     pieces = _Pieces()
     if not pieces.add_all(record.events):
@@ -85,6 +86,10 @@ def break_down(record: RunRecord) -> Breakdown | None:
     if found.bytes != usage.bytes_sent + usage.bytes_received or pieces.tokens != usage.measured_tokens:
         return None
     return found if pieces.label == usage.tokenizer else None
+
+
+MOST_CHARACTERS: Final = 1_000_000
+"""Characters of a run's messages that are measured again, part by part: of more only the totals are told."""
 
 
 class _Size(NamedTuple):
@@ -165,7 +170,7 @@ class _Pieces:
         self._sent = _NOTHING
         self._requests = self._messages = self._resent = 0
         self._tools_bytes = self._tools_tokens = 0
-        self._base_bytes = 0
+        self._base_bytes = self._characters = 0
         self._received = self._completion = 0
 
     @property
@@ -196,6 +201,9 @@ class _Pieces:
         if job is None or (job.model.label != model.label and not request.kept):
             job = self._jobs[request.job] = _Conversation(model)
         if job.model.label != model.label or request.kept > len(job.sums):
+            return False
+        self._characters += sum(len(str(message.get("content"))) for message in request.new)
+        if self._characters > MOST_CHARACTERS:
             return False
         job.follow(request)
         self._asked[request.job] = request

@@ -33,6 +33,10 @@ TOOL_BYTES: Final = 1_024
 LINE_BYTES: Final = 256
 """What a line on the console costs beside its text."""
 
+LONG_LINE: Final = 1 << 16
+LONG_LINE_COPIES: Final = 16
+"""Characters from which on a text is paid for several times: it is escaped, sent, kept and measured."""
+
 LINE_ITERATIONS: Final = 8
 """What finding out how a line looks costs."""
 
@@ -155,6 +159,12 @@ class ExecutionBudget:
         """Pay for a line on the console."""
         self.allocate(LINE_BYTES + characters)
         self.work(LINE_ITERATIONS)
+        self.say(characters)
+
+    def say(self, characters: int) -> None:
+        """Pay for what becomes of a text that the console shows, when it is long."""
+        if characters > LONG_LINE:
+            self.allocate(characters * LONG_LINE_COPIES)
 
     def enter(self, extra: int = 0) -> None:
         """Pay for a call of a model-written function and go one call deeper; `leave` goes back.

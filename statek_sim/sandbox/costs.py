@@ -48,8 +48,9 @@ def _named(rule: CallPayment, names: str) -> dict[str, CallPayment]:
 _TEXT: Final[Rules] = {
     **_named(
         pay.copying,
-        "lstrip partition removeprefix removesuffix rpartition rstrip strip hex fromhex",
+        "partition removeprefix removesuffix rpartition hex fromhex",
     ),
+    **_named(pay.stripping, "lstrip rstrip strip"),
     **_named(pay.changing_case, "capitalize casefold lower swapcase title upper"),
     **_named(pay.encoding, "encode decode"),
     **_named(pay.finding, "count find index rfind rindex"),
@@ -193,18 +194,16 @@ METHODS: Final[Mapping[type[Any], Rules]] = {
 CALLED_TYPES: Final = TYPES
 """Type -> rule for calling it."""
 
-FREE_TYPES: Final = frozenset(
-    {bool, float, complex, slice, datetime.time, datetime.timedelta, datetime.timezone}
-)
-"""Types whose values are small, whatever they are made of. A float reads as much text as there is, once."""
+FREE_TYPES: Final = frozenset({bool, slice, datetime.time, datetime.timedelta, datetime.timezone})
+"""Types whose values are small, whatever they are made of."""
 
 BUILTINS: Final[Rules] = {
     **_named(
         OWN,
-        "abs all any bin divmod enumerate filter format frozenset hash hex iter map max min oct pow repr reversed round"
-        " set sorted sum zip",
+        "abs all any bin divmod enumerate filter format frozenset hash hex isinstance issubclass iter map max min oct"
+        " pow repr reversed round set sorted sum zip",
     ),
-    **_named(FREE, "callable chr isinstance issubclass len next ord"),
+    **_named(FREE, "callable chr len next ord"),
 }
 """Functions that need no import; those that are types stand in `CALLED_TYPES` and `FREE_TYPES`."""
 

@@ -22,14 +22,18 @@ _FORMATTER: Final = string.Formatter()
 _SHORT: Final = 100
 _USUAL: Final = 16
 _WIDEST: Final = 256
+_MOST_WRITTEN: Final = 15_000
+_WRITING_SHIFT: Final = 22
 _REPR: Final = "while getting the repr of an object"
 
 
 def pay_for_text(budget: ExecutionBudget, value: Value) -> None:
     """Pay for turning `value` into text."""
     if type(value) in SCALARS:
-        if type(value) is int:
-            budget.allocate(value.bit_length() >> 2 if value.bit_length() > LONG_INTEGER else 0)
+        if type(value) is int and (bits := value.bit_length()) > LONG_INTEGER:
+            budget.allocate(bits >> 2)
+            # The square of the digits, of which there are 4,300 at most.
+            budget.work(min(bits, _MOST_WRITTEN) ** 2 >> _WRITING_SHIFT)
         return
     if is_container(value):
         budget.allocate(pay_for_walk(budget, value, _REPR))
@@ -37,6 +41,13 @@ def pay_for_text(budget: ExecutionBudget, value: Value) -> None:
         budget.copied(len(value))
     elif isinstance(value, Decimal):
         budget.copied(value.__sizeof__() << 1)
+
+
+def pay_for_error(budget: ExecutionBudget, value: Value) -> None:
+    """Pay for a value that an error is about."""
+    pay_for_text(budget, value)
+    if isinstance(value, str | bytes):
+        budget.say(len(value))
 
 
 def pay_for_template(
@@ -83,7 +94,7 @@ def _found(name: str, args: Sequence[Value], kwargs: Mapping[str, Value], number
 def pay_for_spec(budget: ExecutionBudget, value: Value, spec: str) -> None:
     """Pay for what a format specification asks for beyond the value's own text."""
     if isinstance(value, datetime.date | datetime.time):
-        pay_for_strftime(budget, spec)
+        pay_for_strftime(budget, spec, value)
         return
     _pay_for_widths(budget, spec)
     if isinstance(value, Decimal) and spec and value.is_finite():
@@ -91,10 +102,17 @@ def pay_for_spec(budget: ExecutionBudget, value: Value, spec: str) -> None:
         budget.allocate(abs(value.adjusted()))
 
 
-def pay_for_strftime(budget: ExecutionBudget, template: Value) -> None:
-    """Pay for a date as text: `%c` makes twelve characters of one, a width as many as it says, up to a limit."""
+def pay_for_strftime(budget: ExecutionBudget, template: Value, value: Value = None) -> None:
+    """Pay for a date as text: `%c` makes twelve characters of one, a width as many as it says, up to a limit.
+
+    `%Z` makes as many as the zone's name has, which model code may choose.
+    """
     if isinstance(template, str):
         budget.work(len(template) >> 2)
+        zone = getattr(value, "tzinfo", None)
+        if zone is not None and "Z" in template:
+            name = value.tzname() or ""
+            budget.allocate(4 * template.count("Z") * len(name) * (_USUAL if "%" in name else 1))
         if len(template) > _SHORT:
             has_widths = re.search(r"%[-_0^#EO]*\d", template) is not None
             budget.allocate(len(template) * (_WIDEST if has_widths else _USUAL))

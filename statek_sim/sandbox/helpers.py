@@ -17,7 +17,7 @@ from statek_sim.errors import SandboxViolation
 from statek_sim.sandbox import numbers, transform
 from statek_sim.sandbox.budget import LONG_INTEGER, ExecutionBudget
 from statek_sim.sandbox.call_guard import UNBOUND, CallGuard
-from statek_sim.sandbox.formatting import paid_format, paid_repr, paid_str, pay_for_text
+from statek_sim.sandbox.formatting import paid_format, paid_repr, paid_str, pay_for_error, pay_for_text
 from statek_sim.sandbox.intake import pay_for_sorting
 from statek_sim.sandbox.lazy import GuardedGenerator, LazyTypes, iterated, spread, spread_in_set
 from statek_sim.sandbox.llm_repr import llm_repr
@@ -292,7 +292,7 @@ def _text_helpers(budget: ExecutionBudget) -> dict[str, object]:
 
     def message(value: Value) -> Value:
         # Consoles show errors, so an error pays for its text when it is made.
-        pay_for_text(budget, value)
+        pay_for_error(budget, value)
         return value
 
     return {transform.TEXT: text, transform.FORMAT: formatted, transform.MESSAGE: message}
@@ -309,6 +309,8 @@ def _paid_builtins(budget: ExecutionBudget) -> dict[str, object]:
         "repr": lambda *args: paid_repr(budget, *args) if len(args) == 1 else repr(*args),
         "format": lambda *args: paid_format(budget, *args) if len(args) in (1, 2) else format(*args),
         "hash": _paid_hash(budget),
+        "isinstance": _paying_for_classes(budget, isinstance),
+        "issubclass": _paying_for_classes(budget, issubclass),
         "iter": lazy.pop("iter"),  # type: ignore[dict-item]  # the one that is a function
         "abs": numbers.paid_abs(budget),
         "hex": _paying_for_digits(budget, hex),
@@ -335,6 +337,21 @@ def _paid_hash(budget: ExecutionBudget) -> Callable[..., int]:
         elif isinstance(args[0], Decimal | Fraction):
             budget.work(size_of_exact(args[0]) >> 7)
         return stable_hash(args[0])
+
+    return paid
+
+
+def _paying_for_classes(budget: ExecutionBudget, function: Callable[..., bool]) -> Callable[..., bool]:
+    """Return `isinstance` or `issubclass`: tuples of tuples of classes may have more in them than memory has."""
+
+    def paid(*args: Value, **kwargs: Value) -> bool:
+        waiting = [args[1]] if len(args) == 2 and type(args[1]) is tuple else []
+        while waiting:
+            for kind in waiting.pop():
+                if type(kind) is tuple:
+                    budget.tick()
+                    waiting.append(kind)
+        return function(*args, **kwargs)
 
     return paid
 

@@ -43,6 +43,7 @@ _WIDEST: Final = {
     "namereplace": 90,
 }  # fmt: skip
 """Encodings, and ways to go on where one has no place for a character: the most bytes that it may become."""
+_STRIPPING_SHIFT: Final = 17
 _MUCH_TEXT: Final = 65_536
 _READING_TIME: Final = 2
 
@@ -56,6 +57,13 @@ def copying(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, V
         budget.allocate(size)
     budget.scan(size >> 4)
     return args
+
+
+def stripping(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+    """Each character at an end is looked for among those to be taken off."""
+    if isinstance(owner, str | bytes) and args and isinstance(args[0], str | bytes):
+        budget.work(len(owner) * len(args[0]) >> _STRIPPING_SHIFT)
+    return copying(budget, owner, args, kwargs)
 
 
 def changing_case(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
@@ -316,9 +324,9 @@ def converting(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, V
     return args
 
 
-def writing_time(budget: ExecutionBudget, _: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+def writing_time(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
     """The template may ask for much text."""
-    pay_for_strftime(budget, args[0] if args else kwargs.get("format"))
+    pay_for_strftime(budget, args[0] if args else kwargs.get("format"), owner)
     return args
 
 

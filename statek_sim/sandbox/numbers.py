@@ -29,7 +29,8 @@ from statek_sim.sandbox.ordered_set import stable_set
 Value = Any
 
 _PLAIN_NUMBERS: Final = frozenset({int, float, bool})
-_DIGITS_PER_ITERATION: Final = 3_000
+_PRODUCTS_PER_ITERATION: Final = 20_000
+_LONGEST_PRODUCT: Final = 1 << 20
 _SUMMING_SHIFT: Final = 16
 
 
@@ -52,6 +53,7 @@ def paid_math(budget: ExecutionBudget) -> dict[str, Callable[..., Value]]:
             chosen = min(args[-1], args[0])
             too_long(budget, chosen * args[0].bit_length())
             budget.work(chosen >> 4)
+            _pay_for_product(budget, min(chosen * args[0].bit_length() // 30, _LONGEST_PRODUCT))
         return math.perm(*args)
 
     def prod(iterable: Value, /, **start: Value) -> Value:
@@ -61,7 +63,7 @@ def paid_math(budget: ExecutionBudget) -> dict[str, Callable[..., Value]]:
             return _multiplied(budget, items, **start)
         bits = sum(item.bit_length() for item in items if isinstance(item, int))
         too_long(budget, bits)
-        budget.work(len(items) * (bits // 30) // _DIGITS_PER_ITERATION)
+        _pay_for_product(budget, bits // 30)
         return math.prod(items, **start)
 
     def fsum(iterable: Value, /) -> float:
@@ -231,6 +233,12 @@ def _pay_for_choice(budget: ExecutionBudget, size: int, chosen: int) -> None:
     if chosen > 0:
         too_long(budget, chosen * ((size // chosen).bit_length() + 1.45))
         budget.work(chosen >> 4)
+        _pay_for_product(budget, min(chosen * size.bit_length() // 30, _LONGEST_PRODUCT))
+
+
+def _pay_for_product(budget: ExecutionBudget, digits: int) -> None:
+    """Pay for multiplying integers that have so many digits of 30 bits together, one after the other."""
+    budget.work(digits * digits // _PRODUCTS_PER_ITERATION)
 
 
 def _pay_for_factors(budget: ExecutionBudget, args: Value) -> None:

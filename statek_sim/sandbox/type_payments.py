@@ -24,6 +24,8 @@ from statek_sim.sandbox.operators import (
 from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet, without_addresses
 
 _LONG_NUMERAL: Final = 1_000
+_LONGEST_NUMERAL: Final = 4_400
+_READING_SHIFT: Final = 19
 _RATIO: Final = 2
 _EXPONENT: Final = re.compile(r"[eE][-+]?(\d+)")
 
@@ -41,6 +43,7 @@ def _making_error(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str
     """Consoles show errors, so an error pays for its text when it is made."""
     for value in args:
         pay_for_text(budget, value)
+    budget.say(sum(len(value) for value in args if isinstance(value, str | bytes)))
     return args
 
 
@@ -53,9 +56,11 @@ def _making_bytes(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str
 
 
 def _making_text(budget: ExecutionBudget, _: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
-    if len(args) != 1 or kwargs or isinstance(args[0], str | int | float):
+    if len(args) != 1 or kwargs or isinstance(args[0], str | float):
         return args
     pay_for_text(budget, args[0])
+    if isinstance(args[0], int):
+        return args
     return (without_addresses(str(args[0])),)
 
 
@@ -65,6 +70,19 @@ def _making_integer(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[s
     elif args and isinstance(args[0], str | bytes) and len(args[0]) > _LONG_NUMERAL:
         # Python refuses long decimal numerals itself, but not those of bases that are powers of two.
         too_long(budget, len(args[0]))
+        budget.work(min(len(args[0]), _LONGEST_NUMERAL) ** 2 >> _READING_SHIFT)
+    return args
+
+
+def _making_float(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
+    """A float reads as much text as there is, of which a decimal is made first."""
+    for value in args:
+        if isinstance(value, str | bytes):
+            budget.scan(len(value))
+            # What is no number is quoted in the error.
+            budget.say(len(value))
+        elif isinstance(value, Decimal):
+            budget.work(value.__sizeof__() >> 5)
     return args
 
 
@@ -129,6 +147,7 @@ TYPES: Final[Mapping[Value, CallPayment]] = {
     bytes: _making_bytes,
     str: _making_text,
     int: _making_integer,
+    **dict.fromkeys((float, complex), _making_float),
     range: _making_range,
     Decimal: _making_decimal,
     Fraction: _making_fraction,
