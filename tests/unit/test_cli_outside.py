@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, get_type_hints
 
 import pytest
 
 from statek_sim import unreadable
 from statek_sim.cli import main
-from statek_sim.cli.main import told
+from statek_sim.cli.main import _command, told
+from statek_sim.cli.outputs import INPUTS, OUTPUTS
 
 OK: Final = (
     "scenarios:\n  - {id: ok, title: Ok, agents: {worker: {}}, script: {worker: [{code: exit(1)}]},\n"
@@ -242,24 +245,90 @@ def test_failures_under_a_preset_say_what_they_are_and_what_to_ask_instead(
     assert "failures show" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", ["ok.yaml", "new/../ok.yaml", "link", "kept.db", ".env", ".env.local"])
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["run", "ok.yaml", "--html", "ok.yaml"],
-        ["run", "ok.yaml", "--json", "ok.yaml"],
-        ["report", "ok.yaml", "--no-corpus", "--output", "ok.yaml"],
-        ["usage", "ok.yaml", "--markdown", "ok.yaml"],
-        ["gate", "default", "--junit", "ok.yaml"],
-        ["drift", "1.2.7", "1.4.2", "ok.yaml", "--json", "ok.yaml"],
+        ["run", "--html"],
+        ["report", "--no-corpus", "--output"],
+        ["usage", "--markdown"],
+        ["gate", "default", "--junit"],
+        ["drift", "1.2.7", "1.4.2", "--json"],
     ],
+    ids=lambda arguments: str(arguments[0]),
 )
 def test_no_report_takes_the_place_of_a_file_that_somebody_wrote(
-    here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], name: str
 ) -> None:
-    assert refused(capsys, *arguments) == (
-        "ok.yaml: is there already, and is no report to be replaced; name another file"
+    (here / "link").symlink_to("ok.yaml")
+    for other in ("kept.db", ".env", ".env.local"):
+        (here / other).write_text("mine", "utf-8")
+    assert refused(capsys, *arguments, name) == (
+        f"{name}: is there already, and is no report to be replaced; name another file"
     )
     assert (here / "ok.yaml").read_text("utf-8") == OK
+    assert not (here / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("run ok.yaml --html ok.yaml", "--html ok.yaml: this command reads it"),
+        ("run ok.yaml --html new/../ok.yaml", "--html new/../ok.yaml: this command reads it as ok.yaml"),
+        ("run soft --json ok.yaml", "--json ok.yaml: this command reads it as soft"),
+        ("run ok.yaml --json hard", "--json hard: this command reads it as ok.yaml"),
+        ("jobs list --store sqlite:m.db --json m.db", "--json m.db: --store reads it"),
+        ("guards m.jsonl --guard injection --json m.jsonl", "--json m.jsonl: this command reads it"),
+        ("guards m.jsonl --guard injection --baseline b --json b", "--json b: --baseline reads it"),
+        ("metrics m.jsonl --openmetrics m.jsonl", "--openmetrics m.jsonl: this command reads it"),
+        ("escalation m.jsonl --json ./m.jsonl", "--json m.jsonl: this command reads it"),
+        ("context audit m.jsonl --budget 9 --json m.jsonl", "--json m.jsonl: this command reads it"),
+        ("context vram b --free 9 --json b", "--json b: this command reads it"),
+        ("context vram . --free 9 --json config.json", "--json config.json: this command reads it in ."),
+        ("usage ok.yaml --prices . --json p.csv", "--json p.csv: --prices reads it in ."),
+        ("usage ok.yaml --tokenizer m=b --json b", "--json b: --tokenizer reads it"),
+        ("run ok.yaml --preset b --report .", "--report report.md: --preset reads it as b"),
+        ("gate default ok.yaml --baseline b --json b", "--json b: --baseline reads it"),
+        ("evals run --baseline b --json b", "--json b: --baseline reads it"),
+        ("mcp ok.yaml --journal ok.yaml", "--journal ok.yaml: this command reads it"),
+    ],
+)
+def test_nothing_is_written_onto_what_a_command_reads(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: str, said: str
+) -> None:
+    for name in ("b", "m.db", "m.jsonl", "p.csv", "config.json"):
+        (here / name).write_text("mine", "utf-8")
+    (here / "soft").symlink_to("ok.yaml")
+    (here / "hard").hardlink_to(here / "ok.yaml")
+    (here / "report.md").symlink_to("b")
+    before = {path.name: path.read_text("utf-8") for path in here.iterdir()}
+    assert refused(capsys, *arguments.split()) == f"{said}; name another file to write"
+    assert {path.name: path.read_text("utf-8") for path in here.iterdir()} == before
+
+
+def test_what_is_written_beside_what_is_read_is_written(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["run", ".", "--select", "ok", "--json", "ok", "--quiet"]
+    for _ in range(2):  # The second time the report is in the folder that is read.
+        with pytest.raises(SystemExit, match=r"^0$"):
+            main(arguments)
+    assert json.loads((here / "ok").read_text("utf-8"))["schema"].startswith("statek-sim/")
+    capsys.readouterr()
+
+
+def test_every_path_of_every_command_is_known_as_read_or_as_written() -> None:
+    def unknown(command: Any) -> Iterator[str]:
+        for subcommand in vars(command).get("commands", {}).values():
+            yield from unknown(subcommand)
+        hints = {} if command.callback is None else get_type_hints(inspect.unwrap(command.callback))
+        for parameter in command.params:
+            option = parameter.opts[0]
+            if "Path" in str(hints.get(parameter.name)) and option not in {*INPUTS, *OUTPUTS}:
+                yield f"{command.name} {option}"
+
+    assert list(unknown(_command())) == []
+    assert not {*INPUTS} & {*OUTPUTS}
 
 
 @pytest.mark.parametrize(
