@@ -176,25 +176,88 @@ def test_an_address_that_is_none_is_told_before_a_request(
     )
 
 
-def test_a_baseline_that_is_no_text_is_replaced(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "old.json").write_bytes(b"\xff\xfe")
-    policy = '[[rule]]\nname = "no claim leaks"\nselect = {}\nclaims_leak = false\n'
-    (here / "policy.toml").write_text(policy, "utf-8")
-    with pytest.raises(SystemExit) as exit_:
-        main(
-            [
-                "gate",
-                "local",
-                "ok.yaml",
-                "--policy",
-                "policy.toml",
-                "--baseline",
-                "old.json",
-                "--update-baseline",
-            ]
-        )
-    assert exit_.value.code == 0
-    assert (here / "old.json").read_text("utf-8").startswith("{")
+NO_BASELINES: Final = {
+    b"\xff\xfe": "cannot be read: byte 0xff at 0 is not UTF-8",
+    b"my notes": "it is no JSON: Expecting value: line 1 column 1 (char 0)",
+    b"[" * 100_000: "it is nested too deep",
+    b'{"schema": "statek-sim/report@1"}': "it has no 'KEY' that begins with 'KIND'",
+    b"[1]": "it has no 'KEY' that begins with 'KIND'",
+}
+POLICY: Final = '[[rule]]\nname = "no claim leaks"\nselect = {}\nclaims_leak = false\n'
+JUDGED: Final = ("gate", "local", "ok.yaml", "--policy", "policy.toml", "--update-baseline", "--baseline")
+
+
+@pytest.mark.parametrize("content", NO_BASELINES, ids=lambda content: str(content[:12]))
+@pytest.mark.parametrize(
+    ("arguments", "key", "kind"),
+    [
+        (JUDGED, "format", "statek-sim/baseline@"),
+        (("evals", "run", "--update-baseline"), "schema", "statek-sim/evals-baseline@"),
+    ],
+    ids=["gate", "evals"],
+)
+def test_a_baseline_is_not_written_over_what_is_none(
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    key: str,
+    kind: str,
+    content: bytes,
+) -> None:
+    (here / "policy.toml").write_text(POLICY, "utf-8")
+    (here / "old.json").write_bytes(content)
+    why = NO_BASELINES[content].replace("KEY", key).replace("KIND", kind)
+    assert refused(capsys, *arguments, "old.json") == (
+        f"old.json: is there already, and is no baseline: {why}; name another file, or delete this one"
+    )
+    assert (here / "old.json").read_bytes() == content
+
+
+@pytest.mark.parametrize("content", ["", '{"format": "statek-sim/baseline@0"}'])
+def test_a_baseline_is_written_over_an_older_one_and_over_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    (here / "policy.toml").write_text(POLICY, "utf-8")
+    (here / "old.json").write_text(content, "utf-8")
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main([*JUDGED, "old.json"])
+    assert '+  "format": "statek-sim/baseline@1",' in capsys.readouterr().out
+    assert '"statek-sim/baseline@1"' in (here / "old.json").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (
+            ("notes.txt",),
+            "--baseline notes.txt: expected a file that ends in .json, or a folder, found another file",
+        ),
+        (
+            (".", "--json", "local.json"),
+            "--json and --baseline: both would be written to local.json",
+        ),
+    ],
+)
+def test_nothing_is_judged_or_shown_for_a_baseline_that_cannot_be_written(
+    here: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], line: str
+) -> None:
+    (here / "policy.toml").write_text(POLICY, "utf-8")
+    (here / "notes.txt").write_text("mine", "utf-8")
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main([*JUDGED, *words])
+    assert capsys.readouterr() == ("", f"{line}\n")
+
+
+def test_a_report_takes_the_place_of_no_baseline_in_a_folder(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "policy.toml").write_text(POLICY, "utf-8")
+    (here / "local.json").write_text("{}", "utf-8")
+    words = [word for word in JUDGED if word != "--update-baseline"]
+    assert refused(capsys, *words, ".", "--json", "local.json") == (
+        "--json local.json: --baseline reads it; name another file to write"
+    )
 
 
 @pytest.mark.parametrize(
