@@ -39,7 +39,7 @@ INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "--baseline": (),
     "--cassettes": (),
     "--check": (),
-    "--corpus": ("state.json", "shapes.txt"),
+    "--corpus": ("fuzz.json", "shapes.txt"),
     "--file": (),
     "--injections": (),
     "--policy": (),

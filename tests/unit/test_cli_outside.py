@@ -433,6 +433,7 @@ READERS: Final[list[tuple[str, ...]]] = [
     ("evals", "run", "--baseline", "odd-one"),
     ("escalation", "odd-one.jsonl"),
     ("mcp", "serve", "--journal", "odd-one"),
+    ("containment", "--page", "odd-one"),
 ]
 """A command for every kind of file that is read, called by a name that begins with `odd-one`."""
 
@@ -470,6 +471,35 @@ def test_what_never_ends_is_not_read(
     assert "odd-one" in line.partition(": ")[0], line
     said = ("no end", "nobody writes", "nobody reads", "not a regular file", "expected a file")
     assert any(words in line for words in said), line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (("fuzz", "--corpus", "odd"), "fuzz.json"),
+        (("fuzz", "--corpus", "odd", "ok.yaml"), "fuzz.json"),
+        (("run", "ok.yaml", "--cassettes", "odd"), "SUITE/ok.groq.yaml"),
+        (("calibrate", "--cassettes", "odd", "--budget-tokens", "500"), "a.yaml"),
+        (("evals", "calibrate", "--cassettes", "odd"), "a.yaml"),
+        (("guards", "--what-if", "odd"), "a.yaml"),
+        (("validate", "odd"), "a.yaml"),
+    ],
+    ids=str,
+)
+def test_a_pipe_in_a_folder_that_nobody_writes_into_is_told_by_name(
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    name: str,
+) -> None:
+    monkeypatch.setattr(unreadable, "PATIENCE", 0.01)
+    pipe = Path("odd", name.replace("SUITE", here.name))
+    pipe.parent.mkdir(parents=True)
+    os.mkfifo(pipe)
+    line = refused(capsys, *arguments)
+    assert line.partition(": ")[0] == str(pipe)
+    assert "nobody writes" in line or "not a regular file" in line
 
 
 def test_a_pipe_that_somebody_writes_into_is_read(here: Path) -> None:
