@@ -140,10 +140,7 @@ def gate(
             watchdog=watchdog,
         )
         return
-    if executor is not None:
-        raise BadInput("--executor: only a sweep has one; leave it out, or say --sweep")
-    if not words:
-        raise BadInput("expected a preset: default, local, interactive, batch, or a .env file")
+    _check_judging(words, executor)
     outputs = _Outputs(json_file=json_file, junit=junit, markdown=markdown)
     kept = _KeptBaseline(baseline, update=update_baseline)
     kept.check()
@@ -239,6 +236,13 @@ def _judged(
     elif kept.place is not None:
         result = compared(result, before, plan)
     return result
+
+
+def _check_judging(presets: Sequence[str], executor: str | None) -> None:
+    if executor is not None:
+        raise BadInput("--executor: only a sweep has one; leave it out, or say --sweep")
+    if not presets:
+        raise BadInput("expected a preset: default, local, interactive, batch, or a .env file")
 
 
 def _refuse_with_sweep(options: Mapping[str, object]) -> None:
