@@ -17,6 +17,8 @@ from statek_sim.errors import BadInput
 from statek_sim.reporting.artifact import STANDARD_OUTPUT
 
 _REPORTS: Final = ("report.json", "report.md", "report.html")
+_SQLITE: Final = "sqlite:"
+_OF_A_STORE: Final = ("", "-wal", "-shm", "-journal")
 
 OUTPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "--html": (),
@@ -106,13 +108,18 @@ def _written(given: Mapping[str, object]) -> Iterator[tuple[str, Path]]:
 
 
 def _read(given: Mapping[str, object]) -> Iterator[tuple[str, Path]]:
-    """Yield options and arguments, and what their values may name: `MODEL=FILE` and `sqlite:FILE` are files, too."""
+    """Yield options and arguments, and what their values name that is there: a file may be behind `MODEL=`, too."""
     for source, value in given.items():
         if source in OUTPUTS or source in WORDS:
             continue
         for text in _texts(value):
-            places = {text: None, text.partition("=")[2]: None, text.removeprefix("sqlite:"): None}
-            yield from ((source, Path(place)) for place in places if place)
+            # os.path takes any text, and says no to one that can be no path.
+            yield from (
+                (source, Path(place)) for place in (text, text.partition("=")[2]) if os.path.exists(place)
+            )
+            if text.startswith(_SQLITE):
+                # Files of a store may have yet to be made, and what was committed last is in those beside it.
+                yield from ((source, Path(text.removeprefix(_SQLITE) + end)) for end in _OF_A_STORE)
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -124,13 +131,12 @@ def _texts(value: object) -> Iterator[str]:
 
 def _found(path: Path, place: Path, names: tuple[str, ...]) -> str | None:
     """Return how `path` is found at `place`, a file or a folder in which such `names` are read; None if it is not."""
-    if not os.path.exists(place):  # Which takes any text, and says no to one that can be no path.
-        return None
     # As they will be when folders on the way have been made: `new/../file` is `file`.
     written, read = Path(os.path.realpath(path)), Path(os.path.realpath(place))
-    if not written.is_file():
+    there = written.is_file()
+    if written.exists() and not there:
         return None
-    if written.samefile(read):
+    if written == read or (there and read.exists() and written.samefile(read)):
         return "" if str(place) == str(path) else f" as {place}"
-    inside = read in written.parents and any(fnmatch(written.name.lower(), name) for name in names)
+    inside = there and read in written.parents and any(fnmatch(written.name.lower(), name) for name in names)
     return f" in {place}" if inside else None

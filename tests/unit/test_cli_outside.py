@@ -341,6 +341,8 @@ def test_no_report_takes_the_place_of_a_file_that_somebody_wrote(
         ("run soft --json ok.yaml", "--json ok.yaml: this command reads it as soft"),
         ("run ok.yaml --json hard", "--json hard: this command reads it as ok.yaml"),
         ("jobs list --store sqlite:m.db --json m.db", "--json m.db: --store reads it"),
+        ("jobs list --store sqlite:m.db --json m.db-wal", "--json m.db-wal: --store reads it"),
+        ("run ok.yaml --store sqlite:new --json ./new", "--json new: --store reads it"),
         ("guards m.jsonl --guard injection --json m.jsonl", "--json m.jsonl: this command reads it"),
         ("guards m.jsonl --guard injection --baseline b --json b", "--json b: --baseline reads it"),
         ("metrics m.jsonl --openmetrics m.jsonl", "--openmetrics m.jsonl: this command reads it"),
