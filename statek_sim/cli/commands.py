@@ -125,13 +125,18 @@ def as_options(arguments: Sequence[str], commands: Mapping[str, object]) -> list
 
 
 def with_file(arguments: Sequence[str]) -> list[str]:
-    """Return arguments with `-`, standard output, after a `--json` that names no FILE, where that was a flag once."""
+    """Return arguments with `-`, standard output, after a `--json` that names no FILE, where that was a flag once.
+
+    Scenarios behind it are what to read, unless others are named before it: then they would be its FILE.
+    """
     words = list(arguments)
-    if not any(tuple(words[: len(command)]) == command for command in PRINTED):
+    size = next((len(command) for command in PRINTED if tuple(words[: len(command)]) == command), None)
+    if size is None:
         return words
     for place in reversed([number for number, word in enumerate(words) if word == "--json"]):
         following = words[place + 1] if place + 1 < len(words) else "--"
-        if following != "-" and (following.startswith("-") or _is_scenarios(following)):
+        named = any(not word.startswith("-") for word in words[size:place])
+        if following != "-" and (following.startswith("-") or (_is_scenarios(following) and not named)):
             words.insert(place + 1, "-")
     return words
 

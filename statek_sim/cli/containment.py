@@ -15,7 +15,7 @@ import typer
 from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_outputs
 from statek_sim.errors import BadInput, ContainerFailed
-from statek_sim.unreadable import why_unreadable
+from statek_sim.unreadable import text_of, why_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -193,7 +193,7 @@ def _paged(page: Path, rows: Sequence[Row]) -> str:
 def _parted(page: Path) -> tuple[str, str]:
     """Return what stands before and after the matrix of a page."""
     try:
-        before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+        before, _, rest = text_of(page).partition(BEGIN)
     except OSError as error:
         raise BadInput(f"{page}: {why_unreadable(error, page)}") from None
     except UnicodeDecodeError as error:

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from statek_sim.cli.app import ExecutorOption
 from statek_sim.cli.evals import evals
-from statek_sim.cli.inputs import check_outputs, say
+from statek_sim.cli.inputs import say
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def fit(profile: _FittedModel = None, write: _FolderOption = None) -> None:
     from statek_sim.evals.models.profile_file import load_profile, shipped
     from statek_sim.evals.models.profile_text import profile_text
     from statek_sim.evals.published.shipped import HEAD, refitted
-    from statek_sim.reporting.artifact import write_artifact
+    from statek_sim.reporting.artifact import check_writable, write_artifact
 
     names = [profile] if profile is not None else list(shipped())
     if profile is not None and profile not in shipped():
@@ -66,11 +66,13 @@ def fit(profile: _FittedModel = None, write: _FolderOption = None) -> None:
         raise BadInput(
             f"{profile}: only shipped profiles are fitted here; expected one of {', '.join(shipped())}"
         )
+    if write is not None:
+        for name in names:
+            check_writable(write / f"{name}.toml", ours=f"# {HEAD[0]}\n")
     different = []
     for name in names:
         text = profile_text(refitted(name), head=HEAD)
         if write is not None:
-            check_outputs({"--write": write / f"{name}.toml"})
             write_artifact(write / f"{name}.toml", text)
         same = _same(name, text)
         typer.echo(f"{name}: {'as shipped' if same else 'not what is shipped'}")
@@ -113,6 +115,12 @@ def published(
         say([*table_lines(table), ""])
 
 
+_CALIBRATED: Final = (
+    "Fitted by `statek-sim evals calibrate`; what recordings do not show is labelled assumed."
+)
+"""How its profiles begin, by which it knows those that it may replace."""
+
+
 @evals.command()
 def calibrate(
     cassettes: Annotated[
@@ -140,19 +148,19 @@ def calibrate(
     from statek_sim.evals.calibrating import calibrated
     from statek_sim.evals.models.profile_file import load_profile
     from statek_sim.evals.models.profile_text import profile_text
-    from statek_sim.reporting.artifact import write_artifact
+    from statek_sim.reporting.artifact import check_writable, write_artifact
     from statek_sim.reporting.evals_tables import rates_table, table_lines
 
     if write is not None and write.suffix != ".toml":
         raise BadInput(f"--write {write}: expected a file that ends in .toml")
-    check_outputs({"--write": write})
+    if write is not None:
+        check_writable(write, ours=f"# {_CALIBRATED}\n")
     found = calibrated(cassettes, name=name, base=load_profile(base))
     typer.echo(f"{found.turns} turns of {found.tasks} tasks, model {found.profile.model}")
     say(f"  {failure.value}: {count} turns" for failure, count in found.counts.items() if count)
     say(["", *table_lines(rates_table(found.profile))])
     if write is not None:
-        head = ["Fitted by `statek-sim evals calibrate`; what recordings do not show is labelled assumed."]
-        write_artifact(write, profile_text(found.profile, head=head))
+        write_artifact(write, profile_text(found.profile, head=[_CALIBRATED]))
 
 
 @evals.command()

@@ -85,7 +85,12 @@ PolicyOption = Annotated[
     typer.Option(metavar="FILE", help="Exit 1 when the runs break a rule of this policy, a .toml file."),
 ]
 UpdateOption = Annotated[
-    Path | None, typer.Option("--update-baseline", metavar="FILE", help="Write the runs down as a baseline.")
+    Path | None,
+    typer.Option(
+        "--update-baseline",
+        metavar="FILE",
+        help="Write the runs down as a baseline, in the place of an older one.",
+    ),
 ]
 DEFAULT_MODEL: Final = "ministral-3-8b-instruct"
 
@@ -111,6 +116,11 @@ class _Outputs:
                 "--update-baseline": self.baseline,
             }
         )
+        if self.baseline is not None:
+            from statek_sim.cli.baselines import check_replaceable
+            from statek_sim.evals.baseline_shape import SCHEMA
+
+            check_replaceable(self.baseline, key="schema", schema=SCHEMA)
 
     def write(self, summary: Summary, outcomes: Sequence[Outcome], prices: Prices | None) -> None:
         """Write all that are wanted."""

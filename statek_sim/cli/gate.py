@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statek_sim.cli.app import WATCHDOG, ExecutorOption, WatchdogOption, app
+from statek_sim.cli.baselines import check_replaceable
 from statek_sim.cli.inputs import check_outputs, say, scenarios_among
+from statek_sim.cli.outputs import check_apart
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -138,10 +140,7 @@ def gate(
             watchdog=watchdog,
         )
         return
-    if executor is not None:
-        raise BadInput("--executor: only a sweep has one; leave it out, or say --sweep")
-    if not words:
-        raise BadInput("expected a preset: default, local, interactive, batch, or a .env file")
+    _check_judging(words, executor)
     outputs = _Outputs(json_file=json_file, junit=junit, markdown=markdown)
     kept = _KeptBaseline(baseline, update=update_baseline)
     kept.check()
@@ -151,6 +150,7 @@ def gate(
 
     here, on_shipped = Path.cwd(), has_shipped(scenarios)
     plan = gate_plan(words, policy=policy, folder=here, on_shipped=on_shipped, allow_defaults=allow_defaults)
+    kept.check_files([preset.name for preset in plan.presets], outputs)
     result = _judged(plan, scenarios, profile, watchdog, kept)
     _print(result)
     if github:
@@ -172,6 +172,16 @@ class _KeptBaseline:
         if self.update:
             require_place(self.place)
 
+    def check_files(self, presets: Sequence[str], outputs: _Outputs) -> None:
+        """Refuse, before anything is judged, a report in a baseline's place, and a baseline in that of another file."""
+        from statek_sim.gate.baseline_file import FORMAT, baseline_paths
+
+        files = [] if self.place is None else list(baseline_paths(self.place, presets).values())
+        check_apart({**outputs.files, "--baseline": files})
+        for file in files if self.update else ():
+            check_outputs({**outputs.files, "--baseline": file})
+            check_replaceable(file, key="format", schema=FORMAT)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outputs:
@@ -183,7 +193,12 @@ class _Outputs:
 
     def check(self) -> None:
         """Refuse what could not be written after everything has run."""
-        check_outputs({"--json": self.json_file, "--junit": self.junit, "--markdown": self.markdown})
+        check_outputs(self.files)
+
+    @property
+    def files(self) -> dict[str, Path | None]:
+        """The files by their options."""
+        return {"--json": self.json_file, "--junit": self.junit, "--markdown": self.markdown}
 
     def write(self, result: GateResult) -> None:
         """Write the files that were asked for."""
@@ -221,6 +236,13 @@ def _judged(
     elif kept.place is not None:
         result = compared(result, before, plan)
     return result
+
+
+def _check_judging(presets: Sequence[str], executor: str | None) -> None:
+    if executor is not None:
+        raise BadInput("--executor: only a sweep has one; leave it out, or say --sweep")
+    if not presets:
+        raise BadInput("expected a preset: default, local, interactive, batch, or a .env file")
 
 
 def _refuse_with_sweep(options: Mapping[str, object]) -> None:
@@ -269,9 +291,9 @@ def update_baselines(path: Path | None, result: GateResult) -> None:
     for preset, file in files.items():
         text = baseline_text(baseline_of(result, preset))
         diff = baseline_diff(file, text)
-        say(diff or [f"{file}: unchanged"])
         if diff:
             write_artifact(file, text)
+        say(diff or [f"{file}: unchanged"])
 
 
 def require_place(path: Path | None) -> Path:

@@ -15,6 +15,7 @@ import typer
 
 from statek_sim.cli.app import app
 from statek_sim.cli.commands import as_options, unknown
+from statek_sim.cli.outputs import kept_apart
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import GARBAGE
 
@@ -124,9 +125,13 @@ def _drop_output() -> None:
 
 
 def _command() -> Callable[..., object]:
-    """Return the command line; its help names an argument by its metavar alone, without a Python type."""
+    """Return the command line, which writes onto nothing that it reads.
+
+    Its help names an argument by its metavar alone, without a Python type.
+    """
     command = typer.main.get_command(app)
     _name_only(command)
+    kept_apart(command)
     return command
 
 

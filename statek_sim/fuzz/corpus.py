@@ -11,6 +11,7 @@ from typing import Any, Final
 from statek_sim.errors import BadInput
 from statek_sim.fuzz.player import Example, Outcome, Player, as_dict, from_dict
 from statek_sim.reporting.artifact import write_artifact
+from statek_sim.unreadable import text_of, why_unreadable
 
 SCHEMA: Final = "statek-sim/fuzz@2"
 _STATE: Final = "fuzz.json"
@@ -62,12 +63,12 @@ def load_corpus(folder: Path, *, seed: int, about: str, scenarios: int) -> Corpu
     if not state.exists():
         return Corpus(seed, about)
     try:
-        document: dict[str, Any] = json.loads(state.read_text(encoding="utf-8"))
+        document: dict[str, Any] = json.loads(_text(state))
         if document["schema"] != SCHEMA:
             raise BadInput(f"{state}: expected schema {SCHEMA}, got {document['schema']}")
         corpus = _read(document)
-        corpus.shapes = set((folder / _SHAPES).read_text(encoding="ascii").split())
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        corpus.shapes = set(_text(folder / _SHAPES).split())
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(
             f"{state}: not a search that can be gone on with: {type(error).__name__}: {error}"
         ) from None
@@ -82,6 +83,13 @@ def load_corpus(folder: Path, *, seed: int, about: str, scenarios: int) -> Corpu
                 f"{scenarios}; take an empty folder"
             )
     return corpus
+
+
+def _text(path: Path) -> str:
+    try:
+        return text_of(path)
+    except OSError as error:
+        raise BadInput(f"{path}: {why_unreadable(error, path)}") from None
 
 
 def _read(document: dict[str, Any]) -> Corpus:

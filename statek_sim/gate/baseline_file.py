@@ -64,8 +64,12 @@ def baseline_schema() -> dict[str, JsonValue]:
 def baseline_paths(path: Path, presets: Sequence[str]) -> dict[str, Path]:
     """Return each preset's baseline file: `path` itself, if it ends in .json, else `path/NAME.json`.
 
-    `BadInput` when one file would have to do for several presets.
+    `BadInput` when one file would have to do for several presets, and for a file that is called as none of ours is.
     """
+    if path.suffix != SUFFIX and path.is_file():
+        raise BadInput(
+            f"--baseline {path}: expected a file that ends in {SUFFIX}, or a folder, found another file"
+        )
     if path.suffix == SUFFIX and not path.is_dir():
         if len(presets) > 1:
             raise BadInput(
@@ -80,12 +84,16 @@ def baseline_paths(path: Path, presets: Sequence[str]) -> dict[str, Path]:
     return found
 
 
+_ANEW: Final = "delete it, and --update-baseline writes it anew"
+
+
 def read_baseline(path: Path, *, profile: str) -> Baseline:
     """Return the baseline in a file; `BadInput` (`path:line: ...`) for a wrong one, or one of another profile."""
     try:
         text = text_of(path)
     except Unreadable as error:
-        raise BadInput(f"{path}: {why_unreadable(error, path)}; --update-baseline writes it") from None
+        remedy = _ANEW if path.is_file() else "--update-baseline writes it"
+        raise BadInput(f"{path}: {why_unreadable(error, path)}; {remedy}") from None
     try:
         written = BaselineText.model_validate_json(text)
     except ValidationError as error:
@@ -111,8 +119,7 @@ def baseline_text(baseline: Baseline) -> str:
 
 def baseline_diff(path: Path, new: str) -> list[str]:
     """Return the lines of the unified diff between a file, which may not exist yet, and its new text."""
-    # What it was before is only shown: a file that was no baseline is replaced all the same.
-    old = path.read_text(encoding="utf-8", errors="backslashreplace") if path.is_file() else ""
+    old = text_of(path) if path.is_file() else ""
     name = path.as_posix()
     before = name if old else "/dev/null"
     return list(difflib.unified_diff(old.splitlines(), new.splitlines(), before, name, lineterm="", n=1))
@@ -164,7 +171,7 @@ def _problems(path: Path, text: str, error: ValidationError) -> Iterator[str]:
         where = next((line for part in reversed(loc) if (line := _line_of(text, part, missing=0))), 1)
         place = f"{'.'.join(loc)}: " if loc else ""
         problem = f"{details['msg'][:1].lower()}{details['msg'][1:]}"
-        yield f"{path}:{where}: {place}{problem}; --update-baseline writes it anew"
+        yield f"{path}:{where}: {place}{problem}; {_ANEW}"
 
 
 def _line_of(text: str, key: str, *, missing: int = 1) -> int:

@@ -38,32 +38,56 @@ def write_artifact(path: Path, text: str) -> None:
         raise BadInput(f"{path}: cannot write the report: {reason}") from error
 
 
-WRITTEN_BY_PEOPLE: Final = (".yaml", ".yml", ".toml", ".env", ".py")
-"""How files end that are read, and that no report is called: one would take the place of somebody's work."""
+NO_REPORTS: Final = (
+    *(".yaml", ".yml", ".toml", ".env", ".py"),
+    *(".csv", ".db", ".gguf", ".jsonl", ".sqlite", ".sqlite3", ".whl"),
+)
+"""How files end that people write or that data is kept in, and no report: one would take the place of their work."""
 
 
-def check_writable(path: Path) -> None:
+def check_writable(path: Path, *, ours: str = "") -> None:
     """Raise the `BadInput` that `write_artifact` would, as far as one can know beforehand; writes nothing.
 
-    So does a file that is there and looks like one that people write, a scenario or a preset.
+    So does a file that is there and looks like one that people write, a scenario or a preset, or like data. One that
+    begins with `ours` was written before by who writes it now, and may be replaced.
     """
     if path == STANDARD_OUTPUT:
         raise BadInput(f"{path}: standard output has the text for people; name a file")
-    if path.suffix.lower() in WRITTEN_BY_PEOPLE and path.is_file():
-        raise BadInput(f"{path}: is there already, and is no report to be replaced; name another file")
     problem = _problem(path)
     if problem:
         raise BadInput(f"{path}: cannot write the report: {os.strerror(problem)}")
+    # What a shell has put behind `/dev/stdout` is its own affair.
+    places = (path,) if path.is_relative_to("/dev") else (path, path.resolve())
+    if any(map(_is_no_report, places)) and not (ours and _begins(path, ours)):
+        why = "was not written by this command" if ours else "is no report to be replaced"
+        raise BadInput(f"{path}: is there already, and {why}; name another file")
+
+
+def _is_no_report(path: Path) -> bool:
+    """Whether a file is there that is called as no report is; `.env.local` is as good as `local.env`."""
+    name = path.name.lower()
+    return (name.endswith(NO_REPORTS) or name.startswith(".env.")) and path.is_file()
+
+
+def _begins(path: Path, text: str) -> bool:
+    """Whether a file that is there begins with a text."""
+    start = text.encode("utf-8")
+    try:
+        with path.open("rb") as file:
+            return file.read(len(start)) == start
+    except OSError:
+        return False
 
 
 def _problem(path: Path) -> int:
     """Return the error number that writing to `path` would end with, 0 when none is foreseen."""
     try:
-        if path.is_dir():
-            return errno.EISDIR
-        if path.exists() and not path.is_file():
+        if path.exists() and not path.is_file() and not path.is_dir():
             return 0 if os.access(path, os.W_OK) else errno.EACCES
-        folder = _resolved(path).parent
+        target = _resolved(path)
+        if target.is_dir():
+            return errno.EISDIR
+        folder = target.parent
         while not folder.exists():
             folder = folder.parent
     except (OSError, RuntimeError) as error:

@@ -149,6 +149,13 @@ def test_the_command_reads_cassettes_and_writes_a_profile_that_runs(tmp_path: Pa
     told = load_profile(str(file))
     assert (told.name, told.model) == ("mine", "gpt-4o")
     assert {one.failure for one in told.classes} == set(FailureClass)
+    # Its own profile it writes anew, and one that has become somebody's own it does not.
+    assert CliRunner().invoke(app, words).exit_code == 0
+    own = file.read_text("utf-8").partition("\n")[2]
+    file.write_text(own, "utf-8")
+    refused = CliRunner().invoke(app, words).exception
+    assert str(refused) == f"{file}: is there already, and was not written by this command; name another file"
+    assert file.read_text("utf-8") == own
 
 
 @pytest.mark.parametrize("text", ["", "version: 1\ninteractions: []\n"])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from statek_sim.cli.app import app
 from statek_sim.errors import BadInput
 from statek_sim.evals.models.chance import beta_quantile
 from statek_sim.evals.models.fitting import Counted, fit_beta
@@ -61,6 +64,20 @@ def test_an_unknown_profile_is_named_with_the_ones_there_are() -> None:
 def test_a_shipped_profile_is_what_the_fit_gives() -> None:
     assert read_profile(profile_text(refitted(MINISTRAL)), "") == load_profile(MINISTRAL)
     assert set(SHIPPED) == set(shipped())
+
+
+def test_a_fit_that_was_written_in_part_is_written_again_and_nothing_else_replaced(tmp_path: Path) -> None:
+    command = ["evals", "fit", "ministral-3-8b-instruct", "--write", str(tmp_path)]
+    file = tmp_path / "ministral-3-8b-instruct.toml"
+    for _ in range(2):
+        done = CliRunner().invoke(app, command)
+        assert (done.exit_code, done.output) == (0, "ministral-3-8b-instruct: as shipped\n")
+    file.write_text("# Mine.\n", "utf-8")
+    refused = CliRunner().invoke(app, command)
+    assert (refused.output, str(refused.exception)) == (
+        "",
+        f"{file}: is there already, and was not written by this command; name another file",
+    )
 
 
 def test_the_counts_that_are_kept_add_up_to_the_published_sums() -> None:

@@ -290,6 +290,17 @@ def test_what_is_valid_is_written_to_a_file_or_printed(shell: Shell) -> None:
     assert not (shell.folder / "-").exists()
 
 
+def test_a_scenario_behind_json_is_its_file_where_another_is_named_before(shell: Shell) -> None:
+    shell.write("good.yaml", PASSING)
+    shell.write("other.yaml", PASSING)
+    reads = "--json good.yaml: this command reads it; name another file to write\n"
+    assert shell("validate", "good.yaml", "--json", "good.yaml") == Ran(2, "", reads)
+    other = "other.yaml: is there already, and is no report to be replaced; name another file\n"
+    assert shell("validate", "good.yaml", "--json", "other.yaml") == Ran(2, "", other)
+    assert shell("validate", "good.yaml", "--json", "new.yaml").out == "1 valid\n"
+    assert (shell.folder / "new.yaml").read_text("utf-8").startswith("{")
+
+
 def test_text_and_json_are_not_mixed_on_standard_output(shell: Shell) -> None:
     shell.write("good.yaml", PASSING)
     refused = Ran(2, "", "-: standard output has the text for people; name a file\n")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, get_type_hints
 
 import pytest
 
 from statek_sim import unreadable
 from statek_sim.cli import main
-from statek_sim.cli.main import told
+from statek_sim.cli.main import _command, told
+from statek_sim.cli.outputs import INPUTS, OUTPUTS
 
 OK: Final = (
     "scenarios:\n  - {id: ok, title: Ok, agents: {worker: {}}, script: {worker: [{code: exit(1)}]},\n"
@@ -173,25 +176,88 @@ def test_an_address_that_is_none_is_told_before_a_request(
     )
 
 
-def test_a_baseline_that_is_no_text_is_replaced(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "old.json").write_bytes(b"\xff\xfe")
-    policy = '[[rule]]\nname = "no claim leaks"\nselect = {}\nclaims_leak = false\n'
-    (here / "policy.toml").write_text(policy, "utf-8")
-    with pytest.raises(SystemExit) as exit_:
-        main(
-            [
-                "gate",
-                "local",
-                "ok.yaml",
-                "--policy",
-                "policy.toml",
-                "--baseline",
-                "old.json",
-                "--update-baseline",
-            ]
-        )
-    assert exit_.value.code == 0
-    assert (here / "old.json").read_text("utf-8").startswith("{")
+NO_BASELINES: Final = {
+    b"\xff\xfe": "cannot be read: byte 0xff at 0 is not UTF-8",
+    b"my notes": "it is no JSON: Expecting value: line 1 column 1 (char 0)",
+    b"[" * 100_000: "it is nested too deep",
+    b'{"schema": "statek-sim/report@1"}': "it has no 'KEY' that begins with 'KIND'",
+    b"[1]": "it has no 'KEY' that begins with 'KIND'",
+}
+POLICY: Final = '[[rule]]\nname = "no claim leaks"\nselect = {}\nclaims_leak = false\n'
+JUDGED: Final = ("gate", "local", "ok.yaml", "--policy", "policy.toml", "--update-baseline", "--baseline")
+
+
+@pytest.mark.parametrize("content", NO_BASELINES, ids=lambda content: str(content[:12]))
+@pytest.mark.parametrize(
+    ("arguments", "key", "kind"),
+    [
+        (JUDGED, "format", "statek-sim/baseline@"),
+        (("evals", "run", "--update-baseline"), "schema", "statek-sim/evals-baseline@"),
+    ],
+    ids=["gate", "evals"],
+)
+def test_a_baseline_is_not_written_over_what_is_none(
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    key: str,
+    kind: str,
+    content: bytes,
+) -> None:
+    (here / "policy.toml").write_text(POLICY, "utf-8")
+    (here / "old.json").write_bytes(content)
+    why = NO_BASELINES[content].replace("KEY", key).replace("KIND", kind)
+    assert refused(capsys, *arguments, "old.json") == (
+        f"old.json: is there already, and is no baseline: {why}; name another file, or delete this one"
+    )
+    assert (here / "old.json").read_bytes() == content
+
+
+@pytest.mark.parametrize("content", ["", '{"format": "statek-sim/baseline@0"}'])
+def test_a_baseline_is_written_over_an_older_one_and_over_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    (here / "policy.toml").write_text(POLICY, "utf-8")
+    (here / "old.json").write_text(content, "utf-8")
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main([*JUDGED, "old.json"])
+    assert '+  "format": "statek-sim/baseline@1",' in capsys.readouterr().out
+    assert '"statek-sim/baseline@1"' in (here / "old.json").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (
+            ("notes.txt",),
+            "--baseline notes.txt: expected a file that ends in .json, or a folder, found another file",
+        ),
+        (
+            (".", "--json", "local.json"),
+            "--json and --baseline: both would be written to local.json",
+        ),
+    ],
+)
+def test_nothing_is_judged_or_shown_for_a_baseline_that_cannot_be_written(
+    here: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], line: str
+) -> None:
+    (here / "policy.toml").write_text(POLICY, "utf-8")
+    (here / "notes.txt").write_text("mine", "utf-8")
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main([*JUDGED, *words])
+    assert capsys.readouterr() == ("", f"{line}\n")
+
+
+def test_a_report_takes_the_place_of_no_baseline_in_a_folder(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "policy.toml").write_text(POLICY, "utf-8")
+    (here / "local.json").write_text("{}", "utf-8")
+    words = [word for word in JUDGED if word != "--update-baseline"]
+    assert refused(capsys, *words, ".", "--json", "local.json") == (
+        "--json local.json: --baseline reads it; name another file to write"
+    )
 
 
 @pytest.mark.parametrize(
@@ -242,24 +308,92 @@ def test_failures_under_a_preset_say_what_they_are_and_what_to_ask_instead(
     assert "failures show" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", ["ok.yaml", "new/../ok.yaml", "link", "kept.db", ".env", ".env.local"])
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["run", "ok.yaml", "--html", "ok.yaml"],
-        ["run", "ok.yaml", "--json", "ok.yaml"],
-        ["report", "ok.yaml", "--no-corpus", "--output", "ok.yaml"],
-        ["usage", "ok.yaml", "--markdown", "ok.yaml"],
-        ["gate", "default", "--junit", "ok.yaml"],
-        ["drift", "1.2.7", "1.4.2", "ok.yaml", "--json", "ok.yaml"],
+        ["run", "--html"],
+        ["report", "--no-corpus", "--output"],
+        ["usage", "--markdown"],
+        ["gate", "default", "--junit"],
+        ["drift", "1.2.7", "1.4.2", "--json"],
     ],
+    ids=lambda arguments: str(arguments[0]),
 )
 def test_no_report_takes_the_place_of_a_file_that_somebody_wrote(
-    here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], name: str
 ) -> None:
-    assert refused(capsys, *arguments) == (
-        "ok.yaml: is there already, and is no report to be replaced; name another file"
+    (here / "link").symlink_to("ok.yaml")
+    for other in ("kept.db", ".env", ".env.local"):
+        (here / other).write_text("mine", "utf-8")
+    assert refused(capsys, *arguments, name) == (
+        f"{name}: is there already, and is no report to be replaced; name another file"
     )
     assert (here / "ok.yaml").read_text("utf-8") == OK
+    assert not (here / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("run ok.yaml --html ok.yaml", "--html ok.yaml: this command reads it"),
+        ("run ok.yaml --html new/../ok.yaml", "--html new/../ok.yaml: this command reads it as ok.yaml"),
+        ("run soft --json ok.yaml", "--json ok.yaml: this command reads it as soft"),
+        ("run ok.yaml --json hard", "--json hard: this command reads it as ok.yaml"),
+        ("jobs list --store sqlite:m.db --json m.db", "--json m.db: --store reads it"),
+        ("jobs list --store sqlite:m.db --json m.db-wal", "--json m.db-wal: --store reads it"),
+        ("run ok.yaml --store sqlite:new --json ./new", "--json new: --store reads it"),
+        ("guards m.jsonl --guard injection --json m.jsonl", "--json m.jsonl: this command reads it"),
+        ("guards m.jsonl --guard injection --baseline b --json b", "--json b: --baseline reads it"),
+        ("metrics m.jsonl --openmetrics m.jsonl", "--openmetrics m.jsonl: this command reads it"),
+        ("escalation m.jsonl --json ./m.jsonl", "--json m.jsonl: this command reads it"),
+        ("context audit m.jsonl --budget 9 --json m.jsonl", "--json m.jsonl: this command reads it"),
+        ("context vram b --free 9 --json b", "--json b: this command reads it"),
+        ("context vram . --free 9 --json config.json", "--json config.json: this command reads it in ."),
+        ("usage ok.yaml --prices . --json p.csv", "--json p.csv: --prices reads it in ."),
+        ("usage ok.yaml --tokenizer m=b --json b", "--json b: --tokenizer reads it"),
+        ("run ok.yaml --preset b --report .", "--report report.md: --preset reads it as b"),
+        ("gate default ok.yaml --baseline b --json b", "--json b: --baseline reads it"),
+        ("evals run --baseline b --json b", "--json b: --baseline reads it"),
+        ("mcp ok.yaml --journal ok.yaml", "--journal ok.yaml: this command reads it"),
+    ],
+)
+def test_nothing_is_written_onto_what_a_command_reads(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: str, said: str
+) -> None:
+    for name in ("b", "m.db", "m.jsonl", "p.csv", "config.json"):
+        (here / name).write_text("mine", "utf-8")
+    (here / "soft").symlink_to("ok.yaml")
+    (here / "hard").hardlink_to(here / "ok.yaml")
+    (here / "report.md").symlink_to("b")
+    before = {path.name: path.read_text("utf-8") for path in here.iterdir()}
+    assert refused(capsys, *arguments.split()) == f"{said}; name another file to write"
+    assert {path.name: path.read_text("utf-8") for path in here.iterdir()} == before
+
+
+def test_what_is_written_beside_what_is_read_is_written(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["run", ".", "--select", "ok", "--json", "ok", "--quiet"]
+    for _ in range(2):  # The second time the report is in the folder that is read.
+        with pytest.raises(SystemExit, match=r"^0$"):
+            main(arguments)
+    assert json.loads((here / "ok").read_text("utf-8"))["schema"].startswith("statek-sim/")
+    capsys.readouterr()
+
+
+def test_every_path_of_every_command_is_known_as_read_or_as_written() -> None:
+    def unknown(command: Any) -> Iterator[str]:
+        for subcommand in vars(command).get("commands", {}).values():
+            yield from unknown(subcommand)
+        hints = {} if command.callback is None else get_type_hints(inspect.unwrap(command.callback))
+        for parameter in command.params:
+            option = parameter.opts[0]
+            if "Path" in str(hints.get(parameter.name)) and option not in {*INPUTS, *OUTPUTS}:
+                yield f"{command.name} {option}"
+
+    assert list(unknown(_command())) == []
+    assert not {*INPUTS} & {*OUTPUTS}
 
 
 @pytest.mark.parametrize(
@@ -301,6 +435,7 @@ READERS: Final[list[tuple[str, ...]]] = [
     ("evals", "run", "--baseline", "odd-one"),
     ("escalation", "odd-one.jsonl"),
     ("mcp", "serve", "--journal", "odd-one"),
+    ("containment", "--page", "odd-one"),
 ]
 """A command for every kind of file that is read, called by a name that begins with `odd-one`."""
 
@@ -338,6 +473,35 @@ def test_what_never_ends_is_not_read(
     assert "odd-one" in line.partition(": ")[0], line
     said = ("no end", "nobody writes", "nobody reads", "not a regular file", "expected a file")
     assert any(words in line for words in said), line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (("fuzz", "--corpus", "odd"), "fuzz.json"),
+        (("fuzz", "--corpus", "odd", "ok.yaml"), "fuzz.json"),
+        (("run", "ok.yaml", "--cassettes", "odd"), "SUITE/ok.groq.yaml"),
+        (("calibrate", "--cassettes", "odd", "--budget-tokens", "500"), "a.yaml"),
+        (("evals", "calibrate", "--cassettes", "odd"), "a.yaml"),
+        (("guards", "--what-if", "odd"), "a.yaml"),
+        (("validate", "odd"), "a.yaml"),
+    ],
+    ids=str,
+)
+def test_a_pipe_in_a_folder_that_nobody_writes_into_is_told_by_name(
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    name: str,
+) -> None:
+    monkeypatch.setattr(unreadable, "PATIENCE", 0.01)
+    pipe = Path("odd", name.replace("SUITE", here.name))
+    pipe.parent.mkdir(parents=True)
+    os.mkfifo(pipe)
+    line = refused(capsys, *arguments)
+    assert line.partition(": ")[0] == str(pipe)
+    assert "nobody writes" in line or "not a regular file" in line
 
 
 def test_a_pipe_that_somebody_writes_into_is_read(here: Path) -> None:
