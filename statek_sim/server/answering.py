@@ -28,7 +28,9 @@ class Answering:
         self.drained: asyncio.Future[None] | None = None
 
     def whole(self, request: Incoming, answer: Whole, *, keep_alive: bool) -> None:
-        """Write an answer at once."""
+        """Write an answer at once; to a client that is gone, nothing: asyncio would say so on the terminal."""
+        if self.transport.is_closing():
+            return
         head = head_of(answer.status, answer.content_type, answer.headers, keep_alive)
         body = b"" if request.method == "HEAD" else answer.body
         self.transport.write(b"%scontent-length: %d\r\n\r\n%s" % (head, len(answer.body), body))
@@ -51,15 +53,16 @@ class Answering:
 
     async def _live(self, answer: Live, *, keep_alive: bool) -> None:
         head = head_of(answer.status, answer.content_type, answer.headers, keep_alive)
-        self.transport.write(head + b"transfer-encoding: chunked\r\n\r\n")
+        self._write(head + b"transfer-encoding: chunked\r\n\r\n")
         try:
             async for data in answer.frames:
-                self.transport.write(b"%x\r\n%s\r\n" % (len(data), data))
+                if not self._write(b"%x\r\n%s\r\n" % (len(data), data)):
+                    return
                 if self.drained is not None:
                     await self.drained
         finally:
             await answer.frames.aclose()
-        self.transport.write(_LAST_CHUNK)
+        self._write(_LAST_CHUNK)
         if not keep_alive:
             self.transport.close()
 
@@ -68,21 +71,28 @@ class Answering:
             head_of(answer.status, answer.content_type, answer.headers, keep_alive)
             + b"transfer-encoding: chunked\r\n\r\n"
         )
-        write = self.transport.write
         for delay, data in answer.frames:
             if delay:
                 await asyncio.sleep(delay)
             chunk = b"%x\r\n%s\r\n" % (len(data), data)
-            write(chunk if head is None else head + chunk)
+            if not self._write(chunk if head is None else head + chunk):
+                return
             head = None
             if self.drained is not None:
                 await self.drained
         if answer.reset:
             await self._break()
             return
-        write(_LAST_CHUNK if head is None else head + _LAST_CHUNK)
+        self._write(_LAST_CHUNK if head is None else head + _LAST_CHUNK)
         if not keep_alive:
             self.transport.close()
+
+    def _write(self, data: bytes) -> bool:
+        """Write to a client that is still there; return whether it is."""
+        if self.transport.is_closing():
+            return False
+        self.transport.write(data)
+        return True
 
     async def _break(self) -> None:
         """Reset the connection once the client's side of the kernel has what was written."""
