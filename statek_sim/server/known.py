@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from statek_sim.errors import BadRequest
@@ -24,6 +26,7 @@ from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.providers.wire.request import WireRequest, text_in
+from statek_sim.server.contents import wrong_contents
 from statek_sim.values import JSON, Message, ToolSpec
 
 LARGEST_BODY: Final = 16_384
@@ -39,7 +42,15 @@ _SAMPLES: Final = 64
 _SAMPLE_SIZE: Final = 1024
 _DEEPEST: Final = 200
 _MOST_REPLIES: Final = 4096
-_parsed: Final = json.JSONDecoder().decode
+_MOST_WRONG: Final = 100
+"""Wrong parts of one request that are told apart: some may be taken without heed, and a body may have millions."""
+
+
+def _no_json(constant: str) -> JSON:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_parsed: Final = json.JSONDecoder(parse_constant=_no_json).decode
 _ID: Final = "@statek-reply-id@"
 
 
@@ -91,6 +102,9 @@ def read_request(wire: FormatName, path: str, body: bytes) -> ReadRequest:
 def _read(wire: FormatName, path: str, body: bytes) -> ReadRequest:
     given = json_of(body)
     request = FORMATS[wire].read_request(given, path)
+    wrong = tuple(islice(wrong_contents(wire, given), _MOST_WRONG))
+    if wrong:
+        request = replace(request, wrong=(*request.wrong, *wrong))
     # Here and not in the format: STATEK sends such requests, and its scenarios go on after them.
     if request.previous is None and not _conversation(wire, request.messages, given):
         where = _MESSAGES.get(wire, "messages")

@@ -52,6 +52,10 @@ ASKING: Final[Mapping[Place, PlaceName]] = {
 """The places where a reply, embeddings or a count are asked for."""
 
 
+class EncodedBody(BadRequest):
+    """A body that is compressed, or encoded in another way."""
+
+
 class Play:
     """A script with its faults, its journal and its virtual time, which starts at 0.
 
@@ -102,8 +106,9 @@ class Play:
                 str(error) if len(str(error)) <= _LONGEST_MESSAGE else shorten(str(error), _LONGEST_MESSAGE)
             )
             wrong = message if refused.code else f"the request cannot be read: {message}"
+            status = 415 if isinstance(error, EncodedBody) else 400
             answer: Answer | Later = http_error(
-                wire, 400, message=wrong, parameter=refused.parameter, code=refused.code
+                wire, status, message=wrong, parameter=refused.parameter, code=refused.code
             )
             self._note(number, incoming, found, answer, problem=f"{name}): {wrong}")
             return answer
@@ -144,6 +149,11 @@ class Play:
     def _read(self, incoming: Incoming, found: Route) -> tuple[ReadRequest, EmbeddingRequest | None]:
         """Read a request; `BadRequest` for what the server cannot do as well."""
         wanted = None
+        encoding = incoming.headers.get("content-encoding", "identity")
+        if encoding.lower() not in ("identity", ""):
+            raise EncodedBody(
+                f"its content-encoding is {encoding[:80]!r}: send it as it is, nothing unpacks it here"
+            )
         if found.place is Place.EMBEDDINGS:
             read, wanted = read_embeddings(found.wire, found.path, incoming.body)
         else:
