@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from statek_sim.providers.http_status import PHRASES
-from statek_sim.server.exchange import Answer, Incoming, Later, Live, Silence, Streamed, Whole
+from statek_sim.server.exchange import Answer, Incoming, Later, Live, Silence, Streamed, Unread, Whole
 
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 _ABORTIVE: Final = struct.pack("ii", 1, 0)
@@ -37,10 +37,16 @@ class Answering:
         if not keep_alive:
             self.transport.close()
 
-    async def send(self, request: Incoming, answer: Answer | Later | Live, *, keep_alive: bool) -> None:
-        """Write an answer that takes its time."""
+    async def send(
+        self, request: Incoming, answer: Answer | Later | Live | Unread, *, keep_alive: bool, whole: bool
+    ) -> None:
+        """Write an answer that takes its time; `whole`: not in pieces."""
+        if isinstance(answer, Unread):
+            answer = await self.loop.run_in_executor(None, _read, answer)
         if isinstance(answer, Later):
             answer = await self.loop.run_in_executor(None, _made, answer)
+        if whole and isinstance(answer, Streamed):
+            answer = in_one_piece(answer)
         if isinstance(answer, Silence):
             await self.loop.create_future()
         elif isinstance(answer, Whole):
@@ -116,6 +122,13 @@ def in_one_piece(answer: Streamed) -> Answer:
         headers=answer.headers,
         delay=sum(frame.delay for frame in answer.frames),
     )
+
+
+def _read(request: Unread) -> Answer | Later:
+    try:
+        return request.answer()
+    except Exception as error:  # noqa: BLE001  # the client would wait for ever
+        return failed(error)
 
 
 def _made(answer: Later) -> Whole:
