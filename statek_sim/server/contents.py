@@ -44,7 +44,8 @@ def wrong_contents(wire: FormatName, body: JSON) -> Wrong:
 
 def _openai(body: Mapping[str, JSON]) -> Wrong:
     yield from _messages(body, "messages")
-    yield from _typed(body.get("tools"), "tools", "tools")
+    if "tools" in body:
+        yield from _typed(body["tools"], "tools", "tools")
 
 
 def _responses(body: Mapping[str, JSON]) -> Wrong:
@@ -97,10 +98,11 @@ def wrong_parts(parts: JSON, where: str) -> Iterator[str]:
 
 
 def _messages(body: Mapping[str, JSON], parameter: str) -> Wrong:
-    for where, message in _objects(body.get(parameter), parameter):
-        content = message.get("content")
+    messages = body.get(parameter)
+    for number, message in enumerate(messages if isinstance(messages, list) else ()):
+        content = message.get("content") if isinstance(message, dict) else None
         if isinstance(content, list):
-            yield from _typed(content, f"{where}.content", parameter)
+            yield from _typed(content, f"{parameter}[{number}].content", parameter)
 
 
 def _typed(parts: JSON, where: str, parameter: str) -> Wrong:

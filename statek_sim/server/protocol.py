@@ -24,7 +24,7 @@ _LINGERING: Final = 0.5
 
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _LINE: Final = 4
-"""Bytes that a header takes beside its name and its value, at least."""
+"""Bytes that a header behind a body takes beside its name and its value, at least."""
 
 _LONGEST_SIZE: Final = 64
 """Bytes that are kept of what came before, for the size of a chunk that comes in two pieces."""
@@ -41,7 +41,6 @@ class HttpProtocol(asyncio.Protocol):
         "_chunk_here",
         "_handler",
         "_head",
-        "_head_bytes",
         "_head_open",
         "_headers",
         "_here",
@@ -53,6 +52,7 @@ class HttpProtocol(asyncio.Protocol):
         "_slice",
         "_tail",
         "_target",
+        "_trailer_bytes",
         "_transport",
         "open_connections",
         "started_at",
@@ -123,7 +123,7 @@ class HttpProtocol(asyncio.Protocol):
         elif self._chunk_here is not None:
             size = chunk_size(self._tail + data[: len(data) - self._chunk_here])
             self._check_body(self._body_bytes - self._chunk_here + size)
-        self._tail = data[-_LONGEST_SIZE:]
+        self._tail = (self._tail + data[-_LONGEST_SIZE:])[-_LONGEST_SIZE:]
         self._slice = self._last_body = b""
 
     def _begin_of_head(self) -> int:
@@ -153,7 +153,7 @@ class HttpProtocol(asyncio.Protocol):
         self.started_at = self._loop.time()
         self._target = b""
         self._headers = {}
-        self._head_bytes = 0
+        self._trailer_bytes = 0
         self._head.clear()
         self._head_open = self._here = True
         self._body = b""
@@ -163,12 +163,12 @@ class HttpProtocol(asyncio.Protocol):
     def on_url(self, url: bytes) -> None:
         """Take a piece of the target."""
         self._target += url
-        self._count_head(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; one that comes twice counts as one with both values. Those behind a body are left out."""
-        self._count_head(len(name) + len(value) + _LINE)
         if not self._head_open:
+            self._trailer_bytes += len(name) + len(value) + _LINE
+            self._check_head(self._trailer_bytes)
             return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
         self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
@@ -245,10 +245,6 @@ class HttpProtocol(asyncio.Protocol):
         )
 
     # Refusals.
-
-    def _count_head(self, size: int) -> None:
-        self._head_bytes += size
-        self._check_head(self._head_bytes)
 
     def _check_head(self, size: int) -> None:
         if size > self._limits.head:

@@ -157,6 +157,10 @@ def test_head_asks_for_no_body(server: LLMServer) -> None:
         (b"GET / HTTP/1.1\r\nHost: x\r\nA:" + b" " * 4096 + b"\r\n\r\n", 431),
         (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"Xn: a\r\n" * 600 + b"\r\n", 431),
         (REQUEST * 20 + b"GET / HTTP/1.1\r\nHost: x\r\nA:" + b" " * 4096 + b"\r\n\r\n", 431),
+        (
+            b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + b"A:\r\n" * 1200,
+            431,
+        ),
         (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
         (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
         (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n7FFFFFFFFFFFFFFF\r\nab", 413),
@@ -208,6 +212,29 @@ def test_every_byte_of_a_head_counts_however_it_comes(
             connection.sendall(sent[at : at + -(-len(sent) // pieces)])
         received = b"".join(iter(lambda: connection.recv(65536), b""))
     assert last_of(received).startswith(b"HTTP/1.1 %d " % (431 if over else 200))
+
+
+def test_the_size_of_a_chunk_counts_also_when_it_comes_byte_by_byte(server: LLMServer) -> None:
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection(server_address(server), timeout=60) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in head + b"2\r\n[]\r\n7FFFFFFF\r\n":
+            connection.sendall(bytes([byte]))
+            time.sleep(0.001)
+        assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize("filling", [b" ", b"\r\n\r\n"])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_large_bodies_in_a_row_are_not_taken_for_heads(
+    server: LLMServer, filling: bytes, chunked: bool
+) -> None:
+    body = filling * (9000 // len(filling)) + BODY
+    framed = b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+    if chunked:
+        framed = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    request = b"POST %s HTTP/1.1\r\nHost: x\r\n%s" % (OPENAI.encode(), framed)
+    assert exchange(server, request * 20 + closing(REQUEST)).count(b"HTTP/1.1 200 OK") == 21
 
 
 def test_a_body_may_speak_of_other_protocols_and_have_sizes_in_it(server: LLMServer) -> None:
