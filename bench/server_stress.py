@@ -235,7 +235,7 @@ def given_back(count: int, size: int) -> Outcome:
     try:
         with LLMServer() as server:
             server.llm.play([])
-            head = f"POST {_PATH} HTTP/1.1\r\nContent-Length: {2 * size}\r\n\r\n".encode()
+            head = f"POST {_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {2 * size}\r\n\r\n".encode()
             clients = [socket.create_connection(address(server), timeout=_SECONDS) for _ in range(count)]
             piece = head + b"x" * size
             before = tracemalloc.get_traced_memory()[0]

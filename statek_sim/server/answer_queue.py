@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Final
 
 from statek_sim.server.answering import Answering, failed, in_one_piece
-from statek_sim.server.exchange import Answer, Incoming, Later, Limits, Live, Streamed, Whole
+from statek_sim.server.exchange import Answer, Incoming, Later, Limits, Live, Streamed, Unread, Whole
 
-Handler = Callable[[Incoming], Answer | Later | Live]
+Handler = Callable[[Incoming], Answer | Later | Live | Unread]
 
 _MOST_PENDING: Final = 64
 """Requests of one client that may wait for an answer that takes its time; it is not read from while so many do."""
@@ -65,7 +65,9 @@ class AnswerQueue:
         if type(answer) is Whole and not answer.delay:
             self._out.whole(request, answer, keep_alive=keep_alive)
         else:
-            self._answering = self._loop.create_task(self._take_time(request, answer, keep_alive=keep_alive))
+            self._answering = self._loop.create_task(
+                self._take_time(request, answer, keep_alive=keep_alive, whole=whole)
+            )
 
     def give_up(self) -> None:
         """Stop answering a client that is gone."""
@@ -89,7 +91,7 @@ class AnswerQueue:
         if self._out.drained is not None and self._transport.get_write_buffer_size() > _MOST_UNREAD:
             self._transport.pause_reading()
 
-    def _answer(self, request: Incoming) -> Answer | Later | Live:
+    def _answer(self, request: Incoming) -> Answer | Later | Live | Unread:
         try:
             return self._handler(request)
         except Exception as error:  # noqa: BLE001  # the parser would take it for a malformed request
@@ -108,13 +110,15 @@ class AnswerQueue:
             if unread <= _MOST_UNREAD:
                 self._transport.resume_reading()
 
-    async def _take_time(self, request: Incoming, answer: Answer | Later | Live, *, keep_alive: bool) -> None:
+    async def _take_time(
+        self, request: Incoming, answer: Answer | Later | Live | Unread, *, keep_alive: bool, whole: bool
+    ) -> None:
         """Give an answer that takes its time, then those that queued behind it.
 
         One that breaks off in the middle breaks the connection: its client would wait for the rest for ever.
         """
         try:
-            await self._give_all(request, answer, keep_alive=keep_alive)
+            await self._give_all(request, answer, keep_alive=keep_alive, whole=whole)
         except Exception:
             self._pending.clear()
             self._transport.abort()
@@ -122,13 +126,13 @@ class AnswerQueue:
         finally:
             self._answering = None
 
-    async def _give_all(self, request: Incoming, answer: Answer | Later | Live, *, keep_alive: bool) -> None:
-        await self._out.send(request, answer, keep_alive=keep_alive)
+    async def _give_all(
+        self, request: Incoming, answer: Answer | Later | Live | Unread, *, keep_alive: bool, whole: bool
+    ) -> None:
+        await self._out.send(request, answer, keep_alive=keep_alive, whole=whole)
         while self._pending and not self._transport.is_closing():
             request, keep_alive, whole = self._pending.popleft()
             self._pending_bytes -= len(request.body)
             self._read_on()
             answer = self._answer(request)
-            if whole and isinstance(answer, Streamed):
-                answer = in_one_piece(answer)
-            await self._out.send(request, answer, keep_alive=keep_alive)
+            await self._out.send(request, answer, keep_alive=keep_alive, whole=whole)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from statek_sim.providers.http_status import PHRASES
-from statek_sim.server.exchange import Answer, Incoming, Later, Live, Silence, Streamed, Whole
+from statek_sim.server.exchange import Answer, Incoming, Later, Live, Silence, Streamed, Unread, Whole
 
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 _ABORTIVE: Final = struct.pack("ii", 1, 0)
@@ -28,17 +28,25 @@ class Answering:
         self.drained: asyncio.Future[None] | None = None
 
     def whole(self, request: Incoming, answer: Whole, *, keep_alive: bool) -> None:
-        """Write an answer at once."""
+        """Write an answer at once; to a client that is gone, nothing: asyncio would say so on the terminal."""
+        if self.transport.is_closing():
+            return
         head = head_of(answer.status, answer.content_type, answer.headers, keep_alive)
         body = b"" if request.method == "HEAD" else answer.body
         self.transport.write(b"%scontent-length: %d\r\n\r\n%s" % (head, len(answer.body), body))
         if not keep_alive:
             self.transport.close()
 
-    async def send(self, request: Incoming, answer: Answer | Later | Live, *, keep_alive: bool) -> None:
-        """Write an answer that takes its time."""
+    async def send(
+        self, request: Incoming, answer: Answer | Later | Live | Unread, *, keep_alive: bool, whole: bool
+    ) -> None:
+        """Write an answer that takes its time; `whole`: not in pieces."""
+        if isinstance(answer, Unread):
+            answer = await self.loop.run_in_executor(None, _read, answer)
         if isinstance(answer, Later):
             answer = await self.loop.run_in_executor(None, _made, answer)
+        if whole and isinstance(answer, Streamed):
+            answer = in_one_piece(answer)
         if isinstance(answer, Silence):
             await self.loop.create_future()
         elif isinstance(answer, Whole):
@@ -51,15 +59,16 @@ class Answering:
 
     async def _live(self, answer: Live, *, keep_alive: bool) -> None:
         head = head_of(answer.status, answer.content_type, answer.headers, keep_alive)
-        self.transport.write(head + b"transfer-encoding: chunked\r\n\r\n")
+        self._write(head + b"transfer-encoding: chunked\r\n\r\n")
         try:
             async for data in answer.frames:
-                self.transport.write(b"%x\r\n%s\r\n" % (len(data), data))
+                if not self._write(b"%x\r\n%s\r\n" % (len(data), data)):
+                    return
                 if self.drained is not None:
                     await self.drained
         finally:
             await answer.frames.aclose()
-        self.transport.write(_LAST_CHUNK)
+        self._write(_LAST_CHUNK)
         if not keep_alive:
             self.transport.close()
 
@@ -68,21 +77,28 @@ class Answering:
             head_of(answer.status, answer.content_type, answer.headers, keep_alive)
             + b"transfer-encoding: chunked\r\n\r\n"
         )
-        write = self.transport.write
         for delay, data in answer.frames:
             if delay:
                 await asyncio.sleep(delay)
             chunk = b"%x\r\n%s\r\n" % (len(data), data)
-            write(chunk if head is None else head + chunk)
+            if not self._write(chunk if head is None else head + chunk):
+                return
             head = None
             if self.drained is not None:
                 await self.drained
         if answer.reset:
             await self._break()
             return
-        write(_LAST_CHUNK if head is None else head + _LAST_CHUNK)
+        self._write(_LAST_CHUNK if head is None else head + _LAST_CHUNK)
         if not keep_alive:
             self.transport.close()
+
+    def _write(self, data: bytes) -> bool:
+        """Write to a client that is still there; return whether it is."""
+        if self.transport.is_closing():
+            return False
+        self.transport.write(data)
+        return True
 
     async def _break(self) -> None:
         """Reset the connection once the client's side of the kernel has what was written."""
@@ -106,6 +122,13 @@ def in_one_piece(answer: Streamed) -> Answer:
         headers=answer.headers,
         delay=sum(frame.delay for frame in answer.frames),
     )
+
+
+def _read(request: Unread) -> Answer | Later:
+    try:
+        return request.answer()
+    except Exception as error:  # noqa: BLE001  # the client would wait for ever
+        return failed(error)
 
 
 def _made(answer: Later) -> Whole:

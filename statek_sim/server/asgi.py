@@ -13,7 +13,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any, Final
 
-from statek_sim.server.exchange import DEFAULT_LIMITS, Answer, Frame, Incoming, Later, Limits, Silence, Whole
+from statek_sim.server.exchange import (
+    DEFAULT_LIMITS,
+    Answer,
+    Frame,
+    Incoming,
+    Later,
+    Limits,
+    Silence,
+    Unread,
+    Whole,
+)
+from statek_sim.server.refusals import refused
 
 # The names and types of the ASGI 3 specification.
 Scope = MutableMapping[str, Any]
@@ -21,9 +32,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Coroutine[Any, Any, None]]
 
-_TOO_LARGE: Final = Whole(
-    status=413, body=b'{"error":{"message":"the body is too large","type":"http_error"}}'
-)
+_TOO_LARGE: Final = "the body is too large"
 
 
 class ConnectionResetOnCommand(ConnectionResetError):
@@ -31,7 +40,7 @@ class ConnectionResetOnCommand(ConnectionResetError):
 
 
 def asgi_app(
-    handler: Callable[[Incoming], Answer | Later], *, limits: Limits = DEFAULT_LIMITS
+    handler: Callable[[Incoming], Answer | Later | Unread], *, limits: Limits = DEFAULT_LIMITS
 ) -> Application:
     """Return an ASGI 3 application that answers what `handler` says."""
 
@@ -40,7 +49,10 @@ def asgi_app(
             await _lifespan(receive, send)
         elif scope["type"] == "http":
             body = await _body(receive, limits.body)
-            answer = _TOO_LARGE if body is None else handler(_request(scope, body))
+            request = _request(scope, body or b"")
+            answer = refused(413, _TOO_LARGE, request.target) if body is None else handler(request)
+            if isinstance(answer, Unread):
+                answer = await asyncio.to_thread(answer.answer)
             if isinstance(answer, Later):
                 answer = await asyncio.to_thread(answer.make)
             await _give(answer, receive, send)

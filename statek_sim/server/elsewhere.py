@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from statek_sim.clock import EPOCH
@@ -74,7 +75,8 @@ def elsewhere(
             if request.method == "POST":
                 # A client that asks for what is not there fails its test, whatever it makes of the answer.
                 journal.add_problem(f"POST {found.path}: {message}")
-            return http_error(wire, status, message=message)
+            refused = http_error(wire, status, message=message)
+            return replace(refused, headers=(("allow", found.allowed),)) if found.allowed else refused
 
 
 def _page(items: Sequence[JSON]) -> Whole:

@@ -13,7 +13,7 @@ import math
 import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -22,8 +22,9 @@ from statek_sim.metering.tokenizers import bare_model_name, tokenizer_for_model
 from statek_sim.metering.vocabulary import VOCABULARIES, load_encoding
 from statek_sim.providers.wire.compact import compact
 from statek_sim.providers.wire.format import FormatName
-from statek_sim.providers.wire.parameters import EMBEDDINGS, GEMINI_EMBEDDING
+from statek_sim.providers.wire.parameters import EMBEDDINGS, GEMINI_BATCH, GEMINI_EMBEDDING
 from statek_sim.providers.wire.request import WireRequest, limit_of, member, number_or_none, objects, text_in
+from statek_sim.server.contents import wrong_parts
 from statek_sim.server.known import LARGEST_BODY, ReadRequest, json_of
 from statek_sim.values import JSON
 
@@ -73,15 +74,15 @@ def read_embeddings(wire: FormatName, path: str, body: bytes) -> tuple[ReadReque
     members = json_of(body)
     if not isinstance(members, dict):
         raise BadRequest(f"the body: expected an object, got {members!r}")
-    model, wanted, unheeded = _gemini(members, path) if wire == "gemini" else _openai(members)
+    request, wanted = _gemini(members, path) if wire == "gemini" else _openai(members)
     for number, text in enumerate(wanted.texts):
         if not text:
             raise BadRequest(f"text {number + 1} is empty: nothing to embed", parameter="input")
     messages = tuple({"role": "user", "content": text} for text in wanted.texts)
-    return ReadRequest(WireRequest(model=model, messages=messages, unheeded=unheeded), len(body)), wanted
+    return ReadRequest(replace(request, messages=messages), len(body)), wanted
 
 
-def _openai(body: dict[str, JSON]) -> tuple[str, EmbeddingRequest, tuple[str, ...]]:
+def _openai(body: dict[str, JSON]) -> tuple[WireRequest, EmbeddingRequest]:
     model = member(body, "model", str, where="")
     encoding = body.get("encoding_format") or "float"
     if encoding not in ("float", "base64"):
@@ -93,7 +94,8 @@ def _openai(body: dict[str, JSON]) -> tuple[str, EmbeddingRequest, tuple[str, ..
     wanted = EmbeddingRequest(
         texts=texts, sizes=(size,) * len(texts), shape="base64" if encoding == "base64" else "floats"
     )
-    return model, wanted, EMBEDDINGS.unheeded(body)
+    unheeded, wrong = EMBEDDINGS.unheeded(body), EMBEDDINGS.wrong(body)
+    return WireRequest(model=model, messages=(), unheeded=unheeded, wrong=wrong), wanted
 
 
 def _texts(given: JSON, model: str) -> tuple[str, ...]:
@@ -121,32 +123,67 @@ def _decoded(tokens: JSON, model: str) -> str:
         raise BadRequest(f"input: tokens that {name} does not have", parameter="input") from None
 
 
-def _gemini(body: dict[str, JSON], path: str) -> tuple[str, EmbeddingRequest, tuple[str, ...]]:
+def _gemini(body: dict[str, JSON], path: str) -> tuple[WireRequest, EmbeddingRequest]:
     named = _METHOD.search(path)
     if named is None:
         raise BadRequest(f"the URL: expected to end in MODEL:embedContent, got {path!r}")
-    single = named["method"] == "embedContent"
+    single, model = named["method"] == "embedContent", named["model"]
     requests = [body] if single else objects(body.get("requests"), where="requests")
     if len(requests) > _LARGEST_BATCH:
         raise BadRequest(
             f"requests: expected at most {_LARGEST_BATCH}, got {len(requests)}", parameter="requests"
         )
-    texts: list[str] = []
-    sizes: list[int | None] = []
-    unheeded: list[str] = []
-    for number, request in enumerate(requests):
-        where = "" if single else f"requests[{number}]."
-        content = request.get("content")
-        texts.append(text_in(content.get("parts")) if isinstance(content, dict) else "")
-        config = request.get("embedContentConfig")
-        options = {**request, **config} if isinstance(config, dict) else request
-        wanted_size = number_or_none(options, "outputDimensionality")
-        sizes.append(_size(wanted_size, f"{where}outputDimensionality", named["model"]))
-        unheeded += GEMINI_EMBEDDING.unheeded(
-            {key: value for key, value in options.items() if key != "embedContentConfig"}, within=where
+    asked = [
+        _one_of_gemini(request, model, "" if single else f"requests[{number}].")
+        for number, request in enumerate(requests)
+    ]
+    around = () if single else GEMINI_BATCH.unheeded(body)
+    refused = () if single else GEMINI_BATCH.wrong(body)
+    read = WireRequest(
+        model=model,
+        messages=(),
+        unheeded=(*around, *(name for one in asked for name in one.unheeded)),
+        wrong=(*refused, *(why for one in asked for why in one.wrong)),
+    )
+    wanted = EmbeddingRequest(
+        texts=tuple(one.text for one in asked),
+        sizes=tuple(one.size for one in asked),
+        shape="one" if single else "batch",
+    )
+    return read, wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OneOfGemini:
+    """What one of Gemini's requests for an embedding asks, with what of it is not honoured or is wrong."""
+
+    text: str
+    size: int | None
+    unheeded: tuple[str, ...]
+    wrong: tuple[tuple[str, str], ...]
+
+
+def _one_of_gemini(request: dict[str, JSON], model: str, where: str) -> _OneOfGemini:
+    content, config = request.get("content"), request.get("embedContentConfig")
+    if content is not None and not isinstance(content, dict):
+        raise BadRequest(f"{where}content: expected an object, got {_short(content)}", parameter="content")
+    if config is not None and not isinstance(config, dict):
+        raise BadRequest(
+            f"{where}embedContentConfig: expected an object, got {_short(config)}",
+            parameter="embedContentConfig",
         )
-    wanted = EmbeddingRequest(texts=tuple(texts), sizes=tuple(sizes), shape="one" if single else "batch")
-    return named["model"], wanted, tuple(unheeded)
+    parts = objects((content or {}).get("parts", []), where=f"{where}content.parts")
+    options = {key: value for key, value in request.items() if key != "embedContentConfig"} | (config or {})
+    whys = wrong_parts(list(parts), f"{where}content.parts")
+    return _OneOfGemini(
+        text=text_in(list(parts)),
+        size=_size(number_or_none(options, "outputDimensionality"), f"{where}outputDimensionality", model),
+        unheeded=GEMINI_EMBEDDING.unheeded(options, within=where),
+        wrong=(
+            *GEMINI_EMBEDDING.wrong(options, within=where),
+            *((f"{where}content", why) for why in whys),
+        ),
+    )
 
 
 def _size(number: float | None, where: str, model: str) -> int | None:

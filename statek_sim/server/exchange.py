@@ -70,6 +70,16 @@ class Later:
     make: Callable[[], Whole]
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A request that takes so much work to read that a thread does it, so that other clients are answered meanwhile.
+
+    It has its turn once it is read; `answer` reads it and raises nothing.
+    """
+
+    answer: Callable[[], Answer | Later]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
     """An answer whose frames are made while it is sent. `frames` is closed when the client goes."""

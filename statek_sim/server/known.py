@@ -6,8 +6,11 @@ Clients under test repeat themselves: the same request many times (load tests), 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from statek_sim.errors import BadRequest
@@ -24,6 +27,7 @@ from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.providers.wire.request import WireRequest, text_in
+from statek_sim.server.contents import wrong_contents
 from statek_sim.values import JSON, Message, ToolSpec
 
 LARGEST_BODY: Final = 16_384
@@ -39,7 +43,15 @@ _SAMPLES: Final = 64
 _SAMPLE_SIZE: Final = 1024
 _DEEPEST: Final = 200
 _MOST_REPLIES: Final = 4096
-_parsed: Final = json.JSONDecoder().decode
+_MOST_WRONG: Final = 100
+"""Wrong parts of one request that are told apart: some may be taken without heed, and a body may have millions."""
+
+
+def _no_json(constant: str) -> JSON:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_parsed: Final = json.JSONDecoder(parse_constant=_no_json).decode
 _ID: Final = "@statek-reply-id@"
 
 
@@ -91,6 +103,9 @@ def read_request(wire: FormatName, path: str, body: bytes) -> ReadRequest:
 def _read(wire: FormatName, path: str, body: bytes) -> ReadRequest:
     given = json_of(body)
     request = FORMATS[wire].read_request(given, path)
+    wrong = tuple(islice(wrong_contents(wire, given), _MOST_WRONG))
+    if wrong:
+        request = replace(request, wrong=(*request.wrong, *wrong))
     # Here and not in the format: STATEK sends such requests, and its scenarios go on after them.
     if request.previous is None and not _conversation(wire, request.messages, given):
         where = _MESSAGES.get(wire, "messages")
@@ -110,14 +125,32 @@ def _conversation(wire: FormatName, messages: Sequence[Message], given: JSON) ->
 
 
 def json_of(body: bytes) -> JSON:
-    """Return what a body says; `ValueError` for one that is no JSON, or nested deeper than any request is."""
+    """Return what a body says; `ValueError` for one that is no JSON, or larger or deeper than any request is."""
+    _check_number(body)
     try:
         value: JSON = _parsed(body.decode())
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
-    if body.count(b"[") + body.count(b"{") > _DEEPEST:
+    if _opened(body) > _DEEPEST:
         _check_depth(value)
     return value
+
+
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_MOST_VALUES: Final = 1_000_000
+"""Objects and lists in one body. They are made in one go that nothing else in the process runs beside."""
+
+
+def _check_number(body: bytes) -> None:
+    """Refuse more objects and lists than any request has; brackets in texts are none."""
+    if len(body) < _MOST_VALUES or _opened(body) <= _MOST_VALUES:
+        return
+    if _opened(_STRING.sub(b"", body)) > _MOST_VALUES:
+        raise ValueError(f"the body has more than {_MOST_VALUES} objects and lists")
+
+
+def _opened(body: bytes) -> int:
+    return body.count(b"[") + body.count(b"{")
 
 
 _TOO_DEEP: Final = f"the body is nested more than {_DEEPEST} deep"

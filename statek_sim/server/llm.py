@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Final
 
 from statek_sim.providers.delivery import Styles, manner
@@ -11,14 +12,15 @@ from statek_sim.providers.mismatch import PendingReply
 from statek_sim.providers.protocol import ChatStyleName
 from statek_sim.providers.scripted import Script
 from statek_sim.server.elsewhere import elsewhere
-from statek_sim.server.exchange import Answer, Incoming, Later
+from statek_sim.server.exchange import Answer, Incoming, Later, Unread
 from statek_sim.server.fault import FaultRule
 from statek_sim.server.journal import Journal
-from statek_sim.server.known import model_tokenizer
+from statek_sim.server.known import LARGEST_COUNTED, model_tokenizer
 from statek_sim.server.play import ASKING, Play
 from statek_sim.server.played_script import PlayedScript
+from statek_sim.server.reading import Asked
 from statek_sim.server.rendering import Pacing
-from statek_sim.server.routes import Place, route
+from statek_sim.server.routes import Place, Route, route
 
 DEFAULT_MODELS: Final = ("gpt-4o",)
 
@@ -91,18 +93,33 @@ class FakeLLM:
     def answer(self, request: Incoming) -> Answer:
         """Answer one HTTP request."""
         answer = self.begin(request)
+        answer = answer.answer() if isinstance(answer, Unread) else answer
         return answer.make() if isinstance(answer, Later) else answer
 
-    def begin(self, request: Incoming) -> Answer | Later:
-        """Answer one HTTP request, or settle what its answer is where making it holds others up: many embeddings."""
+    def begin(self, request: Incoming) -> Answer | Later | Unread:
+        """Answer one HTTP request, or say what is to be done in a thread where doing it here would hold others up.
+
+        Such are the reading of a large request, and the making of many embeddings.
+        """
         found = route(request.method, request.target)
         if found.place in ASKING:
-            with self._lock:
-                return self._play.ask(request, found)
+            play = self._play
+            if len(request.body) > LARGEST_COUNTED:
+                return Unread(partial(self._ask, play, request, found))
+            return self._ask(play, request, found)
         if found.place is Place.RESPONSE:
             with self._lock:
                 return self._play.stored(request, found)
         return elsewhere(request, found, self._models, self.journal, self.unused)
+
+    def _ask(self, play: Play, request: Incoming, found: Route) -> Answer | Later:
+        """Answer a request in the play in which it came; it takes its turn among others when it has been read."""
+        asked = play.read(request, found)
+        # The tokens of a large one are counted before the lock is taken, which others wait for.
+        if self._count_usage and isinstance(asked, Asked) and asked.wanted is None and asked.read.estimated:
+            asked.read.prompt_tokens()
+        with self._lock:
+            return play.ask(request, found, asked)
 
     def unused(self) -> list[PendingReply]:
         """Return the replies that were given too seldom; for one that repeats forever, once is enough."""

@@ -25,6 +25,7 @@ DIED: Final = 3
 """Exit status of a process whose server a fault ended."""
 
 _SESSION: Final = "mcp-session-id"
+_METHODS: Final = "POST, GET, DELETE"
 _NO_SESSION: Final = -32001
 
 
@@ -171,7 +172,8 @@ class _Endpoint:
                 Asked(what="refused", method=request.method, detail=f"{refusal.status} {refusal}")
             )
             body = json.dumps(error(None, refusal.code, str(refusal))).encode()
-            return Whole(status=refusal.status, body=body)
+            allow = (("allow", _METHODS),) if refusal.status == 405 else ()
+            return Whole(status=refusal.status, body=body, headers=allow)
 
     def _check(self, request: Incoming) -> None:
         if request.target.partition("?")[0] != PATH:

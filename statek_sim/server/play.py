@@ -16,12 +16,13 @@ from statek_sim.providers.script import Chat, Computed, RawStream, Vector
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.server.conversations import Conversations, UnknownAnswer
-from statek_sim.server.embedding import EmbeddingRequest, read_embeddings
+from statek_sim.server.embedding import EmbeddingRequest
 from statek_sim.server.exchange import Answer, Incoming, Later, Silence, Streamed, Whole
 from statek_sim.server.fault import Fate, Fault, FaultRule
 from statek_sim.server.journal import Journal, JournalEntry
-from statek_sim.server.known import ReadRequest, read_request
+from statek_sim.server.known import ReadRequest
 from statek_sim.server.played_script import AGENT_HEADER, PlayedScript
+from statek_sim.server.reading import Asked, EncodedBody, check_turns, read_asked
 from statek_sim.server.rendering import (
     Pacing,
     Renderer,
@@ -32,7 +33,6 @@ from statek_sim.server.rendering import (
     with_faults,
 )
 from statek_sim.server.routes import Place, Route
-from statek_sim.server.turns import out_of_turn
 
 JOB_HEADER: Final = "x-statek-job"
 RETRY_HEADER: Final = "x-stainless-retry-count"
@@ -89,21 +89,29 @@ class Play:
         if missed:
             raise UnusedReplies(f"{missed[0]} met no request; {self.journal.total} came")
 
-    def ask(self, incoming: Incoming, found: Route) -> Answer | Later:
-        """Answer one request for a reply, for embeddings, or for a count."""
+    def read(self, incoming: Incoming, found: Route) -> Asked | BadRequest:
+        """Read a request for `ask`, as much of it as depends on nothing that was asked before; needs no lock."""
+        try:
+            return read_asked(incoming, found, self.ignored)
+        except BadRequest as error:
+            return error
+        except ValueError as error:
+            return BadRequest(str(error))
+
+    def ask(self, incoming: Incoming, found: Route, asked: Asked | BadRequest) -> Answer | Later:
+        """Answer one request for a reply, for embeddings, or for a count; `asked` is what `read` returned for it."""
         number, wire = self.journal.total + 1, FORMATS[found.wire]
         name = f"request {number} (POST {found.path}"
         try:
-            read, wanted = self._read(incoming, found)
-        except (BadRequest, ValueError) as error:
-            refused = error if isinstance(error, BadRequest) else BadRequest(str(error))
+            read, wanted = self._goes_on(asked, found)
+        except BadRequest as refused:
             # It quotes the request, and problems are kept: a hundred bodies of 30 MB would fill the memory.
-            message = (
-                str(error) if len(str(error)) <= _LONGEST_MESSAGE else shorten(str(error), _LONGEST_MESSAGE)
-            )
+            said = str(refused)
+            message = said if len(said) <= _LONGEST_MESSAGE else shorten(said, _LONGEST_MESSAGE)
             wrong = message if refused.code else f"the request cannot be read: {message}"
+            status = 415 if isinstance(refused, EncodedBody) else 400
             answer: Answer | Later = http_error(
-                wire, 400, message=wrong, parameter=refused.parameter, code=refused.code
+                wire, status, message=wrong, parameter=refused.parameter, code=refused.code
             )
             self._note(number, incoming, found, answer, problem=f"{name}): {wrong}")
             return answer
@@ -141,34 +149,17 @@ class Play:
             return http_error(FORMATS[found.wire], 400, message=str(error), parameter=error.parameter)
         return Whole(status=200, body=body)
 
-    def _read(self, incoming: Incoming, found: Route) -> tuple[ReadRequest, EmbeddingRequest | None]:
-        """Read a request; `BadRequest` for what the server cannot do as well."""
-        wanted = None
-        if found.place is Place.EMBEDDINGS:
-            read, wanted = read_embeddings(found.wire, found.path, incoming.body)
-        else:
-            read = read_request(found.wire, found.path, incoming.body)
-        params = read.asked
-        if params.unheeded and (unheeded := [name for name in params.unheeded if name not in self.ignored]):
-            raise BadRequest(
-                f"{unheeded[0]} is nothing that this server honours: leave it out, or have it taken without heed "
-                f"(script([...], ignored=[{unheeded[0]!r}]), or serve --ignore {unheeded[0]})",
-                parameter=unheeded[0],
-                code="unsupported_parameter",
-            )
-        for name, why in params.wrong:
-            if name not in self.ignored:
-                raise BadRequest(why, parameter=name, code="invalid_value")
-        read = read if params.previous is None else self._spoken_before.goes_on(read)
-        if wanted is None and "messages" not in self.ignored:
-            problem = out_of_turn(read.asked.messages, found.wire)
-            if problem is not None:
-                raise BadRequest(
-                    f"{problem} (the provider refuses it; a server that takes it is played with "
-                    "script([...], ignored=['messages']), or serve --ignore messages)",
-                    parameter="messages",
-                )
-        return read, wanted
+    def _goes_on(
+        self, asked: Asked | BadRequest, found: Route
+    ) -> tuple[ReadRequest, EmbeddingRequest | None]:
+        """Return what was read, with what was said before it; `BadRequest` for what the server cannot do."""
+        if isinstance(asked, BadRequest):
+            raise asked
+        if asked.read.asked.previous is None:
+            return asked.read, asked.wanted
+        read = self._spoken_before.goes_on(asked.read)
+        check_turns(read, found.wire, self.ignored)
+        return read, asked.wanted
 
     def _answered(
         self,

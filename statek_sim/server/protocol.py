@@ -13,14 +13,21 @@ from typing import Final
 import httptools
 
 from statek_sim.server.answer_queue import AnswerQueue, Handler
-from statek_sim.server.answering import head_of, json_text
-from statek_sim.server.exchange import JSON_TYPE, Incoming, Limits
+from statek_sim.server.answering import head_of
+from statek_sim.server.exchange import Incoming, Limits
+from statek_sim.server.heads import chunk_size, head_problem, speaks_another
+from statek_sim.server.refusals import refused
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LINGERING: Final = 0.5
 """Seconds in which a refused client may finish sending and read why."""
 
 _END_OF_HEAD: Final = b"\r\n\r\n"
+_LINE: Final = 4
+"""Bytes that a header behind a body takes beside its name and its value, at least."""
+
+_LONGEST_SIZE: Final = 64
+"""Bytes that are kept of what came before, for the size of a chunk that comes in two pieces."""
 
 
 class HttpProtocol(asyncio.Protocol):
@@ -30,10 +37,11 @@ class HttpProtocol(asyncio.Protocol):
         "_answers",
         "_body",
         "_body_bytes",
+        "_body_here",
+        "_chunk_here",
         "_handler",
-        "_head_bytes",
+        "_head",
         "_head_open",
-        "_head_received",
         "_headers",
         "_here",
         "_last_body",
@@ -41,7 +49,10 @@ class HttpProtocol(asyncio.Protocol):
         "_loop",
         "_parser",
         "_refused",
+        "_slice",
+        "_tail",
         "_target",
+        "_trailer_bytes",
         "_transport",
         "open_connections",
         "started_at",
@@ -54,10 +65,12 @@ class HttpProtocol(asyncio.Protocol):
         self._refused = False
         self._head_open = False
         self._here = False
-        self._last_body = 0
+        self._head = bytearray()
+        self._slice = self._tail = self._target = self._last_body = b""
         self._headers: dict[str, str] = {}
         self._body: bytes | bytearray = b""
-        self._body_bytes = 0
+        self._body_bytes = self._body_here = 0
+        self._chunk_here: int | None = None
         self.open_connections = open_connections
         self.started_at: float | None = None
         """When the request that is being received began, by the loop's clock; None between requests."""
@@ -83,9 +96,20 @@ class HttpProtocol(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Read what came; answer each request that is complete."""
+        # Slices as long as a head may be: one that begins and ends in the same is short enough.
+        most = self._limits.head
+        if len(data) <= most:
+            self._read(data)
+        else:
+            for at in range(0, len(data), most):
+                self._read(data[at : at + most])
+        self._answers.look_at_unread()
+
+    def _read(self, data: bytes) -> None:
         if self._refused:
             return
-        self._here, self._last_body = False, 0
+        self._slice, self._last_body = data, b""
+        self._here, self._body_here, self._chunk_here = False, 0, None
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -94,17 +118,25 @@ class HttpProtocol(asyncio.Protocol):
             self._refuse(400, f"this is no HTTP/1.1 request: {error}")
         if self._head_open:
             # A header is told of when it is complete; one that never is has to stop somewhere too.
-            self._head_received += self._open_bytes(data) if self._here else len(data)
-            self._check_head(self._head_received)
-        self._answers.look_at_unread()
+            self._head += data[self._begin_of_head() :] if self._here else data
+            self._check_head(len(self._head))
+        elif self._chunk_here is not None:
+            size = chunk_size(self._tail + data[: len(data) - self._chunk_here])
+            self._check_body(self._body_bytes - self._chunk_here + size)
+        self._tail = (self._tail + data[-_LONGEST_SIZE:])[-_LONGEST_SIZE:]
+        self._slice = self._last_body = b""
 
-    def _open_bytes(self, data: bytes) -> int:
-        """Return how many bytes at the end of `data` are of the head that began in it and has not ended.
+    def _begin_of_head(self) -> int:
+        """Return where in this slice the head begins that has not ended.
 
-        No head that is open has an empty line in it: it begins behind the last one, or behind the body after that.
+        No head that is open has an empty line in it: it begins behind the last one, or behind what the body before it
+        has after its own last one.
         """
-        before = data.rfind(_END_OF_HEAD)
-        return len(data) if before < 0 else max(0, len(data) - before - len(_END_OF_HEAD) - self._last_body)
+        body = self._last_body
+        inside = body.rfind(_END_OF_HEAD)
+        behind = len(body) if inside < 0 else len(body) - inside - len(_END_OF_HEAD)
+        before = self._slice.rfind(_END_OF_HEAD)
+        return behind + (0 if before < 0 else before + len(_END_OF_HEAD))
 
     def pause_writing(self) -> None:
         """Wait for a client that reads slower than it is written to."""
@@ -121,38 +153,69 @@ class HttpProtocol(asyncio.Protocol):
         self.started_at = self._loop.time()
         self._target = b""
         self._headers = {}
-        self._head_bytes = self._head_received = 0
+        self._trailer_bytes = 0
+        self._head.clear()
         self._head_open = self._here = True
         self._body = b""
-        self._body_bytes = 0
+        self._body_bytes = self._body_here = 0
+        self._chunk_here = None
 
     def on_url(self, url: bytes) -> None:
         """Take a piece of the target."""
         self._target += url
-        self._count_head(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; one that comes twice counts as one with both values."""
-        self._count_head(len(name) + len(value))
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        """Take a header; one that comes twice counts as one with both values. Those behind a body are left out."""
+        if not self._head_open:
+            self._trailer_bytes += len(name) + len(value) + _LINE
+            self._check_head(self._trailer_bytes)
+            return
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
         self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
 
     def on_headers_complete(self) -> None:
         """Look at what is announced before it is sent."""
         self._head_open = False
-        if self._parser.should_upgrade():
-            self._refuse(501, "this server speaks HTTP/1.1 only; let the client ask without an upgrade")
-        if not self._refused and self._headers.get("expect", "").lower() == "100-continue":
+        raw: bytes | bytearray = self._slice
+        if self._head:
+            raw = self._head + raw
+            self._check_head(raw.find(_END_OF_HEAD) + len(_END_OF_HEAD))
+        version = self._parser.get_http_version()
+        self._check_announced(version, raw)
+        waits = version == "1.1" and self._headers.get("expect", "").lower() == "100-continue"
+        # In the middle of the answer before, it would be taken for a part of that.
+        if waits and not (self._refused or self._answers.busy or self._transport.is_closing()):
             self._transport.write(_CONTINUE)
+
+    def _check_announced(self, version: str, raw: bytes | bytearray) -> None:
+        problem = head_problem(version, self._headers)
+        if speaks_another(raw, self._target):
+            self._refuse(400, "this is no HTTP/1.1 request: it names another protocol")
+        elif problem is not None:
+            self._refuse(*problem)
+        elif self._parser.should_upgrade():
+            self._refuse(501, "this server speaks HTTP/1.1 only; let the client ask without an upgrade")
         announced = self._headers.get("content-length", "")
-        if announced.isdecimal() and int(announced[:20]) > self._limits.body:
-            self._refuse_body()
+        if announced.isdecimal():
+            self._check_body(int(announced[:20]))
+
+    def on_chunk_header(self) -> None:
+        """Begin a chunk."""
+        self._chunk_here = 0
+
+    def on_chunk_complete(self) -> None:
+        """End it."""
+        self._chunk_here = None
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body."""
         self._body_bytes += len(body)
-        if self._body_bytes > self._limits.body:
-            self._refuse_body()
+        self._body_here += len(body)
+        if self._chunk_here is not None:
+            self._chunk_here += len(body)
+        self._check_body(self._body_bytes)
+        if self._refused:
+            self._body = b""
         elif self._body:
             # One block that grows, and not a list: the system gets it back at once when the client goes.
             if type(self._body) is bytes:
@@ -172,8 +235,10 @@ class HttpProtocol(asyncio.Protocol):
             self._headers,
             bytes(self._body),
         )
-        self._body = b""
-        self._last_body = self._body_bytes
+        self._body = self._target = b""
+        # The last of chunks is an empty line itself: what comes next begins behind it.
+        whole = b"" if "transfer-encoding" in self._headers else request.body
+        self._last_body = whole[-self._body_here :] if self._body_here else b""
         parser = self._parser
         self._answers.give(
             request, keep_alive=parser.should_keep_alive(), whole=parser.get_http_version() == "1.0"
@@ -181,16 +246,13 @@ class HttpProtocol(asyncio.Protocol):
 
     # Refusals.
 
-    def _count_head(self, size: int) -> None:
-        self._head_bytes += size
-        self._check_head(self._head_bytes)
-
     def _check_head(self, size: int) -> None:
         if size > self._limits.head:
             self._refuse(431, f"the head of a request has at most {self._limits.head} bytes here")
 
-    def _refuse_body(self) -> None:
-        self._refuse(413, f"the body of a request has at most {self._limits.body} bytes here")
+    def _check_body(self, size: int) -> None:
+        if size > self._limits.body:
+            self._refuse(413, f"the body of a request has at most {self._limits.body} bytes here")
 
     def refuse_slow(self) -> None:
         """Give up on a request that does not arrive."""
@@ -202,9 +264,10 @@ class HttpProtocol(asyncio.Protocol):
             return
         self._refused = True
         self.started_at = None
-        if not self._answers.busy:
-            body = b'{"error":{"message":"%s","type":"http_error"}}' % json_text(message)
-            head = head_of(status, JSON_TYPE, (), False)
+        if not (self._answers.busy or self._transport.is_closing()):
+            answer = refused(status, message, self._target.decode("latin-1"))
+            head = head_of(status, answer.content_type, (), False)
+            body = answer.body
             self._transport.write(b"%scontent-length: %d\r\n\r\n%s" % (head, len(body), body))
             self._transport.write_eof()
         # Closed while the client still sends, the connection would be reset, and the reason lost with it.

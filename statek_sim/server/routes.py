@@ -43,7 +43,8 @@ class Route:
     """A place, the format that is spoken there, and the path without its query.
 
     `name`: which model (`Place.MODEL`), or the id of which answer, with what of it is wanted (`Place.RESPONSE`);
-    `options` are the names in the query of the latter, but for what is off (`stream=false`).
+    `options` are the names in the query of the latter, but for what is off (`stream=false`). `allowed`: the methods
+    that the path is for (`Place.WRONG_METHOD`).
     """
 
     place: Place
@@ -51,6 +52,7 @@ class Route:
     path: str
     name: str = ""
     options: tuple[str, ...] = ()
+    allowed: str = ""
 
 
 @lru_cache(maxsize=4096)
@@ -69,15 +71,25 @@ def route(method: str, target: str) -> Route:
         return Route(Place.NOWHERE, wire, path)
     place = _asking(path, split.query)
     if place is not None:
-        return Route(place if method == "POST" else Place.WRONG_METHOD, wire, path)
+        if method != "POST":
+            return Route(Place.WRONG_METHOD, wire, path, allowed="POST")
+        return Route(place, wire, path)
     _, stored, answer = path.partition("/responses/")
     if stored and answer:
         options = tuple(option for option, values in parse_qs(split.query).items() if values != ["false"])
         return Route(Place.RESPONSE, "responses", path, answer, options)
     found = _reading(path, wire)
     if found.place is not Place.NOWHERE and method not in ("GET", "HEAD"):
-        return Route(Place.WRONG_METHOD, wire, path)
+        return Route(Place.WRONG_METHOD, wire, path, allowed="GET, HEAD")
     return found
+
+
+def wire_of(target: str) -> FormatName:
+    """Return the format that is spoken at a target, or at as much of it as is known."""
+    try:
+        return _wire(unquote(urlsplit(target).path))
+    except ValueError:
+        return "openai"
 
 
 def _wire(path: str) -> FormatName:

@@ -17,11 +17,11 @@ GEMINI = "/v1beta/models/gemini-2.5-pro:generateContent"
 GEMINI_STREAM = "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
 
 
-def openai(message: str = "hi", **options: Any) -> dict[str, Any]:
+def openai(message: object = "hi", **options: Any) -> dict[str, Any]:
     return {"model": "gpt-4o", "messages": [{"role": "user", "content": message}], **options}
 
 
-def anthropic(message: str = "hi", **options: Any) -> dict[str, Any]:
+def anthropic(message: object = "hi", **options: Any) -> dict[str, Any]:
     return {
         "model": "claude-sonnet-4-5",
         "max_tokens": 100,
@@ -30,7 +30,7 @@ def anthropic(message: str = "hi", **options: Any) -> dict[str, Any]:
     }
 
 
-def gemini(message: str = "hi", **options: Any) -> dict[str, Any]:
+def gemini(message: object = "hi", **options: Any) -> dict[str, Any]:
     return {"contents": [{"role": "user", "parts": [{"text": message}]}], **options}
 
 

@@ -32,7 +32,7 @@ def scope(method: str = "POST", path: str = OPENAI) -> dict[str, Any]:
 
 def drive(llm: FakeLLM, body: bytes, *, pieces: int = 1, limits: Limits | None = None) -> Messages:
     """Return what the application sends for one request, whose body comes in so many pieces."""
-    app = asgi_app(llm.answer, limits=limits or Limits())
+    app = asgi_app(llm.begin, limits=limits or Limits())
     size = -(-len(body) // pieces) or 1
     parts = [body[at : at + size] for at in range(0, len(body), size)] or [b""]
     incoming: Messages = [
@@ -65,6 +65,12 @@ def test_a_stream_is_a_body_per_event() -> None:
     assert dict(start["headers"])[b"content-type"] == b"text/event-stream; charset=utf-8"
     assert [message["more_body"] for message in bodies] == [True] * (len(bodies) - 1) + [False]
     assert bodies[-2]["body"] == b"data: [DONE]\n\n"
+
+
+def test_a_large_request_is_read_in_a_thread_here_too() -> None:
+    start, body = drive(FakeLLM([text("Hello.")]), json.dumps(openai("word " * 60_000)).encode(), pieces=3)
+    assert start["status"] == 200
+    assert json.loads(body["body"])["choices"][0]["message"]["content"] == "Hello."
 
 
 def test_a_body_over_the_limit_is_refused() -> None:

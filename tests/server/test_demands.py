@@ -335,6 +335,82 @@ def test_a_value_that_no_provider_takes_is_refused_by_name(target: str, name: st
         llm.check_finished()
 
 
+GEMINI_PART: Any = {"text": "hi"}
+MISSHAPEN: list[tuple[str, Any, str]] = [
+    (OPENAI, openai(tool_choice={"a": []}), "tool_choice: expected"),
+    (OPENAI, openai(stream_options={"include_usage": True}), "stream_options: expected only where stream"),
+    (OPENAI, openai(tools=[{"type": []}]), "tools[0].type: expected a string, got '[]'"),
+    (OPENAI, openai(tools=[{}]), "tools[0].type: expected a string, got nothing"),
+    (OPENAI, openai([{}]), "messages[0].content[0].type: expected a string, got nothing"),
+    (OPENAI, openai([{"type": 1}]), "messages[0].content[0].type: expected a string, got '1'"),
+    (OPENAI, openai([{"type": "text"}]), "messages[0].content[0].text: expected a string, got nothing"),
+    (RESPONSES, responses(include=[1]), "include: expected a list of strings"),
+    (RESPONSES, responses(tools=[{"type": []}]), "tools[0].type: expected a string"),
+    (RESPONSES, responses([{"role": "user", "content": [{}]}]), "input[0].content[0].type: expected"),
+    (ANTHROPIC, anthropic(max_tokens=True), "max_tokens: expected a whole number from 1 on, got true"),
+    (ANTHROPIC, anthropic(tools=[{"type": []}]), "tools[0].type: expected a string"),
+    (ANTHROPIC, anthropic(tools=[{}]), "tools[0].name: expected a string, got nothing"),
+    (ANTHROPIC, anthropic([{}]), "messages[0].content[0].type: expected a string, got nothing"),
+    (ANTHROPIC, anthropic([{"type": 1}]), "messages[0].content[0].type: expected a string"),
+    (ANTHROPIC, anthropic(system=[{"text": "Be brief."}]), "system[0].type: expected a string"),
+    (
+        f"{ANTHROPIC}/count_tokens",
+        {"model": "m", "messages": [{"role": "user", "content": "x"}], "thinking": 5},
+        "thinking: expected an object",
+    ),
+    (GEMINI, gemini(5), "contents[0].parts[0].text: expected a string, got '5'"),
+    (GEMINI, {"contents": [{"parts": [GEMINI_PART, {}]}]}, "contents[0].parts[1]: expected something"),
+    (GEMINI, {"contents": [{"parts": [{"type": 1}]}]}, "contents[0].parts[0]: expected something"),
+    (GEMINI, {"contents": [{"parts": [None]}]}, "contents[0].parts[0]: expected an object"),
+    (GEMINI, {"contents": [{"parts": [[[]]]}]}, "contents[0].parts[0]: expected an object"),
+    (GEMINI, gemini(safetySettings=5), "safetySettings: expected a list"),
+    (GEMINI, gemini(safety_settings=5), "safetySettings: expected a list"),
+    (GEMINI, gemini(model=5), "model: expected a string"),
+    (GEMINI, gemini(toolConfig={"a": []}), "toolConfig: expected an object of functionCallingConfig"),
+    (GEMINI, gemini(tools=[{"type": []}]), "tools[0]: expected a kind of tool, got type"),
+    (
+        GEMINI.replace("generateContent", "countTokens"),
+        {"generateContentRequest": gemini(5)},
+        "contents[0].parts[0].text: expected a string",
+    ),
+]
+
+
+@pytest.mark.parametrize(("target", "body", "said"), MISSHAPEN)
+def test_a_shape_that_no_provider_takes_is_refused_by_its_place(target: str, body: Any, said: str) -> None:
+    answer = ask(FakeLLM([text("x")]), body, target)
+    status, message = error(answer)
+    assert status == 400
+    assert said in message
+
+
+def test_a_shape_of_another_server_is_taken_without_heed_by_name() -> None:
+    llm = FakeLLM([text("x").forever()], ignored=("messages", "stream_options"))
+    whole(ask(llm, openai([{"text": "hi"}], stream_options={"include_usage": True})))
+    assert error(ask(llm, openai([{"text": "hi"}], tools=[{}])))[0] == 400
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+@pytest.mark.parametrize("target", [OPENAI, "/v1/embeddings"])
+def test_a_constant_that_is_no_json_is_refused(target: str, constant: str) -> None:
+    body = json.dumps(openai(seed=0)).replace('"seed": 0', f'"seed": {constant}').encode()
+    answer = FakeLLM().answer(Incoming(method="POST", target=target, headers={}, body=body))
+    assert error(answer) == (400, f"the request cannot be read: {constant} is no JSON")
+
+
+@pytest.mark.parametrize(("target", "write"), [(OPENAI, openai), (ANTHROPIC, anthropic), (GEMINI, gemini)])
+@pytest.mark.parametrize("encoding", ["gzip", "nope"])
+def test_a_body_that_is_encoded_is_refused_and_not_read_as_plain(
+    target: str, write: Any, encoding: str
+) -> None:
+    llm = FakeLLM([text("x").forever()])
+    status, message = error(ask(llm, write(), target, content_encoding=encoding))
+    assert (status, f"its content-encoding is {encoding!r}: send it as it is" in message) == (415, True)
+    assert ask(llm, write(), target, content_encoding="identity").status == 200  # type: ignore[union-attr]
+    with pytest.raises(UnmatchedRequest, match="content-encoding"):
+        llm.check_finished()
+
+
 def test_a_value_of_another_server_is_taken_without_heed_by_name() -> None:
     llm = FakeLLM([text("x").forever()], ignored=("top_p", "generationConfig.topK"))
     whole(ask(llm, openai(top_p=7)))
@@ -362,6 +438,13 @@ def test_a_value_of_another_server_is_taken_without_heed_by_name() -> None:
         ),
         (ANTHROPIC, anthropic(temperature=0.5, top_k=0, thinking={"type": "adaptive"}, stop_sequences=[])),
         (ANTHROPIC, anthropic(tool_choice={"type": "none"}, metadata={})),
+        (ANTHROPIC, anthropic(tools=[{"type": "web_search_20250305", "name": "web_search"}])),
+        (
+            OPENAI,
+            openai(tool_choice={"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}),
+        ),
+        (RESPONSES, responses(tools=[{"type": "file_search", "vector_store_ids": []}], include=[])),
+        (GEMINI, gemini(tools=[{}, {"google_search": {}}], tool_config={"retrieval_config": {}})),
         (GEMINI, gemini(generationConfig={"temperature": 2, "topK": 40.0, "responseMimeType": "text/plain"})),
     ],
 )

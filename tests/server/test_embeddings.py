@@ -234,6 +234,42 @@ def test_gemini_takes_as_many_texts_at_once_as_google_does() -> None:
     assert (status, said) == (400, "the request cannot be read: requests: expected at most 100, got 101")
 
 
+EMBEDDED: dict[str, Any] = {"content": {"parts": [{"text": "a cat"}]}, "outputDimensionality": 2}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            {"content": {"parts": [{"text": "a"}, {"text": 5}]}},
+            "content.parts[1].text: expected a string, got '5'",
+        ),
+        ({"content": {"parts": [{"text": "a"}, None]}}, "content.parts[1]: expected an object, got None"),
+        ({"content": {"parts": [[[]]]}}, "content.parts[0]: expected an object, got [[]]"),
+        ({"content": {"parts": [{"text": "a"}, {"type": 1}]}}, "content.parts[1]: expected something in it"),
+        ({"content": 5}, "content: expected an object, got 5"),
+        ({"model": 5}, "model: expected a string, got 5"),
+        ({"taskType": []}, "taskType: expected a task type, got []"),
+        ({"taskType": "NONSENSE"}, 'taskType: expected a task type, got "NONSENSE"'),
+        ({"embedContentConfig": 5}, "embedContentConfig: expected an object, got 5"),
+        ({"nonsense": 1}, "nonsense is nothing that this server honours"),
+    ],
+)
+def test_what_google_does_not_embed_is_refused_alone_and_in_a_batch(changed: Any, said: str) -> None:
+    request = {**EMBEDDED, **changed}
+    for target, body in (("embedContent", request), ("batchEmbedContents", {"requests": [request]})):
+        status, message = error(ask(FakeLLM(), body, f"/v1beta/models/m:{target}"))
+        assert (status, said in message) == (400, True), message
+
+
+def test_what_stands_around_a_batch_is_not_passed_over() -> None:
+    target, body = "/v1beta/models/m:batchEmbedContents", {"requests": [EMBEDDED], "model": "models/m"}
+    whole(ask(FakeLLM(), body, target))
+    status, message = error(ask(FakeLLM(), {**body, "nonsense": 1}, target))
+    assert (status, message.partition(":")[0]) == (400, "nonsense is nothing that this server honours")
+    whole(ask(FakeLLM(ignored=["nonsense"]), {**body, "nonsense": 1}, target))
+
+
 def test_anthropic_s_sdk_counts_what_the_answer_will_report(statek_llm_server: LLMServer) -> None:
     sdk = pytest.importorskip("anthropic", reason="it comes with the dev extra")
     statek_llm_server.script([text("Hello.")])

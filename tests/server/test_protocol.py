@@ -5,7 +5,9 @@ from __future__ import annotations
 import http.client
 import json
 import random
+import re
 import socket
+import struct
 import threading
 import time
 from collections.abc import AsyncGenerator, Iterator
@@ -20,7 +22,7 @@ from statek_sim.server.fault import FaultRule, Reset, SlowTokens
 from statek_sim.server.running import listen, running
 from statek_sim.server.served import LLMServer
 from statek_sim.values import JSON
-from tests.server.asking import OPENAI, openai
+from tests.server.asking import ANTHROPIC, GEMINI, OPENAI, openai
 
 BODY = json.dumps(openai()).encode()
 REQUEST = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (OPENAI.encode(), len(BODY), BODY)
@@ -43,6 +45,10 @@ def exchange(server: LLMServer, sent: bytes, *, finish: bool = False) -> bytes:
         while piece := connection.recv(65536):
             received += piece
     return received
+
+
+def last_of(answers: bytes) -> bytes:
+    return answers[[found.start() for found in re.finditer(rb"HTTP/1\.1 \d", answers)][-1] :]
 
 
 def server_address(server: LLMServer) -> tuple[str, int]:
@@ -131,33 +137,182 @@ def test_head_asks_for_no_body(server: LLMServer) -> None:
         (b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
         (b"GET /v1/models HTTP/1.1\r\nBad\x00Header: x\r\n\r\n", 400),
-        (b"GET /chat HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", 501),
+        (b"GET /chat HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", 501),
         (b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\n\r\n", 431),
         (b"GET / HTTP/1.1\r\n" + b"X-Long: %s\r\n" % (b"a" * 5000), 431),
         (b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: many\r\n" % n for n in range(1000)), 431),
-        (b"POST / HTTP/1.1\r\nContent-Length: 10001\r\n\r\n", 413),
-        (b"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n", (400, 413)),
+        (b"POST / HTTP/2.0\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", 400),
+        (b"POST / HTTP/0.9\r\nHost: x\r\n\r\n", 400),
+        (b"GET /v1/models\r\n\r\n", 400),
+        (b"GET /v1/models RTSP/1.0\r\nHost: x\r\n\r\n", 400),
+        (b"SOURCE /v1/models ICE/1.0\r\nHost: x\r\n\r\n", 400),
+        (b"GET /v1/models HTTP/1.1\r\n\r\n", 400),
+        (b"GET /v1/models HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", 400),
+        (b"GET /v1/models HTTP/1.0\r\nHost:\r\nHost:\r\n\r\n", 400),
+        (b"GET /v1/models HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
+        (b"GET /v1/models HTTP/1.1\r\nHost: http://x/\r\n\r\n", 400),
+        (b"GET /v1/models HTTP/1.1\r\nHost: x:80a\r\n\r\n", 400),
+        (b"GET /v1/models HTTP/1.1\r\nHost: [::1\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A:\r\n" * 1200 + b"\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nA:" + b" " * 4096 + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"Xn: a\r\n" * 600 + b"\r\n", 431),
+        (REQUEST * 20 + b"GET / HTTP/1.1\r\nHost: x\r\nA:" + b" " * 4096 + b"\r\n\r\n", 431),
         (
-            b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1000\r\n%s\r\n" % (b"a" * 4096) * 3,
+            b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + b"A:\r\n" * 1200,
+            431,
+        ),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n7FFFFFFFFFFFFFFF\r\nab", 413),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n2710;a=b\r\n", 413),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10001\r\nExpect: 100-continue\r\n\r\n", 413),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10001\r\n\r\n", 413),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n", (400, 413)),
+        (
+            b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + b"1000\r\n%s\r\n" % (b"a" * 4096) * 3,
             413,
         ),
-        (b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\nnever more", 408),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nnever more", 408),
         (b"GET / HTT", 408),
     ],
 )
 def test_what_is_no_request_is_refused_and_closed(
     server: LLMServer, sent: bytes, status: int | tuple[int, ...]
 ) -> None:
-    head, _, body = exchange(server, sent).partition(b"\r\n\r\n")
+    received = exchange(server, sent)
+    head, _, body = last_of(received).partition(b"\r\n\r\n")
     code = int(head.split()[1])
     assert code in (status if isinstance(status, tuple) else (status,)), head
     assert b"connection: close" in head
     assert json.loads(body)["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    "host", ["x", "localhost:8080", "127.0.0.1:", "[::1]:80", "[fe80::1%25eth0]", "a_b.example.", "", " x\t"]
+)
+@pytest.mark.parametrize("target", ["", "http://x:80"])
+def test_every_host_that_the_standard_has_is_answered(server: LLMServer, host: str, target: str) -> None:
+    request = closing(REQUEST).replace(b"Host: x", b"Host: %s" % host.encode())
+    received = exchange(server, request.replace(b"POST ", b"POST %s" % target.encode()))
+    assert received.startswith(b"HTTP/1.1 200 OK")
+
+
+@pytest.mark.parametrize("over", [0, 1])
+@pytest.mark.parametrize("pieces", [1, 7, 4096])
+@pytest.mark.parametrize("before", [b"", REQUEST, REQUEST[:-2] + b"  " + REQUEST])
+def test_every_byte_of_a_head_counts_however_it_comes(
+    server: LLMServer, before: bytes, pieces: int, over: int
+) -> None:
+    begin = b"GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\nA:"
+    head = begin + b" " * (4096 - len(begin) - 4 + over) + b"\r\n\r\n"
+    sent = before + head
+    with socket.create_connection(server_address(server), timeout=60) as connection:
+        for at in range(0, len(sent), -(-len(sent) // pieces)):
+            connection.sendall(sent[at : at + -(-len(sent) // pieces)])
+        received = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert last_of(received).startswith(b"HTTP/1.1 %d " % (431 if over else 200))
+
+
+def test_the_size_of_a_chunk_counts_also_when_it_comes_byte_by_byte(server: LLMServer) -> None:
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection(server_address(server), timeout=60) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in head + b"2\r\n[]\r\n7FFFFFFF\r\n":
+            connection.sendall(bytes([byte]))
+            time.sleep(0.001)
+        assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize("filling", [b" ", b"\r\n\r\n"])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_large_bodies_in_a_row_are_not_taken_for_heads(
+    server: LLMServer, filling: bytes, chunked: bool
+) -> None:
+    body = filling * (9000 // len(filling)) + BODY
+    framed = b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+    if chunked:
+        framed = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    request = b"POST %s HTTP/1.1\r\nHost: x\r\n%s" % (OPENAI.encode(), framed)
+    assert exchange(server, request * 20 + closing(REQUEST)).count(b"HTTP/1.1 200 OK") == 21
+
+
+def test_a_body_may_speak_of_other_protocols_and_have_sizes_in_it(server: LLMServer) -> None:
+    said = json.dumps(openai(f"POST {OPENAI} RTSP/1.0\r\n7FFFFFFFFFFFFFFF")).encode()
+    head = b"POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" % OPENAI.encode()
+    chunk = b"%x\r\n%s\r\n0\r\nFFFFFF: 1\r\n\r\n" % (len(said), said)
+    assert exchange(server, head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(
+    ("target", "members"),
+    [
+        (OPENAI, {"message", "type"}),
+        (ANTHROPIC, {"message", "type"}),
+        (GEMINI, {"code", "message", "status"}),
+    ],
+)
+@pytest.mark.parametrize(
+    ("rest", "status"),
+    [
+        ("Content-Length: 10001\r\n\r\n", 413),
+        (f"A: {'a' * 5000}\r\n\r\n", 431),
+        ("Transfer-Encoding: gzip\r\n\r\n", 501),
+        ("Host: y\r\n\r\n", 400),
+    ],
+)
+def test_a_refusal_has_the_shape_of_the_provider_of_its_path(
+    server: LLMServer, target: str, members: set[str], rest: str, status: int
+) -> None:
+    received = exchange(server, f"POST {target} HTTP/1.1\r\nHost: x\r\n{rest}".encode())
+    assert received.startswith(b"HTTP/1.1 %d " % status)
+    body = json.loads(received.partition(b"\r\n\r\n")[2])
+    assert set(body["error"]) == members
+    assert body.get("type") == ("error" if target == ANTHROPIC else None)
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "allowed"),
+    [
+        ("GET", OPENAI, "POST"),
+        ("PUT", ANTHROPIC, "POST"),
+        ("DELETE", GEMINI, "POST"),
+        ("GET", "/v1/embeddings", "POST"),
+        ("POST", "/v1/models", "GET, HEAD"),
+        ("POST", "/statek/journal", "GET, HEAD"),
+    ],
+)
+def test_a_wrong_method_is_told_the_right_ones(
+    server: LLMServer, method: str, target: str, allowed: str
+) -> None:
+    connection = client(server)
+    connection.request(method, target)
+    response = connection.getresponse()
+    assert (response.status, response.getheader("allow")) == (405, allowed)
+    connection.close()
+
+
+def test_http_1_0_is_not_told_to_go_on(server: LLMServer) -> None:
+    request = REQUEST.replace(b"HTTP/1.1", b"HTTP/1.0").replace(b"Host: x", b"Expect: 100-continue")
+    assert exchange(server, request).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_nothing_is_written_to_a_client_that_is_gone(caplog: pytest.LogCaptureFixture) -> None:
+    with LLMServer() as server:
+        server.llm.play([text("Hello there, friend " * 200).forever()])
+        said = json.dumps(openai(stream=True)).encode()
+        stream = REQUEST.replace(b": %d" % len(BODY), b": %d" % len(said)).replace(BODY, said)
+        for _ in range(5):
+            with socket.create_connection(server_address(server), timeout=60) as connection:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.sendall(stream * 50)
+        assert exchange(server, closing(REQUEST)).startswith(b"HTTP/1.1 200 OK")
+    assert "socket.send() raised exception" not in caplog.text
+
+
 def test_a_refused_client_can_read_why_while_it_still_sends(server: LLMServer) -> None:
     with socket.create_connection(server_address(server), timeout=60) as connection:
-        connection.sendall(b"POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n")
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
         for _ in range(50):
             connection.sendall(b"a" * 1000)
         assert connection.recv(100).startswith(b"HTTP/1.1 413 Request Entity Too Large")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
+import urllib.request
 
 import pytest
 
@@ -15,9 +18,12 @@ from bench.server_stress import (
     struck_clients,
 )
 from statek_sim.providers.script import text
+from statek_sim.providers.wire.format import FormatName
+from statek_sim.server import reading
 from statek_sim.server.exchange import ESTIMATED, Incoming, Whole
-from statek_sim.server.known import LARGEST_COUNTED
+from statek_sim.server.known import LARGEST_COUNTED, ReadRequest, read_request
 from statek_sim.server.llm import FakeLLM
+from statek_sim.server.served import LLMServer
 from tests.server.asking import OPENAI, ask, counted_lengths, error, openai, whole
 
 
@@ -85,6 +91,62 @@ def test_a_body_nested_deep_is_a_bad_request_and_the_journal_stays_readable(body
     (entry,) = json.loads(page.body)
     assert entry["status"] == 400
     assert len(entry["body"]) < 11_000
+
+
+@pytest.mark.parametrize("value", [b"{}", b"[]"])
+def test_more_objects_than_any_request_has_are_refused_before_they_are_made(value: bytes) -> None:
+    body = b'{"model":"m","messages":[%s]}' % b",".join([value] * 1_000_001)
+    answer = FakeLLM().answer(Incoming("POST", OPENAI, {}, body))
+    said = "the request cannot be read: the body has more than 1000000 objects and lists"
+    assert error(answer) == (400, said)
+
+
+def test_brackets_in_a_text_are_no_objects_however_the_text_is_escaped() -> None:
+    assert whole(ask(FakeLLM([text("x")]), openai('\\"[{' * 600_000 + "\\")))
+
+
+def test_another_client_is_answered_while_a_large_request_is_read(
+    statek_llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, answered = threading.Event(), threading.Event()
+    waited: list[bool] = []
+
+    def waiting(wire: FormatName, path: str, body: bytes) -> ReadRequest:
+        if len(body) > LARGEST_COUNTED:
+            begun.set()
+            waited.append(answered.wait(10))
+        return read_request(wire, path, body)
+
+    monkeypatch.setattr(reading, "read_request", waiting)
+    statek_llm_server.script([text("Small.").on("hi"), text("Large.")])
+    said: list[str] = []
+
+    def asked(message: str) -> None:
+        request = urllib.request.Request(statek_llm_server.url + OPENAI, json.dumps(openai(message)).encode())
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            said.append(json.load(answer)["choices"][0]["message"]["content"])
+
+    large = threading.Thread(target=asked, args=("word " * 60_000,))
+    large.start()
+    assert begun.wait(30)
+    asked("hi")
+    answered.set()
+    large.join(60)
+    assert (waited, said) == ([True], ["Small.", "Large."])
+    assert [entry.number for entry in statek_llm_server.requests] == [1, 2]
+
+
+def test_http_1_0_gets_a_large_request_answered_in_one_piece(statek_llm_server: LLMServer) -> None:
+    statek_llm_server.script([text("Hello there.")])
+    body = json.dumps(openai("word " * 60_000, stream=True)).encode()
+    host, _, port = statek_llm_server.url.removeprefix("http://").rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        connection.sendall(
+            b"POST %s HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % (OPENAI.encode(), len(body)) + body
+        )
+        received = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert b"transfer-encoding" not in received
+    assert received.endswith(b"data: [DONE]\n\n")
 
 
 def test_brackets_in_a_text_are_no_nesting() -> None:

@@ -48,9 +48,22 @@ def _whole(low: int | None = None) -> Kind:
 
 
 def _word(*words: str, objects: bool = False) -> Kind:
-    """One of some words, or an object where that is one of the ways to say it."""
-    listed = ", ".join(map(repr, words)) + (" or an object" if objects else "")
-    return Kind(f"one of {listed}", lambda value: value in words or (objects and isinstance(value, dict)))
+    """One of some words, or an object with a type where that is one of the ways to say it."""
+    listed = ", ".join(map(repr, words)) + (" or an object with a type" if objects else "")
+
+    def fits(value: JSON) -> bool:
+        return value in words or (objects and isinstance(value, dict) and isinstance(value.get("type"), str))
+
+    return Kind(f"one of {listed}", fits)
+
+
+def _members(*names: str) -> Kind:
+    """An object that has no others than these; the API takes their names with underscores too."""
+    known = {name.lower() for name in names}
+    return Kind(
+        f"an object of {', '.join(names)}",
+        lambda value: isinstance(value, dict) and {key.replace("_", "").lower() for key in value} <= known,
+    )
 
 
 def _typed(*types: str) -> Kind:
@@ -69,6 +82,26 @@ _FLAG: Final = Kind("true or false", lambda value: isinstance(value, bool))
 _TEXT: Final = Kind("a string", lambda value: isinstance(value, str))
 _OBJECT: Final = Kind("an object", lambda value: isinstance(value, dict))
 _LIST: Final = Kind("a list", lambda value: isinstance(value, list))
+_TEXTS: Final = Kind(
+    "a list of strings",
+    lambda value: isinstance(value, list) and all(isinstance(text, str) for text in value),
+)
+_TASKS: Final = (
+    "TASK_TYPE_UNSPECIFIED",
+    "RETRIEVAL_QUERY",
+    "RETRIEVAL_DOCUMENT",
+    "SEMANTIC_SIMILARITY",
+    "CLASSIFICATION",
+    "CLUSTERING",
+    "QUESTION_ANSWERING",
+    "FACT_VERIFICATION",
+    "CODE_RETRIEVAL_QUERY",
+)
+# A number is one of the ways to say which word of an enumeration is meant (the JSON form of protocol buffers).
+_TASK: Final = Kind(
+    "a task type",
+    lambda value: (isinstance(value, int) and not isinstance(value, bool)) or value in _TASKS,
+)
 _STOPS: Final = Kind(
     "a string or up to 4 of them in a list", lambda value: not isinstance(value, list) or len(value) <= 4
 )
@@ -182,6 +215,7 @@ RESPONSES: Final = parameters(
     {
         "temperature": _number(0, 2),
         "top_p": _number(0, 1),
+        "include": _TEXTS,
         "instructions": _TEXT,
         "max_tool_calls": _whole(1),
         "metadata": _OBJECT,
@@ -201,6 +235,8 @@ RESPONSES: Final = parameters(
     truncation=_automatic_pages,
 )
 
+_THINKING: Final = _typed("enabled", "disabled", "adaptive")
+
 ANTHROPIC: Final = parameters(
     "model messages system max_tokens tools tool_choice stop_sequences output_config output_format stream "
     "temperature top_p top_k thinking speed "
@@ -209,11 +245,12 @@ ANTHROPIC: Final = parameters(
         "temperature": _number(0, 1),
         "top_p": _number(0, 1),
         "top_k": _whole(0),
+        "max_tokens": _whole(1),
         "metadata": _OBJECT,
         "output_config": _OBJECT,
         "stop_sequences": _LIST,
         "stream": _FLAG,
-        "thinking": _typed("enabled", "disabled", "adaptive"),
+        "thinking": _THINKING,
         "tools": _LIST,
         "tool_choice": _typed("auto", "any", "tool", "none"),
     },
@@ -223,12 +260,20 @@ ANTHROPIC: Final = parameters(
 ANTHROPIC_COUNT: Final = parameters(
     "model messages system tools tool_choice thinking output_config output_format cache_control speed "
     "user_profile_id workspace_id betas",
-    {"tools": _LIST, "tool_choice": _typed("auto", "any", "tool", "none")},
+    {"thinking": _THINKING, "tools": _LIST, "tool_choice": _typed("auto", "any", "tool", "none")},
     mcp_servers=empty,
 )
 
 GEMINI: Final = parameters(
-    "contents systemInstruction tools toolConfig generationConfig safetySettings labels serviceTier model store"
+    "contents systemInstruction tools toolConfig generationConfig safetySettings labels serviceTier model store",
+    {
+        "labels": _OBJECT,
+        "model": _TEXT,
+        "safetySettings": _LIST,
+        "toolConfig": _members(
+            "functionCallingConfig", "retrievalConfig", "includeServerSideToolInvocations"
+        ),
+    },
 )
 
 GEMINI_CONFIG: Final = parameters(
@@ -254,6 +299,11 @@ GEMINI_CONFIG: Final = parameters(
     logprobs=empty,
 )
 
-EMBEDDINGS: Final = parameters("model input dimensions encoding_format user")
+EMBEDDINGS: Final = parameters("model input dimensions encoding_format user", {"user": _TEXT})
 
-GEMINI_EMBEDDING: Final = parameters("model content taskType title outputDimensionality autoTruncate")
+GEMINI_EMBEDDING: Final = parameters(
+    "model content taskType title outputDimensionality autoTruncate",
+    {"autoTruncate": _FLAG, "model": _TEXT, "taskType": _TASK, "title": _TEXT},
+)
+
+GEMINI_BATCH: Final = parameters("model requests", {"model": _TEXT})

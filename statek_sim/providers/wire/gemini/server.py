@@ -68,7 +68,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         body = _object(_either(body, "generateContentRequest", "generate_content_request"), "the body")
     contents = objects(body.get("contents"), where="contents")
     config = _camel(_object(_either(body, "generationConfig", "generation_config"), "generationConfig"))
-    unheeded = GEMINI.unheeded(_camel(body))
+    named_members = _camel(body)
     return WireRequest(
         model=named["model"],
         messages=(
@@ -84,8 +84,11 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         demands=_demands(config, _either(body, "toolConfig", "tool_config")),
         stream=named["method"] == "streamGenerateContent",
         stream_usage=True,
-        unheeded=(*unheeded, *GEMINI_CONFIG.unheeded(config, within="generationConfig.")),
-        wrong=GEMINI_CONFIG.wrong(config, within="generationConfig."),
+        unheeded=(
+            *GEMINI.unheeded(named_members),
+            *GEMINI_CONFIG.unheeded(config, within="generationConfig."),
+        ),
+        wrong=(*GEMINI.wrong(named_members), *GEMINI_CONFIG.wrong(config, within="generationConfig.")),
     )
 
 

@@ -64,8 +64,14 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         stream=body.get("stream") is True,
         stream_usage=isinstance(options, dict) and options.get("include_usage") is True,
         unheeded=OPENAI.unheeded(body),
-        wrong=OPENAI.wrong(body),
+        wrong=(*OPENAI.wrong(body), *_without_stream(body)),
     )
+
+
+def _without_stream(body: Mapping[str, JSON]) -> tuple[tuple[str, str], ...]:
+    if body.get("stream_options") is None or body.get("stream"):
+        return ()
+    return (("stream_options", "stream_options: expected only where stream is true, as the API has it"),)
 
 
 def _message(message: dict[str, JSON], number: int) -> dict[str, JSON]:
