@@ -99,16 +99,16 @@ def random_lines(runs: Sequence[RandomRun]) -> Iterator[str]:
     """Yield the examples that differ, as scenarios to paste into a file, then the numbers."""
     for run in runs:
         for found in run.differing:
-            yield from _found_lines(run, found, _TOLD[Verdict.DIFFERS])
+            yield from _found_lines(run, found, Verdict.DIFFERS)
         for found in run.varying:
-            yield from _found_lines(run, found, _TOLD[Verdict.VARIES])
+            yield from _found_lines(run, found, Verdict.VARIES)
     for run in runs:
         yield f"statek {run.version}: {run.examples} random examples: {len(run.differing)} differ"
 
 
-def _found_lines(run: RandomRun, found: RandomDifference, told: str) -> Iterator[str]:
+def _found_lines(run: RandomRun, found: RandomDifference, verdict: Verdict) -> Iterator[str]:
     first, *more = found.differences
-    yield f"{found.example.name} on {run.version}: {told} {first.field}"
+    yield f"{found.example.name} on {run.version}: {_TOLD[verdict]} {first.field}"
     yield from _values(first)
     if more:
         yield f"    also: {', '.join(difference.field for difference in more)}"

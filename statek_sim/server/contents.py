@@ -66,15 +66,15 @@ def _anthropic(body: Mapping[str, JSON]) -> Wrong:
 
 def _gemini(body: Mapping[str, JSON]) -> Wrong:
     inner = body.get("generateContentRequest", body.get("generate_content_request"))
-    asked = inner if isinstance(inner, dict) and "contents" not in body else body
-    for where, content in _objects(asked.get("contents"), "contents"):
+    members = inner if isinstance(inner, dict) and "contents" not in body else body
+    for where, content in _objects(members.get("contents"), "contents"):
         for why in wrong_parts(content.get("parts"), f"{where}.parts"):
             yield "contents", why
-    prompt = asked.get("systemInstruction", asked.get("system_instruction"))
+    prompt = members.get("systemInstruction", members.get("system_instruction"))
     if isinstance(prompt, dict):
         for why in wrong_parts(prompt.get("parts"), "systemInstruction.parts"):
             yield "systemInstruction", why
-    for where, tool in _objects(asked.get("tools"), "tools"):
+    for where, tool in _objects(members.get("tools"), "tools"):
         if tool and _TOOL.isdisjoint(tool):
             yield "tools", f"{where}: expected a kind of tool, got {', '.join(tool)[:80]}"
 

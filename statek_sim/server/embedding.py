@@ -133,7 +133,7 @@ def _gemini(body: dict[str, JSON], path: str) -> tuple[WireRequest, EmbeddingReq
         raise BadRequest(
             f"requests: expected at most {_LARGEST_BATCH}, got {len(requests)}", parameter="requests"
         )
-    asked = [
+    requested = [
         _one_of_gemini(request, model, "" if single else f"requests[{number}].")
         for number, request in enumerate(requests)
     ]
@@ -142,12 +142,12 @@ def _gemini(body: dict[str, JSON], path: str) -> tuple[WireRequest, EmbeddingReq
     read = WireRequest(
         model=model,
         messages=(),
-        unheeded=(*around, *(name for one in asked for name in one.unheeded)),
-        wrong=(*refused, *(why for one in asked for why in one.wrong)),
+        unheeded=(*around, *(name for one in requested for name in one.unheeded)),
+        wrong=(*refused, *(why for one in requested for why in one.wrong)),
     )
     wanted = EmbeddingRequest(
-        texts=tuple(one.text for one in asked),
-        sizes=tuple(one.size for one in asked),
+        texts=tuple(one.text for one in requested),
+        sizes=tuple(one.size for one in requested),
         shape="one" if single else "batch",
     )
     return read, wanted

@@ -114,12 +114,17 @@ class FakeLLM:
 
     def _ask(self, play: Play, request: Incoming, found: Route) -> Answer | Later:
         """Answer a request in the play in which it came; it takes its turn among others when it has been read."""
-        asked = play.read(request, found)
+        reading = play.read(request, found)
         # The tokens of a large one are counted before the lock is taken, which others wait for.
-        if self._count_usage and isinstance(asked, Asked) and asked.wanted is None and asked.read.estimated:
-            asked.read.prompt_tokens()
+        if (
+            self._count_usage
+            and isinstance(reading, Asked)
+            and reading.wanted is None
+            and reading.read.estimated
+        ):
+            reading.read.prompt_tokens()
         with self._lock:
-            return play.ask(request, found, asked)
+            return play.ask(request, found, reading)
 
     def unused(self) -> list[PendingReply]:
         """Return the replies that were given too seldom; for one that repeats forever, once is enough."""

@@ -98,16 +98,16 @@ class Play:
         except ValueError as error:
             return BadRequest(str(error))
 
-    def ask(self, incoming: Incoming, found: Route, asked: Asked | BadRequest) -> Answer | Later:
-        """Answer one request for a reply, for embeddings, or for a count; `asked` is what `read` returned for it."""
+    def ask(self, incoming: Incoming, found: Route, reading: Asked | BadRequest) -> Answer | Later:
+        """Answer one request for a reply, for embeddings, or for a count; `reading` is what `read` returned for it."""
         number, wire = self.journal.total + 1, FORMATS[found.wire]
         name = f"request {number} (POST {found.path}"
         try:
-            read, wanted = self._goes_on(asked, found)
+            read, wanted = self._goes_on(reading, found)
         except BadRequest as refused:
             # It quotes the request, and problems are kept: a hundred bodies of 30 MB would fill the memory.
-            said = str(refused)
-            message = said if len(said) <= _LONGEST_MESSAGE else shorten(said, _LONGEST_MESSAGE)
+            text = str(refused)
+            message = text if len(text) <= _LONGEST_MESSAGE else shorten(text, _LONGEST_MESSAGE)
             wrong = message if refused.code else f"the request cannot be read: {message}"
             status = 415 if isinstance(refused, EncodedBody) else 400
             answer: Answer | Later = http_error(
@@ -150,16 +150,16 @@ class Play:
         return Whole(status=200, body=body)
 
     def _goes_on(
-        self, asked: Asked | BadRequest, found: Route
+        self, reading: Asked | BadRequest, found: Route
     ) -> tuple[ReadRequest, EmbeddingRequest | None]:
         """Return what was read, with what was said before it; `BadRequest` for what the server cannot do."""
-        if isinstance(asked, BadRequest):
-            raise asked
-        if asked.read.asked.previous is None:
-            return asked.read, asked.wanted
-        read = self._spoken_before.goes_on(asked.read)
+        if isinstance(reading, BadRequest):
+            raise reading
+        if reading.read.asked.previous is None:
+            return reading.read, reading.wanted
+        read = self._spoken_before.goes_on(reading.read)
         check_turns(read, found.wire, self.ignored)
-        return read, asked.wanted
+        return read, reading.wanted
 
     def _answered(
         self,
