@@ -43,6 +43,8 @@ from statek_sim.cassettes.view import base64_text
 
 _FORM: Final = "application/x-www-form-urlencoded"
 _ENCODING: Final = "content-encoding"
+_WIDE: Final = ("utf-16", "utf-32")
+"""Character sets in which any bytes are some text, mostly a senseless one."""
 _Message = TypeVar("_Message", Request, Response)
 MOST_LEARNED: Final = 200
 """Secrets of one request that are looked for elsewhere."""
@@ -206,6 +208,10 @@ def _uri(uri: str, known: Sought) -> str:
 def _body_found(body: bytes, headers: Headers, known: Sought) -> list[Found]:
     text = as_text(body, headers)
     try:
+        if text.codec.startswith(_WIDE) and read(body.decode("latin-1"), known):
+            raise Undecodable(
+                f"a body reads as {text.codec}, and has a secret in its bytes that this does not show"
+            )
         return read(text.text, known, form=media_type(headers) == _FORM)
     except Tangled as error:
         raise Undecodable(f"a body is too tangled: {error}") from None

@@ -144,7 +144,7 @@ SHAPES: Final = (
     _shape(
         "a Telegram bot token",
         ":a",
-        r"(?:bot)?\d{5,16}:A[A-Za-z0-9_-]{34}(?![A-Za-z0-9-])",
+        r"(?:bot)?\d{5,16}:A[A-Za-z0-9_-]{34}(?![A-Za-z0-9])",
     ),
     _shape(
         "a 1Password token",

@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 
+from statek_sim.cassettes.bodies import Undecodable
 from statek_sim.cassettes.exchange import Headers
 from statek_sim.cassettes.scrub import scrubbed
 from tests.property.planted import exchange
@@ -76,6 +77,24 @@ def test_a_body_in_ascii_is_read_as_that_whatever_it_says_that_it_is(charset: st
 def test_a_secret_that_was_percent_encoded_is_found_as_it_is_read(name: str, value: str, plain: str) -> None:
     clean = scrubbed(exchange("{}", f'{{"echo": "{plain}"}}', headers=((name, value),)))
     assert plain not in clean.response.body.decode()
+
+
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\xfd "])
+def test_a_key_among_bytes_that_could_be_utf_16_is_not_recorded(mark: bytes) -> None:
+    key = "secret_OMs6I89qgVdogoxp4fzK2G5CqMfXMmByKzMFkzorjsF"
+    one = exchange("{}")
+    for tail in (b" \xff", b"  \xff"):
+        body = mark + b"\x85 " + key.encode() + tail
+        with pytest.raises(
+            Undecodable, match=r"reads as utf-16-.., and has a secret in its bytes|is no text"
+        ):
+            scrubbed(replace(one, response=replace(one.response, body=body)))
+        echoed = exchange("{}", headers=(("x-api-key", "hunter22x-hunter"),))
+        body = mark + b"\x85 hunter22x-hunter" + tail
+        with pytest.raises(Undecodable):
+            scrubbed(replace(echoed, response=replace(echoed.response, body=body)))
+    kept = mark[:2] + "密码不在这里".encode("utf-16-le" if mark[0] == 255 else "utf-16-be")
+    assert scrubbed(replace(one, response=replace(one.response, body=kept))).response.body == kept
 
 
 def encoded(text: str) -> str:
