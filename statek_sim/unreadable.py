@@ -109,6 +109,10 @@ def why_another(error: BaseException) -> str:
             return f"it is no JSON: {error}"
         case RecursionError():
             return "it is nested too deep"
+        case ArithmeticError():
+            return "it has an amount that is no number"
+        case TypeError() if str(error).startswith("unhashable type: "):
+            return "it has a list or a mapping where a plain value is expected"
     return str(error)
 
 

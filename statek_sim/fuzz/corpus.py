@@ -11,7 +11,7 @@ from typing import Any, Final
 from statek_sim.errors import BadInput
 from statek_sim.fuzz.player import Example, Outcome, Player, as_dict, from_dict
 from statek_sim.reporting.artifact import write_artifact
-from statek_sim.unreadable import text_of, why_unreadable
+from statek_sim.unreadable import text_of, why_another, why_unreadable
 
 SCHEMA: Final = "statek-sim/fuzz@2"
 _STATE: Final = "fuzz.json"
@@ -67,11 +67,11 @@ def load_corpus(folder: Path, *, seed: int, about: str, scenarios: int) -> Corpu
         if document["schema"] != SCHEMA:
             raise BadInput(f"{state}: expected schema {SCHEMA}, got {document['schema']}")
         corpus = _read(document)
-        corpus.shapes = set(_text(folder / _SHAPES).split())
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(
-            f"{state}: not a search that can be gone on with: {type(error).__name__}: {error}"
+            f"{state}: not a search that can be gone on with: {why_another(error)}; take an empty folder"
         ) from None
+    corpus.shapes = set(_text(folder / _SHAPES).split())
     if (corpus.seed, corpus.about) != (seed, about):
         raise BadInput(
             f"{state}: it is a search of other examples, or with another seed than {seed}; take an empty folder"
@@ -90,6 +90,8 @@ def _text(path: Path) -> str:
         return text_of(path)
     except OSError as error:
         raise BadInput(f"{path}: {why_unreadable(error, path)}") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: byte {error.start} is not UTF-8; take an empty folder") from None
 
 
 def _read(document: dict[str, Any]) -> Corpus:

@@ -21,7 +21,7 @@ from statek_sim.agent.escalation.causes import REACTIONS, Cause
 from statek_sim.errors import BadInput
 from statek_sim.intervals import of_mean, wilson
 from statek_sim.trace import Event
-from statek_sim.unreadable import text_of
+from statek_sim.unreadable import text_of, why_another
 from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/escalation@1"
@@ -242,7 +242,7 @@ def _add_line(outcomes: Outcomes, line: str, place: str) -> None:
         amount = _amount(cost)
     except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation, RecursionError) as error:
         raise BadInput(
-            f'{place}: expected {{"task", "level", "solved", "tokens", "cost"}}: {type(error).__name__}: {error}'
+            f'{place}: expected {{"task", "level", "solved", "tokens", "cost"}}: {why_another(error)}'
         ) from None
     outcomes.add(task, level, Result(solved=solved, tokens=tokens, cost=amount))
 
