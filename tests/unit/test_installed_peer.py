@@ -48,6 +48,16 @@ def test_something_that_is_no_interpreter_is_told() -> None:
         Peer("/nowhere/python")
 
 
+def test_something_that_never_says_a_word_is_told(tmp_path: Path) -> None:
+    silent = tmp_path / "python"
+    silent.write_text("#!/bin/sh\nexec sleep 60\n")
+    silent.chmod(0o755)
+    with pytest.raises(
+        BadInput, match=r"cannot run statek: it said nothing for 0\.3 s; install it there with"
+    ):
+        Peer(str(silent), deadline=0.3)
+
+
 def _without_statek(folder: Path) -> Path:
     """An environment of its own has no packages at all."""
     home = folder / "empty"

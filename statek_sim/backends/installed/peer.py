@@ -88,10 +88,17 @@ class Peer:
             cast("Any", self._process.stdout),  # unbuffered pipes are raw files
             cast("Any", self._process.stdin),
         )
+        # What is no interpreter may wait for something itself.
+        watch = _Deadline(deadline)
+        watch.watch(self._process.pid)
         try:
-            hello = self._line.receive() or {"failed": "it ended at once"}
+            hello = self._line.receive()
         except ValueError:
             hello = {"failed": "it is no Python interpreter"}
+        finally:
+            watch.lift()
+        if hello is None:
+            hello = {"failed": f"it said nothing for {deadline:g} s" if watch.passed else "it ended at once"}
         if "statek" not in hello:
             self.close()
             raise BadInput(
