@@ -241,7 +241,7 @@ LAUGHS: Final = "".join(
         ),
         (
             "reply.txt",
-            ('"Oslo"', '{"a":' * 1000),
+            ('"Oslo"', '{"a":' * 50_000),
             ("rescue", "reply.txt", "--variant", "document"),
             "--variant document ends in a RecursionError here",
         ),
