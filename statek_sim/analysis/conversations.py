@@ -28,14 +28,10 @@ from statek_sim.metering.tokenizers import TokenizerRegistry, tokenizer_for_mode
 from statek_sim.metering.wire import json_size
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.formats import format_at
-from statek_sim.providers.wire.reply import ParsedReply
+from statek_sim.providers.wire.reply import MALFORMED, ParsedReply
 from statek_sim.providers.wire.request import WireRequest
 from statek_sim.values import JSON
 
-# RuntimeError is what the clients raise for an answer without any content, such as that of another provider.
-_UNREADABLE: Final = (
-    InvalidFormat, NotJson, ArithmeticError, ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError,
-)  # fmt: skip
 _REFUSED: Final = 400
 
 
@@ -246,7 +242,7 @@ def _reply(format_: WireFormat, exchange: Exchange) -> tuple[ParsedReply, int] |
     try:
         body = format_.join_stream(response.body) if response.is_stream else response.body
         return format_.read_reply(body), len(body)
-    except _UNREADABLE:
+    except (InvalidFormat, *MALFORMED):
         return None
 
 

@@ -14,6 +14,7 @@ from statek_sim.cassettes.matching import Matching
 from statek_sim.errors import InvalidFormat
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.formats import format_at
+from statek_sim.providers.wire.reply import MALFORMED
 from statek_sim.values import JSON
 
 _CHANGES_ALWAYS: Final = frozenset(
@@ -79,17 +80,7 @@ def _readable(format_: WireFormat, response: Response) -> dict[str, JSON] | None
     """Return what a reply says, None for what is no reply of this format: what can be read in it says nothing."""
     try:
         reply = _reply(format_, response)
-    except (
-        InvalidFormat,
-        ArithmeticError,
-        ValueError,
-        TypeError,
-        KeyError,
-        IndexError,
-        AttributeError,
-        RuntimeError,
-    ):
-        # RuntimeError is what STATEK's own clients raise for an answer that they take for an error.
+    except (InvalidFormat, *MALFORMED):
         return None
     return reply if reply["reply"] or reply["tool_calls"] or any(_counted(reply["usage"])) else None
 

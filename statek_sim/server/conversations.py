@@ -10,7 +10,7 @@ from typing import Final
 from statek_sim.errors import BadRequest, InvalidFormat
 from statek_sim.providers.wire import responses
 from statek_sim.providers.wire.compact import compact
-from statek_sim.providers.wire.reply import ParsedReply
+from statek_sim.providers.wire.reply import MALFORMED, ParsedReply
 from statek_sim.providers.wire.request import WireRequest
 from statek_sim.server.exchange import Answer, Silence, Whole
 from statek_sim.server.known import ReadRequest
@@ -97,15 +97,7 @@ class Conversations:
         try:
             whole = body if isinstance(answer, Whole) else responses.join_stream(body)
             name, reply = json.loads(whole)["id"], responses.read_reply(whole)
-        except (
-            InvalidFormat,
-            RuntimeError,
-            ArithmeticError,
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-        ):
+        except (InvalidFormat, *MALFORMED):
             return  # a fault or a raw body: no client has an id to go on from
         messages = request.messages[_instructed(request) :]
         before = self._kept.get(request.previous or "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from string import ascii_letters
 
 import pytest
 
@@ -22,23 +23,25 @@ def cassette(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "it.yaml"
 
 
+def exchange(question: str) -> Exchange:
+    return Exchange(
+        request=Request(method="POST", uri=f"https://llm.test/{question}"), response=Response(status=200)
+    )
+
+
 def record(
     path: Path, run: str, *questions: str, mode: str = "rewrite", sharers: tuple[int, ...] = ()
 ) -> None:
-    exchanges = [
-        Exchange(
-            request=Request(method="POST", uri=f"https://llm.test/{question}"), response=Response(status=200)
-        )
-        for question in questions
-    ]
-    asked = [Asked(MATCHING.fingerprint(one.request), 0, one) for one in exchanges]
+    """Record questions in a test of a run; the number at the end of the first is the test's place."""
+    asked = [Asked(MATCHING.fingerprint(one.request), 0, one) for one in map(exchange, questions)]
+    order = int(questions[0].lstrip(ascii_letters))
     merged(
         path,
         asked,
         MATCHING,
         rewrites=mode == "rewrite",
         replaces=mode == "all",
-        run=Run(run, int(questions[0][1:]), frozenset(sharers)),
+        run=Run(run, order, frozenset(sharers)),
     )
 
 

@@ -7,18 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.cassettes.document import read
-from statek_sim.cassettes.exchange import Exchange, Request, Response
-from statek_sim.cassettes.matching import Matching
-from statek_sim.cassettes.sharing import Asked, Run, merged
 from statek_sim.cassettes.store import write
 from statek_sim.reporting.artifact import write_artifact
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.suite.accept import accept
 from statek_sim.suite.run import run_one
 from tests.killing import killed_everywhere
+from tests.unit.test_cassettes_sharing import exchange, held
+from tests.unit.test_cassettes_sharing import record as record_questions
 
-MATCHING = Matching()
 # A process for each moment: those of the other modes take the same way, and run where there is more time.
 MODES = ["all", "rewrite", *(pytest.param(mode, marks=pytest.mark.slow) for mode in ("once", "new_episodes"))]
 
@@ -34,27 +31,8 @@ def test_a_report_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
     assert seen == {old, new}
 
 
-def exchange(question: str) -> Exchange:
-    return Exchange(
-        request=Request(method="POST", uri=f"https://llm.test/{question}"), response=Response(status=200)
-    )
-
-
 def record(path: Path, run: str, order: int, mode: str, sharers: tuple[int, ...] = ()) -> None:
-    mine = exchange(f"{run}{order}")
-    asked = [Asked(MATCHING.fingerprint(mine.request), 0, mine)]
-    merged(
-        path,
-        asked,
-        MATCHING,
-        rewrites=mode == "rewrite",
-        replaces=mode == "all",
-        run=Run(run, order, frozenset(sharers)),
-    )
-
-
-def held(path: Path) -> list[str]:
-    return [one.request.uri.rpartition("/")[2] for one in read(path)]
+    record_questions(path, run, f"{run}{order}", mode=mode, sharers=sharers)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -17,20 +17,10 @@ from statek_sim.agent.effects import WrittenCall
 from statek_sim.providers.wire.compact import compact
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FORMATS
-from statek_sim.providers.wire.reply import ReportedUsage
+from statek_sim.providers.wire.reply import MALFORMED, ReportedUsage
 from statek_sim.quick import quick
 from statek_sim.values import JSON
 
-_UNREADABLE = (
-    ArithmeticError,
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    RuntimeError,
-    RecursionError,
-)
 _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS"})
 
 
@@ -62,7 +52,7 @@ def read_model_reply(body: bytes, wire: FormatName) -> ModelReply:
     """Return what a successful answer in this format says."""
     try:
         return _openai(body) if wire == "openai" else _other(body, wire)
-    except _UNREADABLE as error:
+    except MALFORMED as error:
         return ModelReply("", (), _NOTHING, unreadable=f"{type(error).__name__}: {error}")
 
 

@@ -9,6 +9,11 @@ from typing import Final, Literal
 from statek_sim.quick import quick
 from statek_sim.values import JSON
 
+MALFORMED: Final = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What reading a body raises that is no reply; a tool call that cannot be parsed is `InvalidFormat` beside these.
+
+RuntimeError is what STATEK's own clients raise for an answer without any content, such as that of another provider."""
+
 StopReason = Literal["stop", "tool_calls", "length", "content_filter"]
 """Why a reply ends, in OpenAI's words; the other formats have words of their own for the same."""
 
