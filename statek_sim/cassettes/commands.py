@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from statek_sim.cassettes.names import is_placeholder, is_secret_header
+from statek_sim.cassettes.names import is_placeholder, is_secret_header, is_secret_name
 
 # What is between two words of a command: blanks, or quotes and a comma where its words are a list, `["mysql", "-u"]`.
 _GAP: Final = r"(?:[^\S\n]{1,9}|\\{0,7}[\"'],\s{0,60}\\{0,7}[\"'])"
@@ -18,6 +18,8 @@ _QUOTE: Final = r"[\"']?"
 _WORD: Final = r"([^\s\"'`\\|;&<>]{1,200})"
 _IS: Final = rf"(?:[ =]{{1,3}}|{_GAP})?{_QUOTE}"
 """Between an option and its value."""
+_MACHINE: Final = rf"(?:machine\s{{1,60}}{_PART}{{1,200}}|default)\s{{1,60}}"
+"""What a line of a .netrc begins with."""
 
 _OPTIONS: Final = (
     (("mysql", "mariadb"), rf"\b(?:mysql|mariadb)[a-z_-]{{0,20}}{_GOES_ON}-p(?!\d+:\d){_QUOTE}{_WORD}"),
@@ -60,12 +62,32 @@ _OPTIONS: Final = (
     (("lftp",), rf"\blftp{_GOES_ON}-u{_IS}[^\s,\"'\\]{{1,100}},{_WORD}"),
     (("freerdp",), rf"\b[xw]l?freerdp3?{_GOES_ON}/p:{_QUOTE}{_WORD}"),
     (("7z", "zip"), rf"\b(?:7z[ar]?{_GOES_ON}-p|(?:un)?zip{_GOES_ON}-P{_IS}){_WORD}"),
+    (
+        ("securestring",),
+        rf"(?i:\bConvertTo-SecureString(?:{_GAP}-String)?){_GAP}(?![-$(]){_QUOTE}{_WORD}",
+    ),
+    (
+        ("machine", "default"),
+        rf"\b{_MACHINE}login\s{{1,60}}{_PART}{{1,200}}\s{{1,60}}password\s{{1,60}}{_WORD}",
+    ),
+    (
+        ("identified",),
+        rf"(?i:\bIDENTIFIED\s{{1,9}}(?:WITH\s{{1,9}}\S{{1,60}}\s{{1,9}})?BY\s{{1,9}})[\"']{_WORD}",
+    ),
+    (
+        ("role", "user"),
+        rf"(?i:\b(?:CREATE|ALTER)\s{{1,9}}(?:ROLE|USER)\s[^;]{{1,200}}?\bPASSWORD\s{{1,9}})[\"']{_WORD}",
+    ),
     (("use",), rf"\bnet{_GAP}use{_GOES_ON}/user:[^\s\"']{{1,100}}{_GAP}(?!/){_WORD}"),
     (("use",), rf"\bnet{_GAP}use{_GOES_ON}\\\\[^\s\"',]{{3,100}}{_GAP}(?!/){_WORD}{_GAP}/user:"),
 )
 _COMMANDS: Final = tuple((hints, re.compile(pattern)) for hints, pattern in _OPTIONS)
 _HEADER: Final = re.compile(
     r"(?:-H|--header)[ =]{0,3}(?:\\{0,7}[\"'])([\w-]{1,60}):[ \t]{0,9}([^\"'\\\r\n]{1,4000})"
+)
+# In a Dockerfile, Apache's settings, and shells that set variables without a sign.
+_VARIABLE: Final = re.compile(
+    rf"(?<![^\s\"'`])(?:ENV|SetEnv|setenv|setx|set -gx)[ \t]{{1,9}}(\w{{2,60}})[ \t]{{1,9}}{_QUOTE}{_WORD}"
 )
 _PAIR: Final = re.compile(
     r"\b(?:user(?:name)?|login)\b[ \t]{0,4}[:=]?[ \t]{0,4}[^\s\"'`\\]{1,60}[\s,;/|]{1,5}(?:and )?"
@@ -75,7 +97,9 @@ _PAIR: Final = re.compile(
 _HINT: Final = re.compile(
     r"mysql|mariadb|curl|wget|sshpass|redis-cli|\blogin\b|mongo|ldap|smb|rpcclient|sqlcmd|osql|\bbcp\b|plink|pscp|psftp|"
     r"openssl|htpasswd|rabbitmqctl|password-stdin|l?ftp|"
-    r"freerdp|\b7z|zip\b|\bnet\b|(?:-h|--header)[ =]{0,3}\\{0,7}[\"']|\bpass\b"
+    r"freerdp|securestring|machine\s|default\s{1,60}login|\benv[ \t]|setenv|setx|set -gx|"
+    r"identified\s|(?:create|alter)\s|"
+    r"\b7z|zip\b|\bnet\b|(?:-h|--header)[ =]{0,3}\\{0,7}[\"']|\bpass\b"
 )
 
 
@@ -97,6 +121,10 @@ def passwords(text: str, lowered: str) -> Iterator[tuple[int, int, str]]:
         for match in _HEADER.finditer(text):
             if is_secret_header(match[1]) and not is_placeholder(match[2]):
                 yield *match.span(2), f"a header named {match[1]!r}"
+    if "env " in lowered or "set" in lowered:
+        for match in _VARIABLE.finditer(text):
+            if is_secret_name(match[1]) and not is_placeholder(match[2]):
+                yield *match.span(2), f"a value named {match[1]!r}"
     if "pass" in lowered:
         for match in _PAIR.finditer(text):
             mixed = any(map(str.isdigit, match[2])) and any(map(str.isalpha, match[2]))

@@ -16,6 +16,8 @@ from statek_sim.cassettes.view import View, unescaped
 Label = tuple[str | int, ...]
 """Keys and positions from the top of a document."""
 
+_MOST_OF_EVENT: Final = 100
+"""Texts at different places that an event of a stream has, for what is left of one that was cut off."""
 MOST_LEVELS: Final = 100
 """Objects and lists in one another that are told apart; what is deeper counts as in the deepest."""
 
@@ -103,6 +105,8 @@ def leaves(text: str) -> list[Leaf]:
     frame = Frame((), False, None) if start else None
     if frame is not None and text[start:].lstrip()[:1] == ":":
         frame.key = unescaped(text[: start - 1])
+    elif start:
+        found.append(Leaf(Frame((), False, None), "", 0, start - 1, True, document))
     for match in _TOKEN.finditer(text, start):
         kind = match.lastgroup
         if match["text"] is not None:
@@ -181,12 +185,12 @@ def columns(view: View, found: list[Leaf]) -> Iterator[View]:
     A model writes a key as it writes all else, some characters per event. What tells calls and blocks apart separates
     them; because it may tell less, or more, than one thinks, they are joined without it too.
     """
-    if len(found) > 1 and found[-1].document > 1:
+    if found and found[-1].document > found[0].document:
         by_label: dict[Label, list[Leaf]] = {}
         for leaf in found:
             if leaf.quoted and not leaf.is_piece:
                 by_label.setdefault(leaf.label, []).append(leaf)
-        for group in by_label.values():
+        for group in _with_cut(by_label, found[0].document):
             if len(group) > 1:
                 yield _joined(view, group)
                 sorts: dict[Label, list[Leaf]] = {}
@@ -198,6 +202,25 @@ def columns(view: View, found: list[Leaf]) -> Iterator[View]:
         pieces = [view.cut(*match.span(1)) for match in _PLAIN_DATA.finditer(view.text)]
         if len(pieces) > 1:
             yield View.joined(pieces)
+
+
+def _with_cut(by_label: dict[Label, list[Leaf]], first: int) -> Iterator[list[Leaf]]:
+    """Yield what is at each place, with what the first document has there whose start may have been cut off.
+
+    Of a place in that one the last steps are left, and of the first of these the end of its name: `es.0.delta.content`
+    of `choices.0.delta.content`.
+    """
+    cut = {label: group for label, group in by_label.items() if all(leaf.document == first for leaf in group)}
+    if len(cut) > _MOST_OF_EVENT:
+        cut = {}
+    for label, group in by_label.items():
+        before = [] if label in cut else [each for end, each in cut.items() if _ends_with(label, end)]
+        yield from ([*each, *group] for each in before or [[]])
+
+
+def _ends_with(label: Label, end: Label) -> bool:
+    whole = label[-len(end) :]
+    return len(whole) == len(end) and whole[1:] == end[1:] and str(whole[0]).endswith(str(end[0]))
 
 
 def scored(view: View, found: list[Leaf]) -> Iterator[View]:

@@ -56,6 +56,7 @@ _QUOTED_PRINTABLE: Final = re.compile(
 )
 _LOGIN: Final = re.compile(r"[A-Za-z][\w+.-]{0,40}://[^/?#]*(?=@)")
 _PAIR: Final = re.compile(r"([^&;=?#]*)=([^&;#]*)")
+_PAIR_OF_PATH: Final = re.compile(r"([^/;=]*)=([^/;]*)")
 _FORM_PAIR: Final = re.compile(r"([^&=]*)=([^&]*)")
 _FORM: Final = re.compile(r"[\w.~%+*\[\]-]{1,200}=[^\s{}\"<>]*")
 _PART: Final = re.compile(
@@ -299,6 +300,7 @@ def read_address(uri: str, sought: Sought = NOTHING_ELSE) -> list[Found]:
     view = View.of(uri)
     starts = [at for at in (uri.find("?"), uri.find("#")) if at >= 0]
     found = read(uri, sought)
+    found += _pairs(view.cut(0, min(starts, default=len(uri))), _PAIR_OF_PATH, sought)
     if starts:
         found += _pairs(view.cut(min(starts), len(uri)), _PAIR, sought)
     login = _LOGIN.match(uri)

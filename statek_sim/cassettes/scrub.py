@@ -26,7 +26,7 @@ from statek_sim.cassettes.exchange import (
     media_type,
     without,
 )
-from statek_sim.cassettes.names import bare, holds_secret, is_placeholder, is_worth_learning
+from statek_sim.cassettes.names import WHOLE_WORDS, bare, holds_secret, is_placeholder, is_worth_learning
 from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
 from statek_sim.cassettes.reading import (
     Found,
@@ -144,6 +144,7 @@ def keys_in_header(name: str, value: str) -> Iterator[str]:
     key = bare(value)
     yield key
     if "cookie" in name.lower():
+        yield value.partition("=")[2].strip()
         yield from (pair.partition("=")[2].strip() for pair in value.split(";") if "=" in pair)
     login = base64_text(key) if value.lower().startswith("basic ") else ""
     if ":" in login:
@@ -157,7 +158,11 @@ def _logins(uri: str) -> Iterator[str]:
     login, at, _ = authority.partition("/")[0].rpartition("@")
     if at and login.partition(":")[2]:
         for written in {login, plain_of_percent(login)}:
-            yield b64encode(written.encode("utf-8", "surrogatepass")).decode("ascii")
+            yield _base64(written)
+
+
+def _base64(text: str) -> str:
+    return b64encode(text.encode("utf-8", "surrogatepass")).decode("ascii")
 
 
 def sent_with(target: str, headers: Headers) -> tuple[str, ...]:
@@ -167,9 +172,11 @@ def sent_with(target: str, headers: Headers) -> tuple[str, ...]:
 
 
 def learned(values: Iterable[str]) -> tuple[str, ...]:
-    """Return what is to be looked for elsewhere, longest first: as it was written, and as it is read."""
-    forms = (form for value in values for form in (value, plain_of_percent(value)))
+    """Return what is to be looked for elsewhere, longest first: as it was written, as it is read, and its Base64."""
+    forms = {form for value in values for form in (value, plain_of_percent(value))}
     keys = {form for form in forms if is_worth_learning(form)}
+    # Of a longer one the text around it is opened.
+    keys |= {_base64(key).rstrip("=") for key in keys if len(key) < WHOLE_WORDS}
     return tuple(sorted(keys, key=lambda key: (-len(key), key)))[:MOST_LEARNED]
 
 

@@ -22,6 +22,7 @@ from statek_sim.cassettes.names import (
     is_secret_name,
     is_secret_parameter,
     is_vague_name,
+    looks_drawn,
     looks_random,
     may_be_number,
 )
@@ -71,6 +72,11 @@ _BETWEEN: Final = re.compile(
 )
 # The whole name of an element, and the name without its namespace.
 _TAG: Final = re.compile(r"<((?:[\w.-]{1,80}:)?([\w.-]{1,80}))(?:\s[^<>]{0,1000})?>")
+# What an element is called by an attribute, and what that says it holds.
+_NAMED: Final = re.compile(r"\s(key|name|id|field|property)\s?=\s?([\"'])([\w.:-]{1,80})\2")
+_INNER: Final = re.compile(r"([^<>]{1,1000})</([\w.:-]{1,161})")
+_GIVEN: Final = re.compile(r"\svalue\s?=\s?([\"'])([^\"'<>]{1,1000})\1")
+_END_OF_TEXT: Final = re.compile(r"</?|[\"\\]")
 _CLOSING: Final = re.compile(r"</([\w.:-]{1,161})")
 _ELEMENT_TEXT: Final = re.compile(r"<!\[CDATA\[((?:[^\]]|\](?!\]>))+)(?:\]\]>)?|<[^<>]{0,1000}>|([^<]+)")
 _QUOTE: Final = re.compile(r"(\\*)([\"'`])|\n")
@@ -90,6 +96,8 @@ _REST_OF_LINE: Final = re.compile(r"[^\r\n\"'\\]+(?:\r?\n[ \t]+[^\r\n\"'\\]+)*")
 # What a shell or a template puts something else in the place of.
 _VARIABLE: Final = re.compile(r"\$\{\{?[^{}\n]{1,100}\}|\$\([^()\n]{1,200}\)")
 _CODE: Final = re.compile(r"[A-Za-z_][A-Za-z_.]*[(\[]|[a-z_]+(?:\.[a-z_]+)+$")
+# The text that a setter is called with.
+_SETTER: Final = re.compile(r"\(\s{0,9}(\\{0,15}[\"'`])")
 _NEAR: Final = re.compile(
     r"[\"'`)]?(?:\s{1,3}(?:is|was|are|of|for|to|as|be|named|called|value|here)){0,3}[\s:=\"'`*(>,-]{1,6}([A-Za-z0-9+/_.~-]{16,256})"
 )
@@ -102,13 +110,15 @@ _FLAG_VALUE: Final = re.compile(
 )
 _END_OF_FLAG: Final = re.compile(r"[\"'`]|[ \t]{0,9}(?:\Z|\n|[|;&]|--?[A-Za-z])")
 _LEAST_OF_FLAG: Final = 8
-_BEFORE_A_WORD: Final = ("", " ", "\t", "\r", "\n", '"', "'", "`")
+_QUOTES: Final = ('"', "'", "`")
+_BEFORE_A_WORD: Final = ("", " ", "\t", "\r", "\n")
 _BEFORE_A_MEMBER: Final = ("{", ">")
 _AFTER_A_MEMBER: Final = ("}", "<", ",")
+_CLOSED: Final = re.compile(r"[)\]}]{1,20}")
 _OF_CODE: Final = (",", ")", "(", "[", "]")
 _LINES_OF_HEADERS: Final = ("authorization", "cookie")
 
-_BEARER: Final = re.compile(r"\b(?:bearer|(basic))\s{1,20}([\w.~+/-]{8,}=*)", re.IGNORECASE)
+_BEARER: Final = re.compile(r"\b(?:bearer|(basic))\s{1,20}([\w.~+/-]{6,}=*)", re.IGNORECASE)
 _LEAST_SURE: Final = 16
 _LOGIN: Final = re.compile(r"([^/\s:@\"'\\]{0,100}):([^/\s\"'\\]{1,200})@")
 _LOGIN_TOKEN: Final = re.compile(r"([^/\s:@\"'\\]{8,200})(:?)@")
@@ -205,8 +215,12 @@ def _is_key(value: str, *, has_colon: bool) -> bool:
 
 
 def _elements(text: str, own: OwnSecrets) -> Iterator[Span]:
-    """Yield the texts in XML elements of a telling name, which may have a namespace, attributes, CDATA or children."""
-    if "</" not in text:
+    """Yield the texts in XML elements of a telling name, which may have a namespace, attributes, CDATA or children.
+
+    The name may be an attribute, and the text, too: `<string name="password">…`, `<add key="password" value="…"/>`.
+    """
+    is_document = text.lstrip()[:1] == "<"
+    if not is_document and "</" not in text and "value" not in text:
         return
     # Found once for all: a search per element is as long as the text where none of them is closed.
     closings: dict[str, list[int]] = {}
@@ -216,13 +230,36 @@ def _elements(text: str, own: OwnSecrets) -> Iterator[Span]:
     for tag in _TAG.finditer(text):
         name, ends = tag[2], closings.get(tag[1], ())
         after = bisect_left(ends, tag.end())
-        if tag.start() < done or after == len(ends) or not is_secret_name(name, own):
+        if "=" in tag[0]:
+            yield from _of_attributes(text, tag, own)
+        if tag.start() < done or not is_secret_name(name, own):
             continue
-        done = ends[after]
+        if after < len(ends):
+            done = ends[after]
+        elif is_document and text.find("<", tag.end()) < 0:
+            # It was cut off.
+            done = len(text)
+        else:
+            continue
         for part in _ELEMENT_TEXT.finditer(text, tag.end(), done):
             value = part[part.lastindex or 0]
             if value.strip() and not is_placeholder(value):
                 yield Span(*part.span(part.lastindex or 0), f"a value named {name!r}", value)
+
+
+def _of_attributes(text: str, tag: re.Match[str], own: OwnSecrets) -> Iterator[Span]:
+    """Yield what an element holds that has its name in an attribute: its value in another, or its text."""
+    named = _NAMED.search(tag[0])
+    if named is None or not is_secret_name(named[3], own):
+        return
+    kind = f"a value named {named[3]!r}"
+    given = _GIVEN.search(tag[0])
+    if given is not None and not is_placeholder(given[2]):
+        start = tag.start() + given.start(2)
+        yield Span(start, start + len(given[2]), kind, given[2])
+    inner = _INNER.match(text, tag.end()) if named[1] != "id" else None
+    if inner is not None and inner[2] == tag[1] and _is_value(named[3], inner[1]):
+        yield Span(*inner.span(1), kind, inner[1])
 
 
 def _named(text: str, lowered: str, own: OwnSecrets) -> Iterator[Span]:
@@ -273,6 +310,11 @@ def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None
         span = _value(text, name, between, before, own, sure=sure)
         if span is not None:
             return span
+    setter = _SETTER.match(text, end) if sure and name[:3].lower() == "set" else None
+    if setter is not None:
+        stop = _closing(text, setter.end(), setter[1])
+        value = text[setter.end() : stop]
+        return None if is_placeholder(value) else Span(setter.end(), stop, f"a value named {name!r}", value)
     flag = _FLAG_VALUE.match(text, end) if sure and name.startswith("--") else None
     if flag is not None:
         value = flag[flag.lastindex or 0]
@@ -333,8 +375,8 @@ def _value(
         shown = is_placeholder(value) or _is_of_tokenizer(text, name, start, end)
         return Span(start, end, "" if shown else kind, value)
     if between["sign"] == ">":
-        end = text.find("<", start)
-        value = text[start : end if end >= 0 else start]
+        end = _end_of_element(text, start)
+        value = text[start:end]
         return Span(start, end, kind, value) if sure and value.strip() and not is_placeholder(value) else None
     if quoted:
         number = _NUMBER.match(text, start)
@@ -364,6 +406,15 @@ def _value(
         if line and _HEADER_VALUE.match(line[0]) and not is_placeholder(line[0]):
             return Span(*line.span(), kind)
     return _bare_value(text, name, between, own) if sure else None
+
+
+def _end_of_element(text: str, start: int) -> int:
+    """Return where the text of an element ends: of one that is not closed, with a word that tells."""
+    stop = _END_OF_TEXT.search(text, start)
+    if stop is not None and stop[0] == "</":
+        return stop.start()
+    word = _WORD.match(text, start)
+    return word.end() if word is not None and any(map(str.isdigit, word[0])) else start
 
 
 def _bare_value(text: str, name: str, between: re.Match[str], own: OwnSecrets) -> Span | None:
@@ -413,13 +464,18 @@ def _stands_alone(text: str, name: str, between: re.Match[str]) -> bool:
     """Whether `name=value` is no argument of a call and no member of a list."""
     start = between.start() - len(name)
     before = text[max(0, start - 2) : start]
-    return before[-1:] in _BEFORE_A_WORD and not before.startswith((",", "("))
+    return before[-1:] in _QUOTES or (before[-1:] in _BEFORE_A_WORD and not before.startswith((",", "(")))
 
 
 def _is_assigned(text: str, name: str, between: re.Match[str], value: str, end: int) -> bool:
     """Whether `name=value` is a word of its own, as in a shell or a settings file and not among arguments of code."""
     if between["sign"] != "=" or between["wide"] or between["gap"] or not _is_value(name, value):
         return False
+    opened = sum((sign in "([{") - (sign in ")]}") for sign in value)
+    closed = _CLOSED.match(text, end)
+    if closed is not None and opened > 0:
+        # What closes a bracket of the value itself does not end what the value is in.
+        end = min(closed.end(), end + opened)
     after = text[end : end + 1]
     start = between.start() - len(name)
     if after == "}" or (start and text[start - 1] in _BEFORE_A_MEMBER):
@@ -435,7 +491,9 @@ def _is_field(text: str, name: str, between: re.Match[str]) -> bool:
 
 def _is_telling(name: str, value: str, *, upper: bool) -> bool:
     """Whether what stands behind a name without quotes is a value and not another word of a sentence or program."""
-    return _is_value(name, value) and (any(map(str.isdigit, value)) or (upper and not value.isupper()))
+    return _is_value(name, value) and (
+        any(map(str.isdigit, value)) or looks_drawn(value) or (upper and not value.isupper())
+    )
 
 
 def _is_value(name: str, value: str) -> bool:

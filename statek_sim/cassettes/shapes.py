@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from statek_sim.cassettes.names import looks_drawn
 from statek_sim.needles import Needles
 
 
@@ -264,7 +265,7 @@ _TOKEN_END: Final = re.compile(r"\.?[\w-]{0,4000}")
 _TOKEN_START: Final = re.compile(r"eyJ[\w-]{10,}\Z")
 _LONGEST_START: Final = 2000
 # A Discord token's two last parts; the first is before them.
-BOT_TOKEN: Final = re.compile(r"\.[\w-]{6}\.[\w-]{27,38}(?![\w-])")
+BOT_TOKEN: Final = re.compile(r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}")
 _BOT_START: Final = re.compile(r"[MNO][A-Za-z\d_-]{23,25}\Z")
 
 
@@ -275,15 +276,35 @@ def shaped(text: str, lowered: str) -> Iterator[tuple[int, int, str]]:
         if not hinted.isdisjoint(shape.hints):
             if shape.inner.search(text) is None:
                 continue
+            done = 0
             for match in shape.pattern.finditer(text):
-                if not shape.needs_digit or (
-                    any(map(str.isdigit, match[0])) and not _WORDS.fullmatch(match[0])
-                ):
-                    yield *match.span(), shape.kind
+                if match.end() > done and (not shape.needs_digit or _is_drawn(match[0])):
+                    done = _end_of_row(shape, text, match.end())
+                    yield match.start(), done, shape.kind
     if "eyj" in lowered:
         yield from _web_tokens(text)
     if BOT_TOKEN.search(text):
         yield from _bot_tokens(text)
+
+
+def _is_drawn(key: str) -> bool:
+    """Whether what is behind the beginning of a key is no word."""
+    _, _, behind = key.rpartition("_")
+    return (any(map(str.isdigit, key)) and not _WORDS.fullmatch(key)) or looks_drawn(behind)
+
+
+def _end_of_row(shape: Shape, text: str, end: int) -> int:
+    """Return where the last key ends of those that stand in a row: one may have taken the first letters of the next."""
+    longest = max(map(len, shape.hints))
+    at = end - longest
+    while at <= end:
+        more = shape.inner.match(text, at)
+        if more is not None and more.end() > end:
+            end = more.end()
+            at = end - longest
+        else:
+            at += 1
+    return end
 
 
 _HINTS: Final = Needles(hint for shape in SHAPES for hint in shape.hints)

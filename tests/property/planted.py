@@ -211,6 +211,13 @@ def sse_pieces(random: Random, secret: str) -> Exchange:
     return exchange(said=events(values, random.choice(["\n", "\r\n"])), said_kind="text/event-stream")
 
 
+def sse_pieces_cut(random: Random, secret: str) -> Exchange:
+    one = sse_pieces(random, secret)
+    body = one.response.body
+    start = random.randint(1, body.index(b'"content": "') + len(b'"content": "'))
+    return exchange(said=body[start:].decode(), said_kind="text/event-stream")
+
+
 def sse_interleaved(random: Random, secret: str) -> Exchange:
     values: list[object] = []
     for number, piece in enumerate(pieces(random, around(random, secret))):
@@ -370,6 +377,7 @@ ANYWHERE: Final[dict[str, Row]] = {
     "an event": sse_text,
     "pieces in events without JSON": sse_plain_pieces,
     "pieces in events": sse_pieces,
+    "pieces in events of which the first was cut off": sse_pieces_cut,
     "pieces in events of several choices": sse_interleaved,
     "pieces of a tool's arguments": sse_arguments,
     "a field of a multipart form": multipart,
@@ -506,6 +514,28 @@ def element(random: Random, secret: str) -> Exchange:
     return exchange(said=said, said_kind="application/xml")
 
 
+def element_named(random: Random, secret: str) -> Exchange:
+    name, kind = random.choice(["Password", "db_password", "apiKey"]), random.choice(["key", "name", "id"])
+    said = random.choice(
+        [
+            f'<string name="{name}">{html.escape(secret)}</string>',
+            f'<add {kind}="{name}" value="{html.escape(secret)}"/>',
+            f"<input type='text' {kind}='{name}' value='{html.escape(secret)}'>",
+        ]
+    )
+    return exchange(dumps(random, chat(f"see {said}")), said=f"<r>{said}</r>", said_kind="application/xml")
+
+
+def element_cut(random: Random, secret: str) -> Exchange:
+    said = f"<r><a>1</a><{random.choice(['password', 'x:apiKey'])}>{html.escape(secret)}"
+    return exchange(said=said, said_kind="application/xml")
+
+
+def parameter_of_path(random: Random, secret: str) -> Exchange:
+    pair = f"{random.choice(NAMES)}={quote(secret, safe='')}"
+    return exchange(uri=random.choice([f"{URI}/{pair}/x?b=2", f"{URI};{pair};b=2", f"{URI}/{pair}"]))
+
+
 def beside(random: Random, secret: str) -> Exchange:
     line = random.choice(
         [
@@ -553,6 +583,9 @@ NAMED: Final[dict[str, Row]] = {
     "a header with a telling name": telling_header,
     "NAME=value": assigned,
     "an element": element,
+    "an element with its name in an attribute": element_named,
+    "an element that is cut off": element_cut,
+    "a parameter of a path": parameter_of_path,
     "a parameter that is encoded twice": parameter_twice,
 }
 """Where whatever stands under a telling name is found."""

@@ -57,6 +57,15 @@ def test_a_key_of_a_known_shape_is_found_without_a_name(key: str) -> None:
         "echo 'hunter22x' | podman login --password-stdin registry.test",
         "user admin pass hunter22x",
         "username: admin, pass: hunter22x",
+        'ConvertTo-SecureString "hunter22x" -AsPlainText -Force',
+        "ConvertTo-SecureString -String hunter22x -AsPlainText",
+        "machine h.test login me password hunter22x",
+        "machine h.test\n  login me\n  password hunter22x",
+        "ENV DB_PASSWORD hunter22x",
+        "CREATE USER me IDENTIFIED BY 'hunter22x';",
+        "alter role me with login password 'hunter22x';",
+        "setx OPENAI_API_KEY hunter22x",
+        'user.setPassword("hunter22x")',
     ],
 )
 def test_a_password_in_a_command_is_found_in_a_text_and_in_the_arguments_of_a_tool(command: str) -> None:
@@ -138,6 +147,16 @@ def test_a_password_without_digits_behind_its_flag_is_found_where_the_command_en
         "curl -u https://h.test",
         '{"name": "max_tokens", "value": 500}',
         '{"name": "password", "value": {"type": "string"}}',
+        "ConvertTo-SecureString $password -AsPlainText",
+        "the login page password reset is broken on this machine",
+        "ENV PYTHON_VERSION 3.12.1",
+        "ALTER ROLE me PASSWORD NULL",
+        'user.setPassword("<your password>")',
+        '{"content": "Use <password> here", "b": "<x>"}',
+        '<add key="colour" value="4f9Qm2"/>',
+        "login(user=me, password=readFromFile)",
+        '<div id="password"><p>How to choose one</p></div><label id="token">Yours</label><a name="token">Token</a>',
+        '{"key": "getUserProfileSettings"}',
     ],
 )
 def test_what_only_looks_like_a_credential_stays(text: str) -> None:
@@ -201,6 +220,41 @@ def test_a_private_key_is_found_and_what_follows_it_stays(key: str) -> None:
     clean = json.loads(replaced(written, read(written)))
     assert "4f9Qm2" not in clean["one"]
     assert clean["two"] == "it stays"
+
+
+@pytest.mark.parametrize("key", ["dapi" + (H * 3)[:32], f"xai-{A * 3}", f"gsk_{A * 2}", f"sk-proj-{A * 2}"])
+@pytest.mark.parametrize("between", ["", ", ", "\\n"])
+def test_keys_in_a_row_are_all_found(key: str, between: str) -> None:
+    text = f"{key}{between}{key}{between}{key}."
+    clean = replaced(text, read(text))
+    assert not any(key[at : at + 12] in clean for at in range(len(key) - 11))
+    assert clean.endswith(".")
+
+
+@pytest.mark.parametrize("around", ["see %s-suffix", "金鑰%s是", "(%s)"])
+def test_a_bot_token_ends_where_its_letters_do(around: str) -> None:
+    token = f"ODU3NzcwMjM3ODU0MTA3NDQx.GJ1Iem.{(A * 2)[:38]}"
+    text = around % token
+    assert token[-38:] not in replaced(text, read(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fw_QjNUEaksJEwDleuQBzqlmzcF",
+        '{"functionKey": "QjNUEaksJEwDleuQBzqlmzcFaC"}',
+        "X-Api-Key: QjNUEaksJEwDleuQBzqlmzcF",
+        "password: QjNUEaksJEwDleuQBzqlmzcF",
+    ],
+)
+def test_a_value_without_digits_is_found_by_how_its_letters_change(text: str) -> None:
+    assert "QjNUEaks" not in replaced(text, read(text))
+
+
+@pytest.mark.parametrize("text", ['a,b\n"x","password=%s"\n', "password=%s[x](y)", "use Bearer %s9 there"])
+def test_a_word_without_digits_is_found_where_nothing_else_can_be(text: str) -> None:
+    text = text.replace("%s", "swordfish")
+    assert "swordfish" not in replaced(text, read(text))
 
 
 @pytest.mark.parametrize(
