@@ -28,6 +28,7 @@ from statek_sim.cassettes.names import (
 )
 from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets, folded
 from statek_sim.cassettes.shapes import BOT_TOKEN, hints, shaped
+from statek_sim.cassettes.tables import columns_under, is_cell
 from statek_sim.cassettes.view import base64_text
 from statek_sim.needles import Needles
 
@@ -79,6 +80,8 @@ _GIVEN: Final = re.compile(r"\svalue\s?=\s?([\"'])([^\"'<>]{1,1000})\1")
 _END_OF_TEXT: Final = re.compile(r"</?|[\"\\]")
 _CLOSING: Final = re.compile(r"</([\w.:-]{1,161})")
 _ELEMENT_TEXT: Final = re.compile(r"<!\[CDATA\[((?:[^\]]|\](?!\]>))+)(?:\]\]>)?|<[^<>]{0,1000}>|([^<]+)")
+_ROW: Final = re.compile(r" {0,200}\| {0,200}`?([^\s|`\"'\\]{1,200})`? {0,200}\|[ \t\r]{0,9}(?=[\n\"\\]|\Z)")
+_NAME_OF_CELL: Final = re.compile(r"[\w-]+")
 _QUOTE: Final = re.compile(r"(\\*)([\"'`])|\n")
 _NUMBER: Final = re.compile(r"-?\d[\d.eE+-]*")
 _WORD: Final = re.compile(r"[^\s&,;\"'`<>\\()\[\]{}|]+")
@@ -265,14 +268,49 @@ def _of_attributes(text: str, tag: re.Match[str], own: OwnSecrets) -> Iterator[S
 def _named(text: str, lowered: str, own: OwnSecrets) -> Iterator[Span]:
     """Yield what has a telling name: a member, a field, a variable, a header, an element, or a string beside a name."""
     done = 0
+    cells = []
     for match in _ends_of_names(lowered, own):
         if match.start() < done:
             continue
-        span = _after_name(text, match, own)
+        span = None
+        if is_cell(text, start := _start_of_name(text, match.start()), match.end()):
+            cells.append(start)
+            span = _in_row(text, start, match.end(), own)
+        span = span or _after_name(text, match, own)
         if span is not None:
             done = max(span.end, match.end())
             if span.kind:
                 yield span
+    yield from _under_names(text, cells, own)
+
+
+def _in_row(text: str, start: int, end: int, own: OwnSecrets) -> Span | None:
+    """Return what stands in a table's row of a telling name and a value: `| password | hunter2 |`."""
+    row = _ROW.match(text, end)
+    return _of_cell(text, start, row.span(1), own) if row is not None else None
+
+
+def _under_names(text: str, places: list[int], own: OwnSecrets) -> Iterator[Span]:
+    """Yield what stands in a column of a table under a telling name."""
+    for place, cell in columns_under(text, places):
+        span = _of_cell(text, place, cell, own)
+        if span is not None:
+            yield span
+
+
+def _of_cell(text: str, place: int, cell: tuple[int, int], own: OwnSecrets) -> Span | None:
+    """Return what a cell holds that is called by the name at this place, if it is a secret."""
+    match = _NAME_OF_CELL.match(text, place)
+    name, value = match[0] if match is not None else "", text[slice(*cell)]
+    if own.is_name(name):
+        counts = not is_placeholder(value)
+    elif is_secret_name(name):
+        counts = _is_telling(name, value, upper=False) and (
+            _NUMBER.fullmatch(value) is None or may_be_number(name, value, own)
+        )
+    else:
+        counts = is_vague_name(name) and looks_random(value)
+    return Span(*cell, f"a value named {name!r}", value) if counts else None
 
 
 def _ends_of_names(lowered: str, own: OwnSecrets) -> Iterator[re.Match[str]]:
@@ -296,12 +334,16 @@ def _pattern(own: OwnSecrets) -> Beginning:
     return Beginning(rf"(?:{names})(?![a-z0-9_])|{_NAMES}")
 
 
-def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None:
-    """Return the value of the name that ends there; one without a kind was looked at and is no secret."""
-    start, end = match.span()
+def _start_of_name(text: str, start: int) -> int:
     least = max(0, start - _LONGEST_NAME)
     while start > least and (text[start - 1].isalnum() or text[start - 1] in "_-"):
         start -= 1
+    return start
+
+
+def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None:
+    """Return the value of the name that ends there; one without a kind was looked at and is no secret."""
+    start, end = _start_of_name(text, match.start()), match.end()
     name = text[start:end]
     sure = is_secret_name(name, own)
     before = text[start - 1] if start else ""

@@ -231,6 +231,44 @@ def test_keys_in_a_row_are_all_found(key: str, between: str) -> None:
     assert clean.endswith(".")
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        'id,name,password\n1,me,hunter22x\n2,you,"a,""hunter22x"\n',
+        "id;db_password\r\n1;hunter22x\r\n",
+        "id\ttoken\n1\thunter22x",
+        "| user | api_key | n |\n|---|:--|---|\n| me | hunter22x | 5 |\n| you | `hunter22x` | 6 |\n",
+        " id | password \n----+----------\n  1 | hunter22x\n(1 row)\n",
+        "+----+-----------+\n| id | secret    |\n+----+-----------+\n|  1 | hunter22x |\n+----+-----------+",
+        "| setting | value |\n|---|---|\n| host | h.test |\n| password | hunter22x |",
+    ],
+)
+def test_what_stands_under_a_telling_name_of_a_table_is_found(table: str) -> None:
+    for written in (
+        table,
+        f"See:\n{table}",
+        json.dumps({"a": f"{table}", "b": [table]}),
+        json.dumps([json.dumps({"a": table})]),
+    ):
+        clean = replaced(written, read(written))
+        assert "hunter22x" not in clean
+        assert clean.count("REDACTED") == written.count("hunter22x")
+        assert written[:1] not in "[{" or json.loads(clean)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "You need a user, a password, and a token\nsay1, say2, say3",
+        "| Token | Meaning |\n|---|---|\n| and | both |\n| or | one |",
+        "user, password\nonly one cell 4",
+        "id,max_tokens,next_page_token\n1,500,abc123",
+    ],
+)
+def test_a_list_of_words_is_no_table(table: str) -> None:
+    assert replaced(table, read(table)) == table
+
+
 @pytest.mark.parametrize("around", ["see %s-suffix", "金鑰%s是", "(%s)"])
 def test_a_bot_token_ends_where_its_letters_do(around: str) -> None:
     token = f"ODU3NzcwMjM3ODU0MTA3NDQx.GJ1Iem.{(A * 2)[:38]}"
