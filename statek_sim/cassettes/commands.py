@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from statek_sim.cassettes.names import is_placeholder, is_secret_header, is_secret_name
+from statek_sim.cassettes.own_secrets import folded
 
 # What is between two words of a command: blanks, or quotes and a comma where its words are a list, `["mysql", "-u"]`.
-_GAP: Final = r"(?:[^\S\n]{1,9}|\\{0,7}[\"'],\s{0,60}\\{0,7}[\"'])"
+# The list may stand behind the command's name: `spawn("mysql", ["-u"…`, `"command": "mysql", "args": ["-u"…`.
+_GAP: Final = (
+    r"(?:[^\S\n]{1,9}|\\{0,7}[\"'],\s{0,60}(?:\\{0,7}[\"']?\w{1,20}\\{0,7}[\"']?\s?:\s{0,9}(?=\[))?(?:\[\s{0,60})?"
+    r"\\{0,7}[\"'])"
+)
 # A quote is a part of a word, but for one that a list goes on behind: so no place can be read in two ways.
 _PART: Final = r"(?:[^\s|;&\"']|[\"'](?!,\s{0,60}\\{0,7}[\"']))"
 # Up to here a command goes on that was named; what is quoted in it has no line break.
@@ -18,14 +23,21 @@ _QUOTE: Final = r"[\"']?"
 _WORD: Final = r"([^\s\"'`\\|;&<>]{1,200})"
 _IS: Final = rf"(?:[ =]{{1,3}}|{_GAP})?{_QUOTE}"
 """Between an option and its value."""
+_HTPASSWD: Final = (
+    rf"\bhtpasswd(?=[^\n]{{0,60}}-\w{{0,8}}b)(?:{_GAP}-(?!\w{{0,8}}n)[A-Za-z]{{1,9}}(?:{_GAP}\d{{1,3}})?)"
+)
+"""The command with its options, of which one is `b` and none is `n`."""
 _MACHINE: Final = rf"(?:machine\s{{1,60}}{_PART}{{1,200}}|default)\s{{1,60}}"
 """What a line of a .netrc begins with."""
 
 _OPTIONS: Final = (
-    (("mysql", "mariadb"), rf"\b(?:mysql|mariadb)[a-z_-]{{0,20}}{_GOES_ON}-p(?!\d+:\d){_QUOTE}{_WORD}"),
+    (
+        ("mysql", "mariadb"),
+        rf"\b(?:mysql|mariadb)[a-z_-]{{0,20}}{_GOES_ON}-p(?!\d+:\d)(?:{_QUOTE}(?![,\"'])|{_GAP}(?<=[\"'])){_WORD}",
+    ),
     (
         ("curl", "wget"),
-        rf"\b(?:curl|wget){_GOES_ON}(?:-[uU]|--(?:proxy-)?user){_IS}[^\s:\"'\\]{{0,100}}:(?!//){_WORD}",
+        rf"\b(?:curl|wget){_GOES_ON}(?:-[A-Za-z]{{0,6}}[uU]|--(?:proxy-)?user){_IS}[^\s:\"'\\]{{0,100}}{_QUOTE}:(?!//){_QUOTE}{_WORD}",
     ),
     (("sshpass",), rf"\bsshpass{_GAP}-p{_IS}{_WORD}"),
     (("redis-cli",), rf"\bredis-cli{_GOES_ON}-a{_GAP}{_QUOTE}{_WORD}"),
@@ -48,7 +60,11 @@ _OPTIONS: Final = (
     (("openssl",), rf"\bopenssl{_GAP}enc{_GOES_ON}-k{_GAP}{_QUOTE}{_WORD}"),
     (
         ("htpasswd",),
-        rf"\bhtpasswd{_GAP}-[A-Za-z]{{0,9}}b[A-Za-z]{{0,9}}{_GAP}{_PART}{{1,200}}{_GAP}{_PART}{{1,200}}{_GAP}{_QUOTE}{_WORD}",
+        rf"{_HTPASSWD}{{1,5}}{_GAP}(?!-){_PART}{{1,200}}{_GAP}{_PART}{{1,200}}{_GAP}{_QUOTE}{_WORD}",
+    ),
+    (
+        ("htpasswd",),
+        rf"{_HTPASSWD}{{0,4}}{_GAP}-\w{{0,8}}n\w{{0,8}}{_GAP}(?!-){_PART}{{1,200}}{_GAP}{_QUOTE}{_WORD}",
     ),
     (
         ("rabbitmqctl",),
@@ -75,7 +91,7 @@ _OPTIONS: Final = (
         rf"(?i:\bIDENTIFIED\s{{1,9}}(?:WITH\s{{1,9}}\S{{1,60}}\s{{1,9}})?BY\s{{1,9}})[\"']{_WORD}",
     ),
     (
-        ("role", "user"),
+        ("create user", "create role", "alter user", "alter role"),
         rf"(?i:\b(?:CREATE|ALTER)\s{{1,9}}(?:ROLE|USER)\s[^;]{{1,200}}?\bPASSWORD\s{{1,9}})[\"']{_WORD}",
     ),
     (("use",), rf"\bnet{_GAP}use{_GOES_ON}/user:[^\s\"']{{1,100}}{_GAP}(?!/){_WORD}"),
@@ -85,20 +101,35 @@ _COMMANDS: Final = tuple((hints, re.compile(pattern)) for hints, pattern in _OPT
 _HEADER: Final = re.compile(
     r"(?:-H|--header)[ =]{0,3}(?:\\{0,7}[\"'])([\w-]{1,60}):[ \t]{0,9}([^\"'\\\r\n]{1,4000})"
 )
+_SIGNS: Final = " |;&<>\\"
+_LONGEST_WORD: Final = 300
+# What is left of a text in quotes that ends in the same line.
+_INSIDE: Final = {
+    quote: re.compile(rf"(?:[^{quote}\n\\]|\\[^{quote}\n]){{1,200}}(?=\\{{0,7}}{quote})") for quote in "\"'"
+}
 # In a Dockerfile, Apache's settings, and shells that set variables without a sign.
 _VARIABLE: Final = re.compile(
     rf"(?<![^\s\"'`])(?:ENV|SetEnv|setenv|setx|set -gx)[ \t]{{1,9}}(\w{{2,60}})[ \t]{{1,9}}{_QUOTE}{_WORD}"
 )
 _PAIR: Final = re.compile(
-    r"\b(?:user(?:name)?|login)\b[ \t]{0,4}[:=]?[ \t]{0,4}[^\s\"'`\\]{1,60}[\s,;/|]{1,5}(?:and )?"
-    r"pass\b[ \t]{0,4}([:=]?)[ \t]{0,4}([^\s\"'`\\,;]{4,200})",
+    r"\b(?:user(?:name)?|login)\b[ \t]{0,4}[:=]?[ \t]{0,4}[\"']?[^\s\"'`\\]{1,60}[\"']?[\s,;/|]{1,5}(?:and )?"
+    r"pass\b[ \t]{0,4}([:=]?)[ \t]{0,4}[\"']?([^\s\"'`\\,;]{4,200})",
     re.IGNORECASE,
+)
+# Programs that say what a header, a variable or a setting is.
+_CALL: Final = re.compile(
+    r"\(\s{0,9}\\{0,7}[\"']([\w -]{2,60})\\{0,7}[\"']\s{0,9},\s{0,9}\\{0,7}[\"']"
+    r"((?:(?i:bearer|basic|token) )?(?!-)[^\s\"'\\]{1,4000})(?=\\{0,7}[\"'])"
+)
+_FUNCTION: Final = re.compile(
+    r"(?:define|set|setdefault|put|add|append|env|header|item|property)\Z", re.IGNORECASE
 )
 _HINT: Final = re.compile(
     r"mysql|mariadb|curl|wget|sshpass|redis-cli|\blogin\b|mongo|ldap|smb|rpcclient|sqlcmd|osql|\bbcp\b|plink|pscp|psftp|"
     r"openssl|htpasswd|rabbitmqctl|password-stdin|l?ftp|"
     r"freerdp|securestring|machine\s|default\s{1,60}login|\benv[ \t]|setenv|setx|set -gx|"
     r"identified\s|(?:create|alter)\s|"
+    r"(?:define|setdefault|set|put|add|append|env|header|item|property)\(|"
     r"\b7z|zip\b|\bnet\b|(?:-h|--header)[ =]{0,3}\\{0,7}[\"']|\bpass\b"
 )
 
@@ -116,12 +147,20 @@ def passwords(text: str, lowered: str) -> Iterator[tuple[int, int, str]]:
         if any(hint in lowered for hint in hints):
             for match in pattern.finditer(text):
                 if not is_placeholder(match[1]):
-                    yield *match.span(1), "a password of a command"
+                    yield match.start(1), _end_of_quoted(text, *match.span(1)), "a password of a command"
+    if "(" in text:
+        for match in _CALL.finditer(text):
+            if (
+                is_secret_name(match[1])
+                and not is_placeholder(match[2])
+                and folded(match[1]) != folded(match[2])
+            ):
+                yield *match.span(2), f"a value named {match[1]!r}"
     if "-h" in lowered:
         for match in _HEADER.finditer(text):
             if is_secret_header(match[1]) and not is_placeholder(match[2]):
                 yield *match.span(2), f"a header named {match[1]!r}"
-    if "env " in lowered or "set" in lowered:
+    if any(hint in lowered for hint in ("env ", "env\t", "setx", "set -gx")):
         for match in _VARIABLE.finditer(text):
             if is_secret_name(match[1]) and not is_placeholder(match[2]):
                 yield *match.span(2), f"a value named {match[1]!r}"
@@ -130,3 +169,15 @@ def passwords(text: str, lowered: str) -> Iterator[tuple[int, int, str]]:
             mixed = any(map(str.isdigit, match[2])) and any(map(str.isalpha, match[2]))
             if mixed and not is_placeholder(match[2]):
                 yield *match.span(2), "a password beside a login"
+
+
+def _end_of_quoted(text: str, start: int, end: int) -> int:
+    """Return where a password ends that is in quotes, and goes on behind a sign that ends a word which is in none."""
+    if end == len(text) or text[end] not in _SIGNS:
+        return end
+    word = text[max(0, start - _LONGEST_WORD) : start].rpartition("\n")[2].split(" ")[-1]
+    for quote, inside in _INSIDE.items():
+        more = inside.match(text, end) if word.count(quote) % 2 else None
+        if more is not None:
+            return more.end()
+    return end

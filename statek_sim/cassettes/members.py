@@ -244,8 +244,7 @@ def scored(view: View, found: list[Leaf]) -> Iterator[View]:
             entries.setdefault((leaf.document, label[: end + 1]), []).append(leaf)
     for reply in replies.values():
         pieces = [_piece(view, place, leaves) for (_, place), leaves in reply.items()]
-        if len(pieces) > 1:
-            yield View.joined(pieces)
+        yield View.joined(pieces)
 
 
 def _piece(view: View, place: Label, found: list[Leaf]) -> View:

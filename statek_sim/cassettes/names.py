@@ -15,7 +15,8 @@ PLACEHOLDER: Final = "REDACTED"
 
 # Names are compared without hyphens, underscores and case, by how they end.
 _STRONG: Final = (
-    "accesskey", "accesskeyid", "accountkey", "adminpass", "apikey", "authkey", "authorization", "bearer", "cookie",
+    "accesskey", "accesskeyid", "accountkey", "adminpass", "apikey", "authkey", "authorization", "bearer",
+    "clientassertion", "cookie",
     "dbpass", "emailpass", "encryptionkey", "ftppass", "hmackey", "jwt", "loginpass", "mailpass", "masterkey",
     "mysqlpass", "passcode", "passphrase", "passwd", "password", "passwort", "pgpass", "privatekey", "proxypass",
     "pwd", "redispass", "rootpass", "secret", "secretkey", "servicekey", "sessionkey", "sharedkey", "signingkey",
@@ -36,6 +37,8 @@ _PLURALS: Final = (
 _TAIL: Final = re.compile(r"(?:\d{1,2}|again|confirm|confirmation|current|new|old|repeat|value)$")
 
 _PUBLIC: Final = (
+    # What Kubernetes calls the names of secrets.
+    "pullsecret", "pullsecrets",
     "cachekey", "foreignkey", "idempotencykey", "partitionkey", "primarykey", "publickey", "sortkey", "surrogatekey",
     "websocketkey",
     # Where a list goes on, and what tokenizers call their pieces.
@@ -48,8 +51,8 @@ _PUBLIC: Final = (
 _HEADERS: Final = ("authorization", "cookie", "credential", "key", "password", "secret", "signature", "token")
 _PARAMETERS: Final = frozenset(
     {
-        "auth", "awsaccesskeyid", "key", "sig", "signature", "xamzcredential", "xamzsignature", "xgoogcredential",
-        "xgoogsignature",
+        "assertion", "auth", "awsaccesskeyid", "codeverifier", "key", "samlresponse", "sig", "signature",
+        "xamzcredential", "xamzsignature", "xgoogcredential", "xgoogsignature",
     }
 )  # fmt: skip
 """Parameters of addresses, beside the names of members."""
@@ -78,11 +81,10 @@ LEAST_RANDOM: Final = 16
 _LEAST_ENTROPY: Final = 3.0
 """Bits per character of a value that looks random; 16 different characters have 4."""
 
-_LEAST_DRAWN: Final = 8
-"""Shortest value, in characters, whose letters can look drawn."""
-_WORD_OF_NAME: Final = 3.0
-"""Letters that a word of a name has on average: of 90,000 names of programs 3 in 100 have fewer, half of them with
-digits; of as many drawn values three in four."""
+_WORDS_OF_NAMES: Final = ((24, 3.6), (16, 3.3), (8, 3.0), (0, 0.0))
+"""From how many characters on how many letters a word of a name has on average: of 90,000 names of programs 3 in 100
+have fewer, half of them with digits; of drawn values nine in ten. Shorter ones never look drawn."""
+_SIGNS_OF_BASE64: Final = str.maketrans("", "", "+/=")
 
 LEAST_LEARNED: Final = 4
 """Shortest secret, in characters, that is looked for elsewhere."""
@@ -183,11 +185,9 @@ def looks_random(value: str) -> bool:
 
 def looks_drawn(value: str) -> bool:
     """Whether letters change their case as those of few names do: `bFVaHbXNRq`, and not `getUserByName`."""
-    return (
-        len(value) >= _LEAST_DRAWN
-        and value.isalnum()
-        and len(_WORDS.findall(value)) * _WORD_OF_NAME > len(value)
-    )
+    letters = value.translate(_SIGNS_OF_BASE64)
+    most = next(most for size, most in _WORDS_OF_NAMES if len(letters) >= size)
+    return letters.isalnum() and len(_WORDS.findall(letters)) * most > len(letters)
 
 
 def is_worth_learning(value: str) -> bool:

@@ -70,8 +70,8 @@ NO_OWN: Final = OwnSecrets()
 
 
 def folded(name: str) -> str:
-    """Return a name as names are compared: without hyphens, underscores and case."""
-    return name.lower().replace("-", "").replace("_", "")
+    """Return a name as names are compared: without hyphens, underscores, blanks and case."""
+    return name.lower().replace("-", "").replace("_", "").replace(" ", "")
 
 
 def _checked_name(name: str) -> str:

@@ -70,20 +70,33 @@ _END_OF_PART: Final = re.compile(r"\r?\n--")
 _HIDING: Final = re.compile(
     r"\x1b\[|\\u00|\\/|(?i:quoted-p)|%[0-9A-Fa-f]{2}|&[#\w]{1,9};|[}\"]\s*\n\s*[{\"]|^data:|\n[ \t]|"
     # The same in a string: a stream that is a member of a document.
-    r"\\ndata:|\}(?:\\r)?\\n\{",
+    r"\\ndata:|\}(?:\\r)?\\n\{|^\w:\"",
     re.MULTILINE,
 )
 # In a learned secret: what may be written in another way.
 _ODD: Final = re.compile(r"[^A-Za-z0-9._~-]")
+# A text in JSON that has a line of its own, as in the streams of Vercel's SDK (`0:"…"`).
+_TEXT_OF_LINE: Final = re.compile(r"\A\"|^\w:\"", re.MULTILINE)
 _NESTED: Final = re.compile(r"[{\[]")
-_NESTED_VALUE: Final = re.compile(r"[{\[]|%7[Bb]|%5[Bb]")
+_NESTED_VALUE: Final = re.compile(r"[{\[]|%7[Bb]|%5[Bb]|%3[Dd]")
+# Of JSON Schema, also as Gemini writes them, and of OpenAPI's ways to say who one is.
 _TYPES: Final = frozenset({"string", "object", "array", "number", "integer", "boolean", "null"})
+_TYPES_OF_ACCESS: Final = frozenset({"apikey", "http", "oauth2", "openidconnect", "mutualtls"})
 _OF_SCHEMA: Final = frozenset({"$ref", "anyOf", "allOf", "oneOf", "enum", "const"})
-_EXAMPLES: Final = frozenset({"const", "default", "enum", "example", "examples"})
+_TELLING: Final = frozenset({"description", "title", "nullable", "deprecated", "format"})
+_WORDS_OF_SCHEMA: Final = frozenset(
+    {
+        *_TELLING, "$comment", "$id", "$ref", "$schema", "authorizationUrl", "bearerFormat", "contentEncoding",
+        "contentMediaType", "in", "name", "openIdConnectUrl", "pattern", "propertyOrdering", "refreshUrl", "required",
+        "scheme", "style", "tokenUrl", "type",
+    }
+)  # fmt: skip
+"""Members of a schema that say what is allowed, and are no example of it."""
 _OF_TOKENIZER: Final = frozenset({"logprob", "top_logprobs", "bytes", "prob", "rank", "special", "token_id"})
 _MOST_ABOVE: Final = 5
 """Objects and lists above a text in which a `value` beside a name is looked for."""
-_PAIR_NAMES: Final = ("name", "key", "header", "field")
+_PAIR_NAMES: Final = ("name", "key", "header", "field", "id", "Name", "Key")
+_PAIR_VALUES: Final = ("value", "Value")
 
 
 class Tangled(ValueError):
@@ -165,7 +178,7 @@ class _Reader:
         yield from self._layers(view, layer)
         yield from _fields(view, self.sought)
         text = view.text
-        if '"' in text and (_NESTED.search(text) or "data:" in text or text.startswith('"')):
+        if '"' in text and (_NESTED.search(text) or "data:" in text or _TEXT_OF_LINE.search(text)):
             yield from self._documents(view, layer, layer)
         elif "data:" in text:
             for column in columns(view, []):
@@ -209,7 +222,8 @@ class _Reader:
                 elif _NESTED.search(plain.text) or "isposition" in plain.text:
                     yield from self._inside(plain, layer)
             elif self._is_secret_number(leaf, text):
-                yield Found(tuple(view.ranges(leaf.start, leaf.end)), f"a value named {_shown_name(leaf)!r}")
+                kind = f"a value named {_shown_name(leaf)!r}"
+                yield Found(tuple(view.ranges(leaf.start, leaf.end)), kind, text)
 
     def _inside(self, view: View, layer: int) -> Iterator[Found]:
         """Yield what the members of a document within a string hold; its layers were read with the text around it."""
@@ -241,7 +255,7 @@ class _Reader:
         if name is not None and _counts(name, leaf, value, self.sought):
             return True
         # A member `value` beside `name: password`, as browsers' archives and lists of fields have it.
-        if leaf.key == "value":
+        if leaf.key in _PAIR_VALUES:
             for other in _PAIR_NAMES:
                 text = leaf.frame.texts.get(other, "")
                 if text and is_secret_header(text, own):
@@ -274,10 +288,7 @@ def read_whole(
         if "+" in text:
             found += reader.read(view.without_plus(), 1)
         found += _pairs(view, _FORM_PAIR, sought)
-        for match in _FORM_PAIR.finditer(text):
-            # Each value by itself: a quote in one does not count for the next.
-            if _NESTED_VALUE.search(match[2]):
-                found += reader.read(view.cut(*match.span(2)).without_plus().without_percent(), 1)
+        found += _values(view, _FORM_PAIR, reader)
     return found
 
 
@@ -303,6 +314,7 @@ def read_address(uri: str, sought: Sought = NOTHING_ELSE) -> list[Found]:
     found += _pairs(view.cut(0, min(starts, default=len(uri))), _PAIR_OF_PATH, sought)
     if starts:
         found += _pairs(view.cut(min(starts), len(uri)), _PAIR, sought)
+        found += _values(view.cut(min(starts), len(uri)), _PAIR, _Reader(sought, Work(len(uri))))
     login = _LOGIN.match(uri)
     # A password may be an address itself, whose parameters end where it does and not where this one does.
     over = [] if login is None else [each for each in found if _goes_over(each, login.end())]
@@ -421,7 +433,7 @@ def _above(leaf: Leaf, sought: Sought) -> str | None:
     frame, schema = _nearest(leaf.frame, sought)
     if frame is None or _OF_TOKENIZER & frame.keys or "text" in frame.keys:
         return None
-    if schema and leaf.name not in _EXAMPLES:
+    if schema and (leaf.name in _WORDS_OF_SCHEMA or "scopes" in leaf.frame.label):
         return None
     return str(frame.label[-1])
 
@@ -430,7 +442,7 @@ def _beside(leaf: Leaf, sought: Sought) -> str | None:
     """Return the telling name beside the `value` that a text is, or is in as an entry or a member."""
     key, frame = leaf.key, leaf.frame
     for _ in range(_MOST_ABOVE):
-        if key == "value":
+        if key in _PAIR_VALUES:
             return next(
                 (
                     frame.texts[name]
@@ -465,7 +477,12 @@ def _nearest(frame: Frame, sought: Sought) -> tuple[Frame | None, bool]:
 
 
 def _is_schema(frame: Frame) -> bool:
-    return frame.texts.get("type") in _TYPES or bool(frame.keys & _OF_SCHEMA)
+    if "value" in frame.keys:
+        # What Terraform prints says of each value which type it has.
+        return False
+    kind = frame.texts.get("type", "").lower()
+    has_type = kind in _TYPES or kind in _TYPES_OF_ACCESS or ("type" in frame.keys and not kind)
+    return has_type or bool(frame.keys & _OF_SCHEMA) or (bool(frame.keys) and frame.keys <= _TELLING)
 
 
 def _shown_name(leaf: Leaf) -> str:
@@ -504,6 +521,13 @@ def _pairs(view: View, pattern: re.Pattern[str], sought: Sought) -> Iterator[Fou
             if (plain := plain_of_percent(value)) != value:
                 # It may come again as whoever undoes all of its encodings reads it.
                 yield Found(ranges, f"the parameter {name!r}", plain)
+
+
+def _values(view: View, pattern: re.Pattern[str], reader: _Reader) -> Iterator[Found]:
+    """Yield what is in the values of fields, each by itself: a quote in one does not count for the next."""
+    for match in pattern.finditer(view.text):
+        if _NESTED_VALUE.search(match[2]):
+            yield from reader.read(view.cut(*match.span(2)).without_plus().without_percent(), 1)
 
 
 def plain_of_percent(text: str) -> str:

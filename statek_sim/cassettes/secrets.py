@@ -68,15 +68,28 @@ _LONG_TEXT: Final = 2_000
 """Characters from which on names are looked for by how they begin; a shorter text is read faster than asked about."""
 # What is between a name and its value: `"name": "…`, `\\"name\\": \\"…`, `name=…`, `x["name"] = '…`, `<name>…`.
 _BETWEEN: Final = re.compile(
-    r"(?P<close>(?:\\{0,15}[\"'`])?\]?)(?P<wide>[ \t]{0,4})(?P<sign>=>|:=|={1,2}|:|>)(?P<gap>\s{0,200})"
-    r"(?P<open>\\{0,15}[\"'`])?"
+    r"(?P<close>(?:\\{0,15}[\"'`])?\]?)(?P<wide>[ \t]{0,4})(?P<sign>=>|[:?]=|={1,2}|:|>)(?P<gap>\s{0,200})"
+    # Some languages write a letter or a sign before a text; YAML an anchor, a tag, or the start of a list.
+    r"(?:(?:&\w{1,40}|!{1,2}[a-z]{1,20})[ \t]{1,4})?(?:\[[ \t]?(?=\\{0,15}[\"']))?"
+    r"(?:(?:[bBrRuUfFL]{1,2}|[$@])(?=\\{0,15}[\"']))?(?P<open>(?P<quote>\\{0,15}[\"'`])(?:(?P=quote)(?P=quote))?)?"
+)
+# A text that is given to a variable whose type stands behind its name.
+_ANNOTATED: Final = re.compile(
+    r":[ \t]{0,4}&?'?[A-Za-z_][\w.\[\]|:, ]{0,60}=[ \t]{0,4}[bBrRuUfF]{0,2}(\\{0,15}[\"'`])"
 )
 # The whole name of an element, and the name without its namespace.
 _TAG: Final = re.compile(r"<((?:[\w.-]{1,80}:)?([\w.-]{1,80}))(?:\s[^<>]{0,1000})?>")
 # What an element is called by an attribute, and what that says it holds.
-_NAMED: Final = re.compile(r"\s(key|name|id|field|property)\s?=\s?([\"'])([\w.:-]{1,80})\2")
+_NAMED: Final = re.compile(r"\s(key|name|id|field|property)\s?=\s?([\"']?)([\w.:-]{1,80})\2(?=[\s/>])")
 _INNER: Final = re.compile(r"([^<>]{1,1000})</([\w.:-]{1,161})")
-_GIVEN: Final = re.compile(r"\svalue\s?=\s?([\"'])([^\"'<>]{1,1000})\1")
+_GIVEN: Final = re.compile(
+    r"\s(?:value|content)\s?=\s?(?:([\"'])(.{1,1000}?)\1|(?!\\)([^\s\"'<>]{1,1000}?)(?=[\s>]|/>))", re.DOTALL
+)
+# The lists of Apple, and what XML-RPC calls a member.
+_PAIR_OF_ELEMENTS: Final = re.compile(
+    r"<(?:key|name)>\s{0,9}([\w .-]{1,80}?)\s{0,9}</(?:key|name)>\s{0,99}(?:<\w{1,40}>\s{0,99}){1,2}([^<>]{1,1000})</"
+)
+_NEXT_TAG: Final = re.compile(r"<(?!!\[CDATA\[)")
 _END_OF_TEXT: Final = re.compile(r"</?|[\"\\]")
 _CLOSING: Final = re.compile(r"</([\w.:-]{1,161})")
 _ELEMENT_TEXT: Final = re.compile(r"<!\[CDATA\[((?:[^\]]|\](?!\]>))+)(?:\]\]>)?|<[^<>]{0,1000}>|([^<]+)")
@@ -89,6 +102,8 @@ _WORD: Final = re.compile(r"[^\s&,;\"'`<>\\()\[\]{}|]+")
 _BRACKET: Final = re.compile(
     r"(?!</?[A-Za-z][^<>\n]{0,300}>)[()\[\]{}<>|]{1,20}(?=[^\s&,;\"'`<>\\()\[\]{}|])"
 )
+# What a shell reads as a part of the word: a sign that is escaped, though not as in a text of JSON, or a quote.
+_GOES_ON: Final = re.compile(r"\\(?![nrtbfu\"'/\\\n])|[\"'](?=[A-Za-z0-9])")
 _FIELD: Final = re.compile(r"[^&#\s\"'`<>\\]+")
 # What a header holds, and a sentence about one does not.
 _HEADER_VALUE: Final = re.compile(
@@ -97,12 +112,13 @@ _HEADER_VALUE: Final = re.compile(
 )
 _REST_OF_LINE: Final = re.compile(r"[^\r\n\"'\\]+(?:\r?\n[ \t]+[^\r\n\"'\\]+)*")
 # What a shell or a template puts something else in the place of.
-_VARIABLE: Final = re.compile(r"\$\{\{?[^{}\n]{1,100}\}|\$\([^()\n]{1,200}\)")
+_VARIABLE: Final = re.compile(r"\$\d|![01](?!\w)|\$\{\{?[^{}\n]{1,100}\}|\$\([^()\n]{1,200}\)")
 _CODE: Final = re.compile(r"[A-Za-z_][A-Za-z_.]*[(\[]|[a-z_]+(?:\.[a-z_]+)+$")
 # The text that a setter is called with.
 _SETTER: Final = re.compile(r"\(\s{0,9}(\\{0,15}[\"'`])")
 _NEAR: Final = re.compile(
-    r"[\"'`)]?(?:\s{1,3}(?:is|was|are|of|for|to|as|be|named|called|value|here)){0,3}[\s:=\"'`*(>,-]{1,6}([A-Za-z0-9+/_.~-]{16,256})"
+    r"[\"'`)]?(?:\s{1,3}(?:is|was|are|of|for|to|as|be|named|called|value|here|you|provided|supplied|given|sent|used|entered|passed|"
+    r"not|valid|invalid|found|asked)){0,4}[\s:=\"'`*(>,-]{1,6}([A-Za-z0-9+/_.~-]{16,256})"
 )
 # How the text goes on of which the first 256 characters were judged.
 _NEAR_REST: Final = re.compile(r"[A-Za-z0-9+/_.~-]*={0,2}")
@@ -111,6 +127,16 @@ _BARE: Final = 3
 _FLAG_VALUE: Final = re.compile(
     r"[ \t]+(?:\\{0,7}\"([^\"\n\\]{1,200})\\{0,7}\"|'([^'\n]{1,200})'|([^\s\"'`]+))"
 )
+# A text of YAML that stands in the lines below.
+_BLOCK: Final = re.compile(r":[ \t]{1,4}[|>][+-]?\d?[ \t]*\r?\n((?:[ \t]+[^\n\"]+(?:\n(?=[ \t])|))+)")
+# The value beside a name, in YAML and in Terraform's language.
+_BESIDE: Final = re.compile(
+    r"[\"']?(?:[ \t]*\r?\n[ \t]*value:[ \t]*|[ \t]*\{\s*(?:(?!default)\w[^{}\n]*\n\s*){0,6}default[ \t]*=[ \t]*)"
+    r"(?:\"([^\"\n]{1,1000})\"|'([^'\n]{1,1000})'|([^\s\"'\\#{}\[]{1,1000}))"
+)
+_NAMES_IT: Final = re.compile(r"(?:\b(?:name|key):|\bvariable)[ \t]{1,4}[\"']?\Z")
+# The next word of a command that is a list.
+_NEXT_WORD: Final = re.compile(r"(\\{0,7}[\"']),\s{0,60}\1([^\s\"'\\]{1,200})\1")
 _END_OF_FLAG: Final = re.compile(r"[\"'`]|[ \t]{0,9}(?:\Z|\n|[|;&]|--?[A-Za-z])")
 _LEAST_OF_FLAG: Final = 8
 _QUOTES: Final = ('"', "'", "`")
@@ -118,6 +144,8 @@ _BEFORE_A_WORD: Final = ("", " ", "\t", "\r", "\n")
 _BEFORE_A_MEMBER: Final = ("{", ">")
 _AFTER_A_MEMBER: Final = ("}", "<", ",")
 _CLOSED: Final = re.compile(r"[)\]}]{1,20}")
+_AFTER_TEXT: Final = re.compile(r"[\s)\]},;+]|\Z")
+_LONGEST_LINE: Final = 500
 _OF_CODE: Final = (",", ")", "(", "[", "]")
 _LINES_OF_HEADERS: Final = ("authorization", "cookie")
 
@@ -125,6 +153,8 @@ _BEARER: Final = re.compile(r"\b(?:bearer|(basic))\s{1,20}([\w.~+/-]{6,}=*)", re
 _LEAST_SURE: Final = 16
 _LOGIN: Final = re.compile(r"([^/\s:@\"'\\]{0,100}):([^/\s\"'\\]{1,200})@")
 _LOGIN_TOKEN: Final = re.compile(r"([^/\s:@\"'\\]{8,200})(:?)@")
+_NO_PASSWORDS: Final = ("x", "x-oauth-basic", "x-access-token")
+"""What some write as the password where the key is the login's name."""
 _LOGPROBS: Final = ("logprob", '"bytes"', '"rank"', '"prob"', "token_id")
 _ASIDE: Final = 90
 _HINTS: Final = (*hints(), "eyj", "bearer", "basic")
@@ -199,7 +229,9 @@ def _logins(text: str) -> Iterator[Span]:
     while at >= 0:
         login = _LOGIN.match(text, at + 3)
         if login is not None:
-            if not is_placeholder(login[2]):
+            if login[2] in _NO_PASSWORDS and _is_key(login[1], has_colon=True):
+                yield Span(*login.span(1), "a token in an address", login[1])
+            elif not is_placeholder(login[2]):
                 yield Span(*login.span(2), "a password in an address", login[2])
         elif (alone := _LOGIN_TOKEN.match(text, at + 3)) is not None and _is_key(
             alone[1], has_colon=bool(alone[2])
@@ -214,7 +246,8 @@ def _is_key(value: str, *, has_colon: bool) -> bool:
     mixed = value != value.lower() and value != value.upper()
     if is_placeholder(value):
         return False
-    return looks_random(value) or (digits >= 2 and (mixed or has_colon)) or (has_colon and len(value) >= 16)
+    sure = looks_random(value) or (digits >= 2 and (mixed or has_colon))
+    return sure or (has_colon and (len(value) >= 16 or (mixed and digits > 0)))
 
 
 def _elements(text: str, own: OwnSecrets) -> Iterator[Span]:
@@ -223,9 +256,12 @@ def _elements(text: str, own: OwnSecrets) -> Iterator[Span]:
     The name may be an attribute, and the text, too: `<string name="password">…`, `<add key="password" value="…"/>`.
     """
     is_document = text.lstrip()[:1] == "<"
-    if not is_document and "</" not in text and "value" not in text:
+    if not is_document and "</" not in text and not ("<" in text and ("value" in text or "content" in text)):
         return
     # Found once for all: a search per element is as long as the text where none of them is closed.
+    for pair in _PAIR_OF_ELEMENTS.finditer(text) if "<key>" in text or "<name>" in text else ():
+        if is_secret_name(pair[1], own) and not is_placeholder(pair[2]):
+            yield Span(*pair.span(2), f"a value named {pair[1]!r}", pair[2])
     closings: dict[str, list[int]] = {}
     for closing in _CLOSING.finditer(text):
         closings.setdefault(closing[1], []).append(closing.start())
@@ -239,9 +275,12 @@ def _elements(text: str, own: OwnSecrets) -> Iterator[Span]:
             continue
         if after < len(ends):
             done = ends[after]
-        elif is_document and text.find("<", tag.end()) < 0:
-            # It was cut off.
-            done = len(text)
+        elif is_document:
+            # It was cut off, or nobody closed it.
+            next_tag = _NEXT_TAG.search(text, tag.end())
+            done = next_tag.start() if next_tag is not None else len(text)
+        elif (inner := _INNER.match(text, tag.end())) is not None and '"' not in inner[1]:
+            done = inner.end(1)
         else:
             continue
         for part in _ELEMENT_TEXT.finditer(text, tag.end(), done):
@@ -253,13 +292,16 @@ def _elements(text: str, own: OwnSecrets) -> Iterator[Span]:
 def _of_attributes(text: str, tag: re.Match[str], own: OwnSecrets) -> Iterator[Span]:
     """Yield what an element holds that has its name in an attribute: its value in another, or its text."""
     named = _NAMED.search(tag[0])
-    if named is None or not is_secret_name(named[3], own):
+    name = named[3] if named is not None else tag[2]
+    if not is_secret_name(name, own):
         return
-    kind = f"a value named {named[3]!r}"
+    kind = f"a value named {name!r}"
     given = _GIVEN.search(tag[0])
-    if given is not None and not is_placeholder(given[2]):
-        start = tag.start() + given.start(2)
-        yield Span(start, start + len(given[2]), kind, given[2])
+    if given is not None and not is_placeholder(given[given.lastindex or 0]):
+        left, right = given.span(given.lastindex or 0)
+        yield Span(tag.start() + left, tag.start() + right, kind, given[given.lastindex or 0])
+    if named is None:
+        return
     inner = _INNER.match(text, tag.end()) if named[1] != "id" else None
     if inner is not None and inner[2] == tag[1] and _is_value(named[3], inner[1]):
         yield Span(*inner.span(1), kind, inner[1])
@@ -352,11 +394,26 @@ def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None
         span = _value(text, name, between, before, own, sure=sure)
         if span is not None:
             return span
+    apart = _BLOCK.match(text, end) or _BESIDE.match(text, end) if sure else None
+    if apart is not None and (apart.re is _BLOCK or _NAMES_IT.search(text, max(0, start - 20), start)):
+        value = apart[apart.lastindex or 0]
+        shown = is_placeholder(value) or not value.strip()
+        return None if shown else Span(*apart.span(apart.lastindex or 0), f"a value named {name!r}", value)
+    annotated = _ANNOTATED.match(text, end) if sure else None
+    if annotated is not None:
+        stop = _closing(text, annotated.end(), annotated[1])
+        value = text[annotated.end() : stop]
+        return (
+            None if is_placeholder(value) else Span(annotated.end(), stop, f"a value named {name!r}", value)
+        )
     setter = _SETTER.match(text, end) if sure and name[:3].lower() == "set" else None
     if setter is not None:
         stop = _closing(text, setter.end(), setter[1])
         value = text[setter.end() : stop]
         return None if is_placeholder(value) else Span(setter.end(), stop, f"a value named {name!r}", value)
+    listed = _NEXT_WORD.match(text, end) if sure and name.startswith("--") else None
+    if listed is not None and _is_value(name, listed[2]) and not listed[2].startswith("-"):
+        return Span(*listed.span(2), f"a value named {name!r}", listed[2])
     flag = _FLAG_VALUE.match(text, end) if sure and name.startswith("--") else None
     if flag is not None:
         value = flag[flag.lastindex or 0]
@@ -364,8 +421,8 @@ def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None
         if telling and not value.startswith("-"):
             return Span(*flag.span(flag.lastindex or 0), f"a value named {name!r}", value)
     near = _NEAR.match(text, end)
-    if near is not None and (text.startswith("-----", end) or _is_path(text, before, near)):
-        # What a public key begins with; private ones have a shape. And where S3 keeps a file.
+    if near is not None and ("--" in text[end : near.start(1) + 2] or _is_path(text, before, near)):
+        # What a public key begins with, or the parts of a form; private ones have a shape. And where S3 keeps a file.
         return None
     if (
         near is not None
@@ -406,16 +463,7 @@ def _value(
     start = between.end()
     quoted = bool(between["close"].strip("]")) and between["sign"] == ":"
     if between["open"]:
-        end = _closing(text, start, between["open"])
-        value = text[start:end]
-        # The quote that closes a text around this one, and what comes after it there.
-        if value.lstrip().startswith(("}", "]", ",")):
-            return None
-        counts = sure or (is_vague_name(name) and looks_random(value))
-        if not counts:
-            return None
-        shown = is_placeholder(value) or _is_of_tokenizer(text, name, start, end)
-        return Span(start, end, "" if shown else kind, value)
+        return _quoted_value(text, name, between, sure=sure)
     if between["sign"] == ">":
         end = _end_of_element(text, start)
         value = text[start:end]
@@ -428,26 +476,54 @@ def _value(
             else None
         )
     query = (
-        before in ("?", "&", ";", "#", "[")
+        (before in ("?", "&", ";", "#") or (before == "[" and between["close"] == "]"))
         and not between["wide"]
         and between["sign"] == "="
         and not between["gap"]
     )
     if query or (start > 0 and between["sign"] == "=" and _is_field(text, name, between)):
         field = _FIELD.match(text, start)
+        more = _bare_value(text, name, between, own) if sure and not query else None
+        if more is not None and (field is None or more.end > field.end()):
+            return more
         telling = sure or (is_secret_parameter(name) and field is not None and len(field[0]) >= LEAST_RANDOM)
         return (
             Span(*field.span(), f"the parameter {name!r}", field[0])
             if field and telling and not is_placeholder(field[0])
             else None
         )
-    if "\n" in between["gap"]:
+    if "\n" in between["gap"] or (before == between["sign"] == ":" and not between["gap"]):
+        # The second is a part of a path, as AWS writes them.
         return None
     if between["sign"] == ":" and folded(name).endswith(_LINES_OF_HEADERS):
         line = _REST_OF_LINE.match(text, start)
         if line and _HEADER_VALUE.match(line[0]) and not is_placeholder(line[0]):
             return Span(*line.span(), kind)
     return _bare_value(text, name, between, own) if sure else None
+
+
+def _quoted_value(text: str, name: str, between: re.Match[str], *, sure: bool) -> Span | None:
+    """Return the value in quotes behind a name; one without a kind is no secret."""
+    start = between.end()
+    if not between["close"] and _closes(text, between.start("open"), start, between["open"]):
+        return None
+    if between["open"] == between["quote"]:
+        end = _closing(text, start, between["open"])
+    else:
+        end = text.find(between["open"], start)
+        end = end if end >= 0 else len(text)
+    value = text[start:end]
+    # The quote that closes a text around this one, and what comes after it there.
+    if value.lstrip().startswith(("}", "]", ",")):
+        return None
+    counts = sure or (is_vague_name(name) and looks_random(value))
+    if between["sign"] == "==":
+        # What a program compares something with.
+        counts = counts and _is_telling(name, value, upper=False)
+    if not counts:
+        return None
+    shown = is_placeholder(value) or _is_of_tokenizer(text, name, start, end)
+    return Span(start, end, "" if shown else f"a value named {name!r}", value)
 
 
 def _end_of_element(text: str, start: int) -> int:
@@ -462,12 +538,18 @@ def _end_of_element(text: str, start: int) -> int:
 def _bare_value(text: str, name: str, between: re.Match[str], own: OwnSecrets) -> Span | None:
     """Return the value without quotes behind a name that is sure, unless code or a sentence goes on there."""
     start = between.end()
-    word = _WORD.match(text, start)
+    alone = _stands_alone(text, name, between) or text[between.start() - len(name) - 1 :][:1] == ">"
+    bracket = _BRACKET.match(text, start) if alone else None
+    word = _WORD.match(text, bracket.end() if bracket is not None else start)
     if word is None or _VARIABLE.match(text, start):
         return None
-    end = _end_of_word(text, word.end(), alone=_stands_alone(text, name, between))
+    end = _end_of_word(text, word.end(), alone=alone)
     value = text[start:end]
-    if between["wide"] and _NUMBER.fullmatch(value) and not may_be_number(name, value, own):
+    if bracket is not None and not (
+        _is_telling(name, value, upper=False) or text[end : end + 1] in (")", "]", "}")
+    ):
+        return None
+    if _NUMBER.fullmatch(value) and not may_be_number(name, value, own):
         return None
     assigned = _is_assigned(text, name, between, value, end)
     if _CODE.match(text[start : word.end() + 1]):
@@ -490,12 +572,15 @@ def _end_of_word(text: str, end: int, *, alone: bool) -> int:
     Among arguments or members, not `alone`, a bracket that closes what was open before it ends it.
     """
     depth = 0
-    while (bracket := _BRACKET.match(text, end)) is not None:
+    while (
+        bracket := _BRACKET.match(text, end) or (_GOES_ON.match(text, end) if alone else None)
+    ) is not None:
         for sign in bracket[0]:
             depth += (sign in "([{<") - (sign in ")]}>")
             if depth < 0 and not alone:
                 return end
-        more = _WORD.match(text, bracket.end())
+        at = bracket.end()
+        more = _WORD.match(text, at + 1 if bracket[0] == "\\" and text[at : at + 1] == " " else at)
         if more is None:
             return end
         end = more.end()
@@ -536,6 +621,15 @@ def _is_telling(name: str, value: str, *, upper: bool) -> bool:
     return _is_value(name, value) and (
         any(map(str.isdigit, value)) or looks_drawn(value) or (upper and not value.isupper())
     )
+
+
+def _closes(text: str, at: int, start: int, quote: str) -> bool:
+    """Whether the quote behind `Password: ` ends the text that this stands in."""
+    left = max(text.rfind("\n", max(0, at - _LONGEST_LINE), at) + 1, at - _LONGEST_LINE, 0)
+    before = text.rfind(quote, left, at)
+    # A quote with a letter behind it starts a text.
+    starts = before >= 0 and text[before + len(quote)].isalnum()
+    return starts and _AFTER_TEXT.match(text, start) is not None
 
 
 def _is_value(name: str, value: str) -> bool:

@@ -247,6 +247,11 @@ SHAPES: Final = (
     _shape("a Mem0 key", "m0-", r"m0-[A-Za-z0-9]{40}(?![A-Za-z0-9])"),
     _shape("a Firebase key", ":apa91b", r"A{4}[\w-]{7}:APA91b[\w-]{100,}"),
     _shape("an Azure signature", "sig=", r"sig=[A-Za-z0-9%+/]{40,}(?:=|%3[dD])"),
+    _shape("a Jina key", "jina_", r"jina_[a-f0-9]{32}[\w-]{20,}"),
+    _shape("a crates.io token", "cio", r"cio[A-Za-z0-9]{32}(?![A-Za-z0-9])", needs_digit=True),
+    _shape("a Vercel token", "vercel_blob_rw_", r"vercel_blob_rw_\w{20,}"),
+    _shape("a Browserbase key", "bb_live_|bb_test_", r"bb_(?:live|test)_[\w-]{20,}", needs_digit=True),
+    _shape("an Azure OpenAI key", "jqqj99", r"[A-Za-z0-9]{40,54}JQQJ99[A-Za-z0-9]{20,30}"),
     _shape(
         "a private key",
         "private key|private-key",

@@ -34,11 +34,13 @@ _REFERENCE: Final = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,8
 _SOFT: Final = re.compile(r"=[ \t]{0,99}\r?\n")
 _QUOTED: Final = re.compile(r"=[0-7][0-9A-Fa-f]|(?:=[89A-Fa-f][0-9A-Fa-f])+")
 _FOLD: Final = re.compile(r"\r?\n[ \t]+")
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 # No text has these; whatever else UTF-8 can say may be in one, joined emoji and codes of colours included.
 _UNWRITTEN: Final = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f]")
 _COLOUR: Final = re.compile(r"\x1b\[[0-?]{0,40}[ -/]{0,8}[@-~]")
 _STANDARD: Final = str.maketrans("-_", "+/")
+_SHORT: Final = 16
+"""Characters of Base64 below which it is read for the password of a login only: many a word is Base64 of something."""
 _FIRST: Final = 64
 """Characters of Base64 that tell whether it is a text."""
 LARGE: Final = 100_000
@@ -249,7 +251,7 @@ class View:
         """Yield the parts that are Base64 of a text, as start and end in the view, and that text."""
         for match in _BASE64.finditer(self.text):
             text = base64_text(match[0])
-            if text:
+            if text and (len(match[0]) >= _SHORT or ":" in text):
                 yield match.start(), match.end(), text
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from statek_sim.did_you_mean import closest
@@ -95,9 +95,9 @@ def unused_text(pending: Sequence[PendingReply]) -> str:
     )
 
 
-def conversation_tail(messages: Sequence[Message]) -> list[str]:
-    """Return the last three messages, a shortened line each."""
-    return [f"  {_message_line(message)}" for message in messages[-_TAIL:]] or ["  (no messages yet)"]
+def conversation_tail(messages: Sequence[Message], plain: Callable[[str], str] = str) -> list[str]:
+    """Return the last three messages, a shortened line each; `plain` makes of each text what may be shown of it."""
+    return [f"  {_message_line(message, plain)}" for message in messages[-_TAIL:]] or ["  (no messages yet)"]
 
 
 def describe(reply: Reply) -> str:
@@ -137,9 +137,9 @@ def _describe_answer(answer: Answer) -> str:
             return f"callable {getattr(function, '__qualname__', type(function).__qualname__)!r}"
 
 
-def _message_line(message: Message) -> str:
+def _message_line(message: Message, plain: Callable[[str], str]) -> str:
     content = message.get("content")
-    text = text_in(content)
+    text = plain(text_in(content))
     parts = [shorten(text)] if text else []
     if isinstance(content, list):
         silent = sum(not (isinstance(part, dict) and isinstance(part.get("text"), str)) for part in content)
@@ -148,7 +148,7 @@ def _message_line(message: Message) -> str:
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict):
-            parts.append(f"[calls {function.get('name')} {shorten(str(function.get('arguments')))}]")
+            parts.append(f"[calls {function.get('name')} {shorten(plain(str(function.get('arguments'))))}]")
     return f"{message.get('role')}: {' '.join(parts)}"
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from rapidfuzz import fuzz
 
+from statek_sim.cassettes.reading import Tangled
+from statek_sim.cassettes.scrub import sent_with
+from statek_sim.cassettes.shown import without_secrets
 from statek_sim.providers.condition import Condition, TextMatch, text_accepts
 from statek_sim.providers.mismatch import PendingReply, conversation_tail, shorten
 from statek_sim.providers.protocol import ChatRequest
@@ -21,7 +24,7 @@ def exhausted(question: str, request: ChatRequest, script: str, total: int) -> s
     return "\n".join(
         (
             f"{question} wants one more reply, but {script} has {replies}, all used",
-            *conversation_tail(request.messages),
+            *conversation_tail(request.messages, _plain(request)),
             f"add a reply to {script}, or let one answer .forever()",
         )
     )
@@ -32,25 +35,37 @@ def unmatched(question: str, request: ChatRequest, script: str, pending: Sequenc
     nearest = min(
         pending, key=lambda entry: (len(list(_differences(entry, request))), -_likeness(entry, request))
     )
+    plain = _plain(request)
     return "\n".join(
         (
             f"{question} fits none of the {len(pending)} replies left in {script}",
-            *conversation_tail(request.messages),
+            *conversation_tail(request.messages, plain),
             f"nearest is {nearest}",
-            *(f"  {line}" for line in _differences(nearest, request)),
+            *(f"  {line}" for line in _differences(nearest, request, plain)),
             "change what it waits for, or add a reply for this request",
         )
     )
 
 
-def _differences(entry: PendingReply, request: ChatRequest) -> Iterator[str]:
-    """Yield what `entry` waits for and the request is not."""
+def _plain(request: ChatRequest) -> Callable[[str], str]:
+    """Return what takes the secrets out of a text of the request, before the text loses its middle."""
+    try:
+        sent = sent_with("", tuple(request.headers.items()))
+    except Tangled:
+        sent = ()
+    return lambda text: without_secrets(text, sent)
+
+
+def _differences(
+    entry: PendingReply, request: ChatRequest, plain: Callable[[str], str] = str
+) -> Iterator[str]:
+    """Yield what `entry` waits for and the request is not; `plain` makes of a text what may be shown of it."""
     reply, condition = entry.reply, entry.reply.condition
     if reply.job is not None and reply.job != request.job_id:
         yield f"job: expected {reply.job!r}, got {request.job_id!r}"
     if condition is None:
         return
-    yield from _texts(condition, request)
+    yield from _texts(condition, request, plain)
     if condition.turn is not None and condition.turn != request.turn:
         yield f"turn: expected {condition.turn}, got {request.turn}"
     if condition.attempt is not None and condition.attempt != request.attempt:
@@ -59,7 +74,7 @@ def _differences(entry: PendingReply, request: ChatRequest) -> Iterator[str]:
         yield f"virtual second: expected at least {condition.at:g}, got {request.at:g}"
 
 
-def _texts(condition: Condition, request: ChatRequest) -> Iterator[str]:
+def _texts(condition: Condition, request: ChatRequest, plain: Callable[[str], str]) -> Iterator[str]:
     subjects: list[tuple[str, TextMatch | None, str | None]] = [
         ("last message", condition.last_message, request.last_message),
         ("tool result", condition.tool_result, request.last_tool_result),
@@ -68,7 +83,7 @@ def _texts(condition: Condition, request: ChatRequest) -> Iterator[str]:
     ]
     for subject, match, text in subjects:
         if match is not None and (text is None or not text_accepts(match, text)):
-            got = "nothing" if text is None else repr(shorten(text, 200))
+            got = "nothing" if text is None else repr(shorten(plain(text), 200))
             yield f"{subject}: expected {match}, got {got}"
 
 

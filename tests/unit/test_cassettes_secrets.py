@@ -20,6 +20,8 @@ KEYS = (
     f"1//0{A * 2}", f"oy2{(H * 4)[:43]}", f"GOOG{A.upper()}", f"wandb_v1_{A * 2}", f"?sv=1&sig={A * 2}%3D",
     f"https://discord.com/api/webhooks/4308217969588323/{A * 3}", f"https://hooks.zapier.com/hooks/catch/230/{A[:9]}",
     f"sk_{H * 4}", f"esecret_{A * 2}", f"pa-{A * 2}", f"aio_{(A * 2)[:28]}", f"llx-{A * 2}", f"m0-{(A * 2)[:40]}",
+    f"jina_{(H * 3)[:32]}{A}", f"cio{(A * 2)[:32]}", f"vercel_blob_rw_{A}_{A}", f"bb_live_{A}",
+    f"{(A * 3)[:52]}JQQJ99BAAC{A[:20]}",
     f"AAAAPDqp7K_:APA91b{A * 6}", f"https://api.telegram.org/bot5808180667:A{(A * 2)[:34]}/getMe",
 )  # fmt: skip
 
@@ -220,6 +222,103 @@ def test_a_private_key_is_found_and_what_follows_it_stays(key: str) -> None:
     clean = json.loads(replaced(written, read(written)))
     assert "4f9Qm2" not in clean["one"]
     assert clean["two"] == "it stays"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"db_password": {"sensitive": true, "type": "string", "value": "hunter22x"}}',
+        '{"secret": {"a": {"type": "string", "b": "hunter22x"}}}',
+        '["mysql", "--password", "hunter22x"]',
+        "curl -u me:'hunter22x' https://h.test",
+        "curl -u 'me':'hunter22x' https://h.test",
+        "curl -sSLu me:hunter22x https://h.test",
+        "curl -u 'me:ab&hunter22x' https://h.test",
+        'htpasswd -b passwords me "a&hunter22x"',
+        "htpasswd -b -c passwords me hunter22x",
+        "htpasswd -nb me hunter22x",
+        '["mysql","-u","root","-p","hunter22x"]',
+        '{"cmd":"curl","args":["-u","me:hunter22x"]}',
+        'spawn("docker", ["login", "-u", "me", "-p", "hunter22x"])',
+        'SECRET_TOKEN = b"hunter22x"',
+        'PASSWORD=$"hunter22x"',
+        "PASSWORD=ab\\ hunter22x",
+        "PASSWORD=ab\\Hunter22x-hunter22x",
+        'DB_PASSWORD=ab"hunter22x',
+        "DB_PASSWORD=ab>hunter22x",
+        "<p>DB_PASSWORD=ab\\4hunter22x</p>",
+        '{"log": "DB_PASSWORD=[hunter22x]"}',
+        '{"log": "DB_PASSWORD=(hunter22x)"}',
+        "https://hunter22xZ:@git.test/a",
+        "https://9eb04ff0hunter22xdecd2f:x-oauth-basic@git.test/a",
+        '<a><password kind="x">hunter22x</a>',
+        "Incorrect API key provided: 9eb04ff0hunter22xdecd2f5653.",
+        "user 'admin' pass 'hunter22x'",
+        "password: |\n  hunter22x\nport: 1",
+        "password: &one hunter22x",
+        "password: !!str hunter22x",
+        'password: ["hunter22x"]',
+        "- name: DB_PASSWORD\n  value: hunter22x",
+        'variable "db_password" {\n  type = string\n  default = "hunter22x"\n}',
+        'password: str = "hunter22x"',
+        'let api_key: &str = "hunter22x";',
+        'password = """hunter22x"""',
+        "define('DB_PASSWORD', 'hunter22x')",
+        'os.environ.setdefault("DB_PASSWORD", "hunter22x")',
+        'headers.set("Authorization", "Bearer hunter22x")',
+        "PASSWORD ?= hunter22x",
+        "<input name=password value=hunter22x>",
+        '<meta name="csrf-token" content="hunter22x">',
+        "<key>password</key><string>hunter22x</string>",
+        "<member><name>password</name><value><string>hunter22x</string></value></member>",
+        '<password value="hunter22x"/>',
+        '{"Name": "DB_PASSWORD", "Value": "hunter22x"}',
+        '{"id": "password", "value": "hunter22x"}',
+        '{"API Key": "hunter22x"}',
+    ],
+)
+def test_a_value_is_found_however_it_is_written(text: str) -> None:
+    """Each of these was found by somebody who had read the documentation only."""
+    for written in (text, json.dumps({"a": text}), json.dumps([json.dumps({"a": f"see:\n{text}\n"})])):
+        clean = replaced(written, read(written))
+        assert "hunter22x" not in clean
+        assert written[:1] not in "[{" or text in written or json.loads(clean)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<password><![CDATA[hunter22x", '0:"ghp_0123456789abcdefghij"\n0:"hunter22xABCDEFGHIJ01234"\n'],
+)
+def test_a_value_is_found_in_a_body_of_its_kind(text: str) -> None:
+    assert "hunter22x" not in replaced(text, read(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"properties": {"password": {"type": "STRING", "description": "of the account"}}}',
+        '{"password": {"type": ["string", "null"], "description": "of the account"}}',
+        '{"password": {"description": "of the account"}}',
+        '{"securitySchemes": {"apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"}}}',
+        '{"imagePullSecrets": [{"name": "regcred"}]}',
+        'assert token == "abc"',
+        "SELECT a FROM b WHERE token = $1",
+        "{secret:!1}",
+        'read -s -p "Password: " PW',
+        'word = getpass("Password: ")\nprint(1)',
+        "arn:aws:secretsmanager:us-east-1:1234:secret:prod/db-334IJG",
+        "cookie: 200 g flour",
+        "login(token)\n\r\n------WebKitzYDmcaza7l97bNun--",
+        "def f(token: int = 5, password: str | None = None): ...",
+        'add_argument("--password", "-p", help="what you log in with")',
+        'option("--token", "API token to use")',
+        'request.Header.Set("Authorization", "Bearer "+token)',
+        'cache.put("token", "token")',
+    ],
+)
+def test_what_people_write_about_secrets_stays(text: str) -> None:
+    for written in (text, json.dumps({"a": text}), json.dumps([json.dumps({"a": f"see:\n{text}\n"})])):
+        assert replaced(written, read(written)) == written
 
 
 @pytest.mark.parametrize("key", ["dapi" + (H * 3)[:32], f"xai-{A * 3}", f"gsk_{A * 2}", f"sk-proj-{A * 2}"])
