@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol, final, runtime_checkable
@@ -30,6 +31,13 @@ class Continued(Protocol):
 
     def go_on_from(self, seconds: float) -> None:
         """Let the first moment be no earlier second; `BadInput` where it was read already and is behind."""
+
+
+def checked_moment(at: float) -> float:
+    """Return a moment that a timer is set to; NaN is the `ValueError` of `asyncio.sleep` from Python 3.13 on."""
+    if math.isnan(at):
+        raise ValueError("Invalid delay: NaN (not a number)")
+    return at
 
 
 @final

@@ -16,10 +16,26 @@ ToolSpec = Mapping[str, JSON]
 
 MOST_PARTS: Final = 10_000
 DEEPEST_PART: Final = 50
+MOST_CHARACTERS: Final = 10_000_000
+"""Characters of texts that are told of the values of one run: a list may hold a text a thousand times over."""
 
 
 class TooLarge(Exception):  # no error: what is told of a value becomes shorter
     """A value of a job has too many parts, maybe without end."""
+
+
+class Room:
+    """How many characters are `left` to tell of the values of a run."""
+
+    def __init__(self, characters: int = MOST_CHARACTERS) -> None:
+        self.left = characters
+
+    def take(self, characters: int) -> bool:
+        """Count a text; False for one that has no room any more."""
+        if characters > self.left:
+            return False
+        self.left -= characters
+        return True
 
 
 class Parts:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Set
 from typing import Any, TypeVar
 
 from statek_sim.agent.stubborn import GRACE, cancelled_in_time
+from statek_sim.clock import checked_moment
 from statek_sim.errors import AsyncToolStuck
 
 T = TypeVar("T")
@@ -64,7 +65,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
     ) -> asyncio.TimerHandle:
         """Plan a callback; equal times come in the order in which they were planned."""
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        timer = asyncio.TimerHandle(checked_moment(when), callback, args, self, context)
         self._made += 1
         heapq.heappush(self._timers, (when, self._made, timer))
         return timer

@@ -16,21 +16,30 @@ from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.stored.callables import loaded
 from statek_sim.sandbox.llm_repr import StoredCollection
 from statek_sim.scenario.schema import Scenario
-from statek_sim.values import JSON, Parts, TooLarge
+from statek_sim.values import JSON, Parts, Room, TooLarge
 from statek_sim.world.world import World
 
 
-def plain(value: object, shown: Callable[[object], str]) -> JSON:
-    """Return `value` as a YAML value; objects, and what is too large or contains itself, as `shown` text."""
+def plain(value: object, shown: Callable[[object], str], room: Room | None = None) -> JSON:
+    """Return `value` as a YAML value; objects, and what is too large or contains itself, as `shown` text.
+
+    `room` is what is left for the values of the run, None for all there is.
+    """
+    room = room or Room()
+    before = room.left
     try:
-        return _plain(value, shown, Parts(), 0)
+        return _plain(value, shown, Parts(), 0, room)
     except TooLarge:
-        return shown(value)
+        room.left = before
+        text = shown(value)
+        return text if room.take(len(text)) else f"<{type(value).__name__}: too large to show>"
 
 
-def _plain(value: object, shown: Callable[[object], str], parts: Parts, depth: int) -> JSON:
+def _plain(value: object, shown: Callable[[object], str], parts: Parts, depth: int, room: Room) -> JSON:
     parts.one(depth)
     if value is None or isinstance(value, bool | int | float | str):
+        if not room.take(_characters(value)):
+            raise TooLarge
         return value
     if isinstance(value, StoredCollection) and issubclass(value.shown_as, dict):
         entries: Any = value
@@ -41,10 +50,16 @@ def _plain(value: object, shown: Callable[[object], str], parts: Parts, depth: i
     if isinstance(value, list | tuple) or (
         isinstance(value, StoredCollection) and issubclass(value.shown_as, list | tuple)
     ):
-        return [_plain(item, shown, parts, depth + 1) for item in value]
+        return [_plain(item, shown, parts, depth + 1, room) for item in value]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: _plain(item, shown, parts, depth + 1) for key, item in value.items()}
+        return {key: _plain(item, shown, parts, depth + 1, room) for key, item in value.items()}
     return shown(value)
+
+
+def _characters(value: bool | float | str | None) -> int:  # a value of a job
+    if isinstance(value, str):
+        return len(value)
+    return value.bit_length() // 3 if isinstance(value, int) else 0
 
 
 def record_of(
@@ -61,7 +76,8 @@ def record_of(
     for job in runtime.jobs:
         if job.parent_job is not None:
             children.setdefault(job.parent_job.id, []).append(job)
-    jobs = {job.id: job_record(job, children.get(job.id, ())) for job in runtime.jobs}
+    room = Room()
+    jobs = {job.id: job_record(job, children.get(job.id, ()), room) for job in runtime.jobs}
     return RunRecord(
         scenario=scenario.id,
         profile=runtime.profile.name,
@@ -70,10 +86,14 @@ def record_of(
         jobs=jobs,
         handlers=handler_calls(runtime.trace.events),
         items={
-            item.id: {"status": str(item.status), "owner": item.owner_id, "error": item.error_message}
+            _named(item.id): {
+                "status": str(item.status),
+                "owner": item.owner_id,
+                "error": plain(item.error_message, shown, room),
+            }
             for item in world.queue.items.values()
         },
-        leaked_claims=tuple(world.leaked_claims()),
+        leaked_claims=tuple(map(_named, world.leaked_claims())),
         ledger=tuple(world.ledger.lines),
         llm_calls=sum(isinstance(event, events.LLMRequested) for event in runtime.trace.events),
         idle=outcome is not None and bool(outcome.waiting),
@@ -86,16 +106,22 @@ def record_of(
     )
 
 
-def _variable(value: object) -> JSON:
+def _named(item: object) -> str:
+    """Return the name of a work item: agents may give it any value as one."""
+    return item if isinstance(item, str) else shown(item)
+
+
+def _variable(value: object, room: Room) -> JSON:
     """Return the value of a variable or of an exit, or the error of one that the store cannot read."""
     try:
-        return plain(loaded(value) if isinstance(value, type) else value, shown)
+        return plain(loaded(value) if isinstance(value, type) else value, shown, room)
     except RuntimeError as error:
         return f"{type(error).__name__}: {error}"
 
 
-def job_record(job: Job, children: Iterable[Job]) -> JobRecord:
-    """Return one job's facts; `children` are the jobs that it delegated to."""
+def job_record(job: Job, children: Iterable[Job], room: Room | None = None) -> JobRecord:
+    """Return one job's facts; `children` are the jobs that it delegated to, `room` is left for its values."""
+    room = room or Room()
     trace = list(job.trace)
     totals = UsageTotals()
     for turn in job.usage.turns:
@@ -105,7 +131,7 @@ def job_record(job: Job, children: Iterable[Job]) -> JobRecord:
         agent=job.agent.role,
         status=str(job.status),
         stop=job.stop_reason,
-        exit=_variable(job.py_env.exit_status),
+        exit=_variable(job.py_env.exit_status, room),
         error=None if job.error is None else job.error.error_message,
         definition_errors=tuple(error.error_message for error in job.job_def.get_errors()),
         llm_calls=sum(isinstance(event, events.LLMRequested) for event in trace),
@@ -115,7 +141,7 @@ def job_record(job: Job, children: Iterable[Job]) -> JobRecord:
         completions=job.num_completions,
         steps=job.steps,
         console=tuple(map(str, job.py_env.console)),
-        locals={name: _variable(value) for name, value in sorted(job.locals.items())},
+        locals={name: _variable(value, room) for name, value in sorted(job.locals.items())},
         history=tuple(job.sent),
         tool_log=tuple(
             _tool_log(item) for item in job.chat_log if isinstance(item, LLM_LogItem) and item.tool_log

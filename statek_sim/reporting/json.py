@@ -15,6 +15,8 @@ from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/report@1"
 
+_LONGEST_EXIT: Final = 1_000_000
+"""Characters of texts in what a job exits with that are written: a list may hold a text a thousand times over."""
 _LONGEST_INTEGER: Final = 14_000
 """Bits up to which Python writes an integer in decimals (4,300 digits, its default limit)."""
 
@@ -65,7 +67,7 @@ def _job(job: JobRecord) -> JSON:
         "agent": job.agent,
         "status": job.status,
         "stop": job.stop,
-        "exit": writable(job.exit),
+        "exit": _exit(job.exit),
         "error": job.error,
         "llm_calls": job.llm_calls,
         "turns": job.turns,
@@ -83,6 +85,24 @@ def _usage(usage: Usage) -> JSON:
         "reported_tokens": usage.reported_tokens,
         "tokenizer": usage.tokenizer,
     }
+
+
+def _exit(value: JSON) -> JSON:
+    """Return what a job exited with; of a long one, how long it is."""
+    size = _characters(value)
+    return writable(value) if size <= _LONGEST_EXIT else f"<{size} characters, too many to write here>"
+
+
+def _characters(value: JSON) -> int:
+    match value:
+        case dict():
+            return sum(len(key) + _characters(item) for key, item in value.items())
+        case list():
+            return sum(map(_characters, value))
+        case str():
+            return len(value)
+        case _:
+            return 0
 
 
 def writable(value: JSON) -> JSON:

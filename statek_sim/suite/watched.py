@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pickle
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol, TypeVar, overload
 
 from statek_sim.backends.record import RunError, RunRecord, UsageRecord
 from statek_sim.backends.run import load_for
+from statek_sim.errors import StatekSimError
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed, Pool
 from statek_sim.quick import sent_quickly
@@ -23,6 +26,8 @@ T = TypeVar("T")
 Pair = tuple[Scenario, Profile]
 """A scenario and the profile that it runs under."""
 
+BROKEN = "BrokenRun"
+"""The `error.type` of a run that raised what no run should: a mistake of ours, which no scenario can expect either."""
 KILLED = "KilledByWatchdog"
 """The `error.type` of a run that the watchdog ended; expecting it makes no scenario pass."""
 
@@ -81,15 +86,27 @@ class Sent(Sequence[T]):
 class _Answer:
     """What a worker sends of a result: all but its scenario, which is here already and a third of what there is.
 
-    `record` is without its events and calls, which are pickled by themselves.
+    The record's events and calls are pickled by themselves.
     """
 
-    record: RunRecord
+    record: bytes
     events: bytes
     calls: bytes
     mismatches: tuple[Mismatch, ...]
     seconds: float
     preset: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """What a worker sends of a run that raised what no run should: the error, and where it came up."""
+
+    why: str
+
+    @property
+    def error(self) -> RunError:
+        """What the record says."""
+        return RunError(type=BROKEN, message=self.why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +116,8 @@ class _Runs:
     pairs: Sequence[Pair]
     run: Runner
 
-    def __call__(self, place: int) -> _Answer:
-        return _answer(self.run(*self.pairs[place]))
+    def __call__(self, place: int) -> _Answer | _Broken:
+        return _answer(self.run, *self.pairs[place])
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +126,43 @@ class _One:
 
     run: Runner
 
-    def __call__(self, scenario: Scenario, profile: Profile) -> _Answer:
-        return _answer(self.run(scenario, profile))
+    def __call__(self, scenario: Scenario, profile: Profile) -> _Answer | _Broken:
+        return _answer(self.run, scenario, profile)
 
 
-def _answer(result: ScenarioResult) -> _Answer:
-    record = replace(result.record, events=(), calls=())
-    events = pickle.dumps(packed(result.record.events), pickle.HIGHEST_PROTOCOL)
-    calls = pickle.dumps(result.record.calls, pickle.HIGHEST_PROTOCOL)
+def _tried(run: Runner, scenario: Scenario, profile: Profile) -> ScenarioResult | _Broken:
+    """Run one; what it raises that no run should is its result. The others have results of their own."""
+    try:
+        return run(scenario, profile)
+    except (StatekSimError, OSError):
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever it is
+        return _broken(error)
+
+
+def _broken(error: Exception) -> _Broken:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return _Broken(
+        f"{type(error).__name__}: {error} (in {Path(last.filename).name}:{last.lineno}): "
+        "the run broke, which is a mistake of statek-sim and not of the scenario: please report it"
+    )
+
+
+def _answer(run: Runner, scenario: Scenario, profile: Profile) -> _Answer | _Broken:
+    result = _tried(run, scenario, profile)
+    if isinstance(result, _Broken):
+        return result
+    try:
+        record, events, calls = (
+            pickle.dumps(part, pickle.HIGHEST_PROTOCOL)
+            for part in (
+                replace(result.record, events=(), calls=()),
+                packed(result.record.events),
+                result.record.calls,
+            )
+        )
+    except Exception as error:  # noqa: BLE001  # a value of a job that no process can be sent
+        return _broken(error)
     return _Answer(record, events, calls, result.mismatches, result.seconds, result.preset)
 
 
@@ -137,7 +183,9 @@ def run_watched(
     prepare = partial(load_for, [scenario for scenario, _ in pairs])
     pool = Pool(_Runs(pairs, run), limits=limits, workers=workers, prepare=prepare)
     if limits is None or not pool.possible:
-        yield from (run(scenario, profile) for scenario, profile in pairs)
+        for scenario, profile in pairs:
+            tried = _tried(run, scenario, profile)
+            yield _failed(scenario, profile, tried.error, seed=seed) if isinstance(tried, _Broken) else tried
         return
     with pool:
         came = pool.map((place,) for place in range(len(pairs)))
@@ -171,16 +219,19 @@ class WatchedRunner:
 def _result(
     scenario: Scenario,
     profile: Profile,
-    answer: _Answer | Killed,
+    answer: _Answer | Killed | _Broken,
     *,
     seed: int | None,
 ) -> ScenarioResult:
     if isinstance(answer, Killed):
         return killed(scenario, profile, answer, seed=seed)
+    if isinstance(answer, _Broken):
+        return _failed(scenario, profile, answer.error, seed=seed)
+    record: RunRecord = pickle.loads(answer.record)
     return ScenarioResult(
         scenario=scenario,
         profile=profile,
-        record=replace(answer.record, events=Sent(answer.events, unpacked), calls=Sent(answer.calls)),
+        record=replace(record, events=Sent(answer.events, unpacked), calls=Sent(answer.calls)),
         mismatches=answer.mismatches,
         seconds=answer.seconds,
         preset=answer.preset,
@@ -189,6 +240,12 @@ def _result(
 
 def killed(scenario: Scenario, profile: Profile, why: Killed, *, seed: int | None) -> ScenarioResult:
     """Return the result of a run that was ended from outside: failed, whatever was expected, and nothing else known."""
+    return _failed(scenario, profile, RunError(type=KILLED, message=str(why)), seconds=why.after, seed=seed)
+
+
+def _failed(
+    scenario: Scenario, profile: Profile, error: RunError, *, seconds: float = 0.0, seed: int | None
+) -> ScenarioResult:
     record = RunRecord(
         scenario=scenario.id,
         profile=profile,
@@ -206,12 +263,12 @@ def killed(scenario: Scenario, profile: Profile, why: Killed, *, seed: int | Non
         usage=UsageRecord(),
         digest="",
         events=(),
-        error=RunError(type=KILLED, message=str(why)),
+        error=error,
     )
     found = compare(record, expectations_for(scenario, profile))
     # A scenario that expects an error of any text would pass otherwise.
     own = next((mismatch for mismatch in found if mismatch.keypath == ("error",)), None)
-    why_failed = own or Mismatch(keypath=("error",), expected=None, actual=str(why))
+    why_failed = own or Mismatch(keypath=("error",), expected=None, actual=error.message)
     return ScenarioResult(
-        scenario=scenario, profile=profile, record=record, mismatches=(why_failed,), seconds=why.after
+        scenario=scenario, profile=profile, record=record, mismatches=(why_failed,), seconds=seconds
     )

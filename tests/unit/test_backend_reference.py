@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -160,3 +161,33 @@ def test_measured_usage_counts_prompt_and_answer() -> None:
     )
     prompt, completion = measured(request, "hello world")
     assert prompt > completion > 0
+
+
+def test_a_value_that_holds_one_text_many_times_is_told_in_short(run: Run) -> None:
+    code = "{worker: [{code: \"x = 'a' * 10**6; y = [x] * 3\"}, {code: 'exit([x] * 3000)'}]}"
+    job = run(f"    agents: {{worker: {{}}}}\n    script: {code}\n").jobs["main"]
+    assert job.exit == "<list: too large to show>"
+    assert job.locals["x"] == "a" * 10**6
+    assert job.locals["y"] == ["a" * 10**6] * 3
+
+
+@pytest.mark.parametrize("item", ["lambda: 1", "(n for n in [])", "print", "7"])
+def test_a_work_item_may_have_any_name(run: Run, item: str) -> None:
+    record = run(
+        "    agents: {worker: {tools: [add_item]}}\n    world: {queue: {items: []}}\n"
+        f"    script: {{worker: [{{code: 'add_item({item})'}}, {{code: exit(1)}}]}}\n"
+    )
+    [name] = record.items
+    assert name == ("7" if item == "7" else name)
+    assert pickle.loads(pickle.dumps(record.items)) == record.items
+
+
+def test_a_wait_of_nan_seconds_is_an_error_of_the_tool(run: Run) -> None:
+    record = run(
+        "    agents: {worker: {tools: [slow_echo]}}\n"
+        '    script: {worker: [{code: \'slow_echo("a", float("nan"))\'}, {code: exit(1)}]}\n'
+    )
+    assert record.error is None
+    assert "ValueError: Invalid delay: NaN (not a number)" in "".join(record.jobs["main"].console) + str(
+        record.jobs["main"].history
+    )

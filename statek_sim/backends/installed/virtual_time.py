@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 from statek import python_sandbox
 
-from statek_sim.clock import EPOCH
+from statek_sim.clock import EPOCH, checked_moment
 from statek_sim.world import plain_tools
 
 EVENT: Final = 0
@@ -83,7 +83,7 @@ class VirtualTime:
         def call_at(
             when: float, callback: Callable[..., object], *args: Any, context: Any = None
         ) -> asyncio.TimerHandle:
-            timer = asyncio.TimerHandle(when, callback, args, loop, context)
+            timer = asyncio.TimerHandle(checked_moment(when), callback, args, loop, context)
             self.at(when, lambda: None if timer.cancelled() else timer._run(), priority=STEP, timer=timer)
             return timer
 

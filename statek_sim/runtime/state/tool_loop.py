@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeAlias
 
+from statek_sim.clock import checked_moment
 from statek_sim.errors import AsyncToolStuck
 
 Running: TypeAlias = asyncio.Task[Any]
@@ -58,7 +59,7 @@ class ToolLoop(asyncio.BaseEventLoop):
         self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
     ) -> asyncio.TimerHandle:
         """Plan a callback for virtual second `when`."""
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        timer = asyncio.TimerHandle(checked_moment(when), callback, args, self, context)
         self._plan(timer)
         return timer
 
