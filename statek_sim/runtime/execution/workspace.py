@@ -161,6 +161,8 @@ def run_block(
             # A dead process does not count what it had built; what is kept of it is weighed by the next one.
             note_built(job.py_env, toolbox.budget)
         toolbox.budget.close_coroutines()
+        # The names hold `print`, which holds the execution: together they would live until Python counts its garbage.
+        execution.namespace = {}
         job.py_env.in_block = False
         if outcome is not None:
             job.host.trace.add(events.CodeExecuted(job.host.clock.now(), job.id, "code", source, outcome))
