@@ -122,7 +122,7 @@ def leaves(text: str) -> list[Leaf]:
                 frame.keys.add(frame.key)
                 if _PIECES in frame.label:
                     found.append(Leaf(frame, frame.key, *match.span("text"), True, document, is_piece=True))
-            else:
+            elif frame.is_list or frame.key is not None:
                 _add(found, frame, match.span("text"), match["text"], quoted=True, document=document)
         elif kind == "open":
             if frame is not None and len(frame.label) >= MOST_LEVELS:

@@ -92,6 +92,7 @@ _WORDS_OF_SCHEMA: Final = frozenset(
     }
 )  # fmt: skip
 """Members of a schema that say what is allowed, and are no example of it."""
+_EXAMPLES: Final = frozenset({"const", "default", "enum", "example", "examples", "value"})
 _OF_TOKENIZER: Final = frozenset({"logprob", "top_logprobs", "bytes", "prob", "rank", "special", "token_id"})
 _MOST_ABOVE: Final = 5
 """Objects and lists above a text in which a `value` beside a name is looked for."""
@@ -433,7 +434,11 @@ def _above(leaf: Leaf, sought: Sought) -> str | None:
     frame, schema = _nearest(leaf.frame, sought)
     if frame is None or _OF_TOKENIZER & frame.keys or "text" in frame.keys:
         return None
-    if schema and (leaf.name in _WORDS_OF_SCHEMA or "scopes" in leaf.frame.label):
+    if schema and (
+        leaf.name in _WORDS_OF_SCHEMA
+        or "scopes" in leaf.frame.label
+        or not (leaf.quoted or leaf.name in _EXAMPLES)
+    ):
         return None
     return str(frame.label[-1])
 

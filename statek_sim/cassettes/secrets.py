@@ -140,7 +140,7 @@ _NEXT_WORD: Final = re.compile(r"(\\{0,7}[\"']),\s{0,60}\1([^\s\"'\\]{1,200})\1"
 _END_OF_FLAG: Final = re.compile(r"[\"'`]|[ \t]{0,9}(?:\Z|\n|[|;&]|--?[A-Za-z])")
 _LEAST_OF_FLAG: Final = 8
 _QUOTES: Final = ('"', "'", "`")
-_BEFORE_A_WORD: Final = ("", " ", "\t", "\r", "\n")
+_BEFORE_A_WORD: Final = ("", " ", "\t", "\r", "\n", "=")
 _BEFORE_A_MEMBER: Final = ("{", ">")
 _AFTER_A_MEMBER: Final = ("}", "<", ",")
 _CLOSED: Final = re.compile(r"[)\]}]{1,20}")
@@ -389,6 +389,9 @@ def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None
     name = text[start:end]
     sure = is_secret_name(name, own)
     before = text[start - 1] if start else ""
+    if before == text[end : end + 1] == ":":
+        # A part of a path, as AWS writes them.
+        return None
     between = _BETWEEN.match(text, end)
     if between is not None and _is_fitting(between, before):
         span = _value(text, name, between, before, own, sure=sure)
@@ -486,14 +489,19 @@ def _value(
         more = _bare_value(text, name, between, own) if sure and not query else None
         if more is not None and (field is None or more.end > field.end()):
             return more
-        telling = sure or (is_secret_parameter(name) and field is not None and len(field[0]) >= LEAST_RANDOM)
+        telling = sure or (
+            field is not None
+            and (
+                (is_secret_parameter(name) and len(field[0]) >= LEAST_RANDOM)
+                or (is_vague_name(name) and looks_random(field[0]))
+            )
+        )
         return (
             Span(*field.span(), f"the parameter {name!r}", field[0])
             if field and telling and not is_placeholder(field[0])
             else None
         )
-    if "\n" in between["gap"] or (before == between["sign"] == ":" and not between["gap"]):
-        # The second is a part of a path, as AWS writes them.
+    if "\n" in between["gap"]:
         return None
     if between["sign"] == ":" and folded(name).endswith(_LINES_OF_HEADERS):
         line = _REST_OF_LINE.match(text, start)
@@ -591,7 +599,9 @@ def _stands_alone(text: str, name: str, between: re.Match[str]) -> bool:
     """Whether `name=value` is no argument of a call and no member of a list."""
     start = between.start() - len(name)
     before = text[max(0, start - 2) : start]
-    return before[-1:] in _QUOTES or (before[-1:] in _BEFORE_A_WORD and not before.startswith((",", "(")))
+    if not before.isascii() or before[-1:] in _QUOTES:
+        return True
+    return before[-1:] in _BEFORE_A_WORD and not before.startswith((",", "("))
 
 
 def _is_assigned(text: str, name: str, between: re.Match[str], value: str, end: int) -> bool:

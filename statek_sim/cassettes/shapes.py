@@ -31,7 +31,7 @@ class Shape:
 
 
 # Not in the middle of a word; an escape that ends there (`\n`, `\u0020`, `%20`) is no word.
-_START: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
+_START: Final = r"(?:(?<![A-Za-z0-9])|(?=-----)|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
 
 
 def _shape(kind: str, hints: str, pattern: str, *, needs_digit: bool = False) -> Shape:

@@ -36,7 +36,11 @@ _QUOTED: Final = re.compile(r"=[0-7][0-9A-Fa-f]|(?:=[89A-Fa-f][0-9A-Fa-f])+")
 _FOLD: Final = re.compile(r"\r?\n[ \t]+")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 # No text has these; whatever else UTF-8 can say may be in one, joined emoji and codes of colours included.
-_UNWRITTEN: Final = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f]")
+_UNWRITTEN: Final = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufffd]")
+_BEHIND: Final = 8
+"""Characters that letters directly behind Base64 can become."""
+_LEAST: Final = 16
+"""Characters of a text that something is cut off from."""
 _COLOUR: Final = re.compile(r"\x1b\[[0-?]{0,40}[ -/]{0,8}[@-~]")
 _STANDARD: Final = str.maketrans("-_", "+/")
 _SHORT: Final = 16
@@ -277,9 +281,12 @@ def _printable(token: str) -> str:
     # PowerShell's commands: UTF-16, of which every second byte is a zero where the text is ASCII.
     wide = 2 * content[1::2].count(0) > len(content[1::2])
     text = content.decode("utf-16-le" if wide else "utf-8", "replace")
-    # A text that was cut ends in the middle of a character at most.
+    # A text that was cut ends in the middle of a character; one that something stands behind, in what that would be.
     text = text.rstrip("\ufffd")
-    return text if "\ufffd" not in text and not _UNWRITTEN.search(text) else ""
+    end = _UNWRITTEN.search(text)
+    if end is None:
+        return text
+    return text[: end.start()] if end.start() >= max(len(text) - _BEHIND, _LEAST) else ""
 
 
 def _unquoted(match: re.Match[str]) -> str:

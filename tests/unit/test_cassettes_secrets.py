@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 
 import pytest
 
@@ -287,10 +288,19 @@ def test_a_value_is_found_however_it_is_written(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["<password><![CDATA[hunter22x", '0:"ghp_0123456789abcdefghij"\n0:"hunter22xABCDEFGHIJ01234"\n'],
+    [
+        "<password><![CDATA[hunter22x",
+        "?next=%2Fp%3Fq%3DDB_PASSWORD%253Dab%253Ehunter22xQQQz27%26z%3D1",
+        "?api-version-key=q%2FvDHRcktC%2Fhunter22xWI%2FIJ%2FZO&b=2",
+        "data: key.pem\n\ndata: -----BEGIN PRIVATE KEY-----\n\ndata: Ax8nXx7hunter22xARs0vMawUB3DIN\n\n",
+        b64encode(b"hello there ghp_0123456789hunter22xABCDEFGHIJ012345").decode().rstrip("=") + "Done.",
+        '0:"ghp_0123456789abcdefghij"\n0:"hunter22xABCDEFGHIJ01234"\n',
+    ],
 )
 def test_a_value_is_found_in_a_body_of_its_kind(text: str) -> None:
-    assert "hunter22x" not in replaced(text, read(text))
+    clean = replaced(text, read(text))
+    assert "hunter22x" not in clean
+    assert "REDACTED" in clean
 
 
 @pytest.mark.parametrize(
@@ -301,6 +311,8 @@ def test_a_value_is_found_in_a_body_of_its_kind(text: str) -> None:
         '{"password": {"description": "of the account"}}',
         '{"securitySchemes": {"apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"}}}',
         '{"imagePullSecrets": [{"name": "regcred"}]}',
+        '{"properties": {"api_key": {"type": "string", "minLength": 8}}}',
+        '{"password": {"',
         'assert token == "abc"',
         "SELECT a FROM b WHERE token = $1",
         "{secret:!1}",
