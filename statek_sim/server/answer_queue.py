@@ -69,6 +69,11 @@ class AnswerQueue:
                 self._take_time(request, answer, keep_alive=keep_alive, whole=whole)
             )
 
+    def finish(self) -> bool:
+        """Give what was asked for, then close: the client says no more. Return whether there is something to give."""
+        self._out.finishing = True
+        return self.busy and not self._out.endless
+
     def give_up(self) -> None:
         """Stop answering a client that is gone."""
         self._pending.clear()
@@ -136,3 +141,5 @@ class AnswerQueue:
             self._read_on()
             answer = self._answer(request)
             await self._out.send(request, answer, keep_alive=keep_alive, whole=whole)
+        if self._out.finishing:
+            self._transport.close()

@@ -18,14 +18,20 @@ _ABORTIVE: Final = struct.pack("ii", 1, 0)
 
 
 class Answering:
-    """Writes answers to one connection; `drained` is set while the client reads slower than it is written to."""
+    """Writes answers to one connection.
 
-    __slots__ = ("drained", "loop", "transport")
+    `drained` is set while the client reads slower than it is written to; `finishing` once it says no more, though it
+    may still read; `endless` while it is given what ends only with its leaving, of which that is then the sign.
+    """
+
+    __slots__ = ("drained", "endless", "finishing", "loop", "transport")
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self.transport = transport
         self.loop = loop
         self.drained: asyncio.Future[None] | None = None
+        self.finishing = False
+        self.endless = False
 
     def whole(self, request: Incoming, answer: Whole, *, keep_alive: bool) -> None:
         """Write an answer at once; to a client that is gone, nothing: asyncio would say so on the terminal."""
@@ -47,15 +53,27 @@ class Answering:
             answer = await self.loop.run_in_executor(None, _made, answer)
         if whole and isinstance(answer, Streamed):
             answer = in_one_piece(answer)
-        if isinstance(answer, Silence):
-            await self.loop.create_future()
+        if isinstance(answer, Silence | Live):
+            await self._until_it_leaves(answer, keep_alive=keep_alive)
         elif isinstance(answer, Whole):
             await asyncio.sleep(answer.delay)
             self.whole(request, answer, keep_alive=keep_alive)
-        elif isinstance(answer, Live):
-            await self._live(answer, keep_alive=keep_alive)
         else:
             await self._frames(answer, keep_alive=keep_alive)
+
+    async def _until_it_leaves(self, answer: Silence | Live, *, keep_alive: bool) -> None:
+        """Give what may last as long as the client stays; whoever says no more is taken to have left."""
+        if self.finishing:
+            self.transport.close()
+            return
+        self.endless = True
+        try:
+            if isinstance(answer, Silence):
+                await self.loop.create_future()
+            else:
+                await self._live(answer, keep_alive=keep_alive)
+        finally:
+            self.endless = False
 
     async def _live(self, answer: Live, *, keep_alive: bool) -> None:
         head = head_of(answer.status, answer.content_type, answer.headers, keep_alive)

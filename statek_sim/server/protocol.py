@@ -105,6 +105,16 @@ class HttpProtocol(asyncio.Protocol):
                 self._read(data[at : at + most])
         self._answers.look_at_unread()
 
+    def eof_received(self) -> bool:
+        """Let a client that says no more have what it asked for; return whether that is still to be given.
+
+        It may have left as well: the next pieces that are written to it tell.
+        """
+        # Of a request that is not whole, no more will come.
+        self.started_at = None
+        self._body = b""
+        return self._answers.finish()
+
     def _read(self, data: bytes) -> None:
         if self._refused:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import random
@@ -17,8 +18,8 @@ import pytest
 from statek_sim.errors import BadInput, BadRequest
 from statek_sim.providers.script import text, timeout
 from statek_sim.providers.wire.gemini import server as gemini_server
-from statek_sim.server.exchange import Answer, Incoming, Later, Limits, Live, Whole
-from statek_sim.server.fault import FaultRule, Reset, SlowTokens
+from statek_sim.server.exchange import Answer, Frame, Incoming, Later, Limits, Live, Streamed, Whole
+from statek_sim.server.fault import Fault, FaultRule, NoAnswerAtAll, Reset, SlowFirstByte, SlowTokens
 from statek_sim.server.running import listen, running
 from statek_sim.server.served import LLMServer
 from statek_sim.values import JSON
@@ -89,6 +90,94 @@ def test_pipelined_requests_are_answered_in_order_also_behind_a_stream(server: L
     received = exchange(server, REQUEST + streaming.replace(BODY, stream) + closing(REQUEST))
     assert received.count(b"HTTP/1.1 200 OK") == 3
     assert received.index(b"content-length") < received.index(b"[DONE]") < received.rindex(b"content-length")
+
+
+def large(request: bytes) -> bytes:
+    said = json.dumps(openai("word " * 60_000)).encode()
+    return request.replace(b": %d" % len(BODY), b": %d" % len(said)).replace(BODY, said)
+
+
+def streaming() -> bytes:
+    said = json.dumps(openai(stream=True)).encode()
+    return REQUEST.replace(b": %d" % len(BODY), b": %d" % len(said)).replace(BODY, said)
+
+
+def embedding() -> bytes:
+    said = json.dumps({"model": "text-embedding-3-small", "input": ["word " * 30_000] * 3}).encode()
+    return b"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said)
+
+
+@pytest.mark.parametrize(
+    ("sent", "answers"),
+    [
+        (REQUEST, 1),
+        (large(REQUEST), 1),
+        (embedding(), 1),
+        (streaming(), 1),
+        (large(REQUEST) + REQUEST + streaming() + embedding() + REQUEST, 5),
+        (large(REQUEST) + streaming() * 100, 101),
+        (large(REQUEST) + REQUEST[:-1], 1),
+        (large(REQUEST) + REQUEST.partition(b"\r\n")[0], 1),
+    ],
+)
+def test_a_client_that_says_no_more_and_reads_gets_all_that_it_asked_for(sent: bytes, answers: int) -> None:
+    with LLMServer() as server:
+        server.llm.play([text("Hello there, friend").forever()])
+        received = exchange(server, sent, finish=True)
+    assert received.count(b"HTTP/1.1 200 OK") == answers
+    assert received.endswith((b"}", b"data: [DONE]\n\n\r\n0\r\n\r\n"))
+
+
+@pytest.mark.parametrize("fault", [SlowFirstByte(0.2), SlowTokens(0.02)])
+def test_a_client_that_says_no_more_waits_for_what_takes_its_time(fault: Fault) -> None:
+    with LLMServer() as server:
+        server.llm.play(
+            [text("Hello there, friend").forever()], faults=[FaultRule(fault=fault, positions=(1, 2))]
+        )
+        received = exchange(server, streaming() * 2 + REQUEST, finish=True)
+    assert received.count(b"HTTP/1.1 200 OK") == 3
+    assert received.count(b"data: [DONE]") == 2
+
+
+def test_silence_ends_when_the_client_says_no_more() -> None:
+    with LLMServer() as server:
+        server.llm.play([text("Hello.").forever()], faults=[FaultRule(fault=NoAnswerAtAll(), positions=(2,))])
+        assert exchange(server, REQUEST * 3, finish=True).count(b"HTTP/1.1 200 OK") == 1
+        # Here the silence is begun after the client's last word.
+        assert exchange(server, large(REQUEST) + REQUEST, finish=True).count(b"HTTP/1.1 200 OK") == 2
+        server.llm.play([text("Hello.").forever()], faults=[FaultRule(fault=NoAnswerAtAll(), positions=(2,))])
+        assert exchange(server, large(REQUEST) + REQUEST * 2, finish=True).count(b"HTTP/1.1 200 OK") == 1
+
+
+def test_what_is_given_to_a_client_that_left_is_let_go_of_long_before_its_end() -> None:
+    let_go = threading.Event()
+
+    class Noticed(bytes):
+        def __del__(self) -> None:
+            let_go.set()
+
+    async def live() -> AsyncGenerator[bytes, None]:
+        last = Noticed(b"data: 2\n\n")
+        yield b"data: 1\n\n"
+        await asyncio.sleep(600)
+        yield last
+
+    def frames() -> Iterator[Frame]:
+        yield Frame(0, b"data: 1\n\n")
+        yield from (Frame(0.05, b"data: 2\n\n") for _ in range(12_000))
+        yield Frame(0, Noticed(b"data: 3\n\n"))
+
+    def handler(request: Incoming) -> Streamed | Live:
+        return Live(frames=live()) if request.target == "/live" else Streamed(frames=tuple(frames()))
+
+    with running(handler) as server:
+        for target in ("/live", "/frames"):
+            with socket.create_connection((server.host, server.port), timeout=60) as connection:
+                connection.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                assert connection.recv(16) == b"HTTP/1.1 200 OK\r"
+                assert not let_go.is_set()
+            assert let_go.wait(60)
+            let_go.clear()
 
 
 def test_a_body_may_come_in_chunks_and_in_single_bytes(server: LLMServer) -> None:
