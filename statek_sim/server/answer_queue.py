@@ -7,8 +7,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from statek_sim.server.answering import Answering, failed, in_one_piece
+from statek_sim.server.answering import Answering, in_one_piece
 from statek_sim.server.exchange import Answer, Incoming, Later, Limits, Live, Streamed, Unread, Whole
+from statek_sim.server.refusals import failed
 
 Handler = Callable[[Incoming], Answer | Later | Live | Unread]
 
@@ -100,7 +101,7 @@ class AnswerQueue:
         try:
             return self._handler(request)
         except Exception as error:  # noqa: BLE001  # the parser would take it for a malformed request
-            return failed(error)
+            return failed(error, request.target)
 
     def _queue(self, request: Incoming, *, keep_alive: bool, whole: bool) -> None:
         self._pending.append((request, keep_alive, whole))

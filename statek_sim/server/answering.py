@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 import struct
 from functools import lru_cache
@@ -11,6 +10,7 @@ from typing import Final
 
 from statek_sim.providers.http_status import PHRASES
 from statek_sim.server.exchange import Answer, Incoming, Later, Live, Silence, Streamed, Unread, Whole
+from statek_sim.server.refusals import failed
 
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 _ABORTIVE: Final = struct.pack("ii", 1, 0)
@@ -48,9 +48,9 @@ class Answering:
     ) -> None:
         """Write an answer that takes its time; `whole`: not in pieces."""
         if isinstance(answer, Unread):
-            answer = await self.loop.run_in_executor(None, _read, answer)
+            answer = await self.loop.run_in_executor(None, _read, answer, request.target)
         if isinstance(answer, Later):
-            answer = await self.loop.run_in_executor(None, _made, answer)
+            answer = await self.loop.run_in_executor(None, _made, answer, request.target)
         if whole and isinstance(answer, Streamed):
             answer = in_one_piece(answer)
         if isinstance(answer, Silence | Live):
@@ -142,29 +142,18 @@ def in_one_piece(answer: Streamed) -> Answer:
     )
 
 
-def _read(request: Unread) -> Answer | Later:
+def _read(request: Unread, target: str) -> Answer | Later:
     try:
         return request.answer()
     except Exception as error:  # noqa: BLE001  # the client would wait for ever
-        return failed(error)
+        return failed(error, target)
 
 
-def _made(answer: Later) -> Whole:
+def _made(answer: Later, target: str) -> Whole:
     try:
         return answer.make()
     except Exception as error:  # noqa: BLE001  # the client would wait for ever
-        return failed(error)
-
-
-def failed(error: Exception) -> Whole:
-    """Return the answer to a request that the server itself failed at."""
-    message = json_text(f"the server failed: {type(error).__name__}: {error}")
-    return Whole(status=500, body=b'{"error":{"message":"%s","type":"server_error"}}' % message)
-
-
-def json_text(message: str) -> bytes:
-    """Return text from our own sentences and the parser's as it stands in JSON quotes."""
-    return json.dumps(message).encode()[1:-1]
+        return failed(error, target)
 
 
 @lru_cache(maxsize=1024)

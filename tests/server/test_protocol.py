@@ -336,7 +336,9 @@ def test_a_body_may_speak_of_other_protocols_and_have_sizes_in_it(server: LLMSer
 @pytest.mark.parametrize(
     ("target", "members"),
     [
-        (OPENAI, {"message", "type"}),
+        (OPENAI, {"message", "type", "param", "code"}),
+        ("/v1/responses", {"message", "type", "param", "code"}),
+        ("/v1/embeddings", {"message", "type", "param", "code"}),
         (ANTHROPIC, {"message", "type"}),
         (GEMINI, {"code", "message", "status"}),
     ],
@@ -348,6 +350,7 @@ def test_a_body_may_speak_of_other_protocols_and_have_sizes_in_it(server: LLMSer
         (f"A: {'a' * 5000}\r\n\r\n", 431),
         ("Transfer-Encoding: gzip\r\n\r\n", 501),
         ("Host: y\r\n\r\n", 400),
+        ("Content-Length: 2\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n{}", 415),
     ],
 )
 def test_a_refusal_has_the_shape_of_the_provider_of_its_path(
@@ -542,10 +545,13 @@ def test_a_handler_that_breaks_is_the_servers_fault_and_not_the_requests() -> No
         connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
         connection.request("GET", "/v1/models")
         response = connection.getresponse()
-        assert (response.status, json.load(response)["error"]["message"]) == (
-            500,
-            "the server failed: KeyError: '/v1/models'",
-        )
+        message = "the server failed: KeyError: '/v1/models'"
+        said = {"message": message, "type": "server_error", "param": None, "code": None}
+        assert (response.status, json.load(response)["error"]) == (500, said)
+        connection.request("POST", ANTHROPIC)
+        response = connection.getresponse()
+        message = f"the server failed: KeyError: '{ANTHROPIC}'"
+        assert json.load(response)["error"] == {"type": "api_error", "message": message}
         connection.close()
 
 
