@@ -15,7 +15,7 @@ import httptools
 from statek_sim.server.answer_queue import AnswerQueue, Handler
 from statek_sim.server.answering import head_of
 from statek_sim.server.exchange import Incoming, Limits
-from statek_sim.server.heads import chunk_size, head_problem, speaks_another
+from statek_sim.server.heads import chunk_size, head_problem, speaks_another, with_spaces
 from statek_sim.server.refusals import refused
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -118,6 +118,9 @@ class HttpProtocol(asyncio.Protocol):
     def _read(self, data: bytes) -> None:
         if self._refused:
             return
+        if b"\t" in data:
+            line = self._head[max(self._head.rfind(b"\n"), 0) :] if self._head_open else b""
+            data = with_spaces(line, data)
         self._slice, self._last_body = data, b""
         self._here, self._body_here, self._chunk_here = False, 0, None
         try:

@@ -189,6 +189,42 @@ def test_a_body_may_come_in_chunks_and_in_single_bytes(server: LLMServer) -> Non
     assert exchange(server, head + chunks).startswith(b"HTTP/1.1 200 OK")
 
 
+@pytest.mark.parametrize("before", ["", "\t", " \t"])
+@pytest.mark.parametrize("behind", ["", "\t", "\t ", " \t\t"])
+@pytest.mark.parametrize("pieces", [1, 200])
+def test_blanks_and_tabs_may_stand_around_the_transfer_encoding(
+    server: LLMServer, before: str, behind: str, pieces: int
+) -> None:
+    head = f"POST {OPENAI} HTTP/1.1\r\nHost: x\r\ntransfer-encoding:{before}chunked{behind}\r\n\r\n"
+    # Behind another request, whose body has tabs as well.
+    first = REQUEST.replace(BODY, b"\t" + BODY).replace(b": %d" % len(BODY), b": %d" % (len(BODY) + 1))
+    sent = first + head.encode() + b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY) + closing(REQUEST)
+    size = -(-len(sent) // pieces)
+    with socket.create_connection(server_address(server), timeout=60) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for at in range(0, len(sent), size):
+            connection.sendall(sent[at : at + size])
+        received = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert received.count(b"HTTP/1.1 200 OK") == 3
+
+
+def test_a_body_keeps_its_tabs_and_what_is_no_coding_stays_refused(server: LLMServer) -> None:
+    with LLMServer() as other:
+        other.llm.play([text("Hello.")])
+        body = BODY.replace(b"{", b"{\t\n\t") + b"\t\n"
+        exchange(
+            other, closing(REQUEST).replace(b": %d" % len(BODY), b": %d" % len(body)).replace(BODY, body)
+        )
+        assert other.requests[0].body == body
+    for line in (
+        "Transfer-Encoding\t: chunked",
+        "Transfer-Encoding: chunked\tx",
+        "Transfer-Encoding: x\tchunked",
+    ):
+        received = exchange(server, f"POST / HTTP/1.1\r\nHost: x\r\n{line}\r\n\r\n0\r\n\r\n".encode())
+        assert received.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 501 "))
+
+
 def test_a_client_that_waits_to_be_told_to_go_on_is_told(server: LLMServer) -> None:
     head = REQUEST.partition(b"\r\n\r\n")[0] + b"\r\nConnection: close\r\nExpect: 100-continue\r\n\r\n"
     with socket.create_connection(server_address(server), timeout=60) as connection:
