@@ -277,6 +277,9 @@ class HttpProtocol(asyncio.Protocol):
             return
         self._refused = True
         self.started_at = None
+        # What was asked for before is given, however long it takes.
+        if self._answers.finish():
+            return
         if not (self._answers.busy or self._transport.is_closing()):
             answer = refused(status, message, self._target.decode("latin-1"))
             head = head_of(status, answer.content_type, (), False)

@@ -139,6 +139,17 @@ def test_a_client_that_says_no_more_waits_for_what_takes_its_time(fault: Fault) 
     assert received.count(b"data: [DONE]") == 2
 
 
+@pytest.mark.parametrize("finish", [False, True])
+@pytest.mark.parametrize("rest", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"])
+def test_what_is_no_request_leaves_the_answers_before_it_whole(rest: bytes, finish: bool) -> None:
+    with LLMServer() as server:
+        slow = FaultRule(fault=SlowFirstByte(0.7), positions=(1,))
+        server.llm.play([text("Hello there, friend").forever()], faults=[slow])
+        received = exchange(server, REQUEST + streaming() + rest, finish=finish)
+    assert received.count(b"HTTP/1.1 200 OK") == 2
+    assert received.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
+
+
 def test_silence_ends_when_the_client_says_no_more() -> None:
     with LLMServer() as server:
         server.llm.play([text("Hello.").forever()], faults=[FaultRule(fault=NoAnswerAtAll(), positions=(2,))])
