@@ -7,8 +7,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from statek_sim.server.answering import Answering, failed, in_one_piece
+from statek_sim.server.answering import Answering, in_one_piece
 from statek_sim.server.exchange import Answer, Incoming, Later, Limits, Live, Streamed, Unread, Whole
+from statek_sim.server.refusals import failed
 
 Handler = Callable[[Incoming], Answer | Later | Live | Unread]
 
@@ -69,6 +70,11 @@ class AnswerQueue:
                 self._take_time(request, answer, keep_alive=keep_alive, whole=whole)
             )
 
+    def finish(self) -> bool:
+        """Give what was asked for, then close: the client says no more. Return whether there is something to give."""
+        self._out.finishing = True
+        return self.busy and not self._out.endless
+
     def give_up(self) -> None:
         """Stop answering a client that is gone."""
         self._pending.clear()
@@ -95,7 +101,7 @@ class AnswerQueue:
         try:
             return self._handler(request)
         except Exception as error:  # noqa: BLE001  # the parser would take it for a malformed request
-            return failed(error)
+            return failed(error, request.target)
 
     def _queue(self, request: Incoming, *, keep_alive: bool, whole: bool) -> None:
         self._pending.append((request, keep_alive, whole))
@@ -136,3 +142,5 @@ class AnswerQueue:
             self._read_on()
             answer = self._answer(request)
             await self._out.send(request, answer, keep_alive=keep_alive, whole=whole)
+        if self._out.finishing:
+            self._transport.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 import struct
 from functools import lru_cache
@@ -11,6 +10,7 @@ from typing import Final
 
 from statek_sim.providers.http_status import PHRASES
 from statek_sim.server.exchange import Answer, Incoming, Later, Live, Silence, Streamed, Unread, Whole
+from statek_sim.server.refusals import failed
 
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 _ABORTIVE: Final = struct.pack("ii", 1, 0)
@@ -18,14 +18,20 @@ _ABORTIVE: Final = struct.pack("ii", 1, 0)
 
 
 class Answering:
-    """Writes answers to one connection; `drained` is set while the client reads slower than it is written to."""
+    """Writes answers to one connection.
 
-    __slots__ = ("drained", "loop", "transport")
+    `drained` is set while the client reads slower than it is written to; `finishing` once it says no more, though it
+    may still read; `endless` while it is given what ends only with its leaving, of which that is then the sign.
+    """
+
+    __slots__ = ("drained", "endless", "finishing", "loop", "transport")
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self.transport = transport
         self.loop = loop
         self.drained: asyncio.Future[None] | None = None
+        self.finishing = False
+        self.endless = False
 
     def whole(self, request: Incoming, answer: Whole, *, keep_alive: bool) -> None:
         """Write an answer at once; to a client that is gone, nothing: asyncio would say so on the terminal."""
@@ -42,20 +48,32 @@ class Answering:
     ) -> None:
         """Write an answer that takes its time; `whole`: not in pieces."""
         if isinstance(answer, Unread):
-            answer = await self.loop.run_in_executor(None, _read, answer)
+            answer = await self.loop.run_in_executor(None, _read, answer, request.target)
         if isinstance(answer, Later):
-            answer = await self.loop.run_in_executor(None, _made, answer)
+            answer = await self.loop.run_in_executor(None, _made, answer, request.target)
         if whole and isinstance(answer, Streamed):
             answer = in_one_piece(answer)
-        if isinstance(answer, Silence):
-            await self.loop.create_future()
+        if isinstance(answer, Silence | Live):
+            await self._until_it_leaves(answer, keep_alive=keep_alive)
         elif isinstance(answer, Whole):
             await asyncio.sleep(answer.delay)
             self.whole(request, answer, keep_alive=keep_alive)
-        elif isinstance(answer, Live):
-            await self._live(answer, keep_alive=keep_alive)
         else:
             await self._frames(answer, keep_alive=keep_alive)
+
+    async def _until_it_leaves(self, answer: Silence | Live, *, keep_alive: bool) -> None:
+        """Give what may last as long as the client stays; whoever says no more is taken to have left."""
+        if self.finishing:
+            self.transport.close()
+            return
+        self.endless = True
+        try:
+            if isinstance(answer, Silence):
+                await self.loop.create_future()
+            else:
+                await self._live(answer, keep_alive=keep_alive)
+        finally:
+            self.endless = False
 
     async def _live(self, answer: Live, *, keep_alive: bool) -> None:
         head = head_of(answer.status, answer.content_type, answer.headers, keep_alive)
@@ -124,29 +142,18 @@ def in_one_piece(answer: Streamed) -> Answer:
     )
 
 
-def _read(request: Unread) -> Answer | Later:
+def _read(request: Unread, target: str) -> Answer | Later:
     try:
         return request.answer()
     except Exception as error:  # noqa: BLE001  # the client would wait for ever
-        return failed(error)
+        return failed(error, target)
 
 
-def _made(answer: Later) -> Whole:
+def _made(answer: Later, target: str) -> Whole:
     try:
         return answer.make()
     except Exception as error:  # noqa: BLE001  # the client would wait for ever
-        return failed(error)
-
-
-def failed(error: Exception) -> Whole:
-    """Return the answer to a request that the server itself failed at."""
-    message = json_text(f"the server failed: {type(error).__name__}: {error}")
-    return Whole(status=500, body=b'{"error":{"message":"%s","type":"server_error"}}' % message)
-
-
-def json_text(message: str) -> bytes:
-    """Return text from our own sentences and the parser's as it stands in JSON quotes."""
-    return json.dumps(message).encode()[1:-1]
+        return failed(error, target)
 
 
 @lru_cache(maxsize=1024)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -146,7 +146,7 @@ class FaultRule:
             raise BadInput(f"fault {self.fault}: it strikes 1 time or more, not {self.times!r}")
 
     def __str__(self) -> str:
-        parts = [f"on request {' and '.join(map(str, self.positions))}"] if self.positions else []
+        parts = [f"on request {_listed(self.positions)}"] if self.positions else []
         parts += [f"for a share of {self.rate:g}, seed {self.seed}"] if self.rate is not None else []
         parts += [f"when {self.when}"] if self.when is not None else []
         return " ".join((f"fault {self.fault}", *parts))
@@ -193,6 +193,10 @@ def check_together(rules: Sequence[FaultRule]) -> None:
                 )
 
 
+def _listed(positions: Iterable[int]) -> str:
+    return " and ".join(map(str, positions))
+
+
 def _check_seconds(seconds: float) -> None:
     if not (math.isfinite(seconds) and seconds >= 0):
         raise BadInput(f"a slow answer takes a finite number of seconds, 0 or more, not {seconds!r}")
@@ -218,9 +222,9 @@ class Fate:
                 struck.append(fault)
         return tuple(sorted(struck, key=lambda fault: ORDER.index(type(fault))))
 
-    def left(self) -> list[FaultRule]:
-        """Return the rules that name positions which no request had, or that never met their condition."""
-        return [rule.rule for rule in self._rules if rule.missed]
+    def left(self) -> list[str]:
+        """Return what is to be said of each rule that names positions where it did not strike, or that met nothing."""
+        return [f"{rule.rule} {rule.missed}" for rule in self._rules if rule.missed]
 
 
 class _Rule:
@@ -256,6 +260,10 @@ class _Rule:
         self._struck += 1
 
     @property
-    def missed(self) -> bool:
-        """Whether the rule waits for something that did not come."""
-        return bool(self._waiting) or (self.rule.rate is None and not self._struck)
+    def missed(self) -> str:
+        """What the rule waits for that did not come, if anything."""
+        if self._waiting and len(self._waiting) < len(set(self.rule.positions)):
+            return f"did not meet request {_listed(sorted(self._waiting))}"
+        if self._waiting or (self.rule.rate is None and not self._struck):
+            return "met no request"
+        return ""

@@ -47,6 +47,19 @@ def speaks_another(raw: bytes | bytearray, target: bytes) -> bool:
     return re.search(b" " + re.escape(target) + rb" (?:RTSP|ICE)/[0-9.]+\r\n", raw) is not None
 
 
+_CODING: Final = re.compile(rb"\ntransfer-encoding:[ \t]*chunked[ \t]+", re.IGNORECASE)
+
+
+def with_spaces(before: bytes | bytearray, raw: bytes) -> bytes:
+    """Return `raw`, which comes behind `before`, with spaces for the tabs behind a transfer encoding `chunked`.
+
+    Both may stand around a value (RFC 9110, 5.5); llhttp takes the spaces alone. What a body says about such a line is
+    not meant here either.
+    """
+    spaced = _CODING.sub(lambda found: found[0].replace(b"\t", b" "), before + raw)
+    return bytes(spaced[len(before) :])
+
+
 _SIZE: Final = re.compile(rb"(?:^|\r\n)([0-9A-Fa-f]+)[ \t]*(?:;[^\r\n]*)?\r\n\Z")
 
 

@@ -88,7 +88,7 @@ class Play:
             raise UnusedReplies(unused_text(left))
         missed = self._fate.left()
         if missed:
-            raise UnusedReplies(f"{missed[0]} met no request; {self.journal.total} came")
+            raise UnusedReplies(f"{missed[0]}; {self.journal.total} came")
 
     def read(self, incoming: Incoming, found: Route) -> Asked | BadRequest:
         """Read a request for `ask`, as much of it as depends on nothing that was asked before; needs no lock."""

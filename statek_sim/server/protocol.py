@@ -15,7 +15,7 @@ import httptools
 from statek_sim.server.answer_queue import AnswerQueue, Handler
 from statek_sim.server.answering import head_of
 from statek_sim.server.exchange import Incoming, Limits
-from statek_sim.server.heads import chunk_size, head_problem, speaks_another
+from statek_sim.server.heads import chunk_size, head_problem, speaks_another, with_spaces
 from statek_sim.server.refusals import refused
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -105,9 +105,22 @@ class HttpProtocol(asyncio.Protocol):
                 self._read(data[at : at + most])
         self._answers.look_at_unread()
 
+    def eof_received(self) -> bool:
+        """Let a client that says no more have what it asked for; return whether that is still to be given.
+
+        It may have left as well: the next pieces that are written to it tell.
+        """
+        # Of a request that is not whole, no more will come.
+        self.started_at = None
+        self._body = b""
+        return self._answers.finish()
+
     def _read(self, data: bytes) -> None:
         if self._refused:
             return
+        if b"\t" in data:
+            line = self._head[max(self._head.rfind(b"\n"), 0) :] if self._head_open else b""
+            data = with_spaces(line, data)
         self._slice, self._last_body = data, b""
         self._here, self._body_here, self._chunk_here = False, 0, None
         try:
@@ -264,6 +277,9 @@ class HttpProtocol(asyncio.Protocol):
             return
         self._refused = True
         self.started_at = None
+        # What was asked for before is given, however long it takes.
+        if self._answers.finish():
+            return
         if not (self._answers.busy or self._transport.is_closing()):
             answer = refused(status, message, self._target.decode("latin-1"))
             head = head_of(status, answer.content_type, (), False)

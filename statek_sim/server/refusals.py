@@ -1,20 +1,17 @@
-"""How a request is refused that no handler has seen: in the shape of the provider whose path it names."""
+"""How a request is refused that no handler has seen, or that one failed at: as the provider of its path words it."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from statek_sim.providers.wire.formats import FORMATS
-from statek_sim.server.answering import json_text
 from statek_sim.server.exchange import Whole
 from statek_sim.server.routes import wire_of
-
-_PLAIN: Final = b'{"error":{"message":"%s","type":"http_error"}}'
 
 
 def refused(status: int, message: str, target: str) -> Whole:
     """Return the answer; `target` is as much of it as is known, which may be nothing."""
-    wire = wire_of(target)
-    plain = wire in ("openai", "responses")
-    body = _PLAIN % json_text(message) if plain else FORMATS[wire].error_body(status, message)
-    return Whole(status=status, body=body)
+    return Whole(status=status, body=FORMATS[wire_of(target)].error_body(status, message))
+
+
+def failed(error: Exception, target: str) -> Whole:
+    """Return the answer to a request that the server itself failed at."""
+    return refused(500, f"the server failed: {type(error).__name__}: {error}", target)

@@ -94,6 +94,20 @@ def test_a_fault_that_met_no_request_fails_the_check() -> None:
         llm.check_finished()
 
 
+def test_a_fault_that_met_only_some_of_its_requests_says_which_it_did_not_meet() -> None:
+    llm = FakeLLM()
+    llm.play([text("x").forever()], faults=[FaultRule(fault=NullUsage(), positions=(1, 2, 4, 5))])
+    assert statuses(llm, 3) == [200, 200, 200]
+    message = r"^fault NullUsage\(\) on request 1 and 2 and 4 and 5 did not meet request 4 and 5; 3 came$"
+    with pytest.raises(UnusedReplies, match=message):
+        llm.check_finished()
+    llm.play([], faults=[FaultRule(fault=NullUsage(), positions=(1, 1))])
+    with pytest.raises(
+        UnusedReplies, match=r"^fault NullUsage\(\) on request 1 and 1 met no request; 0 came$"
+    ):
+        llm.check_finished()
+
+
 @pytest.mark.parametrize(
     ("rule", "message"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import random
@@ -17,8 +18,8 @@ import pytest
 from statek_sim.errors import BadInput, BadRequest
 from statek_sim.providers.script import text, timeout
 from statek_sim.providers.wire.gemini import server as gemini_server
-from statek_sim.server.exchange import Answer, Incoming, Later, Limits, Live, Whole
-from statek_sim.server.fault import FaultRule, Reset, SlowTokens
+from statek_sim.server.exchange import Answer, Frame, Incoming, Later, Limits, Live, Streamed, Whole
+from statek_sim.server.fault import Fault, FaultRule, NoAnswerAtAll, Reset, SlowFirstByte, SlowTokens
 from statek_sim.server.running import listen, running
 from statek_sim.server.served import LLMServer
 from statek_sim.values import JSON
@@ -91,6 +92,105 @@ def test_pipelined_requests_are_answered_in_order_also_behind_a_stream(server: L
     assert received.index(b"content-length") < received.index(b"[DONE]") < received.rindex(b"content-length")
 
 
+def large(request: bytes) -> bytes:
+    said = json.dumps(openai("word " * 60_000)).encode()
+    return request.replace(b": %d" % len(BODY), b": %d" % len(said)).replace(BODY, said)
+
+
+def streaming() -> bytes:
+    said = json.dumps(openai(stream=True)).encode()
+    return REQUEST.replace(b": %d" % len(BODY), b": %d" % len(said)).replace(BODY, said)
+
+
+def embedding() -> bytes:
+    said = json.dumps({"model": "text-embedding-3-small", "input": ["word " * 30_000] * 3}).encode()
+    return b"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said)
+
+
+@pytest.mark.parametrize(
+    ("sent", "answers"),
+    [
+        (REQUEST, 1),
+        (large(REQUEST), 1),
+        (embedding(), 1),
+        (streaming(), 1),
+        (large(REQUEST) + REQUEST + streaming() + embedding() + REQUEST, 5),
+        (large(REQUEST) + streaming() * 100, 101),
+        (large(REQUEST) + REQUEST[:-1], 1),
+        (large(REQUEST) + REQUEST.partition(b"\r\n")[0], 1),
+    ],
+)
+def test_a_client_that_says_no_more_and_reads_gets_all_that_it_asked_for(sent: bytes, answers: int) -> None:
+    with LLMServer() as server:
+        server.llm.play([text("Hello there, friend").forever()])
+        received = exchange(server, sent, finish=True)
+    assert received.count(b"HTTP/1.1 200 OK") == answers
+    assert received.endswith((b"}", b"data: [DONE]\n\n\r\n0\r\n\r\n"))
+
+
+@pytest.mark.parametrize("fault", [SlowFirstByte(0.2), SlowTokens(0.02)])
+def test_a_client_that_says_no_more_waits_for_what_takes_its_time(fault: Fault) -> None:
+    with LLMServer() as server:
+        server.llm.play(
+            [text("Hello there, friend").forever()], faults=[FaultRule(fault=fault, positions=(1, 2))]
+        )
+        received = exchange(server, streaming() * 2 + REQUEST, finish=True)
+    assert received.count(b"HTTP/1.1 200 OK") == 3
+    assert received.count(b"data: [DONE]") == 2
+
+
+@pytest.mark.parametrize("finish", [False, True])
+@pytest.mark.parametrize("rest", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"])
+def test_what_is_no_request_leaves_the_answers_before_it_whole(rest: bytes, finish: bool) -> None:
+    with LLMServer() as server:
+        slow = FaultRule(fault=SlowFirstByte(0.7), positions=(1,))
+        server.llm.play([text("Hello there, friend").forever()], faults=[slow])
+        received = exchange(server, REQUEST + streaming() + rest, finish=finish)
+    assert received.count(b"HTTP/1.1 200 OK") == 2
+    assert received.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
+
+
+def test_silence_ends_when_the_client_says_no_more() -> None:
+    with LLMServer() as server:
+        server.llm.play([text("Hello.").forever()], faults=[FaultRule(fault=NoAnswerAtAll(), positions=(2,))])
+        assert exchange(server, REQUEST * 3, finish=True).count(b"HTTP/1.1 200 OK") == 1
+        # Here the silence is begun after the client's last word.
+        assert exchange(server, large(REQUEST) + REQUEST, finish=True).count(b"HTTP/1.1 200 OK") == 2
+        server.llm.play([text("Hello.").forever()], faults=[FaultRule(fault=NoAnswerAtAll(), positions=(2,))])
+        assert exchange(server, large(REQUEST) + REQUEST * 2, finish=True).count(b"HTTP/1.1 200 OK") == 1
+
+
+def test_what_is_given_to_a_client_that_left_is_let_go_of_long_before_its_end() -> None:
+    let_go = threading.Event()
+
+    class Noticed(bytes):
+        def __del__(self) -> None:
+            let_go.set()
+
+    async def live() -> AsyncGenerator[bytes, None]:
+        last = Noticed(b"data: 2\n\n")
+        yield b"data: 1\n\n"
+        await asyncio.sleep(600)
+        yield last
+
+    def frames() -> Iterator[Frame]:
+        yield Frame(0, b"data: 1\n\n")
+        yield from (Frame(0.05, b"data: 2\n\n") for _ in range(12_000))
+        yield Frame(0, Noticed(b"data: 3\n\n"))
+
+    def handler(request: Incoming) -> Streamed | Live:
+        return Live(frames=live()) if request.target == "/live" else Streamed(frames=tuple(frames()))
+
+    with running(handler) as server:
+        for target in ("/live", "/frames"):
+            with socket.create_connection((server.host, server.port), timeout=60) as connection:
+                connection.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                assert connection.recv(16) == b"HTTP/1.1 200 OK\r"
+                assert not let_go.is_set()
+            assert let_go.wait(60)
+            let_go.clear()
+
+
 def test_a_body_may_come_in_chunks_and_in_single_bytes(server: LLMServer) -> None:
     head = (
         b"POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -98,6 +198,42 @@ def test_a_body_may_come_in_chunks_and_in_single_bytes(server: LLMServer) -> Non
     )
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in BODY) + b"0\r\n\r\n"
     assert exchange(server, head + chunks).startswith(b"HTTP/1.1 200 OK")
+
+
+@pytest.mark.parametrize("before", ["", "\t", " \t"])
+@pytest.mark.parametrize("behind", ["", "\t", "\t ", " \t\t"])
+@pytest.mark.parametrize("pieces", [1, 200])
+def test_blanks_and_tabs_may_stand_around_the_transfer_encoding(
+    server: LLMServer, before: str, behind: str, pieces: int
+) -> None:
+    head = f"POST {OPENAI} HTTP/1.1\r\nHost: x\r\ntransfer-encoding:{before}chunked{behind}\r\n\r\n"
+    # Behind another request, whose body has tabs as well.
+    first = REQUEST.replace(BODY, b"\t" + BODY).replace(b": %d" % len(BODY), b": %d" % (len(BODY) + 1))
+    sent = first + head.encode() + b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY) + closing(REQUEST)
+    size = -(-len(sent) // pieces)
+    with socket.create_connection(server_address(server), timeout=60) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for at in range(0, len(sent), size):
+            connection.sendall(sent[at : at + size])
+        received = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert received.count(b"HTTP/1.1 200 OK") == 3
+
+
+def test_a_body_keeps_its_tabs_and_what_is_no_coding_stays_refused(server: LLMServer) -> None:
+    with LLMServer() as other:
+        other.llm.play([text("Hello.")])
+        body = BODY.replace(b"{", b"{\t\n\t") + b"\t\n"
+        exchange(
+            other, closing(REQUEST).replace(b": %d" % len(BODY), b": %d" % len(body)).replace(BODY, body)
+        )
+        assert other.requests[0].body == body
+    for line in (
+        "Transfer-Encoding\t: chunked",
+        "Transfer-Encoding: chunked\tx",
+        "Transfer-Encoding: x\tchunked",
+    ):
+        received = exchange(server, f"POST / HTTP/1.1\r\nHost: x\r\n{line}\r\n\r\n0\r\n\r\n".encode())
+        assert received.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 501 "))
 
 
 def test_a_client_that_waits_to_be_told_to_go_on_is_told(server: LLMServer) -> None:
@@ -247,7 +383,9 @@ def test_a_body_may_speak_of_other_protocols_and_have_sizes_in_it(server: LLMSer
 @pytest.mark.parametrize(
     ("target", "members"),
     [
-        (OPENAI, {"message", "type"}),
+        (OPENAI, {"message", "type", "param", "code"}),
+        ("/v1/responses", {"message", "type", "param", "code"}),
+        ("/v1/embeddings", {"message", "type", "param", "code"}),
         (ANTHROPIC, {"message", "type"}),
         (GEMINI, {"code", "message", "status"}),
     ],
@@ -259,6 +397,7 @@ def test_a_body_may_speak_of_other_protocols_and_have_sizes_in_it(server: LLMSer
         (f"A: {'a' * 5000}\r\n\r\n", 431),
         ("Transfer-Encoding: gzip\r\n\r\n", 501),
         ("Host: y\r\n\r\n", 400),
+        ("Content-Length: 2\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n{}", 415),
     ],
 )
 def test_a_refusal_has_the_shape_of_the_provider_of_its_path(
@@ -453,10 +592,13 @@ def test_a_handler_that_breaks_is_the_servers_fault_and_not_the_requests() -> No
         connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
         connection.request("GET", "/v1/models")
         response = connection.getresponse()
-        assert (response.status, json.load(response)["error"]["message"]) == (
-            500,
-            "the server failed: KeyError: '/v1/models'",
-        )
+        message = "the server failed: KeyError: '/v1/models'"
+        said = {"message": message, "type": "server_error", "param": None, "code": None}
+        assert (response.status, json.load(response)["error"]) == (500, said)
+        connection.request("POST", ANTHROPIC)
+        response = connection.getresponse()
+        message = f"the server failed: KeyError: '{ANTHROPIC}'"
+        assert json.load(response)["error"] == {"type": "api_error", "message": message}
         connection.close()
 
 
