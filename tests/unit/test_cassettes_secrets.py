@@ -293,7 +293,7 @@ def test_a_value_is_found_however_it_is_written(text: str) -> None:
         "?next=%2Fp%3Fq%3DDB_PASSWORD%253Dab%253Ehunter22xQQQz27%26z%3D1",
         "?api-version-key=q%2FvDHRcktC%2Fhunter22xWI%2FIJ%2FZO&b=2",
         "data: key.pem\n\ndata: -----BEGIN PRIVATE KEY-----\n\ndata: Ax8nXx7hunter22xARs0vMawUB3DIN\n\n",
-        b64encode(b"hello there ghp_0123456789hunter22xABCDEFGHIJ012345").decode().rstrip("=") + "Done.",
+        b64encode(b"hello there ghp_0123456789hunter22xABCDEFGHIJ0123456").decode().rstrip("=") + "Done.",
         '0:"ghp_0123456789abcdefghij"\n0:"hunter22xABCDEFGHIJ01234"\n',
     ],
 )
