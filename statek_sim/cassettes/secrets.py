@@ -549,7 +549,7 @@ def _bare_value(text: str, name: str, between: re.Match[str], own: OwnSecrets) -
     alone = _stands_alone(text, name, between) or text[between.start() - len(name) - 1 :][:1] == ">"
     bracket = _BRACKET.match(text, start) if alone else None
     word = _WORD.match(text, bracket.end() if bracket is not None else start)
-    if word is None or _VARIABLE.match(text, start):
+    if word is None or _VARIABLE.match(text, start) or (between["sign"] == ":" and text[start] == "?"):
         return None
     end = _end_of_word(text, word.end(), alone=alone)
     value = text[start:end]
@@ -599,7 +599,7 @@ def _stands_alone(text: str, name: str, between: re.Match[str]) -> bool:
     """Whether `name=value` is no argument of a call and no member of a list."""
     start = between.start() - len(name)
     before = text[max(0, start - 2) : start]
-    if not before.isascii() or before[-1:] in _QUOTES:
+    if not before.isascii() or before[-1:] in _QUOTES or text.endswith("CDATA[", 0, start):
         return True
     return before[-1:] in _BEFORE_A_WORD and not before.startswith((",", "("))
 

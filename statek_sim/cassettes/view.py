@@ -280,6 +280,9 @@ def _printable(token: str) -> str:
         return ""
     # PowerShell's commands: UTF-16, of which every second byte is a zero where the text is ASCII.
     wide = 2 * content[1::2].count(0) > len(content[1::2])
+    if content.isascii() and 8 * content.count(0) < len(content):
+        # Variables as the kernel keeps them: each ends in a zero.
+        content = content.replace(b"\0", b"\n")
     text = content.decode("utf-16-le" if wide else "utf-8", "replace")
     # A text that was cut ends in the middle of a character; one that something stands behind, in what that would be.
     text = text.rstrip("\ufffd")

@@ -290,6 +290,8 @@ def test_a_value_is_found_however_it_is_written(text: str) -> None:
     "text",
     [
         "<password><![CDATA[hunter22x",
+        '<r><![CDATA[DB_PASSWORD=a"bhunter22x]]></r>',
+        b64encode(b"A=1\0DB_PASSWORD=hunter22x99\0HOME=/home/me\0").decode(),
         "?next=%2Fp%3Fq%3DDB_PASSWORD%253Dab%253Ehunter22xQQQz27%26z%3D1",
         "?api-version-key=q%2FvDHRcktC%2Fhunter22xWI%2FIJ%2FZO&b=2",
         "data: key.pem\n\ndata: -----BEGIN PRIVATE KEY-----\n\ndata: Ax8nXx7hunter22xARs0vMawUB3DIN\n\n",
@@ -313,6 +315,7 @@ def test_a_value_is_found_in_a_body_of_its_kind(text: str) -> None:
         '{"imagePullSecrets": [{"name": "regcred"}]}',
         '{"properties": {"api_key": {"type": "string", "minLength": 8}}}',
         '{"password": {"',
+        "export API_KEY=${API_KEY:?missing}",
         'assert token == "abc"',
         "SELECT a FROM b WHERE token = $1",
         "{secret:!1}",
