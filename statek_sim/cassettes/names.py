@@ -71,6 +71,7 @@ _NO_SECRETS: Final = re.compile(
     r"(?:[-_ ](?:goes[-_ ])?here)?)?",
     re.IGNORECASE,
 )
+NUMBER: Final = re.compile(r"-?\d[\d.eE+-]*")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _PUBLIC_NAMES: Final = frozenset(_PUBLIC)
@@ -198,3 +199,15 @@ def is_worth_learning(value: str) -> bool:
         value.isalpha() and (value.islower() or value.isupper() or value.istitle())
     ) or value.isdigit()
     return not plain_word or len(value) >= 8
+
+
+def is_telling(name: str, value: str, *, upper: bool) -> bool:
+    """Whether what stands behind a name without quotes is a value and not another word of a sentence or program."""
+    return is_value(name, value) and (
+        any(map(str.isdigit, value)) or looks_drawn(value) or (upper and not value.isupper())
+    )
+
+
+def is_value(name: str, value: str) -> bool:
+    """Whether what stands behind a name is a value, and not a placeholder or the name again."""
+    return not is_placeholder(value) and folded(value) != folded(name)

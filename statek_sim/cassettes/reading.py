@@ -17,6 +17,7 @@ from urllib.parse import unquote, unquote_plus
 
 from statek_sim.cassettes.members import Frame, Leaf, columns, leaves, scored, start_of_members
 from statek_sim.cassettes.names import (
+    NUMBER,
     PLACEHOLDER,
     holds_secret,
     is_placeholder,
@@ -49,7 +50,6 @@ _MOST_TIMES: Final = 60
 _SHORT: Final = 64
 """Characters of a text that is kept to know it again; of a longer one its digest is."""
 
-_NUMBER: Final = re.compile(r"-?\d[\d.eE+-]*")
 _PERCENT: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _QUOTED_PRINTABLE: Final = re.compile(
     r"content-transfer-encoding:[ \t]{0,9}\"?quoted-printable", re.IGNORECASE
@@ -264,7 +264,7 @@ class _Reader:
         return _beside(leaf, self.sought) is not None or _above(leaf, self.sought) is not None
 
     def _is_secret_number(self, leaf: Leaf, text: str) -> bool:
-        if _NUMBER.fullmatch(text) is None or text == "0":
+        if NUMBER.fullmatch(text) is None or text == "0":
             return False
         name = leaf.name
         if name is not None and is_secret_name(name, self.sought.own):
@@ -387,7 +387,7 @@ def _apart(ranges: Iterable[tuple[int, int, bool]]) -> list[tuple[int, int, bool
 
 def _stand_in(text: str, start: int, end: int) -> str:
     """Return what stands for a secret: a number stays a number, so that JSON stays JSON."""
-    if _NUMBER.fullmatch(text, start, end):
+    if NUMBER.fullmatch(text, start, end):
         before, after = text[max(0, start - 20) : start].rstrip(), text[end : end + 20].lstrip()
         if before.endswith((":", ",", "[")) and (not after or after.startswith((",", "}", "]"))):
             return "0"

@@ -7,7 +7,6 @@ place that was read is not read again from another start.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,14 +14,17 @@ from typing import Final
 
 from statek_sim.beginnings import Beginning, Places
 from statek_sim.cassettes.commands import may_have_passwords, passwords
+from statek_sim.cassettes.elements import in_elements
 from statek_sim.cassettes.names import (
     LEAST_RANDOM,
+    NUMBER,
     WHOLE_WORDS,
     is_placeholder,
     is_secret_name,
     is_secret_parameter,
+    is_telling,
     is_vague_name,
-    looks_drawn,
+    is_value,
     looks_random,
     may_be_number,
 )
@@ -30,6 +32,7 @@ from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets, folded
 from statek_sim.cassettes.shapes import BOT_TOKEN, hints, shaped
 from statek_sim.cassettes.tables import columns_under, is_cell
 from statek_sim.cassettes.view import base64_text
+from statek_sim.cassettes.words import WORD, bare_value
 from statek_sim.needles import Needles
 
 
@@ -77,33 +80,10 @@ _BETWEEN: Final = re.compile(
 _ANNOTATED: Final = re.compile(
     r":[ \t]{0,4}&?'?[A-Za-z_][\w.\[\]|:, ]{0,60}=[ \t]{0,4}[bBrRuUfF]{0,2}(\\{0,15}[\"'`])"
 )
-# The whole name of an element, and the name without its namespace.
-_TAG: Final = re.compile(r"<((?:[\w.-]{1,80}:)?([\w.-]{1,80}))(?:\s[^<>]{0,1000})?>")
-# What an element is called by an attribute, and what that says it holds.
-_NAMED: Final = re.compile(r"\s(key|name|id|field|property)\s?=\s?([\"']?)([\w.:-]{1,80})\2(?=[\s/>])")
-_INNER: Final = re.compile(r"([^<>]{1,1000})</([\w.:-]{1,161})")
-_GIVEN: Final = re.compile(
-    r"\s(?:value|content)\s?=\s?(?:([\"'])(.{1,1000}?)\1|(?!\\)([^\s\"'<>]{1,1000}?)(?=[\s>]|/>))", re.DOTALL
-)
-# The lists of Apple, and what XML-RPC calls a member.
-_PAIR_OF_ELEMENTS: Final = re.compile(
-    r"<(?:key|name)>\s{0,9}([\w .-]{1,80}?)\s{0,9}</(?:key|name)>\s{0,99}(?:<\w{1,40}>\s{0,99}){1,2}([^<>]{1,1000})</"
-)
-_NEXT_TAG: Final = re.compile(r"<(?!!\[CDATA\[)")
 _END_OF_TEXT: Final = re.compile(r"</?|[\"\\]")
-_CLOSING: Final = re.compile(r"</([\w.:-]{1,161})")
-_ELEMENT_TEXT: Final = re.compile(r"<!\[CDATA\[((?:[^\]]|\](?!\]>))+)(?:\]\]>)?|<[^<>]{0,1000}>|([^<]+)")
 _ROW: Final = re.compile(r" {0,200}\| {0,200}`?([^\s|`\"'\\]{1,200})`? {0,200}\|[ \t\r]{0,9}(?=[\n\"\\]|\Z)")
 _NAME_OF_CELL: Final = re.compile(r"[\w-]+")
 _QUOTE: Final = re.compile(r"(\\*)([\"'`])|\n")
-_NUMBER: Final = re.compile(r"-?\d[\d.eE+-]*")
-_WORD: Final = re.compile(r"[^\s&,;\"'`<>\\()\[\]{}|]+")
-# Where a word may go on behind a bracket, unless that is a tag or a call's end.
-_BRACKET: Final = re.compile(
-    r"(?!</?[A-Za-z][^<>\n]{0,300}>)[()\[\]{}<>|]{1,20}(?=[^\s&,;\"'`<>\\()\[\]{}|])"
-)
-# What a shell reads as a part of the word: a sign that is escaped, though not as in a text of JSON, or a quote.
-_GOES_ON: Final = re.compile(r"\\(?![nrtbfu\"'/\\\n])|[\"'](?=[A-Za-z0-9])")
 _FIELD: Final = re.compile(r"[^&#\s\"'`<>\\]+")
 # What a header holds, and a sentence about one does not.
 _HEADER_VALUE: Final = re.compile(
@@ -111,9 +91,6 @@ _HEADER_VALUE: Final = re.compile(
     re.IGNORECASE,
 )
 _REST_OF_LINE: Final = re.compile(r"[^\r\n\"'\\]+(?:\r?\n[ \t]+[^\r\n\"'\\]+)*")
-# What a shell or a template puts something else in the place of.
-_VARIABLE: Final = re.compile(r"\$\d|![01](?!\w)|\$\{\{?[^{}\n]{1,100}\}|\$\([^()\n]{1,200}\)")
-_CODE: Final = re.compile(r"[A-Za-z_][A-Za-z_.]*[(\[]|[a-z_]+(?:\.[a-z_]+)+$")
 # The text that a setter is called with.
 _SETTER: Final = re.compile(r"\(\s{0,9}(\\{0,15}[\"'`])")
 _NEAR: Final = re.compile(
@@ -139,14 +116,8 @@ _NAMES_IT: Final = re.compile(r"(?:\b(?:name|key):|\bvariable)[ \t]{1,4}[\"']?\Z
 _NEXT_WORD: Final = re.compile(r"(\\{0,7}[\"']),\s{0,60}\1([^\s\"'\\]{1,200})\1")
 _END_OF_FLAG: Final = re.compile(r"[\"'`]|[ \t]{0,9}(?:\Z|\n|[|;&]|--?[A-Za-z])")
 _LEAST_OF_FLAG: Final = 8
-_QUOTES: Final = ('"', "'", "`")
-_BEFORE_A_WORD: Final = ("", " ", "\t", "\r", "\n", "=")
-_BEFORE_A_MEMBER: Final = ("{", ">")
-_AFTER_A_MEMBER: Final = ("}", "<", ",")
-_CLOSED: Final = re.compile(r"[)\]}]{1,20}")
 _AFTER_TEXT: Final = re.compile(r"[\s)\]},;+]|\Z")
 _LONGEST_LINE: Final = 500
-_OF_CODE: Final = (",", ")", "(", "[", "]")
 _LINES_OF_HEADERS: Final = ("authorization", "cookie")
 
 _BEARER: Final = re.compile(r"\b(?:bearer|(basic))\s{1,20}([\w.~+/-]{6,}=*)", re.IGNORECASE)
@@ -183,7 +154,7 @@ def find_secrets(text: str, sought: Sought = NOTHING_ELSE) -> list[Span]:
         *_authorizations(text, lowered),
         *_logins(text),
         *_named(text, lowered, sought.own),
-        *_elements(text, sought.own),
+        *(Span(start, end, kind, text[start:end]) for start, end, kind in in_elements(text, sought.own)),
     ]
 
 
@@ -250,63 +221,6 @@ def _is_key(value: str, *, has_colon: bool) -> bool:
     return sure or (has_colon and (len(value) >= 16 or (mixed and digits > 0)))
 
 
-def _elements(text: str, own: OwnSecrets) -> Iterator[Span]:
-    """Yield the texts in XML elements of a telling name, which may have a namespace, attributes, CDATA or children.
-
-    The name may be an attribute, and the text, too: `<string name="password">…`, `<add key="password" value="…"/>`.
-    """
-    is_document = text.lstrip()[:1] == "<"
-    if not is_document and "</" not in text and not ("<" in text and ("value" in text or "content" in text)):
-        return
-    # Found once for all: a search per element is as long as the text where none of them is closed.
-    for pair in _PAIR_OF_ELEMENTS.finditer(text) if "<key>" in text or "<name>" in text else ():
-        if is_secret_name(pair[1], own) and not is_placeholder(pair[2]):
-            yield Span(*pair.span(2), f"a value named {pair[1]!r}", pair[2])
-    closings: dict[str, list[int]] = {}
-    for closing in _CLOSING.finditer(text):
-        closings.setdefault(closing[1], []).append(closing.start())
-    done = 0
-    for tag in _TAG.finditer(text):
-        name, ends = tag[2], closings.get(tag[1], ())
-        after = bisect_left(ends, tag.end())
-        if "=" in tag[0]:
-            yield from _of_attributes(text, tag, own)
-        if tag.start() < done or not is_secret_name(name, own):
-            continue
-        if after < len(ends):
-            done = ends[after]
-        elif is_document:
-            # It was cut off, or nobody closed it.
-            next_tag = _NEXT_TAG.search(text, tag.end())
-            done = next_tag.start() if next_tag is not None else len(text)
-        elif (inner := _INNER.match(text, tag.end())) is not None and '"' not in inner[1]:
-            done = inner.end(1)
-        else:
-            continue
-        for part in _ELEMENT_TEXT.finditer(text, tag.end(), done):
-            value = part[part.lastindex or 0]
-            if value.strip() and not is_placeholder(value):
-                yield Span(*part.span(part.lastindex or 0), f"a value named {name!r}", value)
-
-
-def _of_attributes(text: str, tag: re.Match[str], own: OwnSecrets) -> Iterator[Span]:
-    """Yield what an element holds that has its name in an attribute: its value in another, or its text."""
-    named = _NAMED.search(tag[0])
-    name = named[3] if named is not None else tag[2]
-    if not is_secret_name(name, own):
-        return
-    kind = f"a value named {name!r}"
-    given = _GIVEN.search(tag[0])
-    if given is not None and not is_placeholder(given[given.lastindex or 0]):
-        left, right = given.span(given.lastindex or 0)
-        yield Span(tag.start() + left, tag.start() + right, kind, given[given.lastindex or 0])
-    if named is None:
-        return
-    inner = _INNER.match(text, tag.end()) if named[1] != "id" else None
-    if inner is not None and inner[2] == tag[1] and _is_value(named[3], inner[1]):
-        yield Span(*inner.span(1), kind, inner[1])
-
-
 def _named(text: str, lowered: str, own: OwnSecrets) -> Iterator[Span]:
     """Yield what has a telling name: a member, a field, a variable, a header, an element, or a string beside a name."""
     done = 0
@@ -347,8 +261,8 @@ def _of_cell(text: str, place: int, cell: tuple[int, int], own: OwnSecrets) -> S
     if own.is_name(name):
         counts = not is_placeholder(value)
     elif is_secret_name(name):
-        counts = _is_telling(name, value, upper=False) and (
-            _NUMBER.fullmatch(value) is None or may_be_number(name, value, own)
+        counts = is_telling(name, value, upper=False) and (
+            NUMBER.fullmatch(value) is None or may_be_number(name, value, own)
         )
     else:
         counts = is_vague_name(name) and looks_random(value)
@@ -415,12 +329,12 @@ def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None
         value = text[setter.end() : stop]
         return None if is_placeholder(value) else Span(setter.end(), stop, f"a value named {name!r}", value)
     listed = _NEXT_WORD.match(text, end) if sure and name.startswith("--") else None
-    if listed is not None and _is_value(name, listed[2]) and not listed[2].startswith("-"):
+    if listed is not None and is_value(name, listed[2]) and not listed[2].startswith("-"):
         return Span(*listed.span(2), f"a value named {name!r}", listed[2])
     flag = _FLAG_VALUE.match(text, end) if sure and name.startswith("--") else None
     if flag is not None:
         value = flag[flag.lastindex or 0]
-        telling = _is_value(name, value) if flag.lastindex != _BARE else _is_of_flag(text, name, flag)
+        telling = is_value(name, value) if flag.lastindex != _BARE else _is_of_flag(text, name, flag)
         if telling and not value.startswith("-"):
             return Span(*flag.span(flag.lastindex or 0), f"a value named {name!r}", value)
     near = _NEAR.match(text, end)
@@ -443,7 +357,7 @@ def _is_of_flag(text: str, name: str, flag: re.Match[str]) -> bool:
     """Whether what stands behind `--password` is one: it tells, or the command ends or goes on with another flag."""
     value = flag[_BARE]
     ends = len(value) >= _LEAST_OF_FLAG and not value.isupper() and _END_OF_FLAG.match(text, flag.end())
-    return _is_telling(name, value, upper=False) or (bool(ends) and _is_value(name, value))
+    return is_telling(name, value, upper=False) or (bool(ends) and is_value(name, value))
 
 
 def _is_path(text: str, before: str, near: re.Match[str]) -> bool:
@@ -472,7 +386,7 @@ def _value(
         value = text[start:end]
         return Span(start, end, kind, value) if sure and value.strip() and not is_placeholder(value) else None
     if quoted:
-        number = _NUMBER.match(text, start)
+        number = NUMBER.match(text, start)
         return (
             Span(*number.span(), kind)
             if number and may_be_number(name, number[0], own) and number[0] != "0"
@@ -486,9 +400,9 @@ def _value(
     )
     if query or (start > 0 and between["sign"] == "=" and _is_field(text, name, between)):
         field = _FIELD.match(text, start)
-        more = _bare_value(text, name, between, own) if sure and not query else None
-        if more is not None and (field is None or more.end > field.end()):
-            return more
+        more = bare_value(text, name, between, own) if sure and not query else None
+        if more is not None and (field is None or more[1] > field.end()):
+            return Span(*more, kind, text[slice(*more)])
         telling = sure or (
             field is not None
             and (
@@ -507,7 +421,8 @@ def _value(
         line = _REST_OF_LINE.match(text, start)
         if line and _HEADER_VALUE.match(line[0]) and not is_placeholder(line[0]):
             return Span(*line.span(), kind)
-    return _bare_value(text, name, between, own) if sure else None
+    bare = bare_value(text, name, between, own) if sure else None
+    return Span(*bare, kind, text[slice(*bare)]) if bare is not None else None
 
 
 def _quoted_value(text: str, name: str, between: re.Match[str], *, sure: bool) -> Span | None:
@@ -527,7 +442,7 @@ def _quoted_value(text: str, name: str, between: re.Match[str], *, sure: bool) -
     counts = sure or (is_vague_name(name) and looks_random(value))
     if between["sign"] == "==":
         # What a program compares something with.
-        counts = counts and _is_telling(name, value, upper=False)
+        counts = counts and is_telling(name, value, upper=False)
     if not counts:
         return None
     shown = is_placeholder(value) or _is_of_tokenizer(text, name, start, end)
@@ -539,98 +454,13 @@ def _end_of_element(text: str, start: int) -> int:
     stop = _END_OF_TEXT.search(text, start)
     if stop is not None and stop[0] == "</":
         return stop.start()
-    word = _WORD.match(text, start)
+    word = WORD.match(text, start)
     return word.end() if word is not None and any(map(str.isdigit, word[0])) else start
-
-
-def _bare_value(text: str, name: str, between: re.Match[str], own: OwnSecrets) -> Span | None:
-    """Return the value without quotes behind a name that is sure, unless code or a sentence goes on there."""
-    start = between.end()
-    alone = _stands_alone(text, name, between) or text[between.start() - len(name) - 1 :][:1] == ">"
-    bracket = _BRACKET.match(text, start) if alone else None
-    word = _WORD.match(text, bracket.end() if bracket is not None else start)
-    if word is None or _VARIABLE.match(text, start) or (between["sign"] == ":" and text[start] == "?"):
-        return None
-    end = _end_of_word(text, word.end(), alone=alone)
-    value = text[start:end]
-    if bracket is not None and not (
-        _is_telling(name, value, upper=False) or text[end : end + 1] in (")", "]", "}")
-    ):
-        return None
-    if _NUMBER.fullmatch(value) and not may_be_number(name, value, own):
-        return None
-    assigned = _is_assigned(text, name, between, value, end)
-    if _CODE.match(text[start : word.end() + 1]):
-        # A call, unless nothing closes it.
-        unclosed = end > word.end() and any(map(str.isdigit, value))
-        if (
-            not assigned
-            or is_secret_name(word[0])
-            or (text[word.end() : word.end() + 1] == "(" and not unclosed)
-        ):
-            return None
-    upper = name.isupper() and (between["sign"] == "=" or len(name) > 5)
-    telling = assigned or own.is_name(name) or _is_telling(name, word[0], upper=upper)
-    return Span(start, end, f"a value named {name!r}", value) if telling else None
-
-
-def _end_of_word(text: str, end: int, *, alone: bool) -> int:
-    """Return where a value without quotes ends that goes on behind brackets, as passwords do.
-
-    Among arguments or members, not `alone`, a bracket that closes what was open before it ends it.
-    """
-    depth = 0
-    while (
-        bracket := _BRACKET.match(text, end) or (_GOES_ON.match(text, end) if alone else None)
-    ) is not None:
-        for sign in bracket[0]:
-            depth += (sign in "([{<") - (sign in ")]}>")
-            if depth < 0 and not alone:
-                return end
-        at = bracket.end()
-        more = _WORD.match(text, at + 1 if bracket[0] == "\\" and text[at : at + 1] == " " else at)
-        if more is None:
-            return end
-        end = more.end()
-    return end
-
-
-def _stands_alone(text: str, name: str, between: re.Match[str]) -> bool:
-    """Whether `name=value` is no argument of a call and no member of a list."""
-    start = between.start() - len(name)
-    before = text[max(0, start - 2) : start]
-    if not before.isascii() or before[-1:] in _QUOTES or text.endswith("CDATA[", 0, start):
-        return True
-    return before[-1:] in _BEFORE_A_WORD and not before.startswith((",", "("))
-
-
-def _is_assigned(text: str, name: str, between: re.Match[str], value: str, end: int) -> bool:
-    """Whether `name=value` is a word of its own, as in a shell or a settings file and not among arguments of code."""
-    if between["sign"] != "=" or between["wide"] or between["gap"] or not _is_value(name, value):
-        return False
-    opened = sum((sign in "([{") - (sign in ")]}") for sign in value)
-    closed = _CLOSED.match(text, end)
-    if closed is not None and opened > 0:
-        # What closes a bracket of the value itself does not end what the value is in.
-        end = min(closed.end(), end + opened)
-    after = text[end : end + 1]
-    start = between.start() - len(name)
-    if after == "}" or (start and text[start - 1] in _BEFORE_A_MEMBER):
-        # `{password=…, user=me}`, `User{name=me, password=…}`, `<td>password=…</td>`
-        return after in _AFTER_A_MEMBER
-    return _stands_alone(text, name, between) and after not in _OF_CODE
 
 
 def _is_field(text: str, name: str, between: re.Match[str]) -> bool:
     """Whether `name=` starts a text, so that it is the first field of a form."""
     return between.start() == len(name) and not between["wide"] and not between["gap"]
-
-
-def _is_telling(name: str, value: str, *, upper: bool) -> bool:
-    """Whether what stands behind a name without quotes is a value and not another word of a sentence or program."""
-    return _is_value(name, value) and (
-        any(map(str.isdigit, value)) or looks_drawn(value) or (upper and not value.isupper())
-    )
 
 
 def _closes(text: str, at: int, start: int, quote: str) -> bool:
@@ -640,10 +470,6 @@ def _closes(text: str, at: int, start: int, quote: str) -> bool:
     # A quote with a letter behind it starts a text.
     starts = before >= 0 and text[before + len(quote)].isalnum()
     return starts and _AFTER_TEXT.match(text, start) is not None
-
-
-def _is_value(name: str, value: str) -> bool:
-    return not is_placeholder(value) and folded(value) != folded(name)
 
 
 def _is_of_tokenizer(text: str, name: str, start: int, end: int) -> bool:
