@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import select
 import stat
 import tomllib
@@ -113,7 +114,31 @@ def why_another(error: BaseException) -> str:
             return "it has an amount that is no number"
         case TypeError() if str(error).startswith("unhashable type: "):
             return "it has a list or a mapping where a plain value is expected"
+        case TypeError() if _SHAPE.search(str(error)):
+            return f"it has {_found_shape(str(error))}"
     return str(error)
+
+
+_SHAPE: Final = re.compile(
+    r"(list|string) indices must be integers|'(\w+)' object is not (subscriptable|iterable)"
+)
+_IN_WORDS: Final = {
+    "list": "a list",
+    "string": "a text",
+    "int": "a number",
+    "float": "a number",
+    "bool": "true or false",
+    "NoneType": "null",
+}
+"""What JSON has, by Python's words for it."""
+
+
+def _found_shape(message: str) -> str:
+    """Return what was found and what was expected, of Python's message about a value that has nothing in it."""
+    found = _SHAPE.search(message)
+    groups = (None, None, None) if found is None else found.groups()
+    kind = groups[0] or groups[1] or ""
+    return f"{_IN_WORDS.get(kind, kind)} where {'a list' if groups[2] == 'iterable' else 'an object'} is expected"
 
 
 def link_problem(error: BaseException, path: Path) -> str:
