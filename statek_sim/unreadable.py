@@ -68,6 +68,17 @@ def toml_in(text: str) -> dict[str, Any]:
         raise tomllib.TOMLDecodeError("a number has too many digits (at end of document)") from None
 
 
+_TOML_PLACE: Final = re.compile(r"^(.*) \(at (?:line (\d+), column \d+|end of document)\)$", re.DOTALL)
+
+
+def why_no_toml(error: tomllib.TOMLDecodeError, text: str) -> str:
+    """Return the line and the reason, `3: not TOML: ...`, to follow `path:`; without a line it is the last one's."""
+    found = _TOML_PLACE.fullmatch(str(error))
+    reason = found[1] if found else str(error)
+    line = int(found[2]) if found and found[2] else text.count("\n") + 1
+    return f"{line}: not TOML: {reason[:1].lower()}{reason[1:]}"
+
+
 def ends(device: int) -> bool:
     """Whether a character device is one that has an end: a terminal, or the one that is empty."""
     return os.isatty(device) or os.fstat(device).st_rdev == os.stat(os.devnull).st_rdev

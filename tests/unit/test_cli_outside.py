@@ -113,6 +113,17 @@ def test_a_closed_standard_input_is_one_line(here: Path, arguments: str) -> None
     assert not (here / "kept.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    ["guards --check ok.yaml --file m.toml", "evals run --model m.toml", "gate default --policy m.toml"],
+)
+def test_what_is_no_toml_is_told_with_its_line(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: str
+) -> None:
+    (here / "m.toml").write_text("# a comment\n= 3\n", "utf-8")
+    assert refused(capsys, *arguments.split()) == "m.toml:2: not TOML: invalid statement"
+
+
 @pytest.mark.parametrize("lines", [[], ["--jsonl"]])
 def test_a_file_of_tools_is_named_when_one_of_them_has_no_name(
     here: Path, capsys: pytest.CaptureFixture[str], lines: list[str]
