@@ -114,6 +114,27 @@ def test_a_closed_standard_input_is_one_line(here: Path, arguments: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("arguments", "subject"),
+    [
+        ("cassette scan", "PATH"),
+        ("cassette scan ok.yaml", "PATH"),
+        ("run", "PATH"),
+        ("rescue", "FILE|-"),
+        ("gate default --update-baseline --baseline", "--baseline"),
+        ("gate default --scenarios", "--scenarios"),
+        ("run ok.yaml --json", "--json"),
+    ],
+)
+def test_an_empty_path_is_not_the_current_folder(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: str, subject: str
+) -> None:
+    assert refused(capsys, *arguments.split(), "") == (
+        f"{subject}: the path is empty; expected a file or a folder, `.` is the current one"
+    )
+    assert [file.name for file in here.iterdir()] == ["ok.yaml"]
+
+
+@pytest.mark.parametrize(
     "arguments",
     ["guards --check ok.yaml --file m.toml", "evals run --model m.toml", "gate default --policy m.toml"],
 )
