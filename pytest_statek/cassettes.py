@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,8 +66,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             for item in session.items
             if item.get_closest_marker(CASSETTE) or item.get_closest_marker("vcr")
         )
-        paths = sorted({str(_used(item)) for item in marked})
-        Path(target).write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
+        _write_list(Path(target), sorted({str(_used(item)) for item in marked}))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -159,6 +158,15 @@ def _share(path: Path, items: list[pytest.Item]) -> None:
         conflicts.append(f"{shown}: tests share it with different record modes: {listed}")
     if conflicts:
         items[0].stash[_CONFLICT] = "; ".join(conflicts)
+
+
+def _write_list(file: Path, paths: Sequence[str]) -> None:
+    try:
+        file.write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
+    except OSError as error:
+        raise pytest.UsageError(
+            f"statek: --statek-cassette-list={file}: cannot be written: {error.strerror}"
+        ) from None
 
 
 def _used(item: pytest.Item) -> Path:

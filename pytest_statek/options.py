@@ -7,9 +7,10 @@ takes half a millisecond for each module of a plugin.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import pytest
 
@@ -49,6 +50,70 @@ CASSETTE_MARKER: Final = (
 """The marker as `pytest --markers` shows it."""
 
 MODES: Final = ("none", "once", "new_episodes", "all", "rewrite")
+
+
+Kind = Literal["string", "linelist", "bool"]
+"""What a key of the configuration file holds, in pytest's words."""
+
+INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
+    "statek_explore": ("bool", "as --statek-explore"),
+    "statek_invariants": (
+        "linelist",
+        "invariants of your own for --statek-explore, module:attribute, one per line",
+    ),
+    "statek_scenarios": (
+        "linelist",
+        f"scenario files and folders, one per line, or {BUILT_IN!r}: collected like testpaths, when no path is given",
+    ),
+    "statek_backend": ("string", "as --statek-backend"),
+    "statek_preset": ("string", "as --statek-preset"),
+    "statek_profile": ("linelist", "as --statek-profile, one per line"),
+    "statek_seed": ("string", "as --statek-seed"),
+    "statek_watchdog": ("string", "as --statek-watchdog"),
+    "statek_storage": ("string", "as --statek-storage"),
+    "statek_report": ("string", "as --statek-report"),
+    "statek_allow_network": ("bool", "as --statek-allow-network"),
+    "statek_cassette_ignore": (
+        "linelist",
+        (
+            "parts of requests that do not count when recordings are looked up, one per line: body.metadata.run, "
+            "query.trace"
+        ),
+    ),
+    "statek_cassette_secret_names": (
+        "linelist",
+        "headers, parameters and members of bodies that hold secrets of yours, one per line: x-acme-pin",
+    ),
+    "statek_cassette_secret_patterns": (
+        "linelist",
+        "regular expressions that your secrets fit, one per line: acme-[0-9a-f]{32}",
+    ),
+    "statek_cassette_allow_undecoded": (
+        "linelist",
+        (
+            "media types of bodies that are no text and may be recorded although secrets in them cannot be seen, one "
+            "per line: image/png, audio/*"
+        ),
+    ),
+    "statek_allow_unplayed": ("bool", "as --statek-allow-unplayed"),
+    "statek_gate": ("linelist", "as --statek-gate, one per line: judged when no path is given"),
+    "statek_gate_policy": ("string", "as --statek-gate-policy"),
+    "statek_gate_baseline": ("string", "as --statek-gate-baseline"),
+    "statek_gate_scenarios": ("linelist", "as --statek-gate-scenarios, one per line"),
+    "statek_evals": ("linelist", "as --statek-evals, one per line: when no path is given"),
+    "statek_evals_model": ("string", "as --statek-evals-model"),
+    "statek_evals_baseline": ("string", "as --statek-evals-baseline"),
+    "statek_evals_policy": ("string", "as --statek-evals-policy"),
+    "statek_evals_seeds": ("string", "as --statek-evals-seeds"),
+    "statek_evals_arm": ("linelist", "as --statek-evals-arm, one per line"),
+}
+"""Keys of the configuration file, each with its kind and what `pytest --help` says of it."""
+
+_EXPECTED: Final[Mapping[Kind, str]] = {
+    "string": "a text",
+    "linelist": "a list of texts",
+    "bool": "true or false",
+}
 
 
 class Requested:
@@ -127,10 +192,11 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("statek", "STATEK agents: scenario suites and fixtures")
     _add_what_runs(group)
     _add_how_it_runs(group)
-    _add_ini_keys(parser)
-    _add_cassettes(group, parser)
-    _add_gate(group, parser)
-    _add_evals(group, parser)
+    _add_cassettes(group)
+    _add_gate(group)
+    _add_evals(group)
+    for name, (kind, meaning) in INI_KEYS.items():
+        parser.addini(name, meaning, type=kind)
 
 
 def _add_what_runs(group: pytest.OptionGroup) -> None:
@@ -206,29 +272,7 @@ def _add_how_it_runs(group: pytest.OptionGroup) -> None:
     )
 
 
-def _add_ini_keys(parser: pytest.Parser) -> None:
-    parser.addini("statek_explore", "as --statek-explore", type="bool", default=False)
-    parser.addini(
-        "statek_invariants",
-        "invariants of your own for --statek-explore, module:attribute, one per line",
-        type="linelist",
-    )
-    parser.addini(
-        "statek_scenarios",
-        f"scenario files and folders, one per line, or {BUILT_IN!r}: collected like testpaths, when no path is given",
-        type="linelist",
-    )
-    parser.addini("statek_backend", "as --statek-backend")
-    parser.addini("statek_preset", "as --statek-preset")
-    parser.addini("statek_profile", "as --statek-profile, one per line", type="linelist")
-    parser.addini("statek_seed", "as --statek-seed")
-    parser.addini("statek_watchdog", "as --statek-watchdog")
-    parser.addini("statek_storage", "as --statek-storage")
-    parser.addini("statek_report", "as --statek-report")
-    parser.addini("statek_allow_network", "as --statek-allow-network", type="bool", default=False)
-
-
-def _add_gate(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
+def _add_gate(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--statek-gate",
         action="append",
@@ -256,15 +300,9 @@ def _add_gate(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
         help="nothing may be worse than in this baseline: a .json file, or a folder with one per preset; an item per "
         "scenario in it",
     )
-    parser.addini(
-        "statek_gate", "as --statek-gate, one per line: judged when no path is given", type="linelist"
-    )
-    parser.addini("statek_gate_policy", "as --statek-gate-policy")
-    parser.addini("statek_gate_baseline", "as --statek-gate-baseline")
-    parser.addini("statek_gate_scenarios", "as --statek-gate-scenarios, one per line", type="linelist")
 
 
-def _add_evals(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
+def _add_evals(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--statek-evals",
         action="append",
@@ -306,15 +344,9 @@ def _add_evals(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
         help="parts of the harness that the model works under, as `statek-sim evals run --arms` has them "
         "(repeatable); none: all arms of the baseline, and of each rule its own",
     )
-    parser.addini("statek_evals", "as --statek-evals, one per line: when no path is given", type="linelist")
-    parser.addini("statek_evals_model", "as --statek-evals-model")
-    parser.addini("statek_evals_baseline", "as --statek-evals-baseline")
-    parser.addini("statek_evals_policy", "as --statek-evals-policy")
-    parser.addini("statek_evals_seeds", "as --statek-evals-seeds")
-    parser.addini("statek_evals_arm", "as --statek-evals-arm, one per line", type="linelist")
 
 
-def _add_cassettes(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
+def _add_cassettes(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--statek-record",
         choices=MODES,
@@ -335,29 +367,49 @@ def _add_cassettes(group: pytest.OptionGroup, parser: pytest.Parser) -> None:
         help="write the cassette of each collected test into this file, one per line; "
         "`statek-sim cassette orphans` asks for it",
     )
-    parser.addini(
-        "statek_cassette_ignore",
-        "parts of requests that do not count when recordings are looked up, one per line: body.metadata.run, "
-        "query.trace",
-        type="linelist",
-    )
-    parser.addini(
-        "statek_cassette_secret_names",
-        "headers, parameters and members of bodies that hold secrets of yours, one per line: x-acme-pin",
-        type="linelist",
-    )
-    parser.addini(
-        "statek_cassette_secret_patterns",
-        "regular expressions that your secrets fit, one per line: acme-[0-9a-f]{32}",
-        type="linelist",
-    )
-    parser.addini(
-        "statek_cassette_allow_undecoded",
-        "media types of bodies that are no text and may be recorded although secrets in them cannot be seen, one per "
-        "line: image/png, audio/*",
-        type="linelist",
-    )
-    parser.addini("statek_allow_unplayed", "as --statek-allow-unplayed", type="bool", default=False)
+
+
+def check_requested(config: pytest.Config) -> None:
+    """Raise `pytest.UsageError` for a key of the configuration file, or an option, that has not what it takes."""
+    for name, (kind, _) in INI_KEYS.items():
+        _check_key(config, name, kind)
+    _check_cassette_list(config.getoption("--statek-cassette-list"))
+
+
+def _check_key(config: pytest.Config, name: str, kind: Kind) -> None:
+    try:
+        with warnings.catch_warnings():
+            # Pytest warns of a list in place of a text, which is refused here.
+            warnings.simplefilter("ignore")
+            value: object = config.getini(name)
+    except (TypeError, ValueError, pytest.UsageError) as error:
+        # Pytest's own checks of a `[tool.pytest]` table name the key; what it says of other truth values does not.
+        reason = str(error)
+        raise pytest.UsageError(
+            reason if name in reason else f"statek: {name}: expected {_EXPECTED[kind]}: {reason}"
+        ) from None
+    match kind:
+        case "string":
+            fits = isinstance(value, str)
+        case "linelist":
+            fits = isinstance(value, list) and all(isinstance(line, str) for line in value)
+        case "bool":
+            fits = isinstance(value, bool)
+    if not fits:
+        where = "" if config.inipath is None else f"{config.inipath}: "
+        raise pytest.UsageError(f"statek: {where}{name}: expected {_EXPECTED[kind]}, found {value!r}")
+
+
+def _check_cassette_list(path: str | None) -> None:
+    """Refuse a place where no file can be made, before tests are collected."""
+    if path and os.path.isdir(path):
+        raise pytest.UsageError(
+            f"statek: --statek-cassette-list={path}: is a folder; expected a file to write"
+        )
+    if path and not os.path.isdir(os.path.dirname(path) or "."):
+        raise pytest.UsageError(
+            f"statek: --statek-cassette-list={path}: the folder that it is in is not there; make it, or name another"
+        )
 
 
 def part_is_wanted(config: pytest.Config, part: str, *how: str) -> bool:

@@ -80,6 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Note what is asked for; load the scenario part only for those who want it."""
     config.addinivalue_line("markers", options.MARKER)
     config.addinivalue_line("markers", options.CASSETTE_MARKER)
+    options.check_requested(config)
     requested = config.stash[options.REQUESTED] = options.Requested(config)
     if requested.collects or requested.needs_check or requested.backend:
         config.pluginmanager.import_plugin("pytest_statek.scenarios")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import select
 import stat
 import tomllib
@@ -67,6 +68,17 @@ def toml_in(text: str) -> dict[str, Any]:
         raise tomllib.TOMLDecodeError("a number has too many digits (at end of document)") from None
 
 
+_TOML_PLACE: Final = re.compile(r"^(.*) \(at (?:line (\d+), column \d+|end of document)\)$", re.DOTALL)
+
+
+def why_no_toml(error: tomllib.TOMLDecodeError, text: str) -> str:
+    """Return the line and the reason, `3: not TOML: ...`, to follow `path:`; without a line it is the last one's."""
+    found = _TOML_PLACE.fullmatch(str(error))
+    reason = found[1] if found else str(error)
+    line = int(found[2]) if found and found[2] else text.count("\n") + 1
+    return f"{line}: not TOML: {reason[:1].lower()}{reason[1:]}"
+
+
 def ends(device: int) -> bool:
     """Whether a character device is one that has an end: a terminal, or the one that is empty."""
     return os.isatty(device) or os.fstat(device).st_rdev == os.stat(os.devnull).st_rdev
@@ -113,7 +125,31 @@ def why_another(error: BaseException) -> str:
             return "it has an amount that is no number"
         case TypeError() if str(error).startswith("unhashable type: "):
             return "it has a list or a mapping where a plain value is expected"
+        case TypeError() if _SHAPE.search(str(error)):
+            return f"it has {_found_shape(str(error))}"
     return str(error)
+
+
+_SHAPE: Final = re.compile(
+    r"(list|string) indices must be integers|'(\w+)' object is not (subscriptable|iterable)"
+)
+_IN_WORDS: Final = {
+    "list": "a list",
+    "string": "a text",
+    "int": "a number",
+    "float": "a number",
+    "bool": "true or false",
+    "NoneType": "null",
+}
+"""What JSON has, by Python's words for it."""
+
+
+def _found_shape(message: str) -> str:
+    """Return what was found and what was expected, of Python's message about a value that has nothing in it."""
+    found = _SHAPE.search(message)
+    groups = (None, None, None) if found is None else found.groups()
+    kind = groups[0] or groups[1] or ""
+    return f"{_IN_WORDS.get(kind, kind)} where {'a list' if groups[2] == 'iterable' else 'an object'} is expected"
 
 
 def link_problem(error: BaseException, path: Path) -> str:

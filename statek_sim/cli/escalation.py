@@ -45,6 +45,7 @@ def escalation(
     from statek_sim.reporting.artifact import write_artifact
 
     check_writable(json_file=json_file, folder=None)
+    _check_variant(variant)
     outcomes = Outcomes()
     check_once(paths)
     files = [path for path in paths if path.suffix == ".jsonl"]
@@ -60,6 +61,16 @@ def escalation(
     _show(found)
     if json_file is not None:
         write_artifact(json_file, json.dumps(what_if_json(found), indent=2, allow_nan=False) + "\n")
+
+
+def _check_variant(variant: str) -> None:
+    """Raise BadInput for a variant that there is not, also where no scenario is run under it."""
+    from statek_sim.did_you_mean import suggestion
+    from statek_sim.scenario.schema import VARIANTS
+
+    if variant not in VARIANTS:
+        problem = f"--variant {variant}: expected one of {', '.join(VARIANTS)}."
+        raise BadInput((problem + suggestion(variant, VARIANTS)).removesuffix("."))
 
 
 def _is_trace(path: Path) -> bool:
@@ -79,15 +90,10 @@ def _add_traces(outcomes: Outcomes, path: Path) -> None:
 
 def _add_scenarios(outcomes: Outcomes, paths: Sequence[Path], variant: str, watchdog: str) -> None:
     from statek_sim.agent.escalation.what_if import add_trace
-    from statek_sim.did_you_mean import suggestion
     from statek_sim.executors.limits import parse_watchdog
-    from statek_sim.scenario.schema import VARIANTS
     from statek_sim.suite.run import chosen, run_one
     from statek_sim.suite.watched import run_watched
 
-    if variant not in VARIANTS:
-        problem = f"--variant {variant}: expected one of {', '.join(VARIANTS)}."
-        raise BadInput((problem + suggestion(variant, VARIANTS)).removesuffix("."))
     scenarios = loaded(paths)
     pairs = chosen(scenarios, profiles=[variant])
     if not pairs:

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import typer
 
@@ -27,6 +28,13 @@ def _without_keys(line: str) -> str:
     from statek_sim.cassettes.shown import without_keys
 
     return without_keys(line)
+
+
+def standard_input() -> BinaryIO:
+    """Return what standard input has, as bytes; BadInput where who started this closed it (`<&-`)."""
+    if sys.stdin is None:
+        raise BadInput("standard input: is closed; expected a file, a pipe or a terminal there")
+    return sys.stdin.buffer
 
 
 def loaded(paths: Sequence[Path] | None) -> tuple[Scenario, ...]:

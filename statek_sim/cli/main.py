@@ -27,6 +27,7 @@ _DIGITS: Final = re.compile(
 _NESTED: Final = re.compile(
     r"maximum recursion depth exceeded while (?:de|en)coding a JSON \w+(?: from a \w+(?: \w+)?)?"
 )
+_GONE: Final = "the working directory does not exist any more, change to a folder that does"
 _LOOP: Final = re.compile(r"Symlink loop from '(.*)'", re.DOTALL)
 
 
@@ -34,8 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line (default: this process's) and exit with its code."""
     if arguments is None:
         gc.set_threshold(*GARBAGE)
-    here = os.getcwd()
-    if here not in sys.path:
+    here = _working_directory()
+    if here is not None and here not in sys.path:
         # Tools and replies named `module:attribute` are found where the command is run, as with `python -m`.
         sys.path.insert(0, here)
     # Closed by who started this (`>&-`, some schedulers): nobody reads, which is no reason to fail.
@@ -80,8 +81,18 @@ def _exit_code(arguments: Sequence[str]) -> int | str | None:
         # A file that is none of ours, or a provider's own words, may have a key in what is quoted of them.
         from statek_sim.cassettes.shown import without_keys  # noqa: PLC0415  # where nothing is wrong nobody waits
 
+        if _GONE not in line and _working_directory() is None:
+            line = f"{line}; {_GONE}"
         print(without_keys(_in_our_words(line)), file=sys.stderr)
         return 2
+
+
+def _working_directory() -> str | None:
+    """Return the folder where the command is run; None when it was deleted, which `--version` can do without."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return None
 
 
 def told(error: BaseException) -> str | None:
@@ -91,6 +102,8 @@ def told(error: BaseException) -> str | None:
             return str(error)
         case BrokenPipeError():
             return "standard output: nobody reads it any more"
+        case FileNotFoundError(filename=None) if _working_directory() is None:
+            return _GONE
         case OSError(filename=None, strerror=str(reason)):
             return f"standard output: {reason}"
         case OSError(errno=errno.ELOOP, filename=place):

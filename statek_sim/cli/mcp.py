@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TextIO
 import typer
 
 from statek_sim.cli.app import app
-from statek_sim.cli.inputs import say
+from statek_sim.cli.inputs import say, standard_input
 from statek_sim.cli.serve import Told
 from statek_sim.errors import BadInput
 from statek_sim.reporting.artifact import number_of
@@ -103,6 +103,8 @@ def mcp(
 
     if not 0 <= port <= _PORTS:
         raise BadInput(f"--port {port}: expected a number from 0 to {_PORTS}")
+    if transport is Transport.STDIO:
+        standard_input()  # Before a journal is made for a client that is not there.
     # A pipe, such as standard error often is, has nothing in it that was written before, and may never end.
     before = [] if journal is None or not journal.is_file() else _asked_before(journal)
     with nullcontext() if journal is None else _added_to(journal) as file:

@@ -1,4 +1,4 @@
-"""The paths that a command is given: none that it writes may be one that it reads.
+"""The paths that a command is given: none is empty, and none that it writes may be one that it reads.
 
 Here for all commands at once, so that a new one cannot forget it. A parameter that is not among `OUTPUTS` counts as
 read, unless it is one of `WORDS`: presets, stores and models are texts that may name a file.
@@ -69,12 +69,41 @@ IN_PLACE: Final = {("--update-baseline", "--baseline")}
 
 
 def kept_apart(command: Any) -> None:
-    """Make a command, and all those of a group, refuse to write onto what it reads before it does anything."""
+    """Make a command, and all those of a group, refuse to write onto what it reads before it does anything.
+
+    So it does an empty path, which pathlib takes for the current folder: where a shell's variable is not set, that
+    would be read, or written into.
+    """
     inside = vars(command).get("commands", {})
     for subcommand in inside.values():
         kept_apart(subcommand)
     if not inside and command.callback is not None:
         command.callback = _checked(command.callback, command.params)
+        for parameter in command.params:
+            # The method that click, and typer's own copy of it, give what was typed to; neither has a hook for it.
+            vars(parameter)["process_value"] = _not_empty(parameter.process_value, parameter)
+
+
+def _not_empty(
+    process: Callable[[object, object], object], parameter: Any
+) -> Callable[[object, object], object]:
+    name = parameter.opts[0]
+
+    def processed(context: object, value: object) -> object:
+        made = process(context, value)
+        is_path = name in OUTPUTS or name in INPUTS or any(isinstance(one, Path) for one in _listed(made))
+        if is_path and "" in _listed(value):
+            subject = name if name.startswith("-") else (parameter.metavar or name).strip("[]")
+            raise BadInput(
+                f"{subject}: the path is empty; expected a file or a folder, `.` is the current one"
+            )
+        return made
+
+    return processed
+
+
+def _listed(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _checked(callback: Callable[..., object], parameters: list[Any]) -> Callable[..., object]:
@@ -124,7 +153,7 @@ def _read(given: Mapping[str, object]) -> Iterator[tuple[str, Path]]:
 
 def _texts(value: object) -> Iterator[str]:
     """Yield the texts and paths among an option's values."""
-    for one in value if isinstance(value, list | tuple) else [value]:
+    for one in _listed(value):
         if isinstance(one, str | os.PathLike):
             yield os.fspath(one)
 

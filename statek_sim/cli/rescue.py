@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statek_sim.cli.app import app
+from statek_sim.cli.inputs import standard_input
 from statek_sim.errors import BadInput
 from statek_sim.unreadable import content_of, why_unreadable
 from statek_sim.unreadable import opened as opened_file
@@ -72,7 +73,7 @@ def rescue(
 
     hint_called(dialect)
     reading = _Reading(rescue_rules(variant), dialect, coerce)
-    offered = None if tools is None else _tools(json_in(tools, _text(tools)), f"{tools}")
+    offered = None if tools is None else _offered(tools)
     if jsonl:
         raise typer.Exit(_answered(file, offered, reading))
     typer.echo(json.dumps(_record(_text(file), offered, reading), ensure_ascii=False))
@@ -106,7 +107,7 @@ def _answered(file: Path, offered: Tools | None, reading: _Reading) -> int:
 def _lines(file: Path) -> Iterator[bytes]:
     """Yield the lines, without the mark that Windows puts before the first."""
     try:
-        opened = sys.stdin.buffer if file == _STANDARD_INPUT else opened_file(file)
+        opened = standard_input() if file == _STANDARD_INPUT else opened_file(file)
     except OSError as error:
         raise BadInput(f"{file}: {why_unreadable(error, file)}") from None
     with opened:
@@ -152,7 +153,7 @@ def _record(text: str, offered: Tools | None, reading: _Reading) -> dict[str, ob
 def _text(file: Path) -> str:
     name = "standard input" if file == _STANDARD_INPUT else str(file)
     try:
-        content = sys.stdin.buffer.read() if file == _STANDARD_INPUT else content_of(file)
+        content = standard_input().read() if file == _STANDARD_INPUT else content_of(file)
     except OSError as error:
         raise BadInput(f"{name}: {why_unreadable(error, file)}") from None
     try:
@@ -174,6 +175,18 @@ def json_in(where: Path | str, text: str) -> object:
         # Python 3.11 and later read no integers of more than 4,300 digits.
         raise BadInput(f"{where}: not JSON that can be read: a number has too many digits") from None
     return made
+
+
+def _offered(file: Path) -> Tools:
+    """Return the tools of a file; `BadInput` names it also where a tool in it is none."""
+    from statek_sim.agent.rescue.offered import Offered
+
+    tools = _tools(json_in(file, _text(file)), str(file))
+    try:
+        Offered(tools)
+    except BadInput as error:
+        raise BadInput(f"{file}: {error}") from None
+    return tools
 
 
 def _tools(given: object, where: str) -> Tools:

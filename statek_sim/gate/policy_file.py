@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import stat
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +17,7 @@ from statek_sim.gate.policy_problems import OF_PRESETS, Finding, Inner, Keypath,
 from statek_sim.gate.policy_text import HeadroomText, PolicyText, RuleText
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
-from statek_sim.unreadable import Unreadable, toml_in, why_unreadable
+from statek_sim.unreadable import Unreadable, toml_in, why_no_toml, why_unreadable
 
 POLICIES_DIR: Final = Path(__file__).parent / "policies"
 """Where the shipped policies are."""
@@ -58,7 +57,7 @@ def read_toml(
     try:
         written = toml_in(text)
     except tomllib.TOMLDecodeError as error:
-        raise BadPolicy(_syntax(path, text, error)) from None
+        raise BadPolicy(f"{path}:{why_no_toml(error, text)}") from None
     try:
         read = shape.model_validate(written)
     except ValidationError as error:
@@ -87,16 +86,6 @@ def _text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise BadPolicy(f"{path}:{line}: not UTF-8 (byte 0x{content[error.start]:02x})") from None
-
-
-_AT: Final = re.compile(r"^(.*) \(at (?:line (\d+), column \d+|end of document)\)$", re.DOTALL)
-
-
-def _syntax(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
-    found = _AT.fullmatch(str(error))
-    message = found[1] if found else str(error)
-    line = int(found[2]) if found and found[2] else text.count("\n") + 1
-    return f"{path}:{line}: not TOML: {message[:1].lower()}{message[1:]}"
 
 
 def _placed(path: Path, text: str, found: Iterable[Finding]) -> str:

@@ -885,6 +885,16 @@ def test_scenarios_without_a_ladder_are_refused_by_options_that_there_are(
     assert capsys.readouterr().err.startswith(problem)
 
 
+def test_a_variant_that_there_is_not_is_refused_for_recorded_outcomes_too(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "levels.jsonl").write_text('{"task": "a", "level": "small", "solved": true}')
+    with pytest.raises(SystemExit) as exit_:
+        main(["escalation", str(tmp_path / "levels.jsonl"), "--variant", "nope"])
+    assert exit_.value.code == 2
+    assert capsys.readouterr().err == "--variant nope: expected one of hardened, document, forge\n"
+
+
 # -- the checker -----------------------------------------------------------------------------------------------
 
 

@@ -638,7 +638,7 @@ def test_guards_of_an_application_are_read_from_toml(tmp_path: Path) -> None:
         ),
         ("guards = 3\n", "expected tables [[guards]] and nothing else, got guards"),
         ("[[gards]]\n", "expected tables [[guards]] and nothing else, got gards"),
-        ("[[guards]\n", "Expected ']]'"),
+        ("[[guards]\n", ":1: not TOML: expected ']]'"),
     ],
 )
 def test_a_wrong_file_of_guards_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:

@@ -380,3 +380,22 @@ def test_a_function_that_fails_is_told_and_nothing_is_recorded(
     result.stdout.fnmatch_lines(["statek_cassette_redact: ZeroDivisionError for the *: division by zero"])
     assert not live.requests
     assert not cassette(pytester).exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "problem"),
+    [
+        (".", "is a folder; expected a file to write"),
+        ("nowhere/list", "the folder that it is in is not there; make it, or name another"),
+        ("/dev/full", "cannot be written: No space left on device"),
+    ],
+)
+def test_a_list_of_cassettes_that_cannot_be_written_is_refused(
+    pytester: pytest.Pytester, file: str, problem: str
+) -> None:
+    if file == "/dev/full" and not Path(file).exists():
+        pytest.skip("there is no device that is always full")
+    pytester.makepyfile("import pytest\n@pytest.mark.statek_cassette\ndef test_one(): pass")
+    result = pytester.runpytest(f"--statek-cassette-list={file}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"ERROR: statek: --statek-cassette-list={file}: {problem}" in result.stderr.lines

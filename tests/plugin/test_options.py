@@ -144,3 +144,32 @@ def test_a_hook_hears_of_every_result(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(
         ["*heard: limits/one-turn[[]docs] passed*", "*heard: limits/one-turn-more[[]docs] failed*"]
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('statek_preset = ["default"]', "statek_preset: expected a text, found ['default']"),
+        ('statek_report = ["out"]', "statek_report: expected a text, found ['out']"),
+        ("statek_gate = [1]", "statek_gate: expected a list of texts, found [1]"),
+        (
+            "statek_cassette_allow_undecoded = [1]",
+            "statek_cassette_allow_undecoded: expected a list of texts, found [1]",
+        ),
+    ],
+)
+def test_a_key_of_the_wrong_kind_in_the_configuration_file_is_refused(
+    pytester: pytest.Pytester, write: Write, line: str, problem: str
+) -> None:
+    file = write("pyproject.toml", f"[tool.pytest.ini_options]\n{line}\n")
+    result = pytester.runpytest("-c", str(file))
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"ERROR: statek: {file}: {problem}" in result.stderr.lines
+
+
+def test_a_key_that_is_true_or_false_is_named_when_it_is_neither(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest("-o", "statek_explore=perhaps")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "ERROR: statek: statek_explore: expected true or false: invalid truth value 'perhaps'" in (
+        result.stderr.lines
+    )

@@ -500,6 +500,24 @@ def test_an_alert_fails_the_command_where_that_is_asked_for(
     assert "alert: looping: Loop Detection Count: 1 detected, each worth a look\n" in out
 
 
+NO_REPORT = "a.json: is no report, which `statek-sim run --json a.json` writes: "
+RETURNED = '{"event": "ToolReturned", "at": 1.0, "job": "a", "name": "look", "result": "x", "error": null}'
+WITHOUT_CALL = f'{{"trace": 1}}\n{RETURNED}'
+
+
+def test_a_call_of_an_earlier_process_counts_in_that_ones_trace(tmp_path: Path) -> None:
+    resumed = (
+        '{"event": "RunResumed", "at": 0.0, "job": "a", "point": "calling", "iteration": 1, "committed": 0.0}'
+    )
+    stopped = '{"event": "JobStopped", "at": 2.0, "job": "a", "reason": "final", "detail": null}'
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"trace": 1}}\n{resumed}\n{RETURNED}\n{stopped}\n')
+    (task,) = tasks_of_file(path)
+    assert (task.calls, task.failed_calls) == (0, 0)
+    for rules in (HARDENED, DOCUMENT):
+        assert measure([task, replace(task, calls=3)], rules).metrics["tool_error_rate"].value == 0.0
+
+
 @pytest.mark.parametrize(
     ("content", "name", "message"),
     [
@@ -512,11 +530,33 @@ def test_an_alert_fails_the_command_where_that_is_asked_for(
             "a.jsonl",
             "a.jsonl:2: no event of a trace is called 'Nothing'",
         ),
-        ('{"trace": 1}\n{"event": "StepStarted"}', "a.jsonl", "a.jsonl:2: StepStarted: "),
+        (
+            '{"trace": 1}\n{"event": "StepStarted", "at": 0.0, "jobs": "a"}',
+            "a.jsonl",
+            "a.jsonl:2: StepStarted: has a member 'jobs' too many, no 'job', no 'step'; expected at, job, step\n",
+        ),
+        (
+            '{"trace": 1}\n{"event": ["StepStarted"]}',
+            "a.jsonl",
+            "a.jsonl:2: no event of a trace is called ['StepStarted']\n",
+        ),
+        (
+            f"{WITHOUT_CALL}\n",
+            "a.jsonl",
+            "a.jsonl:2: ToolReturned: 'look' of job 'a' returns without having been called; "
+            "expected its ToolCalled on a line before",
+        ),
         (
             "[",
             "a.json",
             "a.json: is no report, which `statek-sim run --json a.json` writes: it is no JSON: Exp",
+        ),
+        ("[]", "a.json", f"{NO_REPORT}it has a list where an object is expected\n"),
+        ('"{}"', "a.json", f"{NO_REPORT}it has a text where an object is expected\n"),
+        (
+            '{"schema": "statek-sim/report@1", "scenarios": 1}',
+            "a.json",
+            f"{NO_REPORT}it has a number where a list is expected\n",
         ),
         ("{}", "a.json", "a.json: is no report, which `statek-sim run --json "),
         ('{"schema": "x"}', "a.json", "a.json: schema is 'x', expected 'statek-sim/report@1'"),

@@ -73,6 +73,89 @@ def test_a_full_disk_behind_a_report_is_one_line(capsys: pytest.CaptureFixture[s
     )
 
 
+GONE: Final = "the working directory does not exist any more, change to a folder that does\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "errors"),
+    [
+        ("--version", 0, ""),
+        ("--help", 0, ""),
+        ("rescue /reply.txt", 2, f"/reply.txt: no such file or folder; {GONE}"),
+        ("init", 2, f"scenarios: No such file or directory; {GONE}"),
+        ("gate default", 2, GONE),
+    ],
+)
+def test_a_working_directory_that_was_deleted_is_named_by_what_needs_it(
+    tmp_path: Path, arguments: str, code: int, errors: str
+) -> None:
+    script = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" -m statek_sim.cli ' + arguments
+    done = subprocess.run(
+        ["sh", "-c", script, sys.executable],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (code, errors)
+
+
+@pytest.mark.parametrize("arguments", ["rescue -", "rescue --jsonl", "mcp ok.yaml --journal kept.jsonl"])
+def test_a_closed_standard_input_is_one_line(here: Path, arguments: str) -> None:
+    script = f'exec "$0" -m statek_sim.cli {arguments} <&-'
+    done = subprocess.run(
+        ["sh", "-c", script, sys.executable], cwd=here, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "standard input: is closed; expected a file, a pipe or a terminal there\n",
+    )
+    assert not (here / "kept.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "subject"),
+    [
+        ("cassette scan", "PATH"),
+        ("cassette scan ok.yaml", "PATH"),
+        ("run", "PATH"),
+        ("rescue", "FILE|-"),
+        ("gate default --update-baseline --baseline", "--baseline"),
+        ("gate default --scenarios", "--scenarios"),
+        ("run ok.yaml --json", "--json"),
+    ],
+)
+def test_an_empty_path_is_not_the_current_folder(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: str, subject: str
+) -> None:
+    assert refused(capsys, *arguments.split(), "") == (
+        f"{subject}: the path is empty; expected a file or a folder, `.` is the current one"
+    )
+    assert [file.name for file in here.iterdir()] == ["ok.yaml"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["guards --check ok.yaml --file m.toml", "evals run --model m.toml", "gate default --policy m.toml"],
+)
+def test_what_is_no_toml_is_told_with_its_line(
+    here: Path, capsys: pytest.CaptureFixture[str], arguments: str
+) -> None:
+    (here / "m.toml").write_text("# a comment\n= 3\n", "utf-8")
+    assert refused(capsys, *arguments.split()) == "m.toml:2: not TOML: invalid statement"
+
+
+@pytest.mark.parametrize("lines", [[], ["--jsonl"]])
+def test_a_file_of_tools_is_named_when_one_of_them_has_no_name(
+    here: Path, capsys: pytest.CaptureFixture[str], lines: list[str]
+) -> None:
+    (here / "tools.json").write_text('["look", {"parameters": {}}]', "utf-8")
+    (here / "reply.txt").write_text('{"id": 1, "text": "Hello."}', "utf-8")
+    assert refused(capsys, "rescue", "reply.txt", "--tools", "tools.json", *lines) == (
+        "tools.json: tool 2 has no name: expected a name, or an object with `name` and `parameters`"
+    )
+
+
 def test_coroutines_of_model_code_are_refused_and_none_is_left_for_python_to_complain_about(
     here: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

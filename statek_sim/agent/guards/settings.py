@@ -26,7 +26,7 @@ from statek_sim.agent.guards.guard import Guard
 from statek_sim.agent.guards.shipped import MAKERS
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.unreadable import Unreadable, text_of, toml_in, why_unreadable
+from statek_sim.unreadable import Unreadable, text_of, toml_in, why_no_toml, why_unreadable
 
 COMMON: Final[Mapping[str, Any]] = {
     "name": str,
@@ -122,11 +122,12 @@ def guards_file(file: Path, *, judges: Judges = judge_model) -> tuple[Guard, ...
 def _read(file: Path, judges: Judges) -> Iterator[Guard]:
     try:
         text = text_of(file)
-        parsed = toml_in(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"{file}: {error}") from None
     except Unreadable as error:
         raise BadInput(f"{file}: {why_unreadable(error, file)}") from None
+    try:
+        parsed = toml_in(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{file}:{why_no_toml(error, text)}") from None
     entries = parsed.pop("guards", None)
     if parsed or not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
         raise BadInput(f"{file}: expected tables [[guards]] and nothing else, got {_named(parsed, entries)}")

@@ -32,7 +32,8 @@ _RESTORED: Final = frozenset({"RunResumed"})
 class TaskFacts:
     """One task. Times are virtual seconds, costs US dollars; what a source does not tell is None.
 
-    `group` is what tasks are compared within, like a suite. `calls` were executed; one that never returned has failed.
+    `group` is what tasks are compared within, like a suite. `calls` were executed; one that never returned has failed,
+    and what returns after its task, or after its process died, counts there, where it was called.
     `tokens` are prompts and completions, as reported or else as measured. `subtasks` are steps of its workflow that
     succeeded and jobs that it delegated with success; a completed task is at least one. `step_seconds` are how long
     each step took, `person_seconds` how much of that a person was waited for.
@@ -124,7 +125,7 @@ class _Reader:
             case events.ToolCalled():
                 task.calls += 1
                 task.open_calls += 1
-            case events.ToolReturned():
+            case events.ToolReturned() if task.open_calls:
                 task.open_calls -= 1
                 task.failed_calls += event.error is not None
             case events.LLMRequested():

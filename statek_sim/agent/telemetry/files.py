@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from statek_sim.agent.telemetry.facts import COMPLETED, Cost, TaskFacts, task_facts
 from statek_sim.errors import BadInput
-from statek_sim.trace import Event, ToolCalled, ToolReturned, event_of
+from statek_sim.trace import Event, RunResumed, ToolCalled, ToolReturned, event_of
 from statek_sim.unreadable import text_of, why_another
 
 _REPORT = "statek-sim/report@1"
 MOST: Final = 2**53
 """The greatest number that is believed."""
+_MEMBERS: Final = {
+    kind.__name__: {spec.name: spec.default is MISSING for spec in fields(kind)} for kind in get_args(Event)
+}
+"""What events have, by kind, and whether every line has to say it: older traces have no `call_id`."""
 _PLAIN: Final[dict[str, type[str | int | float] | tuple[type[int], type[float]]]] = {
     "str": str,
     "int": int,
@@ -64,7 +69,7 @@ def text_of_file(path: Path) -> str:
 def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
     """Yield the traces of a file, each begun by its header, with names by its path: two folders may share a file's."""
     events: list[Event] | None = None
-    count = 0
+    count, calls = 0, _OpenCalls()
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -72,16 +77,41 @@ def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
         if "trace" in record and "event" not in record:
             if events is not None:
                 yield f"{path.as_posix()}#{count}", events
-            events, count = [], count + 1
+            events, count, calls = [], count + 1, _OpenCalls()
             continue
         if events is None:
             raise BadInput(
                 f"{path}:{number}: a trace begins with its header, as `statek-sim trace` prints it"
             )
         events.append(_event(record, f"{path}:{number}"))
+        calls.follow(events[-1], f"{path}:{number}")
     if events is None:
         raise BadInput(f"{path}: expected a trace, as `statek-sim trace` prints it; it is empty")
     yield f"{path.as_posix()}#{count}", events
+
+
+class _OpenCalls:
+    """The calls of one trace that have yet to return, by job."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+        self._resumed: set[str] = set()
+        """Jobs that were taken up from a checkpoint: calls of theirs may be in the trace of an earlier process."""
+
+    def follow(self, event: Event, place: str) -> None:
+        """Take the next event; `BadInput` for a return whose call the trace should have and has not."""
+        match event:
+            case ToolCalled():
+                self._open[event.job] += 1
+            case ToolReturned() if self._open[event.job]:
+                self._open[event.job] -= 1
+            case ToolReturned() if event.job not in self._resumed:
+                raise BadInput(
+                    f"{place}: ToolReturned: {event.name!r} of job {event.job!r} returns without having been called; "
+                    "expected its ToolCalled on a line before, as `statek-sim trace` prints it"
+                )
+            case RunResumed():
+                self._resumed.add(event.job)
 
 
 def _record(line: str, place: str) -> dict[str, Any]:
@@ -95,12 +125,8 @@ def _record(line: str, place: str) -> dict[str, Any]:
 
 
 def _event(record: dict[str, Any], place: str) -> Event:
-    try:
-        event = event_of(record)
-    except KeyError:
-        raise BadInput(f"{place}: no event of a trace is called {record.get('event')!r}") from None
-    except TypeError as error:
-        raise BadInput(f"{place}: {record.get('event')}: {error}") from None
+    _check_members(record, place)
+    event = event_of(record)
     for spec in fields(event):
         value, kind = getattr(event, spec.name), str(spec.type)
         if value is None and kind == "str" and isinstance(event, ToolCalled | ToolReturned):
@@ -109,6 +135,23 @@ def _event(record: dict[str, Any], place: str) -> Event:
             found = repr(record.get(spec.name))[:40]
             raise BadInput(f"{place}: {record['event']}: {spec.name}: expected {spec.type}, found {found}")
     return event
+
+
+def _check_members(record: dict[str, Any], place: str) -> None:
+    """Raise `BadInput` for a line that is of no kind of event, or that has not the members of its kind."""
+    name = record.get("event")
+    if not isinstance(name, str) or name not in _MEMBERS:
+        raise BadInput(f"{place}: no event of a trace is called {_short(name)}")
+    members = _MEMBERS[name]
+    problems = [f"a member {_short(key)} too many" for key in record if key not in ("event", *members)]
+    problems += [f"no {key!r}" for key, needed in members.items() if needed and key not in record]
+    if problems:
+        raise BadInput(f"{place}: {name}: has {', '.join(problems)}; expected {', '.join(members)}")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _fits(value: object, kind: str, name: str) -> bool:

@@ -17,7 +17,7 @@ from statek_sim.evals.models.damage import DAMAGES
 from statek_sim.evals.models.failures import FailureClass
 from statek_sim.evals.models.profile import RATES, Profile
 from statek_sim.evals.models.rates import ClassRate, Kind, Origin, Rate, Tier
-from statek_sim.unreadable import Unreadable, text_of, toml_in, why_unreadable
+from statek_sim.unreadable import Unreadable, text_of, toml_in, why_no_toml, why_unreadable
 
 SCHEMA: Final = "statek-sim/evals-profile/1"
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
@@ -105,7 +105,7 @@ def read_profile(text: str, where: str) -> Profile:
     try:
         return _profile(_File.model_validate(toml_in(text)))
     except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"{where}: no TOML: {error}") from None
+        raise BadInput(f"{where}:{why_no_toml(error, text)}") from None
     except ValidationError as error:
         problems = "; ".join(f"{_path(problem['loc'])}: {problem['msg']}" for problem in error.errors())
         raise BadInput(f"{where}: {problems}") from None
