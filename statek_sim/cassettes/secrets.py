@@ -217,7 +217,7 @@ def _is_key(value: str, *, has_colon: bool) -> bool:
     mixed = value != value.lower() and value != value.upper()
     if is_placeholder(value):
         return False
-    sure = looks_random(value) or (digits >= 2 and (mixed or has_colon))
+    sure = looks_random(value) or (digits >= 2 and (mixed or has_colon)) or (mixed and len(value) >= 20)
     return sure or (has_colon and (len(value) >= 16 or (mixed and digits > 0)))
 
 
