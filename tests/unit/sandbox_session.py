@@ -52,7 +52,9 @@ class Session:
             if statement.is_expression:
                 result = self.names.pop("_statek_result")
                 if result is not None or not statement.is_print:
-                    self.console.append(format_print_arg(result))
+                    text = format_print_arg(result, self.budget)
+                    self.budget.say(len(text))
+                    self.console.append(text)
         return list(self.console)
 
     def shown(self, code: str) -> list[str]:

@@ -407,9 +407,16 @@ def _echo(job: Job, budget: ExecutionBudget, result: object, output: Output, *, 
         except FutureError:
             job.py_env.future_result = result
             raise
-        output.line(format_print_arg(value, budget))
+        _show(budget, value, output)
     elif result is not None or not bare_print:
-        output.line(format_print_arg(result, budget))
+        _show(budget, result, output)
+
+
+def _show(budget: ExecutionBudget, value: object, output: Output) -> None:
+    text: Any = format_print_arg(value, budget)
+    # What an object says of itself may be no text.
+    budget.say(len(text) if isinstance(text, str) else 0)
+    output.line(text)
 
 
 def _finish_waiting(job: Job, output: Output, start: object, first: int) -> int:
