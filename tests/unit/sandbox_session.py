@@ -66,4 +66,5 @@ class Session:
 
     def _print(self, *args: Any, sep: str = " ", end: str = "\n", **_: Any) -> None:
         self.budget.write(sum(len(arg) if isinstance(arg, str) else 0 for arg in args))
-        self.console.append((sep.join(map(format_print_arg, args)) + end).rstrip("\n"))
+        shown = [format_print_arg(arg, self.budget) for arg in args]
+        self.console.append((sep.join(shown) + end).rstrip("\n"))
