@@ -32,6 +32,8 @@ HASH_MODULUS: Final = (1 << 61) - 1
 """Python's hash of an integer is the rest of dividing by this: multiples of it all have the same place in a dict."""
 
 _COLLIDING: Final = 64
+_HASHING_SHIFT: Final = 12
+_DECIMAL_SHIFT: Final = 7
 _MAX_NESTING: Final = 400
 _PAY_EVERY: Final = 1024
 
@@ -126,6 +128,10 @@ def pay_for_hash(budget: ExecutionBudget, value: Value) -> None:
         pay_for_walk(budget, value, "while hashing a value")
     elif type(value) is int and not -HASH_MODULUS < value < HASH_MODULUS:
         budget.work(_COLLIDING)
+    elif isinstance(value, Fraction):
+        budget.work(value.numerator.bit_length() + value.denominator.bit_length() >> _HASHING_SHIFT)
+    elif isinstance(value, Decimal):
+        budget.work(value.__sizeof__() >> _DECIMAL_SHIFT)
 
 
 class _Walk:
