@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from statek_sim.sandbox.budget import LONG_INTEGER, ExecutionBudget
 from statek_sim.sandbox.ordered_set import without_addresses
-from statek_sim.sandbox.weigh import SCALARS, is_container, pay_for_walk
+from statek_sim.sandbox.weigh import SCALARS, is_container, pay_for_walk, work_of_writing
 
 # What is formatted is up to model-written code.
 Value = Any
@@ -22,8 +22,6 @@ _FORMATTER: Final = string.Formatter()
 _SHORT: Final = 100
 _USUAL: Final = 16
 _WIDEST: Final = 256
-_MOST_WRITTEN: Final = 15_000
-_WRITING_SHIFT: Final = 22
 _REPR: Final = "while getting the repr of an object"
 
 
@@ -32,8 +30,7 @@ def pay_for_text(budget: ExecutionBudget, value: Value) -> None:
     if type(value) in SCALARS:
         if type(value) is int and (bits := value.bit_length()) > LONG_INTEGER:
             budget.allocate(bits >> 2)
-            # The square of the digits, of which there are 4,300 at most.
-            budget.work(min(bits, _MOST_WRITTEN) ** 2 >> _WRITING_SHIFT)
+            budget.work(work_of_writing(bits))
         return
     if is_container(value):
         budget.allocate(pay_for_walk(budget, value, _REPR))

@@ -56,6 +56,9 @@ ALLOWED_BUILTINS: Final = (
 
 _FORMATTING: Final = ("format", "format_map")
 _CALLED_AGAIN: Final = 8
+_NAMED_SHIFT: Final = 5
+"""Handing on 2**5 named arguments, from dict to dict, takes as long as one iteration."""
+
 REACHING_SHIFT: Final = 16
 """Going to the middle of a deque of 2**16 items, block by block, takes as long as one iteration."""
 
@@ -148,6 +151,8 @@ def _calling(budget: ExecutionBudget, guard: CallGuard, call: Callable[..., Valu
     def call_helper(func: Value, *args: Value, **kwargs: Value) -> Value:
         if type(func) is not FunctionType or func in UNBOUND:
             args = prepare(func, args, kwargs)
+        if kwargs:
+            budget.work(len(kwargs) >> _NAMED_SHIFT)
         try:
             result = call(func, args, kwargs)
         except (ValueError, TypeError):
@@ -229,8 +234,8 @@ def _item_helpers(budget: ExecutionBudget) -> dict[str, object]:
 
 
 def _data_helpers(budget: ExecutionBudget) -> dict[str, object]:
-    def rows(iterable: Iterable[Value]) -> Iterator[Value]:
-        return (spread(budget, row) for row in iterated(budget, iterable))
+    def rows(iterable: Iterable[Value], depth: int = 0) -> Iterator[Value]:
+        return (spread(budget, row, depth) for row in iterated(budget, iterable))
 
     def copied(value: Value) -> Value:
         if isinstance(value, str | bytes):

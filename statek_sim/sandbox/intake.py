@@ -10,12 +10,13 @@ from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.lazy import GuardedGenerator, LazyIterator, iterated
 from statek_sim.sandbox.operators import ENTRY_BYTES, INTEGER_BYTES, length
 from statek_sim.sandbox.ordered_set import stable_set
-from statek_sim.sandbox.weigh import is_container, pay_for_walk
+from statek_sim.sandbox.weigh import HASH_MODULUS, is_container, pay_for_hash, pay_for_walk
 
 # Receivers and arguments are whatever model-written code holds.
 Value = Any
 Args = tuple[Value, ...]
 
+_PLACES_SHIFT: Final = 10
 _COMPARING_SHIFT: Final = 4
 """Comparing 16 items takes as long as one iteration, a dozen times."""
 
@@ -48,6 +49,13 @@ def pay_for_comparing(budget: ExecutionBudget, args: Args) -> None:
             pay_for_walk(budget, value, "in comparison")
 
 
+def _pay_for_places(budget: ExecutionBudget, value: Value) -> None:
+    """Charge integers that Python's hash may put in one place: each is compared with those before it."""
+    if isinstance(value, list | tuple | deque | dict | set | frozenset):
+        colliding = sum(type(item) is int and not -HASH_MODULUS < item < HASH_MODULUS for item in value)
+        budget.work(colliding * colliding >> _PLACES_SHIFT)
+
+
 def pay_for_sorting(budget: ExecutionBudget, value: Value) -> None:
     """Charge comparing the items of `value` as often as sorting does."""
     if is_container(value):
@@ -76,6 +84,8 @@ def paid_entries(budget: ExecutionBudget, args: Args) -> Args:
     """Pay for making dict or set entries of everything in `args`; return it in a fixed order."""
     pay_for_items(budget, args, ENTRY_BYTES)
     pay_for_comparing(budget, args)
+    for value in args:
+        _pay_for_places(budget, value)
     return tuple(
         _hashed_one_by_one(budget, value)
         if isinstance(value, LazyIterator | GuardedGenerator)
@@ -88,4 +98,6 @@ def _hashed_one_by_one(budget: ExecutionBudget, items: Iterable[Value]) -> Itera
     for item in items:
         if is_container(item):
             pay_for_walk(budget, item, "while hashing a value")
+        else:
+            pay_for_hash(budget, item)
         yield item

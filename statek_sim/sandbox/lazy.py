@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import builtins
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from gc import get_referents
 from typing import Any, Final
 
-from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.sandbox.operators import POINTER_BYTES, length, paying_operators
+from statek_sim.sandbox.budget import LONG_INTEGER, ExecutionBudget
+from statek_sim.sandbox.operators import POINTER_BYTES, length, pay_for_add, paying_operators
 from statek_sim.sandbox.ordered_set import stable_set, without_addresses
 
 # Items are whatever model-written code puts there.
@@ -24,12 +26,14 @@ Guard = Callable[[Item], Item]
 """Takes a callable from model code, returns one that pays before it does expensive work."""
 
 _VIEWS: Final[tuple[type[Any], ...]] = (type({}.keys()), type({}.values()), type({}.items()))
+_UNPACKED_WITHIN: Final[tuple[type[Any], ...]] = (list, tuple, dict, set, frozenset, deque, *_VIEWS)
 _PLACE_BYTES: Final = 40
 """What a place for an entry takes in a large dict, whether it is used or not."""
 _MANY_PLACES: Final = 20_000
 _PLACES_SHIFT: Final = 10
 _MAKING: Final = 2
 """Making an iterator or generator takes as long as two iterations; they can be made around each other."""
+_SHOWING: Final = 4
 _WIDE: Final = 16
 SORTING: Final = 128
 """Putting a set in order costs an iteration for each item: what `scan` charges 128 items for."""
@@ -57,6 +61,9 @@ class LazyIterator:
         return self._statek_next()
 
     def __repr__(self) -> str:
+        if isinstance(self._statek_source, itertools.repeat):
+            # It shows what it repeats, which may hold others of its kind, each shown as often as it is met.
+            self._statek_tick(_SHOWING)
         return without_addresses(repr(self._statek_source))
 
 
@@ -146,11 +153,18 @@ def paying_items(budget: ExecutionBudget, iterable: Item) -> Item:
     return _ticking(budget, iterated(budget, iterable))
 
 
-def spread(budget: ExecutionBudget, value: Item) -> Item:
-    """Pay for unpacking `value` into new references at once, as in `[*value]`; return it in a fixed order."""
+def spread(budget: ExecutionBudget, value: Item, depth: int = 0) -> Item:
+    """Pay for unpacking `value` into new references at once, as in `[*value]`; return it in a fixed order.
+
+    What is unpacked inside it, `depth` levels down, as in `a, (b, *c) = value`, pays too.
+    """
     size = length(value)
     budget.scan(size)
     budget.allocate(POINTER_BYTES * size)
+    if depth and isinstance(value, _UNPACKED_WITHIN):
+        for item in value:
+            budget.tick()
+            spread(budget, item, depth - 1)
     return iterated(budget, value)
 
 
@@ -222,6 +236,8 @@ class LazyTypes:
             args = tuple(self._prepared(kind, value) for value in args)
             kwargs = {name: self._prepared(kind, value) for name, value in kwargs.items()}
         rows = kind.real(*args, **kwargs)
+        if kind.real is itertools.count and any(map(_is_long, (*args, *kwargs.values()))):
+            return self._counted(rows, *args[1:], *kwargs.values())
         return rows if width < _WIDE else self._charged(rows, POINTER_BYTES * width)
 
     def _with_paid_sum(
@@ -242,11 +258,25 @@ class LazyTypes:
             return (spread(self._budget, row) for row in paying_items(self._budget, value))
         return paying_items(self._budget, value) if kind.skips else iterated(self._budget, value)
 
+    def _counted(self, rows: Iterator[Item], *steps: Item) -> Iterator[Item]:
+        """Charge long numbers as adding them does."""
+        for row in rows:
+            for step in steps:
+                pay_for_add(self._budget, row, step)
+            self._budget.allocate(
+                sum(value.bit_length() >> 3 for value in (row, *steps) if isinstance(value, int))
+            )
+            yield row
+
     def _charged(self, rows: Iterator[Item], size: int) -> Iterator[Item]:
         """Charge long tuples by their length too, not only their number."""
         for row in rows:
             self._budget.allocate(size)
             yield row
+
+
+def _is_long(value: Item) -> bool:
+    return isinstance(value, Fraction) or (isinstance(value, int) and value.bit_length() > LONG_INTEGER)
 
 
 Width = Callable[[tuple[Item, ...], dict[str, Item]], int]

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.ordered_set import without_addresses
+from statek_sim.sandbox.weigh import pay_for_walk
 
 # Values are whatever model-written code prints.
 Value = Any
@@ -191,6 +192,8 @@ class _Printer:
                 parts = self._entries(value, repeated=repeated)
                 brackets = "{}"
             elif issubclass(shape, set | frozenset):
+                if self._budget is not None and len(value) > self._max_len:
+                    pay_for_walk(self._budget, value, "while getting the repr of an object")
                 ordered = sorted(value, key=lambda item: without_addresses(repr(item)))
                 parts = self._items(ordered, repeated=repeated)
                 brackets = "{}"

@@ -43,6 +43,9 @@ _WIDEST: Final = {
     "namereplace": 90,
 }  # fmt: skip
 """Encodings, and ways to go on where one has no place for a character: the most bytes that it may become."""
+_PLACING: Final = 4
+_COUNTING: Final = 2
+_ADDING_SHIFT: Final = 14
 _STRIPPING_SHIFT: Final = 17
 _MUCH_TEXT: Final = 65_536
 _READING_TIME: Final = 2
@@ -50,13 +53,19 @@ _READING_TIME: Final = 2
 
 def copying(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
     """The result is as long as the value."""
-    size = size_in_bytes(owner)
-    if isinstance(owner, str | bytes):
+    taken = _taken(owner, args)
+    size = size_in_bytes(taken)
+    if isinstance(taken, str | bytes):
         budget.copied(size)
     else:
         budget.allocate(size)
     budget.scan(size >> 4)
     return args
+
+
+def _taken(owner: Value, args: Args) -> Value:
+    """Return what a method takes: its owner, or the argument of one that a class has, such as `bytes.fromhex`."""
+    return args[0] if isinstance(owner, type) and args else owner
 
 
 def stripping(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
@@ -75,10 +84,10 @@ def changing_case(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Map
 
 def encoding(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
     """A character may become an escape, or its whole name; Punycode puts each in its place among all."""
-    size = length(owner)
+    size = length(_taken(owner, args))
     words = [str(word).lower() for word in (*args, *kwargs.values()) if isinstance(word, str)]
     if any("punycode" in word or "idna" in word for word in words):
-        budget.work(size * size >> 7)
+        budget.work(_PLACING + (size * size >> 7))
     widest = max((_WIDEST.get(word.replace("-", "_"), 1) for word in words), default=1)
     if widest > 1:
         budget.allocate(size * widest)
@@ -155,15 +164,20 @@ def splitting(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str,
 def padding(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
     """The width is the length of the result."""
     if args and isinstance(args[0], int) and args[0] > length(owner):
-        budget.allocate(args[0])
+        budget.allocate(args[0] * _widest(owner, *args[1:]))
     return args
+
+
+def _widest(*texts: Value) -> int:
+    """Return the bytes that a character of a text may take which is made of these."""
+    return WIDE_BYTES if any(isinstance(text, str) and not text.isascii() for text in texts) else 1
 
 
 def expanding_tabs(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
     """Each tab may become as wide as it is asked."""
     width = args[0] if args else kwargs.get("tabsize", 8)
     if isinstance(width, int):
-        budget.allocate(length(owner) + _tabs(owner) * max(0, width))
+        budget.allocate((length(owner) + _tabs(owner) * max(0, width)) * _widest(owner))
     return args
 
 
@@ -182,8 +196,9 @@ def replacing(budget: ExecutionBudget, owner: Value, args: Args, kwargs: Mapping
         limit = args[2] if len(args) > 2 else kwargs.get("count", -1)
         if isinstance(limit, int) and limit >= 0:
             found = min(found, limit)
-        budget.allocate(max(0, found * (len(args[1]) - len(args[0]))))
-        budget.copied(len(owner))
+        more = max(0, found * (len(args[1]) - len(args[0])))
+        budget.allocate(more * _widest(owner, args[1]))
+        budget.copied(size_in_bytes(owner))
     return args
 
 
@@ -205,11 +220,27 @@ def translating(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[st
     """Each character may become the longest text of the table."""
     table = args[0] if args else None
     budget.copied(length(owner))
-    budget.scan(4 * length(owner))
-    if isinstance(owner, str) and isinstance(table, dict):
-        longest = max((len(value) for value in table.values() if isinstance(value, str)), default=1)
-        budget.allocate(len(owner) * (longest - 1))
+    budget.scan(8 * length(owner))
+    if isinstance(owner, str) and hasattr(table, "__getitem__"):
+        return _Translations(budget, table, _widest(owner)), *args[1:]
     return args
+
+
+class _Translations:
+    """A table for `str.translate` that pays for each text it gives, before that takes the place of a character."""
+
+    __slots__ = ("_budget", "_table", "_wide")
+
+    def __init__(self, budget: ExecutionBudget, table: Value, wide: int) -> None:
+        self._budget = budget
+        self._table = table
+        self._wide = wide
+
+    def __getitem__(self, character: int) -> Value:
+        found = self._table[character]
+        if isinstance(found, str):
+            self._budget.allocate(max(self._wide, _widest(found)) * max(0, len(found) - 1))
+        return found
 
 
 def counting_bits(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, Value]) -> Args:
@@ -286,10 +317,15 @@ def deciding(budget: ExecutionBudget, owner: Value, args: Args, _: Mapping[str, 
     return args
 
 
-def counting(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
-    """`Counter` counts in Python where it takes counts away."""
-    for value in args:
+def counting(budget: ExecutionBudget, _: Value, args: Args, kwargs: Mapping[str, Value]) -> Args:
+    """`Counter` counts in Python where it takes counts away, or adds those of another."""
+    budget.work(_COUNTING)
+    for value in (*args, kwargs):
         budget.work(length(value) >> 3)
+        if isinstance(value, dict):
+            budget.work(
+                sum(count.bit_length() for count in value.values() if isinstance(count, int)) >> _ADDING_SHIFT
+            )
     return paid_entries(budget, args)
 
 

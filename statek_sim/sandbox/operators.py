@@ -53,6 +53,12 @@ _LINEAR_SHIFT: Final = 14
 _FORGOTTEN_SHIFT: Final = 4
 _LONG_PRODUCT: Final = 16
 _DECIMAL_SHIFT: Final = 8
+_DIGITS_PER_BYTE: Final = 2.375
+_DECIMAL_HEAD: Final = 72
+"""Digits of a decimal for a byte that it takes, beside those that every decimal takes."""
+
+_LOGARITHM: Final = 10
+_LOGARITHM_SHIFT: Final = 18
 
 
 def size_in_bytes(value: Value) -> int:
@@ -168,6 +174,7 @@ def pay_for_pow(budget: ExecutionBudget, base: Value, exponent: Value) -> None:
     if isinstance(base, Decimal) or isinstance(exponent, Decimal):
         pay_for_decimals(budget, base, exponent)
         _pay_for_long_product(budget, base, base, exponent)
+        _pay_for_logarithm(budget, base, exponent)
     if not isinstance(base, int | Fraction) or not isinstance(exponent, int):
         return
     if isinstance(base, int) and exponent < 0:
@@ -178,6 +185,17 @@ def pay_for_pow(budget: ExecutionBudget, base: Value, exponent: Value) -> None:
     if bits > 1 and size > _SMALL_BITS:
         too_long(budget, size)
         _pay_for_digits(budget, size, size)
+
+
+def _pay_for_logarithm(budget: ExecutionBudget, base: Value, exponent: Value) -> None:
+    """A power that is no whole one goes through a logarithm of as many digits as the base has."""
+    if isinstance(exponent, Decimal) and exponent.is_finite() and exponent != exponent.to_integral_value():
+        digits = (
+            int((base.__sizeof__() - _DECIMAL_HEAD) * _DIGITS_PER_BYTE)
+            if isinstance(base, Decimal)
+            else _bits(base) // 3
+        )
+        budget.work(_LOGARITHM + (digits**3 >> _LOGARITHM_SHIFT))
 
 
 def pay_for_fractions(budget: ExecutionBudget, left: Value, right: Value) -> None:
@@ -308,7 +326,9 @@ def pay_for_comparison(budget: ExecutionBudget, left: Value, right: Value) -> No
         return
     if isinstance(left, str | bytes):
         budget.scan(len(left) >> 4)
-    elif is_container(left) and is_container(right) and len(left) and len(right):
+    elif isinstance(left, slice) and isinstance(right, slice):
+        pay_for_walk(budget, left, "in comparison")
+    elif is_container(left) and is_container(right) and length(left) and length(right):
         pay_for_walk(budget, left if len(left) <= len(right) else right, "in comparison")
 
 

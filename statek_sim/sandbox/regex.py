@@ -79,13 +79,14 @@ class PaidPattern:
 
     def sub(self, repl: Value, string: Value, count: int = 0) -> Value:
         """As `re.Pattern.sub`."""
-        self._pay(string, every=True)
-        return self._statek_pattern.sub(self._paid_replacement(repl, string), string, count)
+        return self.subn(repl, string, count)[0]
 
     def subn(self, repl: Value, string: Value, count: int = 0) -> Value:
         """As `re.Pattern.subn`."""
         self._pay(string, every=True)
-        return self._statek_pattern.subn(self._paid_replacement(repl, string), string, count)
+        text, found = self._statek_pattern.subn(self._paid_replacement(repl, string), string, count)
+        self._statek_budget.work(found >> _FOUND_SHIFT)
+        return text, found
 
     def _statek_paid(self, found: list[Value]) -> list[Value]:
         """Pay for what was found; each piece of text is an object of its own."""
@@ -119,6 +120,7 @@ class PaidPattern:
             found = len(string) + 1
             if found * len(repl) > _MUCH_TEXT:
                 found = sum(1 for _ in self._statek_pattern.finditer(string))
+                self._statek_budget.work(found >> _FOUND_SHIFT)
             self._statek_budget.allocate(found * len(repl) + references * len(string))
         return repl
 

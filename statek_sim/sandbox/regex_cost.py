@@ -28,6 +28,11 @@ _SURE_STEPS_SHIFT: Final = 13
 _SURE_LENGTH: Final = 12
 _STEPS_PER_ITERATION: Final = 2
 _MANY: Final = 64
+_TESTS_SHIFT: Final = 11
+"""Looking at 2**11 characters takes as long as one iteration."""
+
+_LONGEST_PATTERN: Final = 1 << 20
+_USUAL_LENGTH_SHIFT: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +62,17 @@ def pay_for_search(
     size = len(text)
     budget.scan(size >> 3)
     shape = _shape_of(pattern.pattern, pattern.flags)
-    if shape is None or (size <= _SURE_LENGTH and shape.repeats <= 4 and not shape.explodes):
+    # From each place at most as far as the pattern is long.
+    longest = min(_length_of(pattern.pattern, pattern.flags), size)
+    if shape is None:
+        budget.work((1 if anchored else size) * longest >> _TESTS_SHIFT)
+        return
+    if size <= _SURE_LENGTH and shape.repeats <= 4 and not shape.explodes:
         return
     if not shape.explodes:
         worst = size ** (shape.repeats + (not anchored))
         if worst <= _SURE_STEPS:
-            budget.work(worst >> _SURE_STEPS_SHIFT)
+            budget.work(max(1, longest >> _USUAL_LENGTH_SHIFT) * (worst >> _SURE_STEPS_SHIFT))
             return
     limit = MAX_STEPS + STEPS_PER_CHARACTER * size
     readable = text if isinstance(text, str) else text.decode("latin-1")
@@ -83,6 +93,20 @@ def _shape_of(pattern: str | bytes, flags: int) -> _Shape | None:
     """Return None for a pattern that always takes time in proportion to the text."""
     shape = _sequence_shape(parsed(pattern, flags))
     return shape if shape.repeats or shape.explodes else None
+
+
+@lru_cache(maxsize=512)
+def _length_of(pattern: str | bytes, flags: int) -> int:
+    """Return how many characters a pattern looks at, each of its repeats as seldom as it may."""
+    return _looked_at(parsed(pattern, flags))
+
+
+def _looked_at(nodes: Iterable[Node]) -> int:
+    total = 0
+    for op, argument in nodes:
+        times = max(1, min(int(argument[0]), _LONGEST_PATTERN)) if op in REPEATS else 1
+        total += times * max(1, sum(map(_looked_at, parts_of(op, argument))))
+    return min(total, _LONGEST_PATTERN)
 
 
 def _sequence_shape(nodes: Iterable[Node]) -> _Shape:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from re import _casefix as casefix  # type: ignore[attr-defined]
 from re import _constants as ops  # type: ignore[attr-defined]  # no public access to parsed patterns
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, Final
@@ -175,18 +176,29 @@ def _test(op: Node, argument: Node, flags: int) -> Test:
     if op is ops.LITERAL:
         wanted = chr(argument)
         if flags & re.IGNORECASE:
-            return lambda char: char.lower() == wanted.lower()
+            return lambda char: char == wanted or wanted in _cases(char)
         return lambda char: char == wanted
     if op is ops.RANGE:
         low, high = chr(argument[0]), chr(argument[1])
         if flags & re.IGNORECASE:
-            return lambda char: low <= char <= high or low <= char.swapcase() <= high
+            return lambda char: low <= char <= high or any(low <= case <= high for case in _cases(char))
         return lambda char: low <= char <= high
     if op is ops.CATEGORY:
         return _category(argument)
     tests = [_test(kind, value, flags) for kind, value in argument if kind is not ops.NEGATE]
     any_of = tests[0] if len(tests) == 1 else (lambda char: any(test(char) for test in tests))
     return _negated(any_of) if argument[0][0] is ops.NEGATE else any_of
+
+
+@lru_cache(maxsize=4096)
+def _cases(char: str) -> frozenset[str]:
+    """Return what `re` takes for the same character without regard to case, and perhaps more."""
+    lower = char.lower()
+    same = {char, lower, char.upper(), lower.upper(), char.upper().lower()}
+    folded = {case for case in same if len(case) == 1}
+    return frozenset(
+        folded | {chr(other) for case in folded for other in casefix._EXTRA_CASES.get(ord(case), ())}
+    )
 
 
 def _negated(test: Test) -> Test:

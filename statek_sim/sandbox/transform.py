@@ -256,7 +256,7 @@ class _Transformer(ast.NodeTransformer):
             self._passes[id(generator)] = self._steps.of([*generator.ifs, *then])
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
-        node.iter = _helper(ROWS if _has_star(node.target) else ITERATE, node.iter, self.visit(node.iter))
+        node.iter = _rows(node.target, node.iter, self.visit(node.iter))
         node.target = self.visit(node.target)
         tick = _helper(TICK, node.iter, *_count(self._passes.pop(id(node), 0), node.iter))
         node.ifs = [tick, *map(self.visit, node.ifs)]
@@ -307,7 +307,8 @@ class _Transformer(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         self.generic_visit(node)
         if any(_has_star(target) or _is_slice(target) for target in node.targets):
-            node.value = _helper(SPREAD, node, node.value)
+            depth = max(map(_depth_of_star, node.targets))
+            node.value = _helper(SPREAD, node, node.value, *_deeper(depth, node))
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
@@ -346,7 +347,7 @@ class _Transformer(ast.NodeTransformer):
 
     def _visit_for(self, node: ast.For) -> ast.stmt:
         steps = self._steps.of(node.body)
-        node.iter = _helper(ROWS if _has_star(node.target) else ITERATE, node.iter, self.visit(node.iter))
+        node.iter = _rows(node.target, node.iter, self.visit(node.iter))
         node.target = self.visit(node.target)
         self._repeating += 1
         body = [self.visit(statement) for statement in node.body]
@@ -476,6 +477,31 @@ def _has_star(target: ast.expr) -> bool:
     return not isinstance(target, ast.Name) and any(
         isinstance(node, ast.Starred) for node in ast.walk(target)
     )
+
+
+def _depth_of_star(target: ast.expr) -> int:
+    """Return how many levels down the deepest star of a target is: none for `a, *b`, one for `a, (b, *c)`."""
+    if not isinstance(target, ast.Tuple | ast.List):
+        return 0
+    return max(
+        (1 + _depth_of_star(part) for part in target.elts if _has_star(part) and not _is_starred(part)),
+        default=0,
+    )
+
+
+def _is_starred(target: ast.expr) -> bool:
+    return isinstance(target, ast.Starred)
+
+
+def _rows(target: ast.expr, place: ast.expr, iterable: ast.expr) -> ast.Call:
+    """Return what a loop goes through: where its target has a star, each item pays for being unpacked."""
+    if not _has_star(target):
+        return _helper(ITERATE, place, iterable)
+    return _helper(ROWS, place, iterable, *_deeper(_depth_of_star(target), place))
+
+
+def _deeper(depth: int, place: ast.AST) -> list[ast.expr]:
+    return [_constant(depth, place)] if depth else []
 
 
 def _is_slice(target: ast.expr) -> bool:

@@ -27,7 +27,8 @@ _LONG_NUMERAL: Final = 1_000
 _LONGEST_NUMERAL: Final = 4_400
 _READING_SHIFT: Final = 19
 _RATIO: Final = 2
-_EXPONENT: Final = re.compile(r"[eE][-+]?(\d+)")
+_EXPONENT: Final = re.compile(r"[eE][-+]?([\d_]{1,4300})")
+"""An exponent with its leading zeros; Python reads no number of more digits."""
 
 
 def _making_sequence(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[str, Value]) -> Args:
@@ -120,7 +121,7 @@ def _making_fraction(budget: ExecutionBudget, _: Value, args: Args, __: Mapping[
 
 def _pay_for_exponent_text(budget: ExecutionBudget, text: str) -> None:
     for match in _EXPONENT.finditer(text):
-        too_long(budget, int(match[1][:20]) * 3)
+        too_long(budget, int(match[1].replace("_", "") or 0) * 3)
 
 
 TYPES: Final[Mapping[Value, CallPayment]] = {

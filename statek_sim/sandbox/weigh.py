@@ -8,22 +8,32 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final
 
-from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.sandbox.budget import LONG_INTEGER, ExecutionBudget
 
 SCALARS: Final = frozenset({int, float, bool, complex, type(None)})
 """Types whose values are walked in no time."""
 
 _VIEWS: Final[tuple[type, ...]] = (type({}.keys()), type({}.values()), type({}.items()))
-_CONTAINERS: Final[tuple[type, ...]] = (list, tuple, dict, set, frozenset, deque, *_VIEWS)
+_CONTAINERS: Final[tuple[type, ...]] = (
+    list, tuple, dict, set, frozenset, deque, slice, BaseException, *_VIEWS,
+)  # fmt: skip
 _KEYS: Final = (tuple, frozenset)
 _FLAT: Final = SCALARS | {str}
+_NUMBERS: Final = frozenset({int, Decimal, Fraction})
 _FLAT_SHIFT: Final = 3
+_SHORT_BELOW: Final = 1 << LONG_INTEGER
+_MOST_WRITTEN: Final = 15_000
+_WRITING_SHIFT: Final = 22
 HASH_MODULUS: Final = (1 << 61) - 1
 """Python's hash of an integer is the rest of dividing by this: multiples of it all have the same place in a dict."""
 
 _COLLIDING: Final = 64
+_HASHING_SHIFT: Final = 12
+_DECIMAL_SHIFT: Final = 7
 _MAX_NESTING: Final = 400
 _PAY_EVERY: Final = 1024
 
@@ -34,6 +44,11 @@ Value = Any
 def is_container(value: Value) -> bool:
     """Return whether walking `value` means walking what is inside it."""
     return type(value) not in SCALARS and isinstance(value, _CONTAINERS)
+
+
+def work_of_writing(bits: int) -> int:
+    """Return the iterations that an integer takes as text: the square of its digits, of which 4,300 are the most."""
+    return min(bits, _MOST_WRITTEN) ** 2 >> _WRITING_SHIFT
 
 
 def pay_for_walk(budget: ExecutionBudget, value: Value, doing: str) -> int:
@@ -113,6 +128,10 @@ def pay_for_hash(budget: ExecutionBudget, value: Value) -> None:
         pay_for_walk(budget, value, "while hashing a value")
     elif type(value) is int and not -HASH_MODULUS < value < HASH_MODULUS:
         budget.work(_COLLIDING)
+    elif isinstance(value, Fraction):
+        budget.work(value.numerator.bit_length() + value.denominator.bit_length() >> _HASHING_SHIFT)
+    elif isinstance(value, Decimal):
+        budget.work(value.__sizeof__() >> _DECIMAL_SHIFT)
 
 
 class _Walk:
@@ -138,6 +157,8 @@ class _Walk:
                 self._meet(1)
                 if isinstance(item, str | bytes):
                     self._met += len(item)
+                elif type(item) in _NUMBERS:
+                    self._meet_number(item)
                 elif is_container(item) and id(item) not in self._open and self._enter(item):
                     break
             else:
@@ -157,6 +178,9 @@ class _Walk:
             self._unpaid += len(inside) >> (0 if isinstance(container, set | frozenset) else _FLAT_SHIFT)
             if str in kinds:
                 self._met += sum(len(item) for item in inside if type(item) is str)
+            if int in kinds:
+                for number in _long_integers(inside, kinds):
+                    self._meet_number(number)
             if self._path:
                 return False
             inside = []
@@ -171,6 +195,18 @@ class _Walk:
         self.depth = max(self.depth, len(self._path) + 1)
         return True
 
+    def _meet_number(self, number: Value) -> None:
+        """Count the digits of a long number, as text would have them."""
+        if isinstance(number, Decimal):
+            self._met += number.__sizeof__() << 1
+            return
+        for part in (number.numerator, number.denominator):
+            if not -_SHORT_BELOW < part < _SHORT_BELOW:
+                bits = part.bit_length()
+                # Three digits for ten bits.
+                self._met += bits * 5 >> 4
+                self._unpaid += work_of_writing(bits)
+
     def _meet(self, items: int) -> None:
         self._met += items
         self._unpaid += items
@@ -179,9 +215,19 @@ class _Walk:
             self._unpaid = 0
 
 
+def _long_integers(items: list[Value], kinds: set[type]) -> list[int]:
+    if kinds == {int} and min(items) > -_SHORT_BELOW and max(items) < _SHORT_BELOW:
+        return []
+    return [item for item in items if type(item) is int and not -_SHORT_BELOW < item < _SHORT_BELOW]
+
+
 def _inside(container: Value) -> list[Value]:
     if isinstance(container, dict):
         return [part for item in container.items() for part in item]
     if isinstance(container, set):
         return list(set.__iter__(container))
+    if isinstance(container, slice):
+        return [container.start, container.stop, container.step]
+    if isinstance(container, BaseException):
+        return list(container.args)
     return list(frozenset.__iter__(container)) if isinstance(container, frozenset) else list(container)

@@ -52,7 +52,9 @@ class Session:
             if statement.is_expression:
                 result = self.names.pop("_statek_result")
                 if result is not None or not statement.is_print:
-                    self.console.append(format_print_arg(result))
+                    text = format_print_arg(result, self.budget)
+                    self.budget.say(len(text))
+                    self.console.append(text)
         return list(self.console)
 
     def shown(self, code: str) -> list[str]:
@@ -64,4 +66,5 @@ class Session:
 
     def _print(self, *args: Any, sep: str = " ", end: str = "\n", **_: Any) -> None:
         self.budget.write(sum(len(arg) if isinstance(arg, str) else 0 for arg in args))
-        self.console.append((sep.join(map(format_print_arg, args)) + end).rstrip("\n"))
+        shown = [format_print_arg(arg, self.budget) for arg in args]
+        self.console.append((sep.join(shown) + end).rstrip("\n"))

@@ -39,7 +39,7 @@ from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.compile import FILENAME, CompiledBlock, Statement, compile_block
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.modules import is_transient
-from statek_sim.sandbox.weigh import MOST_UNFOLDED, is_container, unfolded_size
+from statek_sim.sandbox.weigh import MOST_UNFOLDED, is_container, pay_for_walk, unfolded_size
 
 RESULT: Final = "_statek_result"
 """Where a compiled expression statement leaves its value."""
@@ -409,9 +409,16 @@ def _echo(job: Job, budget: ExecutionBudget, result: object, output: Output, *, 
         except FutureError:
             job.py_env.future_result = result
             raise
-        output.line(format_print_arg(value, budget))
+        _show(budget, value, output)
     elif result is not None or not bare_print:
-        output.line(format_print_arg(result, budget))
+        _show(budget, result, output)
+
+
+def _show(budget: ExecutionBudget, value: object, output: Output) -> None:
+    text: Any = format_print_arg(value, budget)
+    # What an object says of itself may be no text.
+    budget.say(len(text) if isinstance(text, str) else 0)
+    output.line(text)
 
 
 def _finish_waiting(job: Job, output: Output, start: object, first: int) -> int:
@@ -439,7 +446,11 @@ def set_exit(job: Job, status: object) -> None:
     Python 3.11 notices that error of dbzero only once `exit` was called some times, as in a worker that lives;
     newer ones always do.
     """
-    require_alive(current_execution())
+    execution = current_execution()
+    require_alive(execution)
+    if execution is not None and execution.budget is not None:
+        # It is compared, kept and shown.
+        execution.budget.say(pay_for_walk(execution.budget, status, "while getting the repr of an object"))
     stored = job.keeping.keeps("exit status", status)
     job.py_env.exit_status = stored.value
     if stored.error is not None:
