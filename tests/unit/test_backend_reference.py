@@ -164,11 +164,11 @@ def test_measured_usage_counts_prompt_and_answer() -> None:
 
 
 def test_a_value_that_holds_one_text_many_times_is_told_in_short(run: Run) -> None:
-    code = "{worker: [{code: \"x = 'a' * 10**6; y = [x] * 3\"}, {code: 'exit([x] * 3000)'}]}"
+    code = "{worker: [{code: \"x = 'a' * 10**6; y = [x] * 3; z = [x] * 12\"}, {code: exit(1)}]}"
     job = run(f"    agents: {{worker: {{}}}}\n    script: {code}\n").jobs["main"]
-    assert job.exit == "<list: too large to show>"
     assert job.locals["x"] == "a" * 10**6
     assert job.locals["y"] == ["a" * 10**6] * 3
+    assert job.locals["z"] == "<list: too large to show>"
 
 
 @pytest.mark.parametrize("item", ["lambda: 1", "(n for n in [])", "print", "7"])
