@@ -12,7 +12,7 @@ from statek_sim.cassettes.own_secrets import folded
 # What is between two words of a command: blanks, or quotes and a comma where its words are a list, `["mysql", "-u"]`.
 # The list may stand behind the command's name: `spawn("mysql", ["-u"…`, `"command": "mysql", "args": ["-u"…`.
 _GAP: Final = (
-    r"(?:[^\S\n]{1,9}|\\{0,7}[\"'],\s{0,60}(?:\\{0,7}[\"']?\w{1,20}\\{0,7}[\"']?\s?:\s{0,9}(?=\[))?(?:\[\s{0,60})?"
+    r"(?:[^\S\n]{1,9}|\\{0,7}[\"'],\s{0,60}(?:\\{0,7}[\"']?(?:args|arguments|argv|params)\\{0,7}[\"']?\s?:\s{0,9}(?=\[))?(?:\[\s{0,60})?"
     r"\\{0,7}[\"'])"
 )
 # A quote is a part of a word, but for one that a list goes on behind: so no place can be read in two ways.
@@ -20,7 +20,7 @@ _PART: Final = r"(?:[^\s|;&\"']|[\"'](?!,\s{0,60}\\{0,7}[\"']))"
 # Up to here a command goes on that was named; what is quoted in it has no line break.
 _GOES_ON: Final = rf"(?:{_GAP}{_PART}{{1,200}}){{0,20}}?{_GAP}"
 _QUOTE: Final = r"[\"']?"
-_WORD: Final = r"([^\s\"'`\\|;&<>]{1,200})"
+_WORD: Final = r"((?![{}\[\]),:])[^\s\"'`\\|;&<>]{1,200})"
 _IS: Final = rf"(?:[ =]{{1,3}}|{_GAP})?{_QUOTE}"
 """Between an option and its value."""
 _HTPASSWD: Final = (
@@ -52,7 +52,7 @@ _OPTIONS: Final = (
     ),
     (
         ("smb", "rpcclient"),
-        rf"\b(?:smbclient|smbget|smbmap|rpcclient){_GOES_ON}(?:-U|--user){_IS}[^\s%\"'\\]{{1,100}}%{_WORD}",
+        rf"\b(?:smbclient|smbget|smbmap|rpcclient){_GOES_ON}(?:-U|--user){_IS}[^\s%\"']{{1,100}}%{_WORD}",
     ),
     (("sqlcmd", "osql", "bcp"), rf"\b(?:sqlcmd|osql|bcp){_GOES_ON}-P{_IS}{_WORD}"),
     (("plink", "pscp", "psftp"), rf"\b(?:plink|pscp|psftp){_GOES_ON}-pw{_GAP}{_QUOTE}{_WORD}"),
@@ -101,6 +101,8 @@ _COMMANDS: Final = tuple((hints, re.compile(pattern)) for hints, pattern in _OPT
 _HEADER: Final = re.compile(
     r"(?:-H|--header)[ =]{0,3}(?:\\{0,7}[\"'])([\w-]{1,60}):[ \t]{0,9}([^\"'\\\r\n]{1,4000})"
 )
+# What stands behind a command that asks for its password, in a document: the next member's name.
+_IS_NAME: Final = re.compile(r"\\{0,7}[\"']\s{0,9}:")
 _SIGNS: Final = " |;&<>\\"
 _LONGEST_WORD: Final = 300
 # What is left of a text in quotes that ends in the same line.
@@ -109,7 +111,7 @@ _INSIDE: Final = {
 }
 # In a Dockerfile, Apache's settings, and shells that set variables without a sign.
 _VARIABLE: Final = re.compile(
-    rf"(?<![^\s\"'`])(?:ENV|SetEnv|setenv|setx|set -gx)[ \t]{{1,9}}(\w{{2,60}})[ \t]{{1,9}}{_QUOTE}{_WORD}"
+    rf"(?<![^\s\"'`+-])(?:ENV|SetEnv|setenv|setx|set -gx)[ \t]{{1,9}}(\w{{2,60}})[ \t]{{1,9}}{_QUOTE}{_WORD}"
 )
 _PAIR: Final = re.compile(
     r"\b(?:user(?:name)?|login)\b[ \t]{0,4}[:=]?[ \t]{0,4}[\"']?[^\s\"'`\\]{1,60}[\"']?[\s,;/|]{1,5}(?:and )?"
@@ -146,7 +148,7 @@ def passwords(text: str, lowered: str) -> Iterator[tuple[int, int, str]]:
     for hints, pattern in _COMMANDS:
         if any(hint in lowered for hint in hints):
             for match in pattern.finditer(text):
-                if not is_placeholder(match[1]):
+                if not is_placeholder(match[1]) and not _IS_NAME.match(text, match.end(1)):
                     yield match.start(1), _end_of_quoted(text, *match.span(1)), "a password of a command"
     if "(" in text:
         for match in _CALL.finditer(text):

@@ -39,6 +39,7 @@ from statek_sim.cassettes.view import (
     Changed,
     Range,
     View,
+    unescaped,
 )
 
 MOST_LAYERS: Final = 8
@@ -78,7 +79,7 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9._~-]")
 # A text in JSON that has a line of its own, as in the streams of Vercel's SDK (`0:"…"`).
 _TEXT_OF_LINE: Final = re.compile(r"\A\"|^\w:\"", re.MULTILINE)
 _NESTED: Final = re.compile(r"[{\[]")
-_NESTED_VALUE: Final = re.compile(r"[{\[]|%7[Bb]|%5[Bb]|%3[Dd]")
+_NESTED_VALUE: Final = re.compile(r"[{\[]|%7[Bb]|%5[Bb]|%3[Dd]|%0[Aa]|%250[Aa]")
 # Of JSON Schema, also as Gemini writes them, and of OpenAPI's ways to say who one is.
 _TYPES: Final = frozenset({"string", "object", "array", "number", "integer", "boolean", "null"})
 _TYPES_OF_ACCESS: Final = frozenset({"apikey", "http", "oauth2", "openidconnect", "mutualtls"})
@@ -302,9 +303,11 @@ def looks_clean(text: str, sought: Sought = NOTHING_ELSE) -> bool:
     if any(key in text or _ODD.search(key) for key in sought.keys):
         return False
     lowered = lower(text)
-    return rules_see_nothing(text, lowered, sought.own) and not any(
-        True for _ in View.of(text).base64_texts()
-    )
+    if not rules_see_nothing(text, lowered, sought.own):
+        return False
+    # The letter of an escape before Base64 is none of it.
+    plain = unescaped(text) if "\\" in text else text
+    return not any(True for each in {text, plain} for _ in View.of(each).base64_texts())
 
 
 def read_address(uri: str, sought: Sought = NOTHING_ELSE) -> list[Found]:

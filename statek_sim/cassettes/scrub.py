@@ -149,7 +149,9 @@ def keys_in_header(name: str, value: str) -> Iterator[str]:
     login = base64_text(key) if value.lower().startswith("basic ") else ""
     if ":" in login:
         yield login
-        yield login.partition(":")[2]
+        user, _, password = login.partition(":")
+        # Some send a key as the name of who they are.
+        yield password or user
 
 
 def _logins(uri: str) -> Iterator[str]:

@@ -71,7 +71,7 @@ _LONG_TEXT: Final = 2_000
 """Characters from which on names are looked for by how they begin; a shorter text is read faster than asked about."""
 # What is between a name and its value: `"name": "…`, `\\"name\\": \\"…`, `name=…`, `x["name"] = '…`, `<name>…`.
 _BETWEEN: Final = re.compile(
-    r"(?P<close>(?:\\{0,15}[\"'`])?\]?)(?P<wide>[ \t]{0,4})(?P<sign>=>|[:?]=|={1,2}|:|>)(?P<gap>\s{0,200})"
+    r"(?P<close>(?:\\{0,15}[\"'`])?\]?)(?P<wide>[ \t]{0,4})(?P<sign>=>|[:?]=|!={1,2}|={1,3}|:|>)(?P<gap>\s{0,200})"
     # Some languages write a letter or a sign before a text; YAML an anchor, a tag, or the start of a list.
     r"(?:(?:&\w{1,40}|!{1,2}[a-z]{1,20})[ \t]{1,4})?(?:\[[ \t]?(?=\\{0,15}[\"']))?"
     r"(?:(?:[bBrRuUfFL]{1,2}|[$@])(?=\\{0,15}[\"']))?(?P<open>(?P<quote>\\{0,15}[\"'`])(?:(?P=quote)(?P=quote))?)?"
@@ -81,10 +81,12 @@ _ANNOTATED: Final = re.compile(
     r":[ \t]{0,4}&?'?[A-Za-z_][\w.\[\]|:, ]{0,60}=[ \t]{0,4}[bBrRuUfF]{0,2}(\\{0,15}[\"'`])"
 )
 _END_OF_TEXT: Final = re.compile(r"</?|[\"\\]")
-_ROW: Final = re.compile(r" {0,200}\| {0,200}`?([^\s|`\"'\\]{1,200})`? {0,200}\|[ \t\r]{0,9}(?=[\n\"\\]|\Z)")
-_NAME_OF_CELL: Final = re.compile(r"[\w-]+")
+_ROW: Final = re.compile(
+    r"[`*]{0,2} {0,200}\| {0,200}`?([^\s|`\"'\\]{1,200})`? {0,200}\|[ \t\r]{0,9}(?=[\n\"\\]|\Z)"
+)
 _QUOTE: Final = re.compile(r"(\\*)([\"'`])|\n")
 _FIELD: Final = re.compile(r"[^&#\s\"'`<>\\]+")
+_SETTING: Final = re.compile(r"[^&\s\"'`<>\\]+")
 # What a header holds, and a sentence about one does not.
 _HEADER_VALUE: Final = re.compile(
     r"(?:(?:bearer|basic|token|digest|aws4-[\w-]{1,30})\s+)?(?:[^\s=]{1,200}=|[^\s`]*\d[^\s`]*\s*$)",
@@ -95,7 +97,7 @@ _REST_OF_LINE: Final = re.compile(r"[^\r\n\"'\\]+(?:\r?\n[ \t]+[^\r\n\"'\\]+)*")
 _SETTER: Final = re.compile(r"\(\s{0,9}(\\{0,15}[\"'`])")
 _NEAR: Final = re.compile(
     r"[\"'`)]?(?:\s{1,3}(?:is|was|are|of|for|to|as|be|named|called|value|here|you|provided|supplied|given|sent|used|entered|passed|"
-    r"not|valid|invalid|found|asked)){0,4}[\s:=\"'`*(>,-]{1,6}([A-Za-z0-9+/_.~-]{16,256})"
+    r"not|valid|invalid|found|asked)|\s{1,3}(?:for|of|in|on|to|at|from)\s(?:the\s)?[\w.-]{1,30}){0,4}[\s:=\"'`*(>,-]{1,6}([A-Za-z0-9+/_.~-]{16,256})"
 )
 # How the text goes on of which the first 256 characters were judged.
 _NEAR_REST: Final = re.compile(r"[A-Za-z0-9+/_.~-]*={0,2}")
@@ -113,9 +115,12 @@ _BESIDE: Final = re.compile(
 )
 _NAMES_IT: Final = re.compile(r"(?:\b(?:name|key):|\bvariable)[ \t]{1,4}[\"']?\Z")
 # The next word of a command that is a list.
-_NEXT_WORD: Final = re.compile(r"(\\{0,7}[\"']),\s{0,60}\1([^\s\"'\\]{1,200})\1")
+_NEXT_WORD: Final = re.compile(r"(\\{0,7}[\"']),\s{0,60}\1([^\s\"'\\]{1,200})\1(?!\s{0,9}:)")
 _END_OF_FLAG: Final = re.compile(r"[\"'`]|[ \t]{0,9}(?:\Z|\n|[|;&]|--?[A-Za-z])")
 _LEAST_OF_FLAG: Final = 8
+_PART_OF_PATH: Final = re.compile(r":[^\s\"'`]")
+_COMPARISONS: Final = ("==", "===", "!=", "!==")
+_BEHIND_TEXT: Final = ("}", "]", ",")
 _AFTER_TEXT: Final = re.compile(r"[\s)\]},;+]|\Z")
 _LONGEST_LINE: Final = 500
 _LINES_OF_HEADERS: Final = ("authorization", "cookie")
@@ -243,7 +248,8 @@ def _named(text: str, lowered: str, own: OwnSecrets) -> Iterator[Span]:
 def _in_row(text: str, start: int, end: int, own: OwnSecrets) -> Span | None:
     """Return what stands in a table's row of a telling name and a value: `| password | hunter2 |`."""
     row = _ROW.match(text, end)
-    return _of_cell(text, start, row.span(1), own) if row is not None else None
+    left = text.rfind("|", max(0, start - _LONGEST_NAME), start)
+    return _of_cell(text, (left + 1, end), row.span(1), own) if row is not None and left >= 0 else None
 
 
 def _under_names(text: str, places: list[int], own: OwnSecrets) -> Iterator[Span]:
@@ -254,10 +260,9 @@ def _under_names(text: str, places: list[int], own: OwnSecrets) -> Iterator[Span
             yield span
 
 
-def _of_cell(text: str, place: int, cell: tuple[int, int], own: OwnSecrets) -> Span | None:
-    """Return what a cell holds that is called by the name at this place, if it is a secret."""
-    match = _NAME_OF_CELL.match(text, place)
-    name, value = match[0] if match is not None else "", text[slice(*cell)]
+def _of_cell(text: str, place: tuple[int, int], cell: tuple[int, int], own: OwnSecrets) -> Span | None:
+    """Return what a cell holds that is called by the name at a place, if it is a secret."""
+    name, value = text[slice(*place)].strip(" *`"), text[slice(*cell)].strip("`")
     if own.is_name(name):
         counts = not is_placeholder(value)
     elif is_secret_name(name):
@@ -303,7 +308,7 @@ def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None
     name = text[start:end]
     sure = is_secret_name(name, own)
     before = text[start - 1] if start else ""
-    if before == text[end : end + 1] == ":":
+    if before == ":" and _PART_OF_PATH.match(text, end):
         # A part of a path, as AWS writes them.
         return None
     between = _BETWEEN.match(text, end)
@@ -323,11 +328,15 @@ def _after_name(text: str, match: re.Match[str], own: OwnSecrets) -> Span | None
         return (
             None if is_placeholder(value) else Span(annotated.end(), stop, f"a value named {name!r}", value)
         )
-    setter = _SETTER.match(text, end) if sure and name[:3].lower() == "set" else None
+    setter = _SETTER.match(text, end) if sure and name.lower().startswith(("set", "with")) else None
     if setter is not None:
         stop = _closing(text, setter.end(), setter[1])
         value = text[setter.end() : stop]
-        return None if is_placeholder(value) else Span(setter.end(), stop, f"a value named {name!r}", value)
+        return (
+            None
+            if is_placeholder(value) or value.lstrip().startswith(_BEHIND_TEXT)
+            else Span(setter.end(), stop, f"a value named {name!r}", value)
+        )
     listed = _NEXT_WORD.match(text, end) if sure and name.startswith("--") else None
     if listed is not None and is_value(name, listed[2]) and not listed[2].startswith("-"):
         return Span(*listed.span(2), f"a value named {name!r}", listed[2])
@@ -399,7 +408,7 @@ def _value(
         and not between["gap"]
     )
     if query or (start > 0 and between["sign"] == "=" and _is_field(text, name, between)):
-        field = _FIELD.match(text, start)
+        field = (_SETTING if before == ";" else _FIELD).match(text, start)
         more = bare_value(text, name, between, own) if sure and not query else None
         if more is not None and (field is None or more[1] > field.end()):
             return Span(*more, kind, text[slice(*more)])
@@ -437,10 +446,10 @@ def _quoted_value(text: str, name: str, between: re.Match[str], *, sure: bool) -
         end = end if end >= 0 else len(text)
     value = text[start:end]
     # The quote that closes a text around this one, and what comes after it there.
-    if value.lstrip().startswith(("}", "]", ",")):
+    if value.lstrip().startswith(_BEHIND_TEXT):
         return None
     counts = sure or (is_vague_name(name) and looks_random(value))
-    if between["sign"] == "==":
+    if between["sign"] in _COMPARISONS:
         # What a program compares something with.
         counts = counts and is_telling(name, value, upper=False)
     if not counts:

@@ -15,6 +15,9 @@ _BRACKET: Final = re.compile(
 )
 # What a shell reads as a part of the word: a sign that is escaped, though not as in a text of JSON, or a quote.
 _GOES_ON: Final = re.compile(r"\\(?![nrtbfu\"'/\\\n])|[\"'](?=[A-Za-z0-9])")
+_GOES_ON_IN_SHELL: Final = re.compile(
+    rf"(?:{_GOES_ON.pattern})|[,;](?!\w{{1,60}}=)[()\[\]{{}}<>|]{{0,20}}(?=[^\s,;&\"'`<>|\\()\[\]{{}}])"
+)
 # What a shell or a template puts something else in the place of.
 _VARIABLE: Final = re.compile(r"\$\d|![01](?!\w)|\$\{\{?[^{}\n]{1,100}\}|\$\([^()\n]{1,200}\)")
 _CODE: Final = re.compile(r"[A-Za-z_][A-Za-z_.]*[(\[]|[a-z_]+(?:\.[a-z_]+)+$")
@@ -22,7 +25,11 @@ _CLOSED: Final = re.compile(r"[)\]}]{1,20}")
 _OF_CODE: Final = (",", ")", "(", "[", "]")
 _QUOTES: Final = ('"', "'", "`")
 _BEFORE_A_WORD: Final = ("", " ", "\t", "\r", "\n", "=")
+# What stands before the lines that `diff` and `grep` print.
+_BEFORE_A_LINE: Final = ("+", "-", ":")
+_NUMBERED: Final = re.compile(r"(?:^|[\n\"'`])(?:[+-]|(?:[\w./-]{1,100}[:-])?\d{1,7}[:-]|[\w./-]{1,100}:)\Z")
 _BEFORE_A_MEMBER: Final = ("{", ">")
+_ENDS_OF_LINE: Final = ("\r", "\n")
 _AFTER_A_MEMBER: Final = ("}", "<", ",")
 
 
@@ -35,9 +42,12 @@ def bare_value(text: str, name: str, between: re.Match[str], own: OwnSecrets) ->
     alone = _stands_alone(text, name, between) or text[between.start() - len(name) - 1 :][:1] == ">"
     bracket = _BRACKET.match(text, start) if alone else None
     word = WORD.match(text, bracket.end() if bracket is not None else start)
-    if word is None or _VARIABLE.match(text, start) or (between["sign"] == ":" and text[start] == "?"):
+    if word is None or _VARIABLE.match(text, start) or (between["sign"] == ":" and text[start] in "?:"):
         return None
-    end = _end_of_word(text, word.end(), alone=alone)
+    goes_on = (
+        (_GOES_ON_IN_SHELL if name.isupper() and between["sign"] == "=" else _GOES_ON) if alone else None
+    )
+    end = _end_of_word(text, word.end(), goes_on)
     value = text[start:end]
     if bracket is not None and not (
         is_telling(name, value, upper=False) or text[end : end + 1] in (")", "]", "}")
@@ -60,18 +70,18 @@ def bare_value(text: str, name: str, between: re.Match[str], own: OwnSecrets) ->
     return (start, end) if telling else None
 
 
-def _end_of_word(text: str, end: int, *, alone: bool) -> int:
-    """Return where a value without quotes ends that goes on behind brackets, as passwords do.
+def _end_of_word(text: str, end: int, goes_on: re.Pattern[str] | None) -> int:
+    """Return where a value without quotes ends that goes on behind brackets, as passwords do, and behind `goes_on`.
 
-    Among arguments or members, not `alone`, a bracket that closes what was open before it ends it.
+    Among arguments or members, where that is None, a bracket that closes what was open before it ends it.
     """
     depth = 0
     while (
-        bracket := _BRACKET.match(text, end) or (_GOES_ON.match(text, end) if alone else None)
+        bracket := _BRACKET.match(text, end) or (goes_on.match(text, end) if goes_on is not None else None)
     ) is not None:
         for sign in bracket[0]:
             depth += (sign in "([{<") - (sign in ")]}>")
-            if depth < 0 and not alone:
+            if depth < 0 and goes_on is None:
                 return end
         at = bracket.end()
         more = WORD.match(text, at + 1 if bracket[0] == "\\" and text[at : at + 1] == " " else at)
@@ -86,6 +96,8 @@ def _stands_alone(text: str, name: str, between: re.Match[str]) -> bool:
     start = between.start() - len(name)
     before = text[max(0, start - 2) : start]
     if not before.isascii() or before[-1:] in _QUOTES or text.endswith("CDATA[", 0, start):
+        return True
+    if before[-1:] in _BEFORE_A_LINE and _NUMBERED.search(text, max(0, start - 200), start):
         return True
     return before[-1:] in _BEFORE_A_WORD and not before.startswith((",", "("))
 
@@ -103,5 +115,5 @@ def _is_assigned(text: str, name: str, between: re.Match[str], value: str, end: 
     start = between.start() - len(name)
     if after == "}" or (start and text[start - 1] in _BEFORE_A_MEMBER):
         # `{password=…, user=me}`, `User{name=me, password=…}`, `<td>password=…</td>`
-        return after in _AFTER_A_MEMBER
+        return after in _AFTER_A_MEMBER or (text[start - 1] == ">" and after in _ENDS_OF_LINE)
     return _stands_alone(text, name, between) and after not in _OF_CODE

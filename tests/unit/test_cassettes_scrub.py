@@ -48,6 +48,12 @@ def test_the_login_of_an_address_is_found_in_base64(password: str) -> None:
     assert sent not in repr(clean)
 
 
+def test_a_key_that_is_the_name_of_a_login_is_found_again() -> None:
+    sent = b64encode(b"rk-hunter22x:").decode()
+    one = exchange("{}", '{"echo": "it: rk-hunter22x"}', headers=(("authorization", f"Basic {sent}"),))
+    assert "hunter22x" not in repr(scrubbed(one))
+
+
 def test_a_password_may_be_an_address_and_the_host_stays() -> None:
     one = exchange("{}")
     password = quote("https://h.test/c?sv=1&sig=4f9Qm2Zr8T4f9Qm2Zr8T4f9Qm2Zr8T4f9Qm2Zr8T", safe="")

@@ -276,6 +276,19 @@ def test_a_private_key_is_found_and_what_follows_it_stays(key: str) -> None:
         '{"Name": "DB_PASSWORD", "Value": "hunter22x"}',
         '{"id": "password", "value": "hunter22x"}',
         '{"API Key": "hunter22x"}',
+        "<pre>user,password\nme,hunter22x</pre>",
+        "DB_PASSWORD=p4ss,hunter22x",
+        "REDIS_PASSWORD=hI3qM;|hunter22x\nX=1",
+        "<pre>u=sa;password=7BIi#hunter22x;encrypt=true</pre>",
+        "12:PASSWORD=ab(hunter22xACiz)cd",
+        "+PASSWORD=ab(hunter22x#9m)cd",
+        "<pre>PASSWORD=ab(hunter22x)cd\nX=1\n</pre>",
+        "+ENV DB_PASSWORD hunter22x",
+        'a.yaml:1: db_password: "hunter22x"',
+        'user.withPassword("hunter22x")',
+        'x.password !== "hunter22x"',
+        "smbclient -U 'DOMAIN\\me%hunter22x' //h/share",
+        "The API key for staging is 9eb04ff0hunter22xdecd2f5653 and it expires",
     ],
 )
 def test_a_value_is_found_however_it_is_written(text: str) -> None:
@@ -306,6 +319,26 @@ def test_a_value_is_found_in_a_body_of_its_kind(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "command",
+    ["mysql -u root -p", "docker login -p", "sshpass -p", "ldapsearch -w", "redis-cli -a", "htpasswd -b f me",
+     "tool --password", "setPassword("],
+)  # fmt: skip
+def test_a_command_that_asks_for_its_password_takes_nothing_of_the_document_for_one(command: str) -> None:
+    for value in (
+        {"input": {"command": command}, "name": "bash"},
+        {"command": command, "description": "it asks"},
+        {"input": {"words": command.split()}, "args": ["one"]},
+        {"messages": [{"content": command}, {"content": "more"}]},
+    ):
+        for written in (
+            json.dumps(value),
+            json.dumps(value, separators=(",", ":")),
+            json.dumps([json.dumps(value)]),
+        ):
+            assert replaced(written, read(written)) == written
+
+
+@pytest.mark.parametrize(
     "text",
     [
         '{"properties": {"password": {"type": "STRING", "description": "of the account"}}}',
@@ -329,6 +362,9 @@ def test_a_value_is_found_in_a_body_of_its_kind(text: str) -> None:
         'option("--token", "API token to use")',
         'request.Header.Set("Authorization", "Bearer "+token)',
         'cache.put("token", "token")',
+        "let one = Token::Number2(1);",
+        "cat secret | md5sum",
+        '"command": "mysql -u root -p", "description": "it asks"',
     ],
 )
 def test_what_people_write_about_secrets_stays(text: str) -> None:
@@ -355,6 +391,11 @@ def test_keys_in_a_row_are_all_found(key: str, between: str) -> None:
         " id | password \n----+----------\n  1 | hunter22x\n(1 row)\n",
         "+----+-----------+\n| id | secret    |\n+----+-----------+\n|  1 | hunter22x |\n+----+-----------+",
         "| setting | value |\n|---|---|\n| host | h.test |\n| password | hunter22x |",
+        "| setting | value |\n|---|---|\n| **API key** | hunter22x |",
+        "| user | `db_password` |\n|---|---|\n| me | hunter22x |",
+        "| User | API Token |\n|---|---|\n| a \\| b | hunter22x |",
+        "│ id │ secret │\n├──┼──┤\n│ 1 │ hunter22x │",
+        '"user","api_key","n"\n"anna","hunter22x","1"\n',
     ],
 )
 def test_what_stands_under_a_telling_name_of_a_table_is_found(table: str) -> None:
