@@ -111,7 +111,7 @@ _INSIDE: Final = {
 }
 # In a Dockerfile, Apache's settings, and shells that set variables without a sign.
 _VARIABLE: Final = re.compile(
-    rf"(?<![^\s\"'`+-])(?:ENV|SetEnv|setenv|setx|set -gx)[ \t]{{1,9}}(\w{{2,60}})[ \t]{{1,9}}{_QUOTE}{_WORD}"
+    rf"(?<![^\s\"'`+:-])(?:ENV|SetEnv|setenv|setx|set -gx)[ \t]{{1,9}}(\w{{2,60}})[ \t]{{1,9}}{_QUOTE}{_WORD}"
 )
 _PAIR: Final = re.compile(
     r"\b(?:user(?:name)?|login)\b[ \t]{0,4}[:=]?[ \t]{0,4}[\"']?[^\s\"'`\\]{1,60}[\"']?[\s,;/|]{1,5}(?:and )?"

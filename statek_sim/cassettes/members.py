@@ -34,6 +34,8 @@ _EVENT: Final = re.compile(r'(?:data|event|id|retry)(?![^\s"{}\[\],:])')
 _BLANK_LINE: Final = ("\n\n", "\n\r\n")
 # Whatever is no document of its own: the text of one comes in pieces that begin with anything.
 _PLAIN_DATA: Final = re.compile(r"^data: ?(?!(?:\{.*\}|\[.*\]|\".*\"|)\r?$)(.*?)\r?$", re.MULTILINE)
+_DATA_IN_A_ROW: Final = re.compile(r"^data:.*\ndata:", re.MULTILINE)
+_DATA_WITH_END: Final = re.compile(r"^(data: ?)(.*\n?)", re.MULTILINE)
 _PIECES: Final = "top_logprobs"
 _TOKENS: Final = "tokens"
 _SORTS: Final = ("index", "output_index", "content_index", "item_id", "type")
@@ -202,6 +204,9 @@ def columns(view: View, found: list[Leaf]) -> Iterator[View]:
         pieces = [view.cut(*match.span(1)) for match in _PLAIN_DATA.finditer(view.text)]
         if len(pieces) > 1:
             yield View.joined(pieces)
+            if _DATA_IN_A_ROW.search(view.text):
+                # The lines of one event.
+                yield View.joined([view.cut(*match.span(2)) for match in _DATA_WITH_END.finditer(view.text)])
 
 
 def _with_cut(by_label: dict[Label, list[Leaf]], first: int) -> Iterator[list[Leaf]]:

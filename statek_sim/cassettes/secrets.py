@@ -84,6 +84,7 @@ _END_OF_TEXT: Final = re.compile(r"</?|[\"\\]")
 _ROW: Final = re.compile(
     r"[`*]{0,2} {0,200}\| {0,200}`?([^\s|`\"'\\]{1,200})`? {0,200}\|[ \t\r]{0,9}(?=[\n\"\\]|\Z)"
 )
+_ROW_OF_TWO: Final = re.compile(r"\"?[,;\t]\"?([^\s,;\"'\\]{8,200})\"?[ \t\r]{0,9}(?=[\n\"\\]|\Z)")
 _QUOTE: Final = re.compile(r"(\\*)([\"'`])|\n")
 _FIELD: Final = re.compile(r"[^&#\s\"'`<>\\]+")
 _SETTING: Final = re.compile(r"[^&\s\"'`<>\\]+")
@@ -246,7 +247,10 @@ def _named(text: str, lowered: str, own: OwnSecrets) -> Iterator[Span]:
 
 
 def _in_row(text: str, start: int, end: int, own: OwnSecrets) -> Span | None:
-    """Return what stands in a table's row of a telling name and a value: `| password | hunter2 |`."""
+    """Return what stands in a table's row of a telling name and a value: `| password | x |`, `password,x`."""
+    row = _ROW_OF_TWO.match(text, end) if text[max(0, start - 1) : start] in ("", "\n", '"') else None
+    if row is not None:
+        return _of_cell(text, (start, end), row.span(1), own)
     row = _ROW.match(text, end)
     left = text.rfind("|", max(0, start - _LONGEST_NAME), start)
     return _of_cell(text, (left + 1, end), row.span(1), own) if row is not None and left >= 0 else None

@@ -15,7 +15,7 @@ _WIDEST: Final = 4_000
 _BEFORE: Final = re.compile(rf"(?:^|[{_SIGNS}\n\">]) {{0,200}}[`*_]{{0,2}}(?:[\w.-]{{1,40}} ){{0,2}}\Z")
 _BEHIND: Final = re.compile(rf"[`*_]{{0,2}}\"? {{0,200}}(?=[{_SIGNS}\r\n]|\Z)")
 # A name has some words; a sentence has more between its commas.
-_NAME: Final = re.compile(r"[\w.*#/`-]{0,60}(?: [\w.*#/()`-]{1,60}){0,2}")
+_NAME: Final = re.compile(r"[\w.*#/`-]{0,60}(?: (?:\\\||[\w.*#/()`-]){1,60}){0,2}")
 # The lines that Markdown and database clients draw.
 _RULE: Final = re.compile(r"[-+|:=\s\u2500-\u257f]+")
 # A quote, or a backslash before one, that is not around a cell ends the text that the table is in.
