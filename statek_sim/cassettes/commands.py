@@ -83,7 +83,7 @@ _OPTIONS: Final = (
         rf"(?i:\bConvertTo-SecureString(?:{_GAP}-String)?){_GAP}(?![-$(]){_QUOTE}{_WORD}",
     ),
     (
-        ("machine", "default"),
+        ("login",),
         rf"\b{_MACHINE}login\s{{1,60}}{_PART}{{1,200}}\s{{1,60}}password\s{{1,60}}{_WORD}",
     ),
     (
@@ -118,13 +118,10 @@ _PAIR: Final = re.compile(
     r"pass\b[ \t]{0,4}([:=]?)[ \t]{0,4}[\"']?([^\s\"'`\\,;]{4,200})",
     re.IGNORECASE,
 )
-# Programs that say what a header, a variable or a setting is.
+# A name and a value that a program is given together: a header, a variable, a setting.
 _CALL: Final = re.compile(
     r"\(\s{0,9}\\{0,7}[\"']([\w -]{2,60})\\{0,7}[\"']\s{0,9},\s{0,9}\\{0,7}[\"']"
     r"((?:(?i:bearer|basic|token) )?(?!-)[^\s\"'\\]{1,4000})(?=\\{0,7}[\"'])"
-)
-_FUNCTION: Final = re.compile(
-    r"(?:define|set|setdefault|put|add|append|env|header|item|property)\Z", re.IGNORECASE
 )
 _HINT: Final = re.compile(
     r"mysql|mariadb|curl|wget|sshpass|redis-cli|\blogin\b|mongo|ldap|smb|rpcclient|sqlcmd|osql|\bbcp\b|plink|pscp|psftp|"

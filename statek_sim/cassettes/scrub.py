@@ -168,9 +168,15 @@ def _base64(text: str) -> str:
 
 
 def sent_with(target: str, headers: Headers) -> tuple[str, ...]:
-    """Return the secrets that a request's address and headers have, to be looked for in the rest of it."""
-    address = (finding.learned for finding in _address_found(target, NOTHING_ELSE))
-    return learned((*_sent_with(headers, NOTHING_ELSE), *address))
+    """Return the secrets that a request's address and headers have, to be looked for in the rest of it.
+
+    There are none to look for where those are too tangled to be read.
+    """
+    try:
+        address = (finding.learned for finding in _address_found(target, NOTHING_ELSE))
+        return learned((*_sent_with(headers, NOTHING_ELSE), *address))
+    except Tangled:
+        return ()
 
 
 def learned(values: Iterable[str]) -> tuple[str, ...]:

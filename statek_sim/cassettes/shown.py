@@ -12,7 +12,9 @@ from statek_sim.cassettes.names import PLACEHOLDER
 from statek_sim.cassettes.reading import Found, Tangled, read, read_address, read_header, replaced
 from statek_sim.cassettes.secrets import Sought, lower
 from statek_sim.cassettes.shapes import shaped
+from statek_sim.cassettes.view import AROUND
 
+_MOST_SHOWN: Final = 2_000
 TANGLED: Final = f"{PLACEHOLDER}: more encodings in one another than are undone"
 """What is shown for a text that cannot be read for secrets."""
 
@@ -28,6 +30,17 @@ def without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
         return replaced(text, read(text, Sought(sent)))
     except Tangled:
         return TANGLED
+
+
+def ends_without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
+    """Return a text that will lose its middle without secrets; of a long one the ends, so that nobody waits for it.
+
+    Up to 2,000 characters of it may be shown: the blanks keep what was cut apart out of sight.
+    """
+    if len(text) <= 2 * AROUND:
+        return without_secrets(text, sent)
+    start, end = (without_secrets(part, sent) for part in (text[:AROUND], text[-AROUND:]))
+    return f"{start}{' ' * _MOST_SHOWN}{end}"
 
 
 def plain_header(name: str, value: str) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from statek_sim.cassettes.names import holds_secret
-from statek_sim.cassettes.reading import Tangled
 from statek_sim.cassettes.scrub import sent_with
 from statek_sim.cassettes.shown import plain_header, plain_target, without_secrets
 from statek_sim.cassettes.view import AROUND
@@ -113,10 +112,7 @@ class JournalEntry(NamedTuple):
 
     def sent(self) -> tuple[str, ...]:
         """Return the secrets that the request was sent with."""
-        try:
-            return sent_with(self.raw_target, tuple(self.raw_headers.items()))
-        except Tangled:
-            return ()
+        return sent_with(self.raw_target, tuple(self.raw_headers.items()))
 
 
 def _start_of(body: bytes, sent: tuple[str, ...]) -> str:

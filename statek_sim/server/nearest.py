@@ -7,9 +7,8 @@ from typing import Final
 
 from rapidfuzz import fuzz
 
-from statek_sim.cassettes.reading import Tangled
 from statek_sim.cassettes.scrub import sent_with
-from statek_sim.cassettes.shown import without_secrets
+from statek_sim.cassettes.shown import ends_without_secrets
 from statek_sim.providers.condition import Condition, TextMatch, text_accepts
 from statek_sim.providers.mismatch import PendingReply, conversation_tail, shorten
 from statek_sim.providers.protocol import ChatRequest
@@ -49,11 +48,8 @@ def unmatched(question: str, request: ChatRequest, script: str, pending: Sequenc
 
 def _plain(request: ChatRequest) -> Callable[[str], str]:
     """Return what takes the secrets out of a text of the request, before the text loses its middle."""
-    try:
-        sent = sent_with("", tuple(request.headers.items()))
-    except Tangled:
-        sent = ()
-    return lambda text: without_secrets(text, sent)
+    sent = sent_with("", tuple(request.headers.items()))
+    return lambda text: ends_without_secrets(text, sent)
 
 
 def _differences(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from statek_sim.cassettes.shown import without_secrets
+from statek_sim.cassettes.shown import ends_without_secrets
 from statek_sim.errors import BadRequest, ScriptError, StatekSimError, UnmatchedRequest, UnusedReplies
 from statek_sim.providers.delivery import Manner
 from statek_sim.providers.mismatch import shorten, unused_text
@@ -109,7 +109,9 @@ class Play:
             # It quotes the request, and problems are kept: a hundred bodies of 30 MB would fill the memory.
             text = str(refused)
             message = (
-                text if len(text) <= _LONGEST_MESSAGE else shorten(without_secrets(text), _LONGEST_MESSAGE)
+                text
+                if len(text) <= _LONGEST_MESSAGE
+                else shorten(ends_without_secrets(text), _LONGEST_MESSAGE)
             )
             wrong = message if refused.code else f"the request cannot be read: {message}"
             status = 415 if isinstance(refused, EncodedBody) else 400

@@ -531,6 +531,26 @@ def element_cut(random: Random, secret: str) -> Exchange:
     return exchange(said=said, said_kind="application/xml")
 
 
+def table(random: Random, secret: str) -> Exchange:
+    name = random.choice(["password", "db_password", "API Token", "client_secret"])
+    # What has no digit may be any word there.
+    word = re.sub(r"[^A-Za-z0-9]", "", secret) + "7"
+    quoted = re.sub(r"[\r\n]", "", secret).replace('"', '""') + "7"
+    said = random.choice(
+        [
+            f'id,{name},n\n1,"{quoted}",2\n',
+            f"id;{name}\r\n1;{word}\r\n",
+            f"id\t{name}\n1\t{word}\n",
+            f"| id | {name} |\n|---|:-:|\n| 1 | {word} |\n",
+            f"| setting | value |\n|---|---|\n| `{name}` | {word} |\n",
+            f" id | {name} \n----+------\n  1 | {word}\n(1 row)\n",
+            f"+----+----+\n| id | {name} |\n+----+----+\n| 1 | {word} |\n+----+----+\n",
+            f"│ id │ {name} │\n├────┼────┤\n│ 1 │ {word} │\n",
+        ]
+    )
+    return exchange(dumps(random, chat(said)), said=f"It is:\n{said}", said_kind="text/plain")
+
+
 def parameter_of_path(random: Random, secret: str) -> Exchange:
     pair = f"{random.choice(NAMES)}={quote(secret, safe='')}"
     return exchange(uri=random.choice([f"{URI}/{pair}/x?b=2", f"{URI};{pair};b=2", f"{URI}/{pair}"]))
@@ -586,6 +606,7 @@ NAMED: Final[dict[str, Row]] = {
     "an element with its name in an attribute": element_named,
     "an element that is cut off": element_cut,
     "a parameter of a path": parameter_of_path,
+    "a table": table,
     "a parameter that is encoded twice": parameter_twice,
 }
 """Where whatever stands under a telling name is found."""

@@ -20,14 +20,18 @@ from statek_sim.agent.checkpoints.keeping import Keeper
 from statek_sim.agent.checkpoints.sql import SqlStore
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.telemetry.otel import trace_spans
+from statek_sim.cassettes import shown
 from statek_sim.cassettes.exchange import Exchange, Request, Response
+from statek_sim.cassettes.reading import Found, read
 from statek_sim.cassettes.scrub import scrubbed
+from statek_sim.cassettes.secrets import Sought
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.cassettes.store import write
 from statek_sim.cli import main
 from statek_sim.errors import CassetteMiss
 from statek_sim.harness.preset import load_preset
 from statek_sim.mcp.journal import Asked, McpJournal
+from statek_sim.providers.mismatch import shorten
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.values import JSON
 
@@ -276,3 +280,24 @@ def test_an_error_message_shows_no_key_of_a_file(
 def test_a_preset_holds_no_setting_that_is_a_key(here: Path) -> None:
     (here / "a.env").write_text("STATEK_MAX_TURNS=10\n")
     assert OF_PROCESS not in repr(load_preset(str(here / "a.env")))
+
+
+def test_of_a_long_text_only_the_ends_are_read_and_they_show_no_secret(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes: list[int] = []
+
+    def measured(text: str, sought: Sought) -> list[Found]:
+        sizes.append(len(text))
+        return read(text, sought)
+
+    monkeypatch.setattr(shown, "read", measured)
+    long = f"it is {SCRIPT} {'and so on ' * 100_000} and {SCRIPT} it was"
+    clean = shown.ends_without_secrets(long)
+    for size in (80, 200, 2_000):
+        line = shorten(clean, size)
+        assert len(line) <= size
+        assert line.startswith("it is REDACTED and so on")
+        assert line.endswith("and REDACTED it was")
+    assert sum(sizes) < 20_000
+    assert shown.ends_without_secrets(f"it is {SCRIPT}") == "it is REDACTED"
