@@ -1,0 +1,112 @@
+"""Record what users see of this release, so that a redesign can be compared with it.
+
+`python -m tools.freeze traces` and `python -m tools.freeze surface` write the files in `tests/frozen`. Do that once,
+before a redesign. While it runs, list intended differences in `tests/frozen/changes` instead of writing anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+FROZEN: Final = ROOT / "tests" / "frozen"
+COMMANDS: Final = (
+    "run scenarios/claims --quiet",
+    "run scenarios/missing.yaml",
+    "run examples/support_desk --quiet",
+    "validate scenarios",
+    "validate README.md",
+    "trace scenarios/claims/claim-a-work-item.yaml",
+    "trace missing",
+    "usage scenarios/usage",
+    "gate",
+    "gate missing.env",
+    "explore missing.yaml",
+    "jobs list missing.db",
+    "cassette scan README.md",
+    "cassette diff missing.yaml missing.yaml",
+    "rescue missing.txt",
+    "metrics missing.jsonl",
+    "guards missing.jsonl",
+    "serve missing.yaml",
+    "evals run --help",
+    "nonsense",
+)
+"""Command lines of the everyday commands, good and bad input, run from the root of the repository."""
+
+
+def traces() -> dict[str, str]:
+    """Return the digest of the trace of every run of the built-in suites, by `id[profile]`."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "report.json"
+        command = [sys.executable, "-m", "statek_sim.cli", "run", "--quiet", "--json", str(file)]
+        subprocess.run(command, cwd=ROOT, check=False, capture_output=True)
+        report: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return {f"{entry['id']}[{entry['profile']}]": entry["digest"] for entry in report["scenarios"]}
+
+
+def surface() -> dict[str, Any]:
+    """Return what commands answer and write: exit codes with first lines, JSON schemas, the starter folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        said = _run(f"init {folder}/new")
+        starter = {
+            str(path.relative_to(f"{folder}/new")): _digest(path.read_text(encoding="utf-8"))
+            for path in sorted(Path(folder, "new").rglob("*"))
+            if path.is_file()
+        }
+    schemas = {
+        f"schema {option}".strip(): _digest(_run(f"schema {option}").stdout)
+        for option in ("", "--policy", "--baseline", "--evals")
+    }
+    commands = {command: _first_line(_run(command)) for command in COMMANDS}
+    return {"commands": commands, "schemas": schemas, "starter": starter, "init": said.returncode}
+
+
+def _run(command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "statek_sim.cli", *command.split()],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        encoding="utf-8",
+        env={"COLUMNS": "120", "NO_COLOR": "1", "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+    )
+
+
+def _first_line(done: subprocess.CompletedProcess[str]) -> str:
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    return f"exit {done.returncode}: {lines[0].strip() if lines else ''}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write(name: str, found: Mapping[str, Any]) -> None:
+    """Write one frozen file, sorted, so that a difference reads as one line."""
+    text = json.dumps(found, indent=0, sort_keys=True, ensure_ascii=False) + "\n"
+    (FROZEN / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+def main(arguments: list[str]) -> int:
+    """Write what was asked for; return 2 for words that are none."""
+    match arguments:
+        case ["traces"]:
+            write("traces", traces())
+        case ["surface"]:
+            write("surface", surface())
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
