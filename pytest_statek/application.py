@@ -22,12 +22,12 @@ from statek_sim.errors import BadInput
 from statek_sim.harness.current import get_llm_harness
 from statek_sim.providers.network import forbid_network
 from statek_sim.runtime.execution.runtime import active
+from statek_sim.runtime.task import named_job
 from statek_sim.semantics import profile_named
-from statek_sim.stand_in.jobs import BROUGHT
-from statek_sim.stand_in.keeping import StoredObjects
-from statek_sim.stand_in.store import opened_store
-from statek_sim.stand_in.task import named_job
-from statek_sim.stand_in.tools import registry_restored
+from statek_sim.shim.jobs import BROUGHT
+from statek_sim.shim.persistence import StoredObjects
+from statek_sim.shim.store import opened_store
+from statek_sim.shim.tools import registry_restored
 from statek_sim.testing import ScriptableLLM, configured_limits, configured_settings
 from statek_sim.wall_clock import frozen_wall_clock
 

@@ -14,8 +14,8 @@ from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.stored.containers import Dict, Set, inside
-from statek_sim.stand_in.memo import enum, memo
-from statek_sim.stand_in.store import opened_store
+from statek_sim.shim.memo import enum, memo
+from statek_sim.shim.store import opened_store
 
 seed = hash("a seed of this process") % 5000
 Status = enum("Status", ["NEW", "DONE", "OPEN", "AAA", "LATE"])
@@ -109,7 +109,7 @@ def test_stored_collections_have_one_order_in_every_process(tmp_path: Path) -> N
 def test_values_of_an_enumeration_come_as_in_dbzero(tmp_path: Path) -> None:
     """dbzero 0.7.0 yields AAA, NEW, DONE, OPEN."""
     program = (
-        "from statek_sim.runtime.stored.containers import Set; from statek_sim.stand_in.memo import enum\n"
+        "from statek_sim.runtime.stored.containers import Set; from statek_sim.shim.memo import enum\n"
         "print(*Set(enum('Status', ['NEW', 'DONE', 'OPEN', 'AAA']).values()))"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=True)

@@ -234,7 +234,7 @@ def pytest_sessionfinish(session):
 NAMES_THAT_LACK = """\
 from importlib import import_module
 
-from statek_sim.stand_in.covered_names import MODULES
+from statek_sim.shim.covered_names import MODULES
 
 for module, names in MODULES.items():
     real = import_module(module)

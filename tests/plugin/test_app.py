@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.stand_in.covered_names import MODULES
+from statek_sim.shim.covered_names import MODULES
 
 ROOT = Path(__file__).resolve().parents[2]
 README, GUIDE = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/your-own-app.md"))
@@ -295,9 +295,7 @@ def test_the_guide_shows_a_test_of_the_example_and_messages_as_they_are(pytester
     pytester.makepyfile("from statek import add_provider")
     printed = pytester.runpytest(REFERENCE).stdout.str()
     (message,) = [line for line in GUIDE.splitlines() if line.startswith("ImportError: ")]
-    assert (
-        f"E   statek_sim.stand_in.not_covered.NotCovered: {message.removeprefix('ImportError: ')}" in printed
-    )
+    assert f"E   statek_sim.shim.not_covered.NotCovered: {message.removeprefix('ImportError: ')}" in printed
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if module != "statek.executors"])

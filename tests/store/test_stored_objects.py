@@ -6,10 +6,10 @@ from typing import Any
 
 from statek_sim.metering.conversation import MessageMeter
 from statek_sim.metering.tokenizers import tokenizer_for_model
-from statek_sim.stand_in.keeping import StoredObjects
-from statek_sim.stand_in.memo import enum, memo, number_of
-from statek_sim.stand_in.queries import as_tag, find, tags
-from statek_sim.stand_in.store import current_store, opened_store
+from statek_sim.shim.memo import enum, memo, number_of
+from statek_sim.shim.persistence import StoredObjects
+from statek_sim.shim.queries import as_tag, find, tags
+from statek_sim.shim.store import current_store, opened_store
 from statek_sim.store.anchors import anchored
 from statek_sim.store.graph import Graph
 

@@ -16,14 +16,13 @@ import pytest
 from statek_sim.providers.script import text
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.execution.runtime import Runtime, active
-from statek_sim.stand_in import queries, store
-from statek_sim.stand_in.agents import DialogAgent, SupervisedAgent
-from statek_sim.stand_in.covered_names import MODULES
-from statek_sim.stand_in.finder import StandIns
-from statek_sim.stand_in.memo import enum, is_memo, memo
-from statek_sim.stand_in.not_covered import NotCovered
-from statek_sim.stand_in.prompts import make_system_prompt
-from statek_sim.stand_in.store import opened_store
+from statek_sim.shim import queries, store
+from statek_sim.shim.agents import DialogAgent, SupervisedAgent, make_system_prompt
+from statek_sim.shim.covered_names import MODULES
+from statek_sim.shim.finder import StandIns
+from statek_sim.shim.memo import enum, is_memo, memo
+from statek_sim.shim.not_covered import NotCovered
+from statek_sim.shim.store import opened_store
 
 Colour = enum("Colour", ["RED", "BLUE"])
 

@@ -20,7 +20,7 @@ from statek_sim import (
 )
 from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.runtime import active
-from statek_sim.runtime.task import submit_new_job, submit_new_jobs_batch
+from statek_sim.runtime.task import named_job, submit_new_job, submit_new_jobs_batch
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime
 
 CHILD = Agent("child")
@@ -65,7 +65,7 @@ def test_a_tool_creates_jobs_in_the_runtime_of_the_job_that_called_it() -> None:
     @tool
     def spawn(**kwargs: object) -> None:
         """Start a child."""
-        create_new_job(CHILD, parent_job=get_current_job(), name="kid")
+        named_job(CHILD, parent_job=get_current_job(), name="kid")
 
     script = {"parent": ["spawn()\nexit(1)"], "child": ["exit(2)"]}
     runtime = Runtime(ScriptedLLM(script), harness=UNLIMITED)

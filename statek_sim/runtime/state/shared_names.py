@@ -1,6 +1,6 @@
 """Names that jobs share: what `init_shared_context` binds to a job, and what agent code sees of it.
 
-The contexts themselves are the application's stored objects (`statek_sim.stand_in.shared_context`). Code reads a shared
+The contexts themselves are the application's stored objects (`statek_sim.shim.shared_context`). Code reads a shared
 name like one of its own, before tools and builtins, and cannot bind or delete it; functions and `python_cli` do not see
 it (STATEK 1.4.2, by running it).
 """

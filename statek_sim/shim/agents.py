@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim.runtime.agents import agent as runtime
+from statek_sim.runtime.agents.code_reading import codes_of, get_referenced_locals
 from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.state.access import FULL, current_access, denied, missing
 from statek_sim.runtime.stored.kinds import KEEPER
-from statek_sim.stand_in.code_reading import codes_of, get_referenced_locals
-from statek_sim.stand_in.here_only import check_reader
-from statek_sim.stand_in.memo import memo
-from statek_sim.stand_in.own_objects import dataclass_there
-from statek_sim.stand_in.prompts import SystemPrompt, make_system_prompt
+from statek_sim.shim.internal_attrs import check_reader, dataclass_there
+from statek_sim.shim.memo import memo
+from statek_sim.shim.not_covered import NotCovered
 
 Tool = Callable[..., Any]
 
@@ -337,3 +337,32 @@ class DialogAgent(SupervisedAgent, runtime.DialogAgent):
             raise TypeError("reminder must be a Reminder instance")
         self._reminder = reminder
         return reminder
+
+
+_SECTION: Final = re.compile(
+    r"^[ \t]*(-{3,}[ \t]*\S.*?-{3,}|\*{3,}[ \t]*\S.*?\*{3,}|#{2,6}[ \t]+\S.*|<[A-Za-z_][\w.-]*(\s[^<>]*)?>\s*)$",
+    re.MULTILINE,
+)
+"""Lines that STATEK takes for titles of sections, which it formats anew."""
+_TOOLS: Final = re.compile(r"\{(tools|brief_tools|detailed_tools|shared_var_names)\}")
+
+
+@memo
+@dataclass(eq=False)
+class SystemPrompt:
+    """A prompt: `intro`, and `sections` of which the reference runtime has none."""
+
+    intro: str
+    sections: Any = field(default_factory=list)
+
+
+def make_system_prompt(prompt: str | SystemPrompt) -> SystemPrompt:
+    """Return a prompt; one with sections or lists of tools is not covered, because STATEK rewrites it."""
+    if isinstance(prompt, SystemPrompt):
+        return prompt
+    if not isinstance(prompt, str):
+        raise NotCovered(f"statek.prompt_config.make_system_prompt({type(prompt).__name__})")
+    for pattern, what in ((_SECTION, "the section"), (_TOOLS, "the placeholder")):
+        if found := pattern.search(prompt):
+            raise NotCovered(f"a system prompt with {what} {found.group().strip()!r}")
+    return SystemPrompt(prompt.strip())

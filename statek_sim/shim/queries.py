@@ -10,9 +10,9 @@ from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.kinds import EnumValue
-from statek_sim.stand_in.memo import has_class_tag, is_memo, number_of
-from statek_sim.stand_in.not_covered import NotCovered
-from statek_sim.stand_in.store import current_store
+from statek_sim.shim.memo import has_class_tag, is_memo, number_of
+from statek_sim.shim.not_covered import NotCovered
+from statek_sim.shim.store import current_store
 
 _UUID: Final = "STAND-IN-"
 

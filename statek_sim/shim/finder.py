@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import Any, Final
 
 from statek_sim.errors import BadInput
-from statek_sim.stand_in.covered_names import MODULES, elsewhere
-from statek_sim.stand_in.not_covered import ModuleNotCovered, NotCovered
+from statek_sim.shim.covered_names import MODULES, elsewhere
+from statek_sim.shim.not_covered import ModuleNotCovered, NotCovered
 
 PACKAGES: Final = ("statek", "dbzero")
 ON_DBZERO: Final = "dbzero_modelkit"
@@ -74,9 +74,7 @@ class StandIns(MetaPathFinder, Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Make the module."""
-        return StandInModule(
-            spec.name, "Stands in for STATEK's module of this name: see statek_sim.stand_in."
-        )
+        return StandInModule(spec.name, "Stands in for STATEK's module of this name: see statek_sim.shim.")
 
     def exec_module(self, module: ModuleType) -> None:
         """Leave it as it is: its names come when they are used."""

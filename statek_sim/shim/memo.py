@@ -23,17 +23,17 @@ from statek_sim.runtime.state.access import (
     denied,
     full_name,
 )
-from statek_sim.runtime.stored.attributes import ended_in, is_entered, nothing_to_delete
+from statek_sim.runtime.stored.attributes import attribute, ended_in, is_entered, nothing_to_delete
 from statek_sim.runtime.stored.callables import read_by
+from statek_sim.runtime.stored.containers import Kept
 from statek_sim.runtime.stored.hashing import OBJECTS
 from statek_sim.runtime.stored.kinds import KEEPER, EarlyEnumValue, EnumValue, named, object_text
+from statek_sim.runtime.stored.kinds import STORED_MARK as STORED_MARK
 from statek_sim.sandbox.llm_repr import STORE_MEMBERS
 from statek_sim.sandbox.ordered_set import STORE_PLACE
 from statek_sim.sandbox.restricted_method import RestrictedMethod
-from statek_sim.stand_in.known_texts import OF_STATEK
-from statek_sim.stand_in.not_covered import NotCovered
-from statek_sim.stand_in.store import current_store, open_store
-from statek_sim.stand_in.stored_values import STORED_MARK, kept
+from statek_sim.shim.not_covered import NotCovered
+from statek_sim.shim.store import OF_STATEK, current_store, open_store
 
 T = TypeVar("T")
 
@@ -444,3 +444,15 @@ _BY_NAME: Final[dict[str, StoredEnum]] = {}
 def _noted(made: StoredEnum, name: str, module: str) -> StoredEnum:
     _ENUMS[f"{module}:{name}"] = made
     return made
+
+
+def kept(value: Any, owner: str, name: str) -> Kept:
+    """Return what attribute `name` of a stored `owner` keeps of `value`; what it refuses is dbzero's error."""
+    try:
+        return attribute(value)
+    except (AttributeError, TypeError) as refused:
+        refused.add_note(
+            f"{owner}.{name} cannot be {type(value).__name__} {value!r}: dbzero stores numbers, texts, bytes, dates, "
+            "times, functions of modules, its own enums, @memo objects, and collections of these"
+        )
+        raise

@@ -32,15 +32,20 @@ from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.attributes import attribute
 from statek_sim.runtime.stored.kinds import KEEPER, EnumValue, object_text
 from statek_sim.runtime.stored.members import Shows
-from statek_sim.stand_in.here_only import HERE_ONLY, check_reader
-from statek_sim.stand_in.memo import InMemory, enum
-from statek_sim.stand_in.not_covered import NotCovered
-from statek_sim.stand_in.own_objects import dataclass_there, is_read_by_agents, read_by_agents
-from statek_sim.stand_in.pricing import ModelPricing, get_model_pricing
-from statek_sim.stand_in.queries import as_tag
-from statek_sim.stand_in.shared_context import ContextCategoryDict, init_shared_context
-from statek_sim.stand_in.store import open_store
-from statek_sim.stand_in.tools import registered
+from statek_sim.shim.internal_attrs import (
+    HERE_ONLY,
+    check_reader,
+    dataclass_there,
+    is_read_by_agents,
+    read_by_agents,
+)
+from statek_sim.shim.memo import InMemory, enum
+from statek_sim.shim.not_covered import NotCovered
+from statek_sim.shim.pricing import ModelPricing, get_model_pricing
+from statek_sim.shim.queries import as_tag
+from statek_sim.shim.shared_context import ContextCategoryDict, init_shared_context
+from statek_sim.shim.store import open_store
+from statek_sim.shim.tools import registered
 
 TaskDifficulty: Final = enum("TaskDifficulty", ["low", "medium", "high"])
 

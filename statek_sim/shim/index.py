@@ -7,9 +7,9 @@ from datetime import date, datetime, time
 from typing import Any, Final
 
 from statek_sim.runtime.stored.kinds import Kind, kind_of, refusal, stored, type_text
-from statek_sim.stand_in.memo import is_memo, number_of
-from statek_sim.stand_in.not_covered import NotCovered
-from statek_sim.stand_in.queries import Found
+from statek_sim.shim.memo import is_memo, number_of
+from statek_sim.shim.not_covered import NotCovered
+from statek_sim.shim.queries import Found
 
 _MOST: Final = 2**63
 _UNSUPPORTED: Final = {bytes: 15, tuple: 12, bool: 17, float: 2, str: 3, list: 4, dict: 5}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from statek_sim.runtime.jobs import post_processing as runtime
 from statek_sim.runtime.state import futures
-from statek_sim.stand_in.memo import memo, read_attribute
+from statek_sim.shim.memo import memo, read_attribute
 
 
 @memo
@@ -20,3 +23,16 @@ class FutureResult(futures.FutureResult):
     def stored_deps(self) -> object:
         """All of it."""
         return self.deps
+
+
+@memo
+class PostProcessor(runtime.PostProcessor):
+    """Looks at each reply of a job before it is stored; derived classes have `process`."""
+
+
+@memo
+@dataclass(eq=False)
+class FinalCheck(runtime.FinalCheck, PostProcessor):
+    """Has the model look once more at an early final answer."""
+
+    max_llm_actions: int = 3

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from statek_sim.stand_in.memo import memo
-from statek_sim.stand_in.queries import find, tags
+from statek_sim.shim.memo import memo
+from statek_sim.shim.queries import find, tags
 
 _MILLION = Decimal(1_000_000)
 

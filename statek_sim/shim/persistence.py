@@ -9,12 +9,12 @@ from statek_sim.runtime.agents.job_def import JobDef
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
-from statek_sim.stand_in.agents import Metadata
-from statek_sim.stand_in.jobs import AppJob, AppJobDef, AppPyEnv, AppUsage
-from statek_sim.stand_in.memo import stored_names
-from statek_sim.stand_in.queries import Tag
-from statek_sim.stand_in.store import current_store
-from statek_sim.stand_in.tools import registered
+from statek_sim.shim.agents import Metadata
+from statek_sim.shim.jobs import AppJob, AppJobDef, AppPyEnv, AppUsage
+from statek_sim.shim.memo import stored_names
+from statek_sim.shim.queries import Tag
+from statek_sim.shim.store import current_store
+from statek_sim.shim.tools import registered
 
 
 class StoredObjects:

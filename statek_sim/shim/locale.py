@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from statek_sim.runtime.dialogs.language import HINTS, RULES
-from statek_sim.stand_in.memo import enum, memo
-from statek_sim.stand_in.store import open_store
+from statek_sim.shim.memo import enum, memo
+from statek_sim.shim.store import open_store
 
 _LANGUAGES: Final = (
     "AR BG CS DA DE EL EN ES ET FI FR HE HI HR HU IT JA KO LT LV NL NO PL PT RO RU SK SL SR SV TH TR UK VI ZH"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +11,11 @@ from statek_sim.harness.settings import StatekSettings
 from statek_sim.runtime.agents.warmup_source import WarmupSource
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.stand_in.agents import Agent
-from statek_sim.stand_in.not_covered import NotCovered
-from statek_sim.stand_in.store import current_store
-from statek_sim.stand_in.task import submit_new_job, submit_new_jobs_batch
+from statek_sim.runtime.state.context import bound_context
+from statek_sim.runtime.task import submit_new_job, submit_new_jobs_batch
+from statek_sim.shim.agents import Agent
+from statek_sim.shim.not_covered import NotCovered
+from statek_sim.shim.store import current_store
 
 
 def init(settings: StatekSettings | None = None, restricted: bool = True) -> None:
@@ -127,3 +129,14 @@ class StatekClientAPI:
     ) -> list[Job]:
         """Create one job per entry."""
         return submit_new_jobs_batch(agent, shared_vars_batch, **kwargs)
+
+
+@contextmanager
+def statek_context(job: Any = None, agent: Any = None) -> Iterator[dict[str, Any]]:
+    """Make `job` and `agent` the current ones inside the block; the agent is the job's unless another is given."""
+    context: dict[str, Any] = {} if job is None else {"job": job}
+    own = getattr(getattr(job, "job_def", None), "agent", None)
+    if agent is not None or own is not None:
+        context["agent"] = own if agent is None else agent
+    with bound_context(context):
+        yield context

@@ -12,7 +12,15 @@ from typing import Any, Final, TypeVar
 
 from statek_sim.runtime.agents.job_def import JobDef
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.state.access import FULL, IN_METHOD, RESTRICTED, access, current_access, denied
+from statek_sim.runtime.state.access import (
+    FULL,
+    IN_METHOD,
+    RESTRICTED,
+    access,
+    current_access,
+    denied,
+    missing,
+)
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.stored.kinds import object_text
@@ -134,3 +142,32 @@ def _check_usable(job: Any, method: str) -> None:
     known = {"chat_style": job.chat_style, "perm_ctx": job.py_env.perm_ctx}
     if reads is not None and known.get(reads) is None:
         raise denied(reads)
+
+
+HERE_ONLY: Final[Mapping[str, frozenset[str]]] = {
+    kind: frozenset(names.split())
+    for kind, names in {
+        "Agent": "chat_style metadata prompt warmup",
+        "Job": (
+            "chat_style counters done_signal history host id inbox llm_calls remark remarked sent shared_names "
+            "steps stop_reason tool_via"
+        ),
+    }.items()
+}
+"""Class -> names that STATEK's class of that name lacks."""
+
+_WAYS: Final = ("_get", "_got_by", "__getattribute__", "read_attribute")
+_OURS: Final = ("statek_sim", "pytest_statek", "dataclasses", "inspect")
+
+
+def check_reader(owner: object, name: str) -> None:
+    """Raise AttributeError when it is the application that reads `name` of an object.
+
+    To be called by the method or property that stands for the attribute.
+    """
+    frame = sys._getframe(2)
+    # The store's way to attributes is between the reader and the attribute.
+    while frame.f_code.co_name.startswith(_WAYS) and frame.f_back is not None:
+        frame = frame.f_back
+    if not frame.f_globals.get("__name__", "").startswith(_OURS):
+        raise missing(owner, name)

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 _RUNTIME: Final = "statek_sim.runtime"
-_HERE: Final = "statek_sim.stand_in"
+_HERE: Final = "statek_sim.shim"
 
 _DEFINED: Final[Mapping[str, str]] = {
     f"{_HERE}.tools": "create_tool find_tools select_tools subtask tool",
     f"{_RUNTIME}.tools.documentation": "brief docs_style docstr",
-    f"{_HERE}.context": "statek_context",
     f"{_RUNTIME}.execution.kept_names": (
         "find_locals perm_ctx_get perm_ctx_set perm_ctx_set_unique statek_ctx_get statek_ctx_set"
     ),
@@ -20,15 +19,14 @@ _DEFINED: Final[Mapping[str, str]] = {
         "find_sub_task_handler get_all get_any get_pending_notifications panic send_notification_to"
     ),
     f"{_RUNTIME}.jobs.subtask": "SubTaskHandler SubTaskState TaskError complete_sub_task create_sub_task",
-    f"{_HERE}.task": (
+    f"{_RUNTIME}.task": (
         "create_new_job delegate_mute_dialog delegate_mute_task delegate_task start_dialog "
         "submit_new_job submit_new_jobs_batch"
     ),
-    f"{_HERE}.code_reading": "copy_locals get_referenced_locals",
+    f"{_RUNTIME}.agents.code_reading": "copy_locals get_referenced_locals",
     f"{_RUNTIME}.state.futures": "FutureError get_all_future get_any_future temporal",
-    f"{_HERE}.futures": "FutureResult",
     f"{_RUNTIME}.jobs.post_processing": "CallParams LLM_StepData parse_post_processors",
-    f"{_HERE}.post_processing": "FinalCheck PostProcessor",
+    f"{_HERE}.base_classes": "FinalCheck FutureResult PostProcessor",
     f"{_HERE}.pricing": "ModelPricing get_model_pricing set_model_pricing",
     f"{_HERE}.researcher": "MessageDispatcher Researcher",
     f"{_RUNTIME}.dialogs.dialog": "DialogItem",
@@ -43,14 +41,15 @@ _DEFINED: Final[Mapping[str, str]] = {
     "statek_sim.harness.current": "get_llm_harness",
     "statek_sim.harness.settings": "StatekSettings",
     f"{_HERE}.worker": (
-        "AgentLoopDef StatekClientAPI get_statek_settings init open_prefix run_agentic_fleet "
+        "statek_context AgentLoopDef StatekClientAPI get_statek_settings init open_prefix run_agentic_fleet "
         "run_agentic_loop start_statek start_statek_async"
     ),
-    f"{_HERE}.shown": "format_default_llm_repr format_llm_repr format_value_repr statek_print",
+    f"{_HERE}.llm_format": "format_default_llm_repr format_llm_repr format_value_repr statek_print",
     f"{_RUNTIME}.jobs.current": "get_current_agent get_current_job",
     f"{_RUNTIME}.state.context": "get_current_agent_name",
-    f"{_HERE}.agents": "Agent DialogAgent RecurringReminder Reminder SupervisedAgent WarmupDef",
-    f"{_HERE}.prompts": "SystemPrompt make_system_prompt",
+    f"{_HERE}.agents": (
+        "Agent DialogAgent RecurringReminder Reminder SupervisedAgent SystemPrompt WarmupDef make_system_prompt"
+    ),
     f"{_RUNTIME}.jobs.job": "Job",
     f"{_RUNTIME}.agents.job_def": "JobDef JobDefError",
     f"{_RUNTIME}.state.status": "JobStatus",

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from statek_sim.runtime.tools.documentation import docstr
-from statek_sim.stand_in.agents import SupervisedAgent
-from statek_sim.stand_in.memo import memo
-from statek_sim.stand_in.tools import create_tool
+from statek_sim.shim.agents import SupervisedAgent
+from statek_sim.shim.memo import memo
+from statek_sim.shim.tools import create_tool
 
 Tool = Callable[..., Any]
 
