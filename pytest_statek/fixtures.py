@@ -127,10 +127,12 @@ def statek_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
 
 @pytest.fixture
 def statek_llm_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
-    """A fake LLM server of this test: `statek_llm_server.script([...])`, then point a client at its `url`.
+    """A fake LLM server of this test: `statek_llm_server.script([...])`, then run your agent.
 
-    OpenAI's SDK wants `statek_llm_server.openai_url`, Anthropic's and Google's `statek_llm_server.url`. Every reply
-    must be asked for and every request must find one, else the test fails. Connections to other machines are refused.
+    Clients of OpenAI, Anthropic and Gemini that are created in the test find it by themselves: `OPENAI_BASE_URL`,
+    `ANTHROPIC_BASE_URL`, `GOOGLE_GEMINI_BASE_URL` and the keys beside them are set until the test ends. A client that
+    reads no variable takes `statek_llm_server.openai_url`, or `.url` for Anthropic and Gemini. Every reply must be
+    asked for and every request must find one, else the test fails. Connections to other machines are refused.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.llm_server_check")
     # Here and not above: in a run that uses no fixture of ours, the plugin must cost nothing.

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_statek.options import REQUESTED
 from statek_sim.errors import ScriptError
+from statek_sim.providers.client_settings import client_environment
 from statek_sim.providers.network import forbid_network
 from statek_sim.server.served import LLMServer
 
@@ -22,12 +23,21 @@ _SERVER: Final = pytest.StashKey[LLMServer]()
 
 @contextmanager
 def open_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
-    """Start a server for one test; inside, other machines are out of reach unless the test may reach them."""
+    """Start a server for one test, and point clients that are created in it there through their variables.
+
+    Other machines are out of reach unless the test may reach them.
+    """
     item: pytest.Item = request.node
     with ExitStack() as stack:
         if not _may_use_network(item):
             stack.enter_context(forbid_network())
         server = stack.enter_context(LLMServer())
+        environment = stack.enter_context(pytest.MonkeyPatch.context())
+        for name, value in client_environment(server.url).items():
+            if value is None:
+                environment.delenv(name, raising=False)
+            else:
+                environment.setenv(name, value)
         item.stash[_SERVER] = server
         yield server
 

@@ -17,9 +17,11 @@ from types import ModuleType
 from typing import Final
 
 from statek_sim.errors import NetworkForbidden
+from statek_sim.providers.client_settings import redirection
 
 _SENDING: Final = ("connect", "connect_ex", "sendto", "sendmsg")
 _PERMITTED: Final = ContextVar("permitted", default=False)
+_ADVICE: Final = "answer it with a scripted provider or tool"
 _RESOLVING: Final = ("getaddrinfo", "gethostbyname", "gethostbyname_ex")
 
 
@@ -59,7 +61,7 @@ class NetworkGuard:
         port = "" if attempt.port is None else f" port {attempt.port}"
         raise NetworkForbidden(
             f"a real network connection to {attempt.host!r}{port} is forbidden here; "
-            "answer it with a scripted provider or tool, or allow the network for this test"
+            f"{redirection(attempt.host) or _ADVICE}, or allow the network for this test"
         )
 
 

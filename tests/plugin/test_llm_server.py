@@ -153,3 +153,58 @@ def test_it(statek_runtime, statek_llm_server):
     )
     # In a process of its own: freezegun looks into every module that is loaded.
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_clients_find_the_server_by_their_own_variables(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://mine.example/v1")
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "mine")
+    monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+    result = run(
+        pytester,
+        """
+import os
+import anthropic, openai
+from google import genai
+
+def test_it(statek_llm_server):
+    statek_llm_server.script([text("one"), text("two"), text("three")])
+    question = [{"role": "user", "content": "Hi."}]
+    with openai.OpenAI() as client:
+        assert client.chat.completions.create(model="gpt-4o", messages=question).choices[0].message.content == "one"
+    with anthropic.Anthropic() as client:
+        assert client.messages.create(model="claude-test", max_tokens=9, messages=question).content[0].text == "two"
+    with genai.Client() as client:
+        assert client.models.generate_content(model="gemini-test", contents="Hi.").text == "three"
+
+def test_afterwards():
+    assert os.environ["OPENAI_BASE_URL"] == "https://mine.example/v1"
+    assert os.environ["ANTHROPIC_AUTH_TOKEN"] == "mine"
+    assert "GOOGLE_API_KEY" not in os.environ
+""",
+    )
+    result.assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [
+        ("api.openai.com", "set OPENAI_BASE_URL * or pass it base_url=statek_llm_server.openai_url*"),
+        ("api.anthropic.com", "set ANTHROPIC_BASE_URL * or pass it base_url=statek_llm_server.url*"),
+        ("generativelanguage.googleapis.com", "set GOOGLE_GEMINI_BASE_URL * or pass it http_options=*"),
+    ],
+)
+def test_a_client_that_calls_the_real_provider_is_told_which_setting_to_change(
+    pytester: pytest.Pytester, host: str, told: str
+) -> None:
+    result = run(
+        pytester,
+        f"""
+import socket
+
+def test_it(statek_llm_server):
+    socket.create_connection(("{host}", 443), timeout=1)
+""",
+    )
+    result.stdout.fnmatch_lines([f"*{host}*forbidden here; a client of * made this call: {told}"])
