@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from tests.packaging.environment import ROOT
+from tests.tables import table_test
 
 EXAMPLE: Final = ROOT / "examples" / "ci"
 WORKFLOW: Final = EXAMPLE / "github-actions.yml"
@@ -106,7 +107,7 @@ def test_the_example_uses_hooks_that_there_are() -> None:
     assert {hook["id"] for repo in config["repos"] for hook in repo["hooks"]} == known
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("hook", "path", "judged"),
     [
         ("statek-gate", "presets/interactive.env", True),

@@ -24,6 +24,7 @@ from statek_sim.server.running import listen, running
 from statek_sim.server.served import LLMServer
 from statek_sim.values import JSON
 from tests.server.asking import ANTHROPIC, GEMINI, OPENAI, openai
+from tests.tables import table_test
 
 BODY = json.dumps(openai()).encode()
 REQUEST = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (OPENAI.encode(), len(BODY), BODY)
@@ -107,7 +108,7 @@ def embedding() -> bytes:
     return b"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("sent", "answers"),
     [
         (REQUEST, 1),
@@ -139,8 +140,8 @@ def test_a_client_that_says_no_more_waits_for_what_takes_its_time(fault: Fault) 
     assert received.count(b"data: [DONE]") == 2
 
 
-@pytest.mark.parametrize("finish", [False, True])
-@pytest.mark.parametrize("rest", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"])
+@table_test("finish", [False, True])
+@table_test("rest", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"])
 def test_what_is_no_request_leaves_the_answers_before_it_whole(rest: bytes, finish: bool) -> None:
     with LLMServer() as server:
         slow = FaultRule(fault=SlowFirstByte(0.7), positions=(1,))
@@ -565,7 +566,7 @@ def test_two_servers_have_ports_and_scripts_of_their_own() -> None:
         assert b'"content":"one"' in exchange(one, closing(REQUEST))
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.com", ""])
+@table_test("host", ["0.0.0.0", "::", "192.168.1.5", "example.com", ""])
 def test_only_the_loopback_is_listened_on_unless_told_otherwise(host: str) -> None:
     with pytest.raises(BadInput, match=rf"^'{host}' is not this machine's loopback; .*$"):
         listen(host)

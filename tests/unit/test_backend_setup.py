@@ -30,6 +30,7 @@ from statek_sim.runtime.tools.declaration import tool
 from statek_sim.scenario.schema import Scenario
 from statek_sim.semantics import DOCS
 from statek_sim.values import JSON
+from tests.tables import table_test
 from tests.unit.suite_samples import load
 
 
@@ -173,7 +174,7 @@ def test_the_world_starts_as_it_is_written(tmp_path: Path) -> None:
     assert not world.events["approval"].is_ready()
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("value", "expected"),
     [
         (None, None),

@@ -14,6 +14,7 @@ from statek_sim.scenario.jsonschema import json_schema
 from statek_sim.scenario.load import load_or_fail, load_paths
 from statek_sim.scenario.locate import _OUR_WORDS
 from statek_sim.tool_names import BUILT_IN_TOOLS
+from tests.tables import table_test
 
 TOOLS = (
     f"There are {', '.join(BUILT_IN_TOOLS)} (`statek-sim tools` describes them); "
@@ -94,7 +95,7 @@ def test_folders_are_searched_in_a_fixed_order_and_every_file_is_loaded_once(tmp
     assert [scenario.id for scenario in scenarios] == ["a", "b"]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("name", "problem"),
     [
         ("unknown_key", "5: scenario 'bad': unknown key 'max_tuns' in limits. Did you mean 'max_turns'?"),

@@ -17,6 +17,7 @@ from statek_sim.stand_in.not_covered import NotCovered
 from statek_sim.stand_in.prompts import make_system_prompt
 from statek_sim.stand_in.store import opened_store
 from statek_sim.stand_in.task import create_new_job
+from tests.tables import table_test
 from tests.unit.runtime_samples import UNLIMITED
 
 
@@ -60,7 +61,7 @@ def agent() -> Any:
     )
 
 
-@pytest.mark.parametrize("name", sorted(NOT_COVERED["Job"]))
+@table_test("name", sorted(NOT_COVERED["Job"]))
 @pytest.mark.usefixtures("runtime")
 def test_a_member_that_is_not_there_is_refused_by_name(name: str) -> None:
     job = create_new_job(agent())
