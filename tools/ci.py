@@ -268,11 +268,11 @@ def main(arguments: list[str]) -> int:
     """Run what was asked for; return 0, 1 when a part failed, or 2 for a name that does not exist."""
     with tempfile.TemporaryDirectory(prefix="statek-clone-") as folder:
         clone = Path(folder) / "clone"
-        plans = {"": for_people, "--reduced": lambda: reduced(clone), "--thorough": lambda: thorough(clone)}
+        plans = {"": for_people(), "--reduced": reduced(clone), "--thorough": thorough(clone)}
         asked = " ".join(arguments)
         if asked in plans:
-            return run_all(list(plans[asked]()))
-        stages = [stage for plan in plans.values() for stage in plan()]
+            return run_all(list(plans[asked]))
+        stages = [stage for plan in plans.values() for stage in plan]
         parts = {part.name: part for stage in stages for lane in stage for part in lane}
         unknown = [name for name in arguments if name not in parts]
         if unknown:
