@@ -70,6 +70,7 @@ def test_the_workflow_is_one_that_github_takes() -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_the_workflow_passes_and_leaves_what_it_promises(project: Path) -> None:
     code, printed = run_steps(project)
     assert (code, "no worse than the baseline" in printed) == (0, True), printed
@@ -80,6 +81,7 @@ def test_the_workflow_passes_and_leaves_what_it_promises(project: Path) -> None:
     assert all((project / name).stat().st_size for name in uploaded)
 
 
+@pytest.mark.slow
 def test_the_workflow_fails_at_the_line_of_a_preset_that_was_broken(project: Path) -> None:
     change(project / "presets" / "interactive.env", "STATEK_MAX_TURNS=6", "STATEK_MAX_TURNS=3")
     code, printed = run_steps(project)
@@ -87,6 +89,7 @@ def test_the_workflow_fails_at_the_line_of_a_preset_that_was_broken(project: Pat
     assert "::error file=presets/interactive.env,line=2," in printed
 
 
+@pytest.mark.slow
 def test_the_workflow_fails_when_a_preset_gets_worse_than_its_baseline(project: Path) -> None:
     change(project / "presets" / "interactive.env", "USAGE=15000", "USAGE=12000")
     code, printed = run_steps(project)

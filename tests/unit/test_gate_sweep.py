@@ -199,6 +199,7 @@ def test_gate_sweep_prints_maps_and_writes_json(tmp_path: Path, capsys: pytest.C
     assert '"schema": "statek-sim/sweep@1"' in (tmp_path / "s").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_hash_seeds_and_processes_change_no_byte(tmp_path: Path) -> None:
     written = []
     for seed, workers in (("1", "1"), ("2", "2")):
