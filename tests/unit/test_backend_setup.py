@@ -72,7 +72,7 @@ def test_limits_of_the_scenario_replace_settings_and_null_is_unlimited(tmp_path:
     assert (harness.max_turns, harness.max_exceptions, harness.max_consecutive_exceptions) == (9, None, 1)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("reply", "answer"),
     [
         ("{code: exit(1)}", Chat(code="exit(1)")),
@@ -93,7 +93,7 @@ def test_each_kind_of_written_reply_has_its_answer(tmp_path: Path, reply: str, a
     assert made.answer == answer
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("written", "usage"),
     [
         ("", UsageKind.ABSENT),

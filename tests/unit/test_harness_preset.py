@@ -73,7 +73,7 @@ def test_what_a_preset_leaves_out_keeps_its_default(tmp_path: Path) -> None:
     assert StatekSettings.from_env(preset.values) == StatekSettings(max_turns=9)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("line", "expected"),
     [
         (

@@ -223,7 +223,7 @@ def test_an_unknown_key_that_is_near_no_other_names_those_of_a_small_part(tmp_pa
     assert problem.endswith("unknown key 'external' in world, expected queue or futures")
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("line", "meant"),
     [
         ("agents: {w: {system_prompt: Work.}}", "in agents.w. Did you mean 'prompt'?"),
@@ -249,7 +249,7 @@ def test_every_key_that_words_of_others_lead_to_is_one() -> None:
     assert [key for key in _OUR_WORDS if f'"{key}": {{' not in text] == []
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "problem"),
     [
         ("", "1: expected a mapping with the key 'scenarios', got an empty file"),
@@ -279,7 +279,7 @@ def test_what_is_no_scenario_file_is_refused(tmp_path: Path, text: str, problem:
     assert problem in problems_of(tmp_path, text)
 
 
-@pytest.mark.parametrize("tag", ["!!python/object/apply:os.system", "!local", "!!binary", "!!str"])
+@table_test("tag", ["!!python/object/apply:os.system", "!local", "!!binary", "!!str"])
 def test_tags_are_refused(tmp_path: Path, tag: str) -> None:
     [problem] = problems_of(tmp_path, PLAIN + f"    tags: [{tag} x]\n")
     assert problem.startswith("5: tags are not supported, got ")
@@ -339,7 +339,7 @@ def test_something_that_is_no_file_is_not_opened(tmp_path: Path) -> None:
     assert problem.message == "not a regular file"
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("extra", "problem"),
     [
         ("jobs: {a: {agent: wroker}}", "jobs.a.agent: 'wroker' is no agent. Did you mean 'worker'?"),
@@ -472,7 +472,7 @@ scenarios:
 """
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("rule", "message"),
     [
         ("batch: wohle", "batch: expected each or whole, got \"wohle\". Did you mean 'whole'?"),
