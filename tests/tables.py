@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-FAILED: Final = (Exception, pytest.fail.Exception, pytest.skip.Exception)
+FAILED: Final = (Exception, BaseExceptionGroup, pytest.fail.Exception, pytest.skip.Exception)
 """What counts as the failure of a row; a row cannot be skipped."""
 LONGEST: Final = 120
 """Characters of a value in the name of its row."""
@@ -36,11 +36,11 @@ def table_test(
         @functools.wraps(test)
         def whole(**fixtures: Any) -> None:
             failures: list[BaseException] = []
-            for label, row in table:
+            for place, (name, row) in enumerate(table, start=1):
                 try:
                     test(**fixtures, **row)
                 except FAILED as failure:
-                    failure.add_note(f"row {label}")
+                    failure.add_note(f"row {place} ({name or _described(row)})")
                     failures.append(failure)
             if failures:
                 raise BaseExceptionGroup(f"{len(failures)} of {len(table)} rows failed", failures)
@@ -55,17 +55,29 @@ def table_test(
 
 def _table(
     columns: Sequence[str], rows: Iterable[Any], ids: Iterable[object] | Callable[[Any], object] | None
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what a row is called and its values by column."""
-    named = iter(ids) if ids is not None and not callable(ids) else None
+) -> Iterator[tuple[object, dict[str, Any]]]:
+    """Yield the name of a row, if it has one, and its values by column."""
+    named = iter(()) if ids is None or callable(ids) else iter(ids)
     for place, row in enumerate(rows, start=1):
-        values, own = row, next(named, None) if named is not None else None
+        values, name = row, next(named, None)
         if isinstance(row, type(pytest.param())):
             if row.marks:
                 raise ValueError(
                     f"row {place} of {', '.join(columns)} has a mark; only whole tests can have one"
                 )
-            values, own = row.values if len(columns) > 1 else row.values[0], row.id or own
+            values, name = row.values if len(columns) > 1 else row.values[0], row.id or name
         cells = dict(zip(columns, values, strict=True)) if len(columns) > 1 else {columns[0]: values}
-        said = own or ", ".join(f"{name}={repr(value)[:LONGEST]}" for name, value in cells.items())
-        yield f"{place} ({said})", cells
+        if callable(ids):
+            name = "-".join(str(ids(value)) for value in cells.values())
+        yield name, cells
+
+
+def _described(row: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={_short(value)}" for name, value in row.items())
+
+
+def _short(value: object) -> str:
+    try:
+        return repr(value)[:LONGEST]
+    except Exception:  # noqa: BLE001  # values of tests may have no representation
+        return f"a {type(value).__name__}"

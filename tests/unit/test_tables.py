@@ -48,6 +48,16 @@ def test_rows_are_named_by_ids() -> None:
     ]
 
 
+def test_a_row_that_has_no_representation_is_named_by_its_type() -> None:
+    @table_test("number", [10**5000])
+    def never(number: int) -> None:
+        pytest.fail("no")
+
+    with pytest.raises(BaseExceptionGroup) as failed:
+        never()
+    assert [failure.__notes__ for failure in failed.value.exceptions] == [["row 1 (number=a int)"]]
+
+
 def test_a_row_cannot_be_skipped() -> None:
     @table_test("number", [1, 2])
     def skips(number: int) -> None:
