@@ -22,17 +22,17 @@ help: ## show this list
 scenarios: $(RUNS) ## run the built-in suites and print what they used
 	@$(BIN)/statek-sim run
 
-test: $(READY) ## prove the toolkit itself, in some minutes; PARTS="lint types" runs only these
+test: $(READY) ## prove the toolkit itself, in a few minutes; PARTS="lint types" runs only these
 	@$(BIN)/python -m tools.ci $(PARTS)
 
-thorough: $(READY) ## what CI runs after that: releases of STATEK, other Pythons, packaging, random examples
-	@$(BIN)/python -m tools.ci --thorough
+thorough: $(READY) ## releases of STATEK, other Pythons, packaging, every example; REDUCED=1 runs what CI runs
+	@$(BIN)/python -m tools.ci $(if $(REDUCED),--reduced,--thorough)
 
 conformance: $(READY) ## compare with real versions of STATEK, each in an environment of its own
 	@$(BIN)/python -m tools.conformance --random 2000
 
 record: $(READY) ## record anew what real versions of STATEK do
-	@$(BIN)/python -m tools.environments --ci > /dev/null
+	@$(BIN)/python -m tools.environments > /dev/null
 	@$(BIN)/python -m tests.conformance.record
 
 lint: $(READY) ## style, formatting and import contracts
@@ -58,17 +58,14 @@ clean: ## remove everything that can be made again
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# pip says what is wrong and nothing else: its warnings are about the package indexes of this machine.
-PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
-
 $(RUNS): pyproject.toml
 	@test -n "$(PYTHON)" || { echo 'no Python 3.11 or later found; name one with make PYTHON=/path/to/python' >&2; exit 1; }
 	@echo "setting up $(VENV): what running scenarios needs, about 110 MB; once, and most of a minute"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP_INSTALL) --editable .
+	@$(BIN)/python -m tools.installing $(BIN)/python --editable .
 	@touch $@
 
 $(READY): $(RUNS)
 	@echo "setting up $(VENV): linters, type checker, browser driver and the clients that are tested against, about 600 MB; once, and some minutes"
-	@$(PIP_INSTALL) --editable '.[dev]'
+	@$(BIN)/python -m tools.installing $(BIN)/python --editable '.[dev]'
 	@touch $@

@@ -193,14 +193,13 @@ NEWER: Final = "newer"
 class Release:
     """One release that the reference runtime is held against.
 
-    `profile` describes it, `pythons` are the versions of Python it is run on, `ci` says whether CI runs every scenario
-    on it. A release that is not listed has the profile of the newest listed one of its line (1.2.6 that of 1.2.7).
+    `profile` describes it, `pythons` are the versions of Python it is run on. A release that is not listed has the
+    profile of the newest listed one of its line (1.2.6 that of 1.2.7).
     """
 
     version: str
     profile: str
     pythons: tuple[str, ...]
-    ci: bool
 
     @property
     def line(self) -> str:
@@ -209,9 +208,9 @@ class Release:
 
 
 RELEASES: Final[tuple[Release, ...]] = (
-    Release(version="1.2.5", profile=V1_2_5.name, pythons=("3.11",), ci=False),
-    Release(version="1.2.7", profile=V1_2.name, pythons=("3.11",), ci=True),
-    Release(version="1.4.2", profile=V1_4.name, pythons=("3.11", NEWER), ci=True),
+    Release(version="1.2.5", profile=V1_2_5.name, pythons=("3.11",)),
+    Release(version="1.2.7", profile=V1_2.name, pythons=("3.11",)),
+    Release(version="1.4.2", profile=V1_4.name, pythons=("3.11", NEWER)),
 )
 """Every release, oldest first: `make conformance`, `make record`, CI, `statek-sim drift` and the installed backend."""
 

@@ -1,7 +1,8 @@
-"""Every check of the project, one after the other, up to the first that fails.
+"""Every check of the project, up to the first that fails.
 
-`python -m tools.ci` runs those for people, as `make test`: on this Python, without a release of STATEK. `--thorough`
-runs what CI runs after them: every release and Python, packaging, long explorations. `PART...` runs these parts.
+`python -m tools.ci` runs `make test`: this Python, without a release of STATEK. `--reduced` runs what CI adds for every
+change: the newest release of STATEK, a fresh clone, the oldest packages, slow tests. `--thorough` runs that with every
+release and Python, and every random example. `PART...` runs only these parts.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -65,34 +68,68 @@ class Part:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-def for_people() -> Iterator[Part]:
-    """Yield the checks of `make test`: less than ten minutes on two cores."""
-    yield Part("lint", (tool("ruff", "check", "."),))
-    yield Part("format", (tool("ruff", "format", "--check", "."),))
-    yield Part("types", (tool("mypy"),))
-    yield Part("imports", (tool("lint-imports"),))
-    yield Part("validate", (tool("statek-sim", "validate", "scenarios"),))
-    yield Part("coverage", (tool("statek-sim", "suites", "--coverage"),))
-    # Before the tests: those of the page, and of containers, would be skipped without them.
-    yield Part("browser", (module("tools.browser"),))
-    yield Part("postgres", (module("tools.postgres"),))
-    yield Part("containers", (module("tools.containers"),))
-    yield Part("tests", (tool("pytest", *SHARED, "-m", "not slow", "--durations", "5"),))
-    yield Part("scenarios", (tool("statek-sim", "run"),))
+Stage = tuple[tuple[Part, ...], ...]
+"""Lanes that run side by side, each with parts in order. A stage begins when the one before has ended."""
 
 
-def thorough(clone: Path) -> Iterator[Part]:
-    """Yield the checks that CI runs beside those; `clone` is a folder to clone this repository into."""
-    if (ROOT / ".git").exists():
-        yield from cloned(clone)
-    yield Part("environments", (module("tools.environments"),))
-    # As with the browser: the tests that need them would be skipped without.
+def for_people() -> Iterator[Stage]:
+    """Yield the checks of `make test`: less than five minutes on two cores."""
+    quick = (
+        Part("lint", (tool("ruff", "check", "."),)),
+        Part("format", (tool("ruff", "format", "--check", "."),)),
+        Part("imports", (tool("lint-imports"),)),
+        Part("validate", (tool("statek-sim", "validate", "scenarios"),)),
+        Part("coverage", (tool("statek-sim", "suites", "--coverage"),)),
+        # Before the tests: those of the page, and of containers, would be skipped without them.
+        Part("browser", (module("tools.browser"),)),
+        Part("postgres", (module("tools.postgres"),)),
+        Part("containers", (module("tools.containers"),)),
+    )
+    yield (Part("types", (tool("mypy"),)),), quick
+    # These use both cores.
+    yield alone(Part("tests", (tool("pytest", *SHARED, "-m", "not slow", "--durations", "5"),)))
+    yield alone(Part("scenarios", (tool("statek-sim", "run"),)))
+
+
+def reduced(clone: Path) -> Iterator[Stage]:
+    """Yield what CI runs beside those for every change; `clone` is a folder to clone this repository into."""
+    release = Part("environments", (module("tools.environments", "--ci"),))
+    oldest = Part("lowest-traces", (module("tools.elsewhere", "lowest"), traces(LOWEST)))
+    yield tuple(cloned(clone)), (release, *peers(), oldest)
+    yield alone(slow_tests())
+    yield alone(conformance("--ci"))
+
+
+def thorough(clone: Path) -> Iterator[Stage]:
+    """Yield every check beside those of `make test`; `clone` is a folder to clone this repository into."""
+    yield tuple(cloned(clone)), (Part("environments", (module("tools.environments"),)), *peers())
+    yield alone(slow_tests())
+    yield alone(Part("laws", tuple(everything()), environment={"STATEK_SIM_EXAMPLES": "all"}))
+    yield alone(conformance())
+    for part in elsewhere():
+        yield alone(part)
+
+
+def alone(part: Part) -> Stage:
+    """Return the stage of one part, whose output is shown as it comes."""
+    return ((part,),)
+
+
+def peers() -> Iterator[Part]:
+    """Yield what sets up programs of others: as with the browser, the tests that need them would be skipped without."""
     yield Part("mcp-peers", (module("tools.mcp_peers"),))
     yield Part("savers", (module("tools.savers"),))
-    yield Part("slow-tests", (tool("pytest", *SHARED, "-m", "slow", "--durations", "5"),))
-    yield Part("laws", tuple(everything()), environment={"STATEK_SIM_EXAMPLES": "all"})
-    yield Part("conformance", (module("tools.conformance", "--random", str(EXAMPLES), "--random-seed", "0"),))
-    yield from elsewhere()
+
+
+def slow_tests() -> Part:
+    """Return the tests that `make test` leaves out."""
+    return Part("slow-tests", (tool("pytest", *SHARED, "-m", "slow", "--durations", "5"),))
+
+
+def conformance(*options: str) -> Part:
+    """Return the comparison of every built-in scenario and of random examples with releases of STATEK."""
+    random = ("--random", str(EXAMPLES), "--random-seed", "0")
+    return Part("conformance", (module("tools.conformance", *options, *random),))
 
 
 def everything() -> Iterator[tuple[str, ...]]:
@@ -103,6 +140,8 @@ def everything() -> Iterator[tuple[str, ...]]:
 
 def cloned(folder: Path) -> Iterator[Part]:
     """Yield the two commands of the README in a clone of what is committed, without anything that is cached."""
+    if not (ROOT / ".git").exists():
+        return
     caches = str(folder.parent / "caches")
     bare = {"PIP_NO_CACHE_DIR": "1", "XDG_CACHE_HOME": caches, "npm_config_cache": caches, "MAKEFLAGS": ""}
     yield Part("clone", (("git", "clone", "--quiet", "--no-local", str(ROOT), str(folder)),))
@@ -132,13 +171,13 @@ def elsewhere() -> Iterator[Part]:
 
 def lowest() -> Iterator[tuple[str, ...]]:
     """Yield the commands that repeat checks with the oldest packages that pyproject.toml allows."""
-    python = str(LOWEST / "bin" / "python")
     yield module("tools.elsewhere", "lowest")
     files = sorted(str(file) for name in OF_PACKAGES for file in ROOT.glob(f"tests/unit/test_{name}*.py"))
     # The oldest typer calls what the newest click has marked as old, and does not print what an argument is.
     left_out = ("-W", "ignore::DeprecationWarning", "-k", "not called_by_their_metavar")
+    python = str(LOWEST / "bin" / "python")
     yield (python, "-m", "pytest", *SHARED, "-q", "-m", "not slow", *left_out, *files)
-    yield module("tools.elsewhere", "traces", python)
+    yield traces(LOWEST)
 
 
 def repeated(version: str, python: str, tests: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -147,7 +186,12 @@ def repeated(version: str, python: str, tests: Sequence[str]) -> Iterator[tuple[
     yield ("make", "--no-print-directory", f"VENV={venv}", f"PYTHON={python}", f"{venv}/.ready")
     if tests:
         yield (f"{venv}/bin/pytest", *SHARED, *tests)
-    yield module("tools.elsewhere", "traces", f"{venv}/bin/python")
+    yield traces(Path(venv))
+
+
+def traces(venv: Path) -> tuple[str, ...]:
+    """Return the command that compares every trace with those of another environment."""
+    return module("tools.elsewhere", "traces", str(venv / "bin" / "python"))
 
 
 def module(name: str, *arguments: str) -> tuple[str, ...]:
@@ -160,49 +204,90 @@ def tool(name: str, *arguments: str) -> tuple[str, ...]:
     return (str(BIN / name), *arguments)
 
 
-def run(part: Part) -> bool:
-    """Run a check, show what it does and how long it took in seconds, and return whether it passed."""
-    started = time.monotonic()
-    for command in part.commands:
-        say(f"{part.name}: {shlex.join((Path(command[0]).name, *command[1:]))}")
-        environment = {**os.environ, **part.environment}
-        code = subprocess.run(command, cwd=part.folder, env=environment, check=False).returncode
-        if code != 0:
-            say(f"{part.name}: FAILED with exit code {code} after {time.monotonic() - started:.1f} s")
-            return False
-    seconds = time.monotonic() - started
-    say(f"{part.name}: passed in {seconds:.1f} s\n" if part.commands else f"{part.name}: not here, skipped\n")
-    return True
+@dataclass(slots=True)
+class Runner:
+    """Runs parts; after the first failure no further part starts, in either lane."""
+
+    failed: bool = False
+    _printing: threading.Lock = field(default_factory=threading.Lock)
+
+    def run_stage(self, stage: Stage) -> bool:
+        """Run the lanes of a stage side by side; return whether all passed."""
+        lanes = [lane for lane in stage if lane]
+        with ThreadPoolExecutor(max_workers=max(1, len(lanes))) as pool:
+            list(pool.map(lambda lane: self._run_lane(lane, captured=len(lanes) > 1), lanes))
+        return not self.failed
+
+    def _run_lane(self, lane: Sequence[Part], *, captured: bool) -> None:
+        for part in lane:
+            if not self.failed and not self._run(part, captured=captured):
+                self.failed = True
+
+    def _run(self, part: Part, *, captured: bool) -> bool:
+        """Run a check, show what it printed and how many seconds it took, and return whether it passed.
+
+        The output of a captured part is printed when it has ended, in one piece.
+        """
+        started = time.monotonic()
+        shown: list[str] = []
+        code = 0
+        for command in part.commands:
+            title = f"--- {part.name}: {shlex.join((Path(command[0]).name, *command[1:]))}\n"
+            if captured:
+                shown.append(title)
+            else:
+                print(title, end="", flush=True)
+            done = subprocess.run(
+                command,
+                cwd=part.folder,
+                env={**os.environ, **part.environment},
+                check=False,
+                stdout=subprocess.PIPE if captured else None,
+                stderr=subprocess.STDOUT if captured else None,
+                text=True,
+                errors="replace",
+            )
+            shown.append(done.stdout or "")
+            code = done.returncode
+            if code:
+                break
+        shown.append(f"--- {part.name}: {verdict(part, code, time.monotonic() - started)}\n\n")
+        with self._printing:
+            print("".join(shown), end="", flush=True)
+        return code == 0
 
 
-def say(text: str) -> None:
-    """Print a line that stands out, before what the next command prints."""
-    print(f"--- {text}", flush=True)
+def verdict(part: Part, code: int, seconds: float) -> str:
+    """Return how a part ended, in words."""
+    if code:
+        return f"FAILED with exit code {code} after {seconds:.1f} s"
+    return f"passed in {seconds:.1f} s" if part.commands else "not here, skipped"
 
 
 def main(arguments: list[str]) -> int:
-    """Run what was asked for; return 0, 1 when one failed, or 2 for a name that is none."""
+    """Run what was asked for; return 0, 1 when a part failed, or 2 for a name that does not exist."""
     with tempfile.TemporaryDirectory(prefix="statek-clone-") as folder:
-        people, long = list(for_people()), list(thorough(Path(folder) / "clone"))
-        parts = {part.name: part for part in (*people, *long)}
+        clone = Path(folder) / "clone"
+        plans = {"": for_people(), "--reduced": reduced(clone), "--thorough": thorough(clone)}
+        asked = " ".join(arguments)
+        if asked in plans:
+            return run_all(list(plans[asked]))
+        stages = [stage for plan in plans.values() for stage in plan]
+        parts = {part.name: part for stage in stages for lane in stage for part in lane}
         unknown = [name for name in arguments if name not in parts]
-        if arguments == ["--thorough"]:
-            chosen = long
-        elif unknown:
+        if unknown:
             print(f"no such part: {', '.join(unknown)}; expected {', '.join(parts)}", file=sys.stderr)
             return 2
-        else:
-            chosen = [parts[name] for name in arguments] or people
-        return run_all(chosen)
+        return run_all([alone(parts[name]) for name in arguments])
 
 
-def run_all(parts: list[Part]) -> int:
-    """Run parts up to the first that fails; return 0, or 1 when one failed."""
+def run_all(stages: Sequence[Stage]) -> int:
+    """Run stages up to the first that fails; return 0, or 1 when a part failed."""
     started = time.monotonic()
-    for part in parts:
-        if not run(part):
-            return 1
-    say(f"all passed in {time.monotonic() - started:.1f} s")
+    runner = Runner()
+    if not all(runner.run_stage(stage) for stage in stages):
+        return 1
+    print(f"--- all passed in {time.monotonic() - started:.1f} s", flush=True)
     return 0
 
 

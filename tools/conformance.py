@@ -77,7 +77,7 @@ def words() -> argparse.ArgumentParser:
     parser.add_argument(
         "--ci",
         action="store_true",
-        help="only the releases that CI compares, the same random examples each time, and PyPI is not asked",
+        help="only the newest release, on this Python; the same random examples each time, and PyPI is not asked",
     )
     return parser
 

@@ -21,6 +21,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+from tools.installing import install
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 LOWEST: Final = ROOT / ".venv-lowest"
 EXTRAS: Final = ("hypothesis", "live", "mcp", "mistral", "otel", "pii", "sql", "tokenizers")
@@ -46,9 +48,10 @@ def make_lowest() -> None:
     project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = [text for name in EXTRAS for text in project["optional-dependencies"][name]]
     wanted = [*lowest(project["dependencies"]), *lowest(extras), "pytest-xdist"]
-    venv.create(LOWEST, clear=True, with_pip=True)
-    pip = (str(LOWEST / "bin" / "python"), "-m", "pip", "install", "-qq", "--disable-pip-version-check")
-    subprocess.run([*pip, *wanted, "--editable", str(ROOT)], check=True)
+    venv.create(LOWEST, clear=True, symlinks=True)
+    done = install(LOWEST / "bin" / "python", *wanted, "--editable", str(ROOT))
+    if done.returncode:
+        raise ValueError(f"{LOWEST.name} cannot be made:\n{done.stderr}")
 
 
 def traces(python: str, folder: Path) -> Mapping[str, str]:

@@ -1,7 +1,8 @@
 """Virtual environments with the real STATEK, one per listed release and Python: `python -m tools.environments [--ci]`.
 
-They are made side by side, kept between runs, and made again when the list asks for something else. Prints their
-interpreters, and ends with exit status 1 when one cannot be made.
+With `--ci` there is one only: the newest release on this Python. They are made side by side, kept between runs, and
+made again when the list asks for something else. Prints their interpreters, and ends with exit status 1 when one cannot
+be made.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.backends.releases import NEWER, Release, releases
+from tools.installing import install
 from tools.interpreters import interpreter, newer_python, this_python
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -61,26 +63,37 @@ class Environment:
         if python is None:
             raise CannotMake(f"{self.folder.name}: Python {self.python} is not installed")
         shutil.rmtree(self.folder, ignore_errors=True)
-        self._run(str(python), "-m", "venv", str(self.folder))
-        pip = (str(self.interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-        self._run(*pip, self.requirement)
+        self._check(
+            subprocess.run(
+                [python, "-m", "venv", "--without-pip", self.folder],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        )
+        self._check(install(self.interpreter, self.requirement))
         (self.folder / ".ready").write_text(self._mark, encoding="utf-8")
 
-    def _run(self, *command: str) -> None:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    def _check(self, done: subprocess.CompletedProcess[str]) -> None:
         if done.returncode:
-            raise CannotMake(f"{self.folder.name}: {' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+            command = " ".join(map(str, done.args))
+            raise CannotMake(f"{self.folder.name}: {command} failed:\n{done.stdout}{done.stderr}")
 
 
 def environments(*, ci: bool = False) -> Iterator[Environment]:
-    """Yield an environment per listed release and Python; for CI those it runs in full, on this Python alone."""
+    """Yield an environment per listed release and Python; for CI the newest release on this Python alone."""
+    if ci:
+        yield _environment(releases()[-1], this_python())
+        return
     for release in releases():
-        if ci:
-            if release.ci:
-                yield _environment(release, this_python())
-            continue
         for python in dict.fromkeys(_pythons(release)):
             yield _environment(release, python)
+
+
+def on_this_python() -> list[Environment]:
+    """Return the environments of this Python that are ready, oldest release first: tests take what is there."""
+    every = (_environment(release, this_python()) for release in releases())
+    return [environment for environment in every if environment.ready]
 
 
 def _pythons(release: Release) -> Iterator[str]:

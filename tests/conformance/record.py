@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.conformance.recording import PROFILES, write
+from tools.installing import install
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 URL: Final = "https://llm.invalid/v1/chat/completions"
@@ -44,8 +45,8 @@ def _installed(version: str) -> Path:
         answer = subprocess.run([python, "-c", question], capture_output=True, text=True, check=False)
         if answer.stdout.strip() == version:
             return python
-    venv.create(environment, with_pip=True, clear=True)
-    subprocess.run([python, "-m", "pip", "install", "--quiet", f"statek[dbzero]=={version}"], check=True)
+    venv.create(environment, symlinks=True, clear=True)
+    install(python, f"statek[dbzero]=={version}").check_returncode()
     return python
 
 

@@ -7,10 +7,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.applications.record import RECORDED
+from tests.tables import table_test
 
 LIST = Path(__file__).with_name("differing.yaml")
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -18,7 +18,7 @@ ROWS: list[dict[str, Any]] = yaml.safe_load(LIST.read_text(encoding="utf-8"))
 FACTS = [name.partition("[")[0].partition("::") for name in json.loads(RECORDED.read_text(encoding="utf-8"))]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["difference"])
+@table_test("row", ROWS, ids=lambda row: row["difference"])
 def test_what_differed_is_run_on_both_sides(row: dict[str, Any]) -> None:
     assert row["run"], "nothing runs it"
     for place in row["run"]:

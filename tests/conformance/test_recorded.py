@@ -10,11 +10,12 @@ from tests.conformance.differences import DIFFERENCES, declared
 from tests.conformance.drive_reference import run_case
 from tests.conformance.jobs import JOBS
 from tests.conformance.recording import DIRECTORY, PROFILES, fields, recorded
+from tests.tables import table_test
 
 CASES = [(version, job) for version in PROFILES for job in JOBS]
 
 
-@pytest.mark.parametrize(("version", "job"), CASES)
+@table_test(("version", "job"), CASES)
 def test_our_runtime_leaves_what_the_real_package_left(version: str, job: str) -> None:
     theirs = fields(recorded(version)[job])
     ours = fields(run_case(JOBS[job], PROFILES[version]))
@@ -22,9 +23,7 @@ def test_our_runtime_leaves_what_the_real_package_left(version: str, job: str) -
     assert _without(ours, known) == _without(theirs, known)
 
 
-@pytest.mark.parametrize(
-    ("version", "job"), [(version, entry.job) for entry in DIFFERENCES for version in entry.versions]
-)
+@table_test(("version", "job"), [(version, entry.job) for entry in DIFFERENCES for version in entry.versions])
 def test_a_declared_difference_is_still_there(version: str, job: str) -> None:
     theirs = fields(recorded(version)[job])
     ours = fields(run_case(JOBS[job], PROFILES[version]))

@@ -8,6 +8,7 @@ from statek_sim.errors import InvalidFormat
 from statek_sim.providers.wire.formats import FORMATS
 from tests.conformance.recording import PROFILES
 from tests.conformance.replies import BODIES, Read, recorded
+from tests.tables import table_test
 
 CASES = [(name, body) for name, bodies in BODIES.items() for body in bodies]
 STATEKS = (ValueError, RuntimeError, InvalidFormat, AttributeError, LookupError, TypeError)
@@ -35,8 +36,8 @@ def _payload(name: str, reasoning: object) -> object:
     return blocks
 
 
-@pytest.mark.parametrize("version", PROFILES)
-@pytest.mark.parametrize(("name", "body"), CASES)
+@table_test("version", PROFILES)
+@table_test(("name", "body"), CASES)
 def test_a_body_is_read_as_statek_reads_it(version: str, name: str, body: str) -> None:
     assert read(name, body) == recorded(version)[name][body]
 

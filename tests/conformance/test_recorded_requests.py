@@ -9,10 +9,11 @@ import pytest
 from statek_sim.backends.reference import run_scenario
 from tests.conformance.recording import PROFILES
 from tests.conformance.requests import Played, Told, cases, recorded
+from tests.tables import table_test
 
 
-@pytest.mark.parametrize("version", PROFILES)
-@pytest.mark.parametrize("name", cases())
+@table_test("version", PROFILES)
+@table_test("name", cases())
 def test_the_reference_runtime_sends_what_statek_sends(version: str, name: str) -> None:
     scenario, extra = cases()[name]
     played = Played(scenario, extra)

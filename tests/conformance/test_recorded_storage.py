@@ -11,6 +11,7 @@ import pytest
 
 from statek_sim.runtime.stored.containers import StoreKills, inside
 from tests.conformance.stored_operations import OPERATIONS, outcome, stored_values
+from tests.tables import table_test
 
 RECORDED: Final = json.loads((Path(__file__).parent / "recorded_storage.json").read_text("utf-8"))[
     "operations"
@@ -27,7 +28,7 @@ UNLIKE: Final = {
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="error texts are those of Python 3.11")
-@pytest.mark.parametrize("operation", OPERATIONS)
+@table_test("operation", OPERATIONS)
 def test_our_collections_do_what_dbzeros_do(operation: str) -> None:
     values = stored_values(lambda made: {name: inside(value) for name, value in made.items()})
     theirs = RECORDED[operation]

@@ -37,6 +37,7 @@ def test_the_page_on_cassettes_is_true(tmp_path: Path) -> None:
     assert len(live.requests) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl, which the page uses, is not installed here")
 def test_the_page_on_the_server_is_true(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -76,6 +77,7 @@ def test_no_page_waits_for_a_table() -> None:
     assert [(name, mark) for name, mark, told in blocks if not told] == []
 
 
+@pytest.mark.slow
 def test_the_page_on_durability_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "durability.md", tmp_path, {"COLUMNS": "120"}) == 5
 
@@ -89,6 +91,7 @@ def test_the_page_on_guards_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "guards.md", tmp_path, {"COLUMNS": "120"}) == 3
 
 
+@pytest.mark.slow
 def test_the_page_on_evals_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "evals.md", tmp_path, {"COLUMNS": "120"}) == 8
 
@@ -140,6 +143,7 @@ def test_the_page_on_the_report_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "report.md", tmp_path, {}) == 8
 
 
+@pytest.mark.slow
 def test_the_corpus_table_of_the_page_on_usage_is_the_corpus_of_today() -> None:
     results = (run_one(scenario, "docs") for scenario in corpus_scenarios())
     page = (DOCS / "usage.md").read_text(encoding="utf-8")
@@ -148,6 +152,7 @@ def test_the_corpus_table_of_the_page_on_usage_is_the_corpus_of_today() -> None:
     assert len(shown.splitlines()) == 2 + len(KINDS)
 
 
+@pytest.mark.slow
 def test_the_page_on_the_gate_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "gate.md", tmp_path, {"COLUMNS": "120"}) >= 9
 
@@ -179,6 +184,7 @@ def test_three_dots_stand_for_anything_and_nothing_else_does() -> None:
     assert not matches("x", "?")
 
 
+@pytest.mark.slow
 def test_the_page_on_agents_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "agent.md", tmp_path, {"COLUMNS": "120"}) == 5
 

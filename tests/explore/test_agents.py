@@ -114,6 +114,7 @@ def test_pairs_are_a_second_death_after_the_first(tmp_path: Path) -> None:
     assert found.failures == ()
 
 
+@pytest.mark.slow
 def test_triples_are_a_third_death_after_the_second(tmp_path: Path) -> None:
     suite = scenario(tmp_path, pay=", after_crash: again")
     found = explore_one(suite, "hardened", own=(), bounds=Bounds(kinds=("crashes",), depth=3))
@@ -599,6 +600,7 @@ def test_an_order_is_made_as_small_as_one_of_engine_one(tmp_path: Path) -> None:
         assert player.breaks(failure.invariant, fewer) is None
 
 
+@pytest.mark.slow
 def test_a_crash_is_played_together_with_whatever_else_may_happen(tmp_path: Path) -> None:
     pays = scenario(tmp_path)
     alone = explore_one(pays, "hardened", own=(), bounds=Bounds(kinds=("crashes",), depth=2))

@@ -26,6 +26,7 @@ from statek_sim.guests.transport import client_of
 from statek_sim.providers.script import ScriptEntry, fault, raw, text, timeout, tool_call
 from statek_sim.server.fault import FaultRule, HttpError, Malformed, NoAnswerAtAll, Reset, SlowFirstByte
 from tests.docs.page import DOCS, follow
+from tests.tables import table_test
 
 CALL = tool_call("look", where="here")
 ASKED = [{"role": "user", "content": "Work."}]
@@ -94,7 +95,7 @@ def test_what_a_tool_raises_goes_through_and_is_noted() -> None:
     assert guest.calls[0]["error"] == "LookupError: it is dark"
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("script", "faults", "raised", "seconds"),
     [
         ([fault(429, retry_after=7)], (), ProviderHTTPError, 0),

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from statek_sim.backends.releases import profile_of
-from tools.environments import Environment, environments
+from tools.environments import Environment, on_this_python
 
-REAL = [one for one in environments(ci=True) if one.interpreter.exists()]
+REAL = on_this_python()
 
 pytestmark = [
     pytest.mark.slow,

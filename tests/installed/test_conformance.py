@@ -18,9 +18,9 @@ from statek_sim.suite.installed import run_one_installed
 from statek_sim.suite.result import Outcome
 from statek_sim.suite.run import builtin_suites
 from statek_sim.trace import WorldChanged
-from tools.environments import environments
+from tools.environments import on_this_python
 
-PYTHONS = [one.interpreter for one in environments(ci=True) if one.interpreter.exists()]
+PYTHONS = [one.interpreter for one in on_this_python()]
 
 pytestmark = [
     pytest.mark.slow,

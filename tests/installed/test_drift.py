@@ -9,9 +9,9 @@ from statek_sim.drift.side import side_named
 from statek_sim.errors import BadInput
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.suite.run import builtin_suites
-from tools.environments import environments
+from tools.environments import on_this_python
 
-PYTHONS = {one.release: str(one.interpreter) for one in environments(ci=True) if one.interpreter.exists()}
+PYTHONS = {one.release: str(one.interpreter) for one in on_this_python()}
 
 pytestmark = [
     pytest.mark.slow,

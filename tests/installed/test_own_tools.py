@@ -14,9 +14,9 @@ from statek_sim.errors import BadScenario
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.installed import run_one_installed
-from tools.environments import environments
+from tools.environments import on_this_python
 
-PYTHONS = [one.interpreter for one in environments(ci=True) if one.interpreter.exists()]
+PYTHONS = [one.interpreter for one in on_this_python()]
 
 pytestmark = [
     pytest.mark.slow,

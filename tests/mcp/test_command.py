@@ -16,6 +16,7 @@ from statek_sim.backends.mcp_serving import served_tools, tools_as_served
 from statek_sim.errors import BadInput
 from statek_sim.mcp.stdio import DIED
 from tests.mcp.serving import ROOT
+from tests.tables import table_test
 
 SCENARIOS = """
 defaults:
@@ -101,7 +102,7 @@ def test_over_http_it_says_where_it_is_and_ends_when_it_is_told(tmp_path: Path) 
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("arguments", "said"),
     [
         (["wiki.yaml"], "wiki.yaml has 2 scenarios; --scenario names one of them: one, other"),

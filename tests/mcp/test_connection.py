@@ -25,6 +25,7 @@ from statek_sim.mcp.fault import fault_from
 from statek_sim.mcp.server import McpServer
 from statek_sim.server.mcp_http import McpHttpServer
 from tests.mcp.serving import TOOLS, Process, alive, told
+from tests.tables import table_test
 
 DIED = "McpServerDied: MCP server 'wiki' ended before it answered the call of 'search'"
 
@@ -323,7 +324,7 @@ def test_a_changed_list_is_heard_of_over_http() -> None:
     over_http(act)
 
 
-@pytest.mark.parametrize("fault", ON_HTTP)
+@table_test("fault", ON_HTTP)
 def test_a_fault_over_http_is_what_it_is_over_stdio(fault: str) -> None:
     scripted = McpServer(served(Registry(TOOLS)), faults=[fault_from(fault)])
 

@@ -11,6 +11,7 @@ import pytest
 
 from statek_sim.mcp.server import McpServer
 from statek_sim.server.mcp_http import McpHttpServer
+from tests.tables import table_test
 
 BOTH = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 INITIALIZE = '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}'
@@ -42,7 +43,7 @@ def asked(
             return refusal.code, json.loads(refusal.read())["error"]["message"]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("body", "headers", "status", "said"),
     [
         (LIST, BOTH, 400, "expected the header mcp-session-id: initialize comes first"),

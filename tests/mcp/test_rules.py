@@ -31,11 +31,12 @@ from statek_sim.mcp.session import Session
 from statek_sim.providers.script import ScriptedCall, text, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 # -- faults -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("written", "fault"),
     [
         ("dies", McpFault(kind="dies")),
@@ -50,7 +51,7 @@ def test_a_fault_is_read_as_it_is_written(written: str, fault: McpFault) -> None
     assert str(fault) == written
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("written", "said"),
     [
         ("dyes", r"^fault 'dyes' is unknown; expected one of slow, .*\. Did you mean 'dies'\?$"),
@@ -120,7 +121,7 @@ BLOCKS: list[tuple[dict[str, JSON], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("block", "said"), BLOCKS, ids=[str(block["type"]) for block, _ in BLOCKS])
+@table_test(("block", "said"), BLOCKS, ids=[str(block["type"]) for block, _ in BLOCKS])
 def test_a_block_of_content_is_text(block: dict[str, JSON], said: str) -> None:
     assert text_of([block], None, most=100) == said
 
@@ -256,15 +257,13 @@ def test_tools_of_a_server_have_its_tags() -> None:
     assert registry.offer(any_tag=["remote"]).names == ("wiki__search",)
 
 
-@pytest.mark.parametrize("name", ["", "a__b", "a b", "é", "9x", "x" * 33])
+@table_test("name", ["", "a__b", "a b", "é", "9x", "x" * 33])
 def test_a_server_has_a_name_that_can_stand_before_a_tools(name: str) -> None:
     with pytest.raises(BadInput, match=r"expected a name of 1 to 32 letters"):
         McpServerSpec(name=name, at=Stdio(command="x"))
 
 
-@pytest.mark.parametrize(
-    "bounds", [{"call": 0}, {"connect": -1}, {"pages": 0}, {"text": 0}, {"restarts": -1}]
-)
+@table_test("bounds", [{"call": 0}, {"connect": -1}, {"pages": 0}, {"text": 0}, {"restarts": -1}])
 def test_bounds_that_are_none_are_refused(bounds: dict[str, int]) -> None:
     with pytest.raises(BadInput, match=r"^bounds of an MCP server: \w+ is -?\d, expected"):
         Bounds(**bounds)
@@ -299,7 +298,7 @@ def half(n: int) -> float:
 CALL: dict[str, JSON] = {"id": 1, "method": "tools/call"}
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("arguments", "text", "failed"),
     [
         ({"n": 4}, "2.0", False),
@@ -319,7 +318,7 @@ def test_a_registrys_tool_is_served_with_its_errors(
     assert answer == {"jsonrpc": "2.0", "id": 1, "result": expected}
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("message", "code", "said"),
     [
         ({"id": 1, "method": "tools/call", "params": {"name": "gone"}}, -32602, "Unknown tool: gone"),
@@ -346,9 +345,7 @@ def test_what_a_server_refuses_has_its_code(message: dict[str, JSON], code: int,
     assert str(error["message"]).startswith(said)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"jsonrpc": "1.0"}', '{"jsonrpc": "2.0", "method": 1}', "[" * 99999]
-)
+@table_test("text", ["", "[]", "{}", '{"jsonrpc": "1.0"}', '{"jsonrpc": "2.0", "method": 1}', "[" * 99999])
 def test_what_is_no_message_is_refused(text: str) -> None:
     with pytest.raises(RpcError):
         parsed(text)

@@ -9,6 +9,7 @@ import pytest
 from statek_sim.backends.agent import run_agent_scenario
 from statek_sim.errors import BadScenario
 from statek_sim.scenario.load import load_or_fail
+from tests.tables import table_test
 
 FILE = """\
 scenarios:
@@ -29,7 +30,7 @@ def written(folder: Path, server: str = "", more: str = "", agent: str = "") -> 
     return path
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("server", "more", "said"),
     [
         ('faults: ["dyes"]', "", "servers.wiki.faults[0]: fault 'dyes' is unknown"),

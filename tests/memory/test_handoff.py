@@ -15,6 +15,7 @@ from statek_sim.agent.checkpoints.disk import RealDisk
 from statek_sim.agent.memory.block import document_block, memory_block
 from statek_sim.agent.memory.handoff import PATH, Handoff, HandoffFile
 from statek_sim.errors import Damaged, Fenced, Held, OtherPlan
+from tests.tables import table_test
 
 STEPS = ("plan", "code", "test")
 NOW = "2026-01-01T09:00:00+00:00"
@@ -128,7 +129,7 @@ def test_the_documents_file_is_read_and_what_it_does_not_know_stays(tmp_path: Pa
     assert document_block(json.loads((tmp_path / PATH).read_text())) == document_block(told)
 
 
-@pytest.mark.parametrize(
+@table_test(
     "content",
     [b"", b"{", b"[]", b'{"task": 1}', b'{"version": 2}', b"\xff\xfe", b'{"task":"a"}', b"[" * 100_000],
 )

@@ -31,5 +31,5 @@ def empty(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Environment:
 def beside_statek(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Environment:
     """Return an environment that holds the real STATEK too."""
     environment = Environment.create(tmp_path_factory.mktemp("beside"))
-    environment.install("statek[dbzero]==1.4.2", "pytest-xdist", wheel)
+    environment.add("statek[dbzero]==1.4.2", "pytest-xdist", wheel)
     return environment

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tools.installing import install
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 OURS: Final = ("PYTHON", "PYTEST_", "STATEK_", "VIRTUAL_ENV")
 """Beginnings of the environment variables that commands do not see: those that could stand in for what is missing."""
@@ -32,8 +34,13 @@ class Environment:
         return output_of(self.folder / "venv" / "bin" / program, *arguments, cwd=self.folder / "empty")
 
     def install(self, *requirements: str | Path) -> None:
-        """Install packages into it."""
+        """Install packages into it with its own pip, as users do."""
         self.run("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements)
+
+    def add(self, *requirements: str | Path) -> None:
+        """Install packages into it in the fastest way."""
+        done = install(self.folder / "venv" / "bin" / "python", *map(str, requirements))
+        assert done.returncode == 0, done.stderr
 
 
 def output_of(*command: str | Path, cwd: Path) -> str:

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from tests.packaging.environment import ROOT
+from tests.tables import table_test
 
 EXAMPLE: Final = ROOT / "examples" / "ci"
 WORKFLOW: Final = EXAMPLE / "github-actions.yml"
@@ -69,6 +70,7 @@ def test_the_workflow_is_one_that_github_takes() -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_the_workflow_passes_and_leaves_what_it_promises(project: Path) -> None:
     code, printed = run_steps(project)
     assert (code, "no worse than the baseline" in printed) == (0, True), printed
@@ -79,6 +81,7 @@ def test_the_workflow_passes_and_leaves_what_it_promises(project: Path) -> None:
     assert all((project / name).stat().st_size for name in uploaded)
 
 
+@pytest.mark.slow
 def test_the_workflow_fails_at_the_line_of_a_preset_that_was_broken(project: Path) -> None:
     change(project / "presets" / "interactive.env", "STATEK_MAX_TURNS=6", "STATEK_MAX_TURNS=3")
     code, printed = run_steps(project)
@@ -86,6 +89,7 @@ def test_the_workflow_fails_at_the_line_of_a_preset_that_was_broken(project: Pat
     assert "::error file=presets/interactive.env,line=2," in printed
 
 
+@pytest.mark.slow
 def test_the_workflow_fails_when_a_preset_gets_worse_than_its_baseline(project: Path) -> None:
     change(project / "presets" / "interactive.env", "USAGE=15000", "USAGE=12000")
     code, printed = run_steps(project)
@@ -106,7 +110,7 @@ def test_the_example_uses_hooks_that_there_are() -> None:
     assert {hook["id"] for repo in config["repos"] for hook in repo["hooks"]} == known
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("hook", "path", "judged"),
     [
         ("statek-gate", "presets/interactive.env", True),

@@ -7,6 +7,7 @@ import re
 import shutil
 import zipfile
 from email import message_from_bytes
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from statek_sim.reporting.published import published
 from tests.packaging.environment import ROOT, Environment, output_of
+from tests.tables import table_test
 
 pytestmark = pytest.mark.slow
 
@@ -23,15 +25,16 @@ def files_in(wheel: Path) -> set[str]:
         return set(archive.namelist())
 
 
+@cache
 def report_of(environment: Environment) -> dict[str, Any]:
-    """Return the report of all built-in suites, run there."""
+    """Return the report of all built-in suites, run there once."""
     file = environment.folder / "report.json"
     environment.run("statek-sim", "run", "--quiet", "--json", file)
     loaded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return loaded
 
 
-@pytest.mark.parametrize(
+@table_test(
     "file",
     [
         "pytest_statek/plugin.py",
@@ -97,7 +100,7 @@ def test_in_an_empty_environment_one_scenario_runs_under_pytest(empty: Environme
 
 def test_type_checkers_see_the_types(empty: Environment) -> None:
     empty.run("python", "-c", "import statek_sim, pytest_statek; statek_sim.Runtime, statek_sim.Job")
-    empty.install("mypy")
+    empty.add("mypy")
     (empty.folder / "empty" / "uses.py").write_text(
         "import statek_sim\nreveal_type(statek_sim.JobStatus.DONE)\n", encoding="utf-8"
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from statek_sim.shim.covered_names import MODULES
+from tests.tables import table_test
 
 ROOT = Path(__file__).resolve().parents[2]
 README, GUIDE = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/your-own-app.md"))
@@ -298,7 +299,7 @@ def test_the_guide_shows_a_test_of_the_example_and_messages_as_they_are(pytester
     assert f"E   statek_sim.shim.not_covered.NotCovered: {message.removeprefix('ImportError: ')}" in printed
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if module != "statek.executors"])
+@table_test("module", [module for module in MODULES if module != "statek.executors"])
 def test_the_guide_names_every_module_that_is_covered(module: str) -> None:
     short = module if module in ("statek", "statek.agents", "dbzero") else module.removeprefix("statek")
     assert f"`{short}`" in GUIDE

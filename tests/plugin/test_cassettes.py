@@ -330,6 +330,7 @@ def test_while_a_cassette_plays_no_other_real_connection_is_possible(pytester: p
     )
 
 
+@pytest.mark.slow
 def test_workers_record_and_play_as_one_process_does(pytester: pytest.Pytester, live: Provider) -> None:
     project(pytester, live.url)
     pytester.runpytest("-n", "1", "--statek-record=once").assert_outcomes(passed=1)

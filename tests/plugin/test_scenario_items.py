@@ -124,6 +124,7 @@ def test_lf_finds_failed_scenarios_and_failed_tests_together(pytester: pytest.Py
     assert collected(pytester, *args, "--lf") == ["test_own.py::test_bad", FAILS]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("suite")
 def test_scenarios_run_under_xdist(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest("--statek-scenarios=scenarios", "-n", "2")

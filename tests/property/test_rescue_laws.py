@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from statek_sim.agent.rescue import Limits, Rescued, RescueStream, rescue
 from statek_sim.agent.rescue.rendering import RENDERINGS
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 # Words that formats, prose and traps are made of: strings in arguments hold them, too.
 PIECES = st.sampled_from(
@@ -253,7 +253,7 @@ NESTED: tuple[str, dict[str, JSON]] = (
 PLAINEST: tuple[str, dict[str, JSON]] = ("get_weather", {"city": "Oslo"})
 
 
-@pytest.mark.parametrize("dialect", sorted(RENDERINGS))
+@table_test("dialect", sorted(RENDERINGS))
 def test_one_character_that_is_wrong_anywhere_outside_the_values_gives_that_call_or_none(
     dialect: str,
 ) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import cache
 from itertools import accumulate, product
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from statek_sim.scenario.schema import DEFAULT_PROFILES
 from statek_sim.suite.run import builtin_suites
 from statek_sim.trace import Event, LLMRequested
 from tests.examples import examples
+from tests.tables import table_test
 
 SUITES = (
     "workloads",
@@ -93,9 +93,7 @@ def test_a_watched_harness_changes_nothing(replay: Replay, turns: int) -> None:
     assert checks.limits_read or checks.same_run(limits)
 
 
-@pytest.mark.parametrize(
-    "name", ["long-useful-chat", "delegation-storm", "growing-context", "harness-counts-per-job"]
-)
+@table_test("name", ["long-useful-chat", "delegation-storm", "growing-context", "harness-counts-per-job"])
 def test_most_settings_of_a_sweep_need_no_run_of_their_own(name: str) -> None:
     replay = next(one for one in replays() if one.scenario.id == name)
     known: list[Checks] = []

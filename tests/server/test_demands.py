@@ -27,6 +27,7 @@ from tests.server.asking import (
     streamed,
     whole,
 )
+from tests.tables import table_test
 
 RESPONSES = "/v1/responses"
 IMAGE = "data:image/png;base64,iVBORw0KGgo="
@@ -65,7 +66,7 @@ def with_image(question: str, target: str) -> dict[str, Any]:
     return {"contents": [{"role": "user", "parts": [{"text": question}, inline]}]}
 
 
-@pytest.mark.parametrize("target", [OPENAI, RESPONSES, ANTHROPIC, GEMINI])
+@table_test("target", [OPENAI, RESPONSES, ANTHROPIC, GEMINI])
 def test_a_condition_looks_at_the_text_beside_an_image(target: str) -> None:
     llm = FakeLLM([text("A cat.").on("What is this?"), text("no").when("never")])
     assert content(whole(ask(llm, with_image("What is this?", target), target))) == ["A cat."]
@@ -146,7 +147,7 @@ def test_a_reply_ends_before_the_first_stop(target: str, body: Any, reason: tupl
         assert answer["usage"]["output_tokens"] == 1
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("target", "body", "reason"),
     [
         (OPENAI, openai(max_tokens=2), '"finish_reason":"length"'),
@@ -171,7 +172,7 @@ def test_the_arguments_of_a_call_are_cut_by_the_limit_too() -> None:
     assert choice["message"]["tool_calls"][0]["function"]["arguments"] == '{"where":'
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("body", "reply", "problem"),
     [
         (
@@ -224,7 +225,7 @@ def test_raw_says_what_no_provider_would() -> None:
     assert whole(ask(llm, openai(tool_choice="required"))) == {"choices": []}
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("target", "body", "name"),
     [
         (OPENAI, openai(logprobs=True), "logprobs"),
@@ -270,7 +271,7 @@ def test_what_is_ignored_by_name_is_taken_without_heed() -> None:
     whole(ask(llm, openai(nonsense=1)))
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("target", "body"),
     [
         (OPENAI, openai(logprobs=False, top_logprobs=0, modalities=["text"], n=1, stop=None, functions=[])),
@@ -319,7 +320,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("target", "name", "value"), WRONG)
+@table_test(("target", "name", "value"), WRONG)
 def test_a_value_that_no_provider_takes_is_refused_by_name(target: str, name: str, value: Any) -> None:
     write: Any = {OPENAI: openai, RESPONSES: responses, ANTHROPIC: anthropic, GEMINI: gemini}[target]
     body = write(generationConfig={name: value}) if target == GEMINI else write(**{name: value})
@@ -376,7 +377,7 @@ MISSHAPEN: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("target", "body", "said"), MISSHAPEN)
+@table_test(("target", "body", "said"), MISSHAPEN)
 def test_a_shape_that_no_provider_takes_is_refused_by_its_place(target: str, body: Any, said: str) -> None:
     answer = ask(FakeLLM([text("x")]), body, target)
     status, message = error(answer)
@@ -390,16 +391,16 @@ def test_a_shape_of_another_server_is_taken_without_heed_by_name() -> None:
     assert error(ask(llm, openai([{"text": "hi"}], tools=[{}])))[0] == 400
 
 
-@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
-@pytest.mark.parametrize("target", [OPENAI, "/v1/embeddings"])
+@table_test("constant", ["NaN", "Infinity", "-Infinity"])
+@table_test("target", [OPENAI, "/v1/embeddings"])
 def test_a_constant_that_is_no_json_is_refused(target: str, constant: str) -> None:
     body = json.dumps(openai(seed=0)).replace('"seed": 0', f'"seed": {constant}').encode()
     answer = FakeLLM().answer(Incoming(method="POST", target=target, headers={}, body=body))
     assert error(answer) == (400, f"the request cannot be read: {constant} is no JSON")
 
 
-@pytest.mark.parametrize(("target", "write"), [(OPENAI, openai), (ANTHROPIC, anthropic), (GEMINI, gemini)])
-@pytest.mark.parametrize("encoding", ["gzip", "nope"])
+@table_test(("target", "write"), [(OPENAI, openai), (ANTHROPIC, anthropic), (GEMINI, gemini)])
+@table_test("encoding", ["gzip", "nope"])
 def test_a_body_that_is_encoded_is_refused_and_not_read_as_plain(
     target: str, write: Any, encoding: str
 ) -> None:
@@ -420,7 +421,7 @@ def test_a_value_of_another_server_is_taken_without_heed_by_name() -> None:
     assert len(message) < 150
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("target", "body"),
     [
         (
@@ -504,7 +505,7 @@ def parameters_name(name: str, target: str) -> str:
     return head + "".join(part.capitalize() for part in rest) if target == GEMINI else name
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("target", "body"),
     [
         (OPENAI, {"model": "m", "messages": []}),

@@ -30,6 +30,7 @@ from statek_sim.server.fault import EmptyChoices, FaultRule, HttpError, NoUsage,
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.served import LLMServer
 from tests.server.asking import ANTHROPIC, anthropic, ask, counted_lengths, error, gemini, openai, whole
+from tests.tables import table_test
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -100,7 +101,7 @@ def test_tokens_are_the_text_that_they_say() -> None:
     assert said == vectors(whole(ask(FakeLLM(), asked("a cat"), TARGET)))
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("body", "message"),
     [
         (asked(""), "text 1 is empty"),
@@ -237,7 +238,7 @@ def test_gemini_takes_as_many_texts_at_once_as_google_does() -> None:
 EMBEDDED: dict[str, Any] = {"content": {"parts": [{"text": "a cat"}]}, "outputDimensionality": 2}
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("changed", "said"),
     [
         (

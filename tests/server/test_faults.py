@@ -39,6 +39,7 @@ from tests.server.asking import (
     streamed,
     whole,
 )
+from tests.tables import table_test
 
 
 def struck(fault: Fault) -> FakeLLM:
@@ -108,7 +109,7 @@ def test_a_fault_that_met_only_some_of_its_requests_says_which_it_did_not_meet()
         llm.check_finished()
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("rule", "message"),
     [
         ({}, "a fault needs positions, a rate, a condition or a number of times"),
@@ -240,8 +241,8 @@ ALL: tuple[Fault, ...] = (
 PAIRS = [(one, other) for number, one in enumerate(ALL) for other in ALL[number:]]
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS, ids=lambda fault: type(fault).__name__)
-@pytest.mark.parametrize(
+@table_test(("one", "other"), PAIRS, ids=lambda fault: type(fault).__name__)
+@table_test(
     ("target", "body"),
     [
         (OPENAI, openai()),

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from statek_sim.providers.script import text, tool_call
 from statek_sim.server.embedding import vector_of
 from statek_sim.server.served import LLMServer
+from tools.installing import install
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".venv-frameworks"
@@ -33,12 +35,8 @@ def python() -> Path:
     if mark.is_file() and mark.read_text(encoding="utf-8") == wanted:
         return interpreter
     shutil.rmtree(FOLDER, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", FOLDER], check=True)
-    command = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *WANTED]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    except subprocess.TimeoutExpired:
-        pytest.skip("pip did not end within ten minutes: LangChain and litellm are not here to test with")
+    venv.create(FOLDER, symlinks=True)
+    done = install(interpreter, *WANTED)
     if done.returncode and any(said in done.stderr for said in UNREACHABLE):
         pytest.skip(f"LangChain and litellm cannot be installed: {done.stderr.splitlines()[-1]}")
     assert done.returncode == 0, done.stderr

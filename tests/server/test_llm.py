@@ -33,6 +33,7 @@ from tests.server.asking import (
     streamed,
     whole,
 )
+from tests.tables import table_test
 
 
 def test_one_script_speaks_all_three_formats() -> None:
@@ -240,7 +241,7 @@ def test_a_callable_that_breaks_is_an_error_of_the_test_not_of_the_client() -> N
         llm.check_finished()
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("body", "message"),
     [
         (
@@ -313,7 +314,7 @@ def test_models_are_listed_as_each_provider_lists_them() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@table_test(
     "target",
     [
         "/etc/passwd",
@@ -422,7 +423,7 @@ ANSWERS = [{"role": "tool", "tool_call_id": name, "content": "seen"} for name in
 NEXT = {"role": "user", "content": "And?"}
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("messages", "problem"),
     [
         ([NEXT, CALLED, *ANSWERS], None),
@@ -462,7 +463,7 @@ RESPONSE = {
 ASKED = {"role": "user", "parts": [{"text": "And?"}]}
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("target", "body", "problem"),
     [
         (ANTHROPIC, anthropic(messages=[NEXT, USE, RESULT]), ""),

@@ -24,6 +24,7 @@ from statek_sim.server.running import listen, running
 from statek_sim.server.served import LLMServer
 from statek_sim.values import JSON
 from tests.server.asking import ANTHROPIC, GEMINI, OPENAI, openai
+from tests.tables import table_test
 
 BODY = json.dumps(openai()).encode()
 REQUEST = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (OPENAI.encode(), len(BODY), BODY)
@@ -107,7 +108,7 @@ def embedding() -> bytes:
     return b"POST /v1/embeddings HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("sent", "answers"),
     [
         (REQUEST, 1),
@@ -139,8 +140,8 @@ def test_a_client_that_says_no_more_waits_for_what_takes_its_time(fault: Fault) 
     assert received.count(b"data: [DONE]") == 2
 
 
-@pytest.mark.parametrize("finish", [False, True])
-@pytest.mark.parametrize("rest", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"])
+@table_test("finish", [False, True])
+@table_test("rest", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"])
 def test_what_is_no_request_leaves_the_answers_before_it_whole(rest: bytes, finish: bool) -> None:
     with LLMServer() as server:
         slow = FaultRule(fault=SlowFirstByte(0.7), positions=(1,))
@@ -200,9 +201,9 @@ def test_a_body_may_come_in_chunks_and_in_single_bytes(server: LLMServer) -> Non
     assert exchange(server, head + chunks).startswith(b"HTTP/1.1 200 OK")
 
 
-@pytest.mark.parametrize("before", ["", "\t", " \t"])
-@pytest.mark.parametrize("behind", ["", "\t", "\t ", " \t\t"])
-@pytest.mark.parametrize("pieces", [1, 200])
+@table_test("before", ["", "\t", " \t"])
+@table_test("behind", ["", "\t", "\t ", " \t\t"])
+@table_test("pieces", [1, 200])
 def test_blanks_and_tabs_may_stand_around_the_transfer_encoding(
     server: LLMServer, before: str, behind: str, pieces: int
 ) -> None:
@@ -261,7 +262,7 @@ def test_head_asks_for_no_body(server: LLMServer) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("sent", "status"),
     [
         (b"nonsense\r\n\r\n", 400),
@@ -324,19 +325,19 @@ def test_what_is_no_request_is_refused_and_closed(
     assert json.loads(body)["error"]["message"]
 
 
-@pytest.mark.parametrize(
+@table_test(
     "host", ["x", "localhost:8080", "127.0.0.1:", "[::1]:80", "[fe80::1%25eth0]", "a_b.example.", "", " x\t"]
 )
-@pytest.mark.parametrize("target", ["", "http://x:80"])
+@table_test("target", ["", "http://x:80"])
 def test_every_host_that_the_standard_has_is_answered(server: LLMServer, host: str, target: str) -> None:
     request = closing(REQUEST).replace(b"Host: x", b"Host: %s" % host.encode())
     received = exchange(server, request.replace(b"POST ", b"POST %s" % target.encode()))
     assert received.startswith(b"HTTP/1.1 200 OK")
 
 
-@pytest.mark.parametrize("over", [0, 1])
-@pytest.mark.parametrize("pieces", [1, 7, 4096])
-@pytest.mark.parametrize("before", [b"", REQUEST, REQUEST[:-2] + b"  " + REQUEST])
+@table_test("over", [0, 1])
+@table_test("pieces", [1, 7, 4096])
+@table_test("before", [b"", REQUEST, REQUEST[:-2] + b"  " + REQUEST])
 def test_every_byte_of_a_head_counts_however_it_comes(
     server: LLMServer, before: bytes, pieces: int, over: int
 ) -> None:
@@ -360,8 +361,8 @@ def test_the_size_of_a_chunk_counts_also_when_it_comes_byte_by_byte(server: LLMS
         assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
 
 
-@pytest.mark.parametrize("filling", [b" ", b"\r\n\r\n"])
-@pytest.mark.parametrize("chunked", [False, True])
+@table_test("filling", [b" ", b"\r\n\r\n"])
+@table_test("chunked", [False, True])
 def test_large_bodies_in_a_row_are_not_taken_for_heads(
     server: LLMServer, filling: bytes, chunked: bool
 ) -> None:
@@ -380,7 +381,7 @@ def test_a_body_may_speak_of_other_protocols_and_have_sizes_in_it(server: LLMSer
     assert exchange(server, head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk).startswith(b"HTTP/1.1 200")
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("target", "members"),
     [
         (OPENAI, {"message", "type", "param", "code"}),
@@ -390,7 +391,7 @@ def test_a_body_may_speak_of_other_protocols_and_have_sizes_in_it(server: LLMSer
         (GEMINI, {"code", "message", "status"}),
     ],
 )
-@pytest.mark.parametrize(
+@table_test(
     ("rest", "status"),
     [
         ("Content-Length: 10001\r\n\r\n", 413),
@@ -410,7 +411,7 @@ def test_a_refusal_has_the_shape_of_the_provider_of_its_path(
     assert body.get("type") == ("error" if target == ANTHROPIC else None)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("method", "target", "allowed"),
     [
         ("GET", OPENAI, "POST"),
@@ -565,7 +566,7 @@ def test_two_servers_have_ports_and_scripts_of_their_own() -> None:
         assert b'"content":"one"' in exchange(one, closing(REQUEST))
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.com", ""])
+@table_test("host", ["0.0.0.0", "::", "192.168.1.5", "example.com", ""])
 def test_only_the_loopback_is_listened_on_unless_told_otherwise(host: str) -> None:
     with pytest.raises(BadInput, match=rf"^'{host}' is not this machine's loopback; .*$"):
         listen(host)

@@ -22,6 +22,7 @@ from statek_sim.server.fault import EmptyChoices, FaultRule, HttpError, NullUsag
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.served import LLMServer
 from tests.server.asking import ask, error, streamed, whole
+from tests.tables import table_test
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -203,7 +204,7 @@ def test_an_answer_that_was_not_kept_is_not_found(asked: dict[str, Any] | None) 
         llm.check_finished()
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("given", "message"),
     [
         ([{"type": "item_reference", "id": "msg_1"}], "expected message, reasoning, function_call"),

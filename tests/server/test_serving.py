@@ -21,6 +21,7 @@ from statek_sim.cli import main
 from statek_sim.errors import BadInput, BadScenario
 from statek_sim.providers.condition import Condition, TextMatch
 from statek_sim.server.fault import FaultRule, HttpError, NullUsage, Reset, SlowTokens
+from tests.tables import table_test
 
 SCRIPT = """\
 script:
@@ -62,7 +63,7 @@ def test_scripts_can_go_by_model(tmp_path: Path) -> None:
     assert list(playable.script) == ["gpt-4o", "o3"]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "message"),
     [
         (

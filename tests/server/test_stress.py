@@ -25,6 +25,7 @@ from statek_sim.server.known import LARGEST_COUNTED, ReadRequest, read_request
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.served import LLMServer
 from tests.server.asking import OPENAI, ask, counted_lengths, error, openai, whole
+from tests.tables import table_test
 
 
 def held(outcome: Outcome) -> None:
@@ -74,7 +75,7 @@ def test_tokens_of_a_large_request_are_estimated_and_the_answer_says_so() -> Non
     assert whole(ask(FakeLLM([text("x")]), openai(words * 80_000)))["usage"]["prompt_tokens"] == estimated
 
 
-@pytest.mark.parametrize(
+@table_test(
     "body",
     [
         b"[" * 100_000,

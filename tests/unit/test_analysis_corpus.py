@@ -15,6 +15,7 @@ from statek_sim.analysis.run_usage import analyse
 from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.reporting.corpus_tables import corpus_lines, corpus_markdown
 from statek_sim.suite.run import run_one
+from tests.tables import table_test
 
 SCRIPTS = {
     "russian": "CYRILLIC",
@@ -32,7 +33,7 @@ def table() -> CorpusTable:
     return corpus_table(analyse(run_one(scenario, "docs") for scenario in corpus_scenarios()))
 
 
-@pytest.mark.parametrize("key", KINDS)
+@table_test("key", KINDS)
 def test_every_text_has_the_same_five_exchanges(key: str) -> None:
     text = text_of(key)
     assert len(text.exchanges) == 5
@@ -42,7 +43,7 @@ def test_every_text_has_the_same_five_exchanges(key: str) -> None:
     assert PARCEL not in text.exchange(0).ask
 
 
-@pytest.mark.parametrize(("key", "script"), SCRIPTS.items())
+@table_test(("key", "script"), SCRIPTS.items())
 def test_languages_are_written_in_their_script(key: str, script: str) -> None:
     for one in text_of(key).exchanges:
         for part in (one.ask, one.record, one.answer):

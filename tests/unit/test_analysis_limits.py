@@ -16,6 +16,7 @@ from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.usage_basis import BasisHarness, UsageBasis
 from statek_sim.values import JSON
+from tests.tables import table_test
 from tests.unit.usage_samples import scenario
 
 CHINESE = "请您核对一下款项是否到账并告诉我们这个月是否还有其他应付款项。" * 4
@@ -110,7 +111,7 @@ def test_a_harness_on_tokens_refuses_a_job_that_does_not_know_them() -> None:
 # -- how much room a preset leaves ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@table_test(
     "text",
     [
         looping(3),
@@ -165,7 +166,7 @@ def test_raising_one_limit_may_only_bring_the_next_one() -> None:
     assert by_limit[LimitName.MAX_EXCEPTIONS].then == "max_consecutive_exceptions"
 
 
-@pytest.mark.parametrize("answer", range(8))
+@table_test("answer", range(8))
 def test_smallest_is_exact(answer: int) -> None:
     assert smallest(lambda value: value >= answer, 7) == answer
 
@@ -173,8 +174,8 @@ def test_smallest_is_exact(answer: int) -> None:
 # -- the limit that fits a budget ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("say", ["", CHINESE, DIGITS])
-@pytest.mark.parametrize("basis_budget", [1500, 4000])
+@table_test("say", ["", CHINESE, DIGITS])
+@table_test("basis_budget", [1500, 4000])
 def test_the_limit_keeps_real_usage_within_the_budget_and_one_more_does_not(
     say: str, basis_budget: int
 ) -> None:
@@ -240,7 +241,7 @@ def test_the_bootstrap_is_the_same_for_a_seed_and_holds_the_quantile() -> None:
     assert bootstrap([7], 0.0, 3) == (7, 7)
 
 
-@pytest.mark.parametrize(("share", "expected"), [(0.0, 1), (0.25, 2), (0.5, 3), (1.0, 4)])
+@table_test(("share", "expected"), [(0.0, 1), (0.25, 2), (0.5, 3), (1.0, 4)])
 def test_a_quantile_is_one_of_the_values(share: float, expected: int) -> None:
     assert quantile([1, 2, 3, 4], share) == expected
 

@@ -12,6 +12,7 @@ from statek_sim.runtime.jobs.post_processing import is_final
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.trace import LLMReplied, LLMRequested, RequestFailed
+from tests.tables import table_test
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime, run_one
 
 PYTHON = "Some words.\n```python\nx = 1\n```"
@@ -41,7 +42,7 @@ def test_a_reply_with_calls_is_kept_as_a_block() -> None:
     assert stored.code == "# Some words.\nx = 1"
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("style", "content", "calls", "final"),
     [
         (ChatStyle.DIRECT, "Done.", False, True),

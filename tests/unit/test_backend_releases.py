@@ -12,6 +12,7 @@ from statek_sim.backends.releases import newest, profile_of, releases
 from statek_sim.cli import app
 from statek_sim.runtime.tools.system import system_tool_specs
 from statek_sim.semantics import PROFILE_WORDS, PROFILES
+from tests.tables import table_test
 
 
 def test_releases_are_listed_oldest_first_each_with_a_profile() -> None:
@@ -20,11 +21,7 @@ def test_releases_are_listed_oldest_first_each_with_a_profile() -> None:
     assert {release.profile for release in listed} <= set(PROFILES)
 
 
-def test_ci_runs_a_release_of_every_line_in_full() -> None:
-    assert {release.line for release in releases() if release.ci} == {release.line for release in releases()}
-
-
-@pytest.mark.parametrize(
+@table_test(
     ("version", "profile"),
     [("1.2.5", "1.2.5"), ("1.2.6", "1.2"), ("1.2.7", "1.2"), ("1.4.2", "1.4"), ("1.3.0", None), ("2", None)],
 )

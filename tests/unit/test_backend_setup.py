@@ -30,6 +30,7 @@ from statek_sim.runtime.tools.declaration import tool
 from statek_sim.scenario.schema import Scenario
 from statek_sim.semantics import DOCS
 from statek_sim.values import JSON
+from tests.tables import table_test
 from tests.unit.suite_samples import load
 
 
@@ -71,7 +72,7 @@ def test_limits_of_the_scenario_replace_settings_and_null_is_unlimited(tmp_path:
     assert (harness.max_turns, harness.max_exceptions, harness.max_consecutive_exceptions) == (9, None, 1)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("reply", "answer"),
     [
         ("{code: exit(1)}", Chat(code="exit(1)")),
@@ -92,7 +93,7 @@ def test_each_kind_of_written_reply_has_its_answer(tmp_path: Path, reply: str, a
     assert made.answer == answer
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("written", "usage"),
     [
         ("", UsageKind.ABSENT),
@@ -173,7 +174,7 @@ def test_the_world_starts_as_it_is_written(tmp_path: Path) -> None:
     assert not world.events["approval"].is_ready()
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("value", "expected"),
     [
         (None, None),

@@ -6,14 +6,13 @@ from importlib.resources import files
 from json import loads
 from random import Random
 
-import pytest
-
 from statek_sim.agent.guards.injection import rules
 from statek_sim.beginnings import Beginning, Places, beginnings
 from statek_sim.needles import Needles
+from tests.tables import table_test
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("pattern", "texts"),
     [
         ("ignore|forget", ("ignore", "forget")),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from statek_sim.conformance.normal import normal, normal_local, normal_text
+from tests.tables import table_test
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "same"),
     [
         ("Job 6f1c-aa failed with error: boom", "Job (id) failed with error: boom"),
@@ -41,7 +42,7 @@ def test_every_text_in_a_value_is_made_normal() -> None:
     assert normal({"a": ["x at 0x1f", 1, None]}) == {"a": ["x", 1, None]}
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("value", "same"),
     [
         ("Happening(deps=None,state_num=0)", "Happening(a future)"),

@@ -15,6 +15,7 @@ from statek_sim.runtime.state.context import (
     set_execution,
     write_line,
 )
+from tests.tables import table_test
 from tests.unit.runtime_samples import idle_runtime
 
 
@@ -86,7 +87,7 @@ def test_print_and_exit_are_restored_even_after_an_error() -> None:
     assert (builtins.print, builtins.exit) == before
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("arguments", "options", "line"),
     [
         ((), {}, ""),

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import pytest
-
 from statek_sim.runtime.state.calls import CallSpec, CodeBlock
 from statek_sim.runtime.state.chat_log import LLM_LogItem, ToolError, ToolResult, WarmupLogItem
 from statek_sim.runtime.state.counters import PositionCounters, TurnCounters
+from tests.tables import table_test
 
 NOW = datetime(2026, 1, 1)
 
@@ -25,7 +24,7 @@ def counted(*errors_per_turn: int) -> TurnCounters:
     return counters
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("turns", "exceptions", "streak"),
     [((), 0, 0), ((0, 0), 0, 0), ((1,), 1, 1), ((1, 1, 0, 1), 3, 2), ((0, 1, 1, 1), 3, 3), ((1, 0, 0), 1, 1)],
 )
@@ -86,7 +85,7 @@ def by_position(*positions: int) -> PositionCounters:
     return counters
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("positions", "error_at", "exceptions", "streak"),
     [((0, 0, 0), 0, 3, 3), ((0, 1, 1, 2), 1, 2, 2), ((0, 1, 2), 2, 1, 1), ((1, 2), 0, 0, 0)],
 )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from itertools import permutations
 
-import pytest
-
 from statek_sim.did_you_mean import closest, suggestion
+from tests.tables import table_test
 
 KEYS = ["id", "title", "tools", "status", "expect", "max_turns", "max_token_usage", "fetch_next_item"]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("word", "meant"),
     [
         ("titel", "title"),
@@ -28,7 +27,7 @@ def test_a_slip_finds_what_was_meant(word: str, meant: str) -> None:
     assert closest(word, KEYS) == meant
 
 
-@pytest.mark.parametrize("word", ["", "foo", "___", "日本語"])
+@table_test("word", ["", "foo", "___", "日本語"])
 def test_a_word_near_nothing_finds_nothing(word: str) -> None:
     assert closest(word, KEYS) is None
 

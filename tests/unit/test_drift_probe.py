@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from statek_sim.drift.probe import answers
 from statek_sim.drift.side import side_named
+from tests.tables import table_test
 
 FOLLOW_UPS = "follow-up messages until the harness stops the chat"
 SILENT = "LLM calls of a job whose code is silent, and fails every third time"
@@ -18,7 +17,7 @@ def asked(before: str, after: str, preset: str) -> dict[str, tuple[int | None, i
     return {one.question: (one.before, one.after) for one in found}
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("preset", "numbers"),
     [("default", (6, 3)), ("local", (9, 5)), ("interactive", (7, 7)), ("batch", (16, 8))],
 )

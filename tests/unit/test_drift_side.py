@@ -7,9 +7,10 @@ import pytest
 from statek_sim.drift.side import Side, differing_rules, side_named
 from statek_sim.errors import BadInput
 from statek_sim.semantics import DOCS, V1_4
+from tests.tables import table_test
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("name", "side", "version"),
     [
         ("1.2.7", Side("1.2.7", "1.2"), "1.2.7"),

@@ -11,6 +11,7 @@ from statek_sim import Agent, error_handler, is_valid_error_handler
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.error_handlers import ErrorHandler, handler_problem
 from statek_sim.trace import HandlerRan, HandlerRegistered
+from tests.tables import table_test
 from tests.unit.runtime_samples import idle_runtime
 
 CALLS: list[tuple[object, object]] = []
@@ -55,7 +56,7 @@ def _keyword_only(context: object, *, error: object = None) -> None:
     """Take the error by keyword."""
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("candidate", "problem"),
     [
         (_note, None),

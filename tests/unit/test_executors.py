@@ -16,6 +16,7 @@ from statek_sim.executors.executor import Executor
 from statek_sim.executors.pool import Killed
 from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.executors.serial import SerialExecutor
+from tests.tables import table_test
 
 
 def squared(number: int) -> int:
@@ -77,7 +78,7 @@ def test_without_words_it_is_processes() -> None:
     assert executor_for(None, workers=3).width == 3
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "message"),
     [
         (

@@ -7,6 +7,7 @@ import pytest
 from statek_sim.cli.app import WATCHDOG
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits, parse_watchdog
+from tests.tables import table_test
 
 
 def test_limits_that_are_not_named_stay_as_usual() -> None:
@@ -21,9 +22,7 @@ def test_off_is_no_limits() -> None:
     assert parse_watchdog(" OFF ") is None
 
 
-@pytest.mark.parametrize(
-    "text", ["", "cpu", "cpu=", "cpu=0", "cpu=-1", "cpu=2g", "memory=lots", "wall=nan", "seconds=3"]
-)
+@table_test("text", ["", "cpu", "cpu=", "cpu=0", "cpu=-1", "cpu=2g", "memory=lots", "wall=nan", "seconds=3"])
 def test_what_is_no_limit_is_refused_with_what_was_expected(text: str) -> None:
     with pytest.raises(BadInput, match=r"^--watchdog: .+(expected off|is not a number of)"):
         parse_watchdog(text)

@@ -16,6 +16,7 @@ import pytest
 from statek_sim import progress
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import ENOUGH, GIVEN, Killed, Pool
+from tests.tables import table_test
 
 MIB = 2**20
 TIGHT = WatchdogLimits(cpu=0.5, wall=30.0, memory=200 * MIB)
@@ -83,7 +84,7 @@ def test_results_come_in_the_order_of_the_work(workers: int) -> None:
     assert of(*works, workers=workers) == works
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("what", "why"),
     [
         ("loop", "0.5 s CPU"),

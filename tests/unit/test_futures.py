@@ -15,6 +15,7 @@ from statek_sim.runtime.state.futures import (
     temporal,
 )
 from statek_sim.runtime.state.signals import Signal
+from tests.tables import table_test
 from tests.unit.runtime_samples import Gate, idle_runtime, run_one
 
 
@@ -48,7 +49,7 @@ def test_a_ready_future_has_its_value() -> None:
     assert future.value == ("done", 2)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("arguments", "message"),
     [
         ({}, r"^Must specify either 'extends' or both 'complement' and 'condition'$"),
@@ -139,7 +140,7 @@ class Thing:
 SIGNAL, THING = Signal(), Thing()
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("deps", "signals"),
     [
         (SIGNAL, (SIGNAL,)),

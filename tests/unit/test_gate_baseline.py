@@ -22,6 +22,7 @@ from statek_sim.gate.baseline_file import (
 )
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
+from tests.tables import table_test
 
 ROOT = Path(__file__).parents[2]
 TURNS, TOKENS = LimitName.MAX_TURNS, LimitName.MAX_TOKEN_USAGE
@@ -49,7 +50,7 @@ def runaway(
     return Figures(stopped_by=stopped, needs={}, turns=turns, tokens=tokens, cost=money)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("before", "now", "percent"),
     [
         (healthy(3, 5), healthy(3, 5), 0),
@@ -67,7 +68,7 @@ def test_what_is_as_good_or_a_little_worse_passes(before: Figures, now: Figures,
     assert list(worse(before, now, percent)) == []
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("before", "now", "percent", "limit", "clause"),
     [
         (healthy(3, 5), healthy(4, 5), 10, TURNS, "it needs 4 of 5 max_turns, before 3 of 5"),

@@ -10,6 +10,7 @@ from statek_sim.errors import BadPolicy, BadScenario
 from statek_sim.gate.judge import with_headroom
 from statek_sim.gate.verdict import GateResult, LimitFigure, Verdict
 from statek_sim.harness.limits import LimitName
+from tests.tables import table_test
 from tests.unit.gate_samples import POLICY, ROOMY, TIGHT, WORKLOADS, reasons, result, written
 
 PRICES = """\
@@ -114,9 +115,7 @@ def test_headroom_is_demanded_of_every_limit_or_of_some(tmp_path: Path) -> None:
     assert not result(tmp_path, ROOMY, some.replace("40", "41")).passed
 
 
-@pytest.mark.parametrize(
-    ("needed", "percent", "value"), [(6, 40, 10), (6, 41, 11), (1, 20, 2), (5, 0, 5), (0, 9, 0)]
-)
+@table_test(("needed", "percent", "value"), [(6, 40, 10), (6, 41, 11), (1, 20, 2), (5, 0, 5), (0, 9, 0)])
 def test_a_limit_with_headroom_is_the_smallest_that_has_it(needed: int, percent: int, value: int) -> None:
     assert with_headroom(needed, percent) == value
     left = LimitFigure(limit=LimitName.MAX_TURNS, value=value, used=0, needed=needed).headroom_percent

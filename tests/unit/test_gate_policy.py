@@ -15,6 +15,7 @@ from statek_sim.gate.policy_file import GENERAL, MAX_BYTES, POLICIES_DIR, read_p
 from statek_sim.gate.policy_text import policy_schema
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
+from tests.tables import table_test
 from tests.unit.gate_samples import written
 
 EVERYTHING = """\
@@ -78,7 +79,7 @@ def test_one_headroom_is_that_of_every_limit(tmp_path: Path) -> None:
     assert set(finish.headroom_percent.values()) == {15}
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("old", "new", "problem"),
     [
         ("version = 1", "version = 2", "1: version: expected 1, got 2"),

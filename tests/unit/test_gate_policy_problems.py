@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from statek_sim.gate.policy_problems import lines_of
+from tests.tables import table_test
 
 TEXT = '''\
 # a comment
@@ -27,7 +26,7 @@ worse_by_percent = 3
 '''
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("keypath", "line"),
     [
         (("version",), 2),

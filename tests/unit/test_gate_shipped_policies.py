@@ -39,6 +39,7 @@ def test_a_built_in_preset_passes_its_own_policy(preset: str, profile: Profile, 
     assert [verdict.reason for verdict in result.failed] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", DEFAULT_PROFILES)
 @pytest.mark.parametrize("preset", BUILT_IN)
 def test_a_copy_of_a_built_in_preset_passes_the_general_policy(
@@ -80,6 +81,7 @@ def test_interactive_needs_its_extension_for_long_conversations(tmp_path: Path) 
     assert {verdict.rule for verdict in result.failed} == {"long conversations finish"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["MAX_TURNS=2", "MAX_TURNS=1000", "MAX_TOKEN_USAGE=1000"])
 def test_the_general_policy_fails_presets_that_are_far_off(change: str, tmp_path: Path) -> None:
     if change == "MAX_TURNS=1000":

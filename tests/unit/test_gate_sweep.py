@@ -32,6 +32,7 @@ from statek_sim.metering.pricing import PriceList, load_prices
 from statek_sim.reporting.sweep_json import sweep_json, sweep_json_text, sweep_schema
 from statek_sim.reporting.sweep_terminal import SweepProgress, short, sweep_lines
 from statek_sim.scenario.schema import Scenario
+from tests.tables import table_test
 
 TURNS = Axis(LimitName.MAX_TURNS, (2, 3, 5, 12))
 TOKENS = Axis(LimitName.MAX_TOKEN_USAGE, (5_000, 10_000))
@@ -64,7 +65,7 @@ def cell(killed: int, tokens: int) -> Cell:
     return Cell(setting=Setting(1), killed=names, unstopped=(), tokens=tokens, cost=None)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("cells", "expected"),
     [
         ([(0, 9), (1, 5), (2, 1)], (0, 1, 2)),
@@ -198,6 +199,7 @@ def test_gate_sweep_prints_maps_and_writes_json(tmp_path: Path, capsys: pytest.C
     assert '"schema": "statek-sim/sweep@1"' in (tmp_path / "s").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_hash_seeds_and_processes_change_no_byte(tmp_path: Path) -> None:
     written = []
     for seed, workers in (("1", "1"), ("2", "2")):

@@ -9,9 +9,10 @@ import pytest
 from statek_sim.errors import BadInput
 from statek_sim.gate.sweep_ranges import Axis, ranges_among, read_axes, read_axis
 from statek_sim.harness.limits import LimitName
+from tests.tables import table_test
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "values"),
     [
         ("max_turns=3..20", tuple(range(3, 21))),
@@ -29,7 +30,7 @@ def test_a_range_is_read_as_written(text: str, values: tuple[int, ...]) -> None:
     assert read_axis(text).values == values
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("sweep", "words", "ranges", "others"),
     [
         (["max_turns=2..6"], ["batch"], ["max_turns=2..6"], ["batch"]),
@@ -57,14 +58,14 @@ def test_a_limit_and_its_values_may_be_two_words(
     assert ranges_among(sweep, words) == (ranges, others)
 
 
-@pytest.mark.parametrize("last", [1, 19, 20, 21, 99, 100, 101, 54_321, 10**9])
+@table_test("last", [1, 19, 20, 21, 99, 100, 101, 54_321, 10**9])
 def test_a_range_without_a_step_has_few_values_and_both_ends(last: int) -> None:
     values = read_axis(f"max_turns=0..{last}").values
     assert (values[0], values[-1]) == (0, last)
     assert len(values) <= 21
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "problem"),
     [
         ("max_turns", "expected LIMIT=VALUES, like max_turns=3..20"),

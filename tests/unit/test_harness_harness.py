@@ -15,6 +15,7 @@ from statek_sim import errors
 from statek_sim.errors import BadSetting
 from statek_sim.harness.harness import LLM_Harness, LLM_HarnessError
 from statek_sim.harness.limits import ExtensionRule, LimitName
+from tests.tables import table_test
 
 DEFAULTS = (5, 3, 1, 10_000)
 
@@ -97,7 +98,7 @@ RELEASED: list[tuple[float, Counters, tuple[str | None, str | None], tuple[str |
 ]
 
 
-@pytest.mark.parametrize(("extension", "job", "as_1_2", "as_1_4"), RELEASED)
+@table_test(("extension", "job", "as_1_2", "as_1_4"), RELEASED)
 def test_both_rules_say_what_their_release_says(
     extension: float,
     job: Counters,

@@ -17,6 +17,7 @@ from statek_sim.harness.limits import (
     effective_limit,
     limits_in_force,
 )
+from tests.tables import table_test
 
 ADDITIVE, MULTIPLICATIVE = ExtensionRule.ADDITIVE, ExtensionRule.MULTIPLICATIVE
 
@@ -46,8 +47,8 @@ def test_zero_completions_turn_the_limit_into_an_equal_float(rule: ExtensionRule
     assert (limit, type(limit)) == (5.0, float)
 
 
-@pytest.mark.parametrize("rule", ExtensionRule)
-@pytest.mark.parametrize("completions", [None, 0, 7])
+@table_test("rule", ExtensionRule)
+@table_test("completions", [None, 0, 7])
 def test_completions_do_not_limit_what_is_unlimited(rule: ExtensionRule, completions: int | None) -> None:
     assert effective_limit(None, 0.5, completions, rule) is None
 
@@ -69,8 +70,8 @@ def test_the_message_shows_the_limit_as_it_was_computed() -> None:
     assert Exceeded(LimitName.MAX_TURNS, 6, 5.0).message == "Maximum number of turns exceeded: 6/5.0"
 
 
-@pytest.mark.parametrize("wrong", [-1, True, "5", 5.0, float("nan"), float("inf"), MAX_LIMIT + 1, [5]])
-@pytest.mark.parametrize("name", LimitName)
+@table_test("wrong", [-1, True, "5", 5.0, float("nan"), float("inf"), MAX_LIMIT + 1, [5]])
+@table_test("name", LimitName)
 def test_a_value_that_is_no_limit_is_refused_by_name(name: LimitName, wrong: Any) -> None:
     with pytest.raises(BadSetting) as caught:
         HarnessLimits(**{str(name): wrong})
@@ -79,9 +80,7 @@ def test_a_value_that_is_no_limit_is_refused_by_name(name: LimitName, wrong: Any
     )
 
 
-@pytest.mark.parametrize(
-    "wrong", [-0.1, True, "0", None, float("nan"), float("inf"), MAX_EXTENSION * 2, 10**400]
-)
+@table_test("wrong", [-0.1, True, "0", None, float("nan"), float("inf"), MAX_EXTENSION * 2, 10**400])
 def test_a_value_that_is_no_extension_is_refused(wrong: Any) -> None:
     with pytest.raises(BadSetting) as caught:
         HarnessLimits(limit_extension_per_completion=wrong)

@@ -11,6 +11,7 @@ from statek_sim.errors import BadSetting
 from statek_sim.harness.limits import HarnessLimits
 from statek_sim.harness.preset import BUILT_IN, MAX_BYTES, PRESETS_DIR, load_preset
 from statek_sim.harness.settings import StatekSettings
+from tests.tables import table_test
 
 
 def written(tmp_path: Path, content: str | bytes) -> Path:
@@ -27,7 +28,7 @@ def problem(path: Path) -> str:
     return str(caught.value).replace(f"{path.parent}/", "")
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("name", "turns", "exceptions", "consecutive", "tokens", "extension"),
     [
         ("default", 5, 3, 1, 10_000, 0.0),
@@ -72,7 +73,7 @@ def test_what_a_preset_leaves_out_keeps_its_default(tmp_path: Path) -> None:
     assert StatekSettings.from_env(preset.values) == StatekSettings(max_turns=9)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("line", "expected"),
     [
         (
@@ -140,7 +141,7 @@ def test_a_missing_preset_says_where_it_was_looked_for() -> None:
         load_preset("interactve")
 
 
-@pytest.mark.parametrize("name", ["", "nowhere/at/all.env", "a\0b", "x" * 5000])
+@table_test("name", ["", "nowhere/at/all.env", "a\0b", "x" * 5000])
 def test_a_name_that_cannot_be_a_file_is_just_missing(name: str) -> None:
     with pytest.raises(BadSetting, match=r"^preset '.*': no such file, and the built-in presets are "):
         load_preset(name)

@@ -10,6 +10,7 @@ from statek_sim.errors import BadSetting
 from statek_sim.harness.limits import HarnessLimits
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.harness.variables import VARIABLES
+from tests.tables import table_test
 
 
 def problem(environ: dict[str, str]) -> str:
@@ -39,7 +40,7 @@ def test_every_variable_sets_a_field_and_every_field_has_a_variable() -> None:
     assert len(VARIABLES) == len(StatekSettings.model_fields)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("name", "text", "field", "value"),
     [
         ("STATEK_MAX_TURNS", "8", "max_turns", 8),
@@ -70,19 +71,19 @@ def test_a_variable_is_read_as_statek_reads_it(name: str, text: str, field: str,
     assert (read, type(read)) == (value, type(value))
 
 
-@pytest.mark.parametrize("text", ["", "five", "-1", "2.0", "nan", "9223372036854775808", "9" * 5000])
+@table_test("text", ["", "five", "-1", "2.0", "nan", "9223372036854775808", "9" * 5000])
 def test_a_wrong_number_names_the_variable_the_value_and_what_was_expected(text: str) -> None:
     expected = f"STATEK_MAX_TURNS={text!r}: expected a whole number from 0 to 2**63 - 1"
     assert problem({"STATEK_MAX_TURNS": text}) == expected
 
 
-@pytest.mark.parametrize("text", ["", "half", "-0.1", "nan", "inf", "1e7"])
+@table_test("text", ["", "half", "-0.1", "nan", "inf", "1e7"])
 def test_a_wrong_extension_is_refused(text: str) -> None:
     expected = f"STATEK_LIMIT_EXTENSION_PER_COMPLETION={text!r}: expected a number from 0 to 1000000"
     assert problem({"STATEK_LIMIT_EXTENSION_PER_COMPLETION": text}) == expected
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("name", "text", "expected"),
     [
         ("STATEK_CHAT_STYLE", "", "CONSOLE, MARKDOWN, MD_DIALOG or DIRECT"),
@@ -98,7 +99,7 @@ def test_a_wrong_choice_lists_the_choices(name: str, text: str, expected: str) -
     assert problem({name: text}) == f"{name}={text!r}: expected {expected}"
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("name", "meant"),
     [
         ("STATEK_MAX_TURN", "STATEK_MAX_TURNS"),
@@ -131,7 +132,7 @@ def test_every_problem_is_reported_ordered_by_name() -> None:
     ]
 
 
-@pytest.mark.parametrize("wrong", [True, "5", None, -1, 5.0])
+@table_test("wrong", [True, "5", None, -1, 5.0])
 def test_a_wrong_argument_is_refused_like_a_wrong_variable(wrong: Any) -> None:
     with pytest.raises(BadSetting) as caught:
         StatekSettings(max_turns=wrong)

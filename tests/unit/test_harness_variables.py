@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from statek_sim.harness.variables import TaskDifficulty, parse_difficulty
+from tests.tables import table_test
 
 
-@pytest.mark.parametrize("label", ["L", "l", "low", "LOW", " Low "])
+@table_test("label", ["L", "l", "low", "LOW", " Low "])
 def test_a_difficulty_has_a_short_and_a_long_label_in_any_case(label: str) -> None:
     assert parse_difficulty(label) is TaskDifficulty.LOW
 
@@ -16,7 +17,7 @@ def test_levels_come_in_rising_order() -> None:
     assert [parse_difficulty(label) for label in "LMH"] == list(TaskDifficulty)
 
 
-@pytest.mark.parametrize("label", ["", "X", "LM", "mediu"])
+@table_test("label", ["", "X", "LM", "mediu"])
 def test_another_label_is_refused(label: str) -> None:
     with pytest.raises(ValueError, match=rf"^difficulty '{label}': expected L, M, H, low, medium or high$"):
         parse_difficulty(label)

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 from typing import Final
 
-import pytest
+from tests.tables import table_test
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 
@@ -42,7 +42,7 @@ def test_a_circle_is_seen() -> None:
     assert circles(graph) == {"b", "c"}
 
 
-@pytest.mark.parametrize(
+@table_test(
     "package",
     [
         "pytest_statek",

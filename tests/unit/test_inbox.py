@@ -9,6 +9,7 @@ from statek_sim.runtime.state.calls import CallSpec, CodeBlock
 from statek_sim.runtime.state.chat_log import LLM_LogItem, NotificationLogItem
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import Notified, Reactivated
+from tests.tables import table_test
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime
 
 NOW = datetime(2026, 1, 1)
@@ -38,7 +39,7 @@ def test_flushing_moves_everything_in_order_and_says_so() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("item", "is_open"),
     [
         (LLM_LogItem(0, NOW, None), True),

@@ -7,12 +7,13 @@ from random import Random
 import pytest
 
 from statek_sim.intervals import of_mean, student
+from tests.tables import table_test
 
 TABLE = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 9: 2.262, 30: 2.042, 1000: 1.962}
 """The 97.5 % points of Student's distribution, from the printed tables."""
 
 
-@pytest.mark.parametrize(("freedom", "printed"), TABLE.items())
+@table_test(("freedom", "printed"), TABLE.items())
 def test_the_width_of_an_interval_is_that_of_the_tables(freedom: int, printed: float) -> None:
     assert student(freedom) == pytest.approx(printed, rel=2e-3)
 

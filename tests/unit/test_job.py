@@ -7,6 +7,7 @@ from statek_sim.runtime.dialogs.dialog import chat_responses
 from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import ConsoleLine, DifficultyRaised, Reactivated
+from tests.tables import table_test
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime, run_one
 
 
@@ -40,7 +41,7 @@ def test_up_to_1_2_6_errors_are_bare_texts_by_the_position_of_the_newest_item_an
     assert job.exception_count == 1
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "shown"),
     [
         ("<X object at 0x7f00aa>", "<X object at 0x...>"),

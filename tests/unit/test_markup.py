@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from statek_sim.runtime.dialogs.markup import (
     block_comment,
     dialog_messages,
@@ -11,6 +9,7 @@ from statek_sim.runtime.dialogs.markup import (
     split_media,
     strip_markup,
 )
+from tests.tables import table_test
 
 # Expected texts are what statek 1.2.7 and 1.4.2 return.
 STRICT = [
@@ -42,12 +41,12 @@ LOOSE = [
 ]
 
 
-@pytest.mark.parametrize(("text", "code"), STRICT)
+@table_test(("text", "code"), STRICT)
 def test_strict_markup_keeps_only_closed_python_fences_as_code(text: str, code: str) -> None:
     assert strip_markup(text, strict=True) == code
 
 
-@pytest.mark.parametrize(("text", "code"), LOOSE)
+@table_test(("text", "code"), LOOSE)
 def test_loose_markup_takes_any_fence_as_code_and_fenceless_text_as_it_is(text: str, code: str) -> None:
     assert strip_markup(text, strict=False) == code
 
@@ -56,7 +55,7 @@ def test_every_line_of_a_block_comment_is_commented() -> None:
     assert block_comment("a\n\n b") == "# a\n# \n#  b"
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "dialog"),
     [
         ("  Hello,\n\n  world \t!", "Hello, world !"),
@@ -70,7 +69,7 @@ def test_dialog_is_the_collapsed_text_outside_fences(text: str, dialog: str | No
     assert extract_dialog(text) == dialog
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "parts"),
     [
         ("print(1)", [("print 1", None)]),
@@ -102,7 +101,7 @@ def test_dialog_without_a_link_is_one_message_per_medium() -> None:
     assert dialog_messages("```python\nx\n```") == ()
 
 
-@pytest.mark.parametrize(
+@table_test(
     "code",
     [
         *(None, "", "  \n", "# only a comment", "#a\n\n  # b\n"),
@@ -114,7 +113,7 @@ def test_comments_and_bare_strings_are_empty_code(code: str | None) -> None:
     assert is_empty_code(code)
 
 
-@pytest.mark.parametrize(
+@table_test(
     "code",
     [
         *("x", "# c\nx = 1", "'a'\nx", "f'x'", "b'x'", "'a',", "-'a'"),

@@ -15,6 +15,7 @@ from statek_sim.runtime.dialogs.messages import (
 )
 from statek_sim.runtime.state.calls import CallSpec
 from statek_sim.runtime.state.chat_style import ChatStyle
+from tests.tables import table_test
 
 CONSOLE_TEXTS = [
     (None, "a\nb", None, "> a\n> b"),
@@ -32,7 +33,7 @@ CONSOLE_TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("style", "text", "tag", "shown"), CONSOLE_TEXTS)
+@table_test(("style", "text", "tag", "shown"), CONSOLE_TEXTS)
 def test_console_output_and_tool_results_are_wrapped_alike(
     style: ChatStyle | None, text: str, tag: str | None, shown: str
 ) -> None:

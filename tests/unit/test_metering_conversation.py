@@ -10,6 +10,7 @@ from statek_sim.metering.conversation import MessageMeter, MessageView, MeteredC
 from statek_sim.metering.messages import message_tokens
 from statek_sim.metering.tokenizers import SHORT_TEXT, ModelTokenizer, tokenizer_for_model
 from statek_sim.values import JSON, Message
+from tests.tables import table_test
 
 
 class Letters:
@@ -56,7 +57,7 @@ SHAPES: list[Message] = [
 ]
 
 
-@pytest.mark.parametrize("message", SHAPES, ids=[str(index) for index in range(len(SHAPES))])
+@table_test("message", SHAPES, ids=[str(index) for index in range(len(SHAPES))])
 def test_a_meter_measures_every_shape_of_message_the_same_way_twice(message: Message) -> None:
     meter, letters = _meter()
     expected = (len(json.dumps(message)), message_tokens(message, letters))

@@ -14,6 +14,7 @@ from statek_sim.metering.messages import (
 )
 from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.values import JSON, Message, ToolSpec
+from tests.tables import table_test
 
 
 class Words:
@@ -35,7 +36,7 @@ def _tool(properties: dict[str, JSON], description: str = "Adds two numbers.") -
     }
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("message", "tokens"),
     [
         ({"role": "user", "content": "three words here"}, 3 + 1 + 3),
@@ -57,9 +58,7 @@ def test_the_id_of_a_call_costs_nothing() -> None:
     assert tool_call_tokens(renamed, WORDS) == tool_call_tokens(CALL, WORDS)
 
 
-@pytest.mark.parametrize(
-    "call", [None, "add 1", [], {}, {"function": None}, {"function": {"arguments": {"a": 1}}}]
-)
+@table_test("call", [None, "add 1", [], {}, {"function": None}, {"function": {"arguments": {"a": 1}}}])
 def test_a_malformed_call_is_still_counted(call: JSON) -> None:
     assert tool_call_tokens(call, WORDS) >= 3
 

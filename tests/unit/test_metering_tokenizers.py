@@ -14,6 +14,7 @@ from statek_sim.metering.tokenizers import (
     bare_model_name,
     tokenizer_for_model,
 )
+from tests.tables import table_test
 
 
 class WordTokenizer:
@@ -27,7 +28,7 @@ class WordTokenizer:
         return len(text.split())
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("model", "label"),
     [
         ("gpt-4o", "o200k_base"),
@@ -60,11 +61,11 @@ def test_the_two_encodings_count_differently() -> None:
     assert (modern, older) == (16, 20)
 
 
-@pytest.mark.parametrize(
+@table_test(
     "text",
     ["<|endoftext|>", "<|endofprompt|> and <|fim_prefix|>", "\ud800 alone", "\x00", "\u202e", "e\u0301" * 50],
 )
-@pytest.mark.parametrize("model", ["gpt-4", "gpt-4o"])
+@table_test("model", ["gpt-4", "gpt-4o"])
 def test_text_that_looks_special_or_broken_is_counted_like_any_other(model: str, text: str) -> None:
     assert tokenizer_for_model(model).tokenizer.count(text) > 0
 
@@ -73,8 +74,8 @@ def test_the_empty_text_has_no_tokens() -> None:
     assert tokenizer_for_model("gpt-4o").tokenizer.count("") == 0
 
 
-@pytest.mark.parametrize("model", ["gpt-4", "gpt-4o"])
-@pytest.mark.parametrize("space", [" ", "\t", "\n"])
+@table_test("model", ["gpt-4", "gpt-4o"])
+@table_test("space", [" ", "\t", "\n"])
 def test_a_million_spaces_do_not_overflow_the_tokenizer(model: str, space: str) -> None:
     tokenizer = tokenizer_for_model(model).tokenizer
     text = "before" + space * 1_000_001 + "after"
@@ -134,7 +135,7 @@ def test_registering_a_taken_or_empty_name_is_an_error() -> None:
         registry.register_tokenizer("", "x", WordTokenizer())
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("model", "name"),
     [("gpt-4o", "gpt-4o"), ("a/b/c", "c"), ("a/b/c/rl=3&x=1", "c"), ("a/", "a"), ("/", "/"), ("", "")],
 )

@@ -8,11 +8,12 @@ import pytest
 
 from statek_sim.metering.wire import body_size, envelope_size, json_size, message_size
 from statek_sim.values import JSON, Message, ToolSpec
+from tests.tables import table_test
 
 TOOLS: list[ToolSpec] = [{"type": "function", "function": {"name": "add", "description": "Dodaje ą."}}]
 
 
-@pytest.mark.parametrize(
+@table_test(
     "value",
     [
         "",
@@ -36,7 +37,7 @@ def test_the_size_of_a_value_is_that_of_its_json(value: JSON) -> None:
     assert json_size(value) == len(json.dumps(value).encode())
 
 
-@pytest.mark.parametrize(("text", "size"), [("a", 1), ("ż", 6), ("中", 6), ("😀", 12)])
+@table_test(("text", "size"), [("a", 1), ("ż", 6), ("中", 6), ("😀", 12)])
 def test_a_character_outside_ascii_costs_six_bytes_and_an_astral_one_twelve(text: str, size: int) -> None:
     assert json_size(text) == 2 + size
 

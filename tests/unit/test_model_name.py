@@ -15,9 +15,10 @@ from statek_sim.runtime.execution.model_name import (
     models_by_difficulty,
     parse_model_name,
 )
+from tests.tables import table_test
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "parts", "params"),
     [
         ("gpt-4o", (None, None, "gpt-4o"), {}),
@@ -67,7 +68,7 @@ def test_a_refused_model_is_a_bad_setting_and_a_value_error_as_in_statek() -> No
     assert issubclass(BadModelName, ValueError)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "provider", "sent"),
     [
         ("openai/gpt-4o", "OPENROUTER", "openai/gpt-4o"),
@@ -81,7 +82,7 @@ def test_only_openrouter_is_sent_the_family(text: str, provider: str | None, sen
     assert model_for_provider(text, provider) == sent
 
 
-@pytest.mark.parametrize("text", ["a/", "/", "rl=5", "a/b/"])
+@table_test("text", ["a/", "/", "rl=5", "a/b/"])
 def test_a_string_without_a_model_cannot_be_sent(text: str) -> None:
     with pytest.raises(BadModelName, match=rf"^model '{text}': expected a model after the last '/'$"):
         model_for_provider(text, "OPENAI")
@@ -93,7 +94,7 @@ def test_a_provider_in_the_string_wins_over_the_default() -> None:
     assert model_provider("gpt-4o") is None
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "low", "medium", "high"),
     [
         ("gpt-4o", "gpt-4o", "gpt-4o", "gpt-4o"),
@@ -110,7 +111,7 @@ def test_each_difficulty_has_its_model(text: str, low: str, medium: str, high: s
     assert [models[level] for level in TaskDifficulty] == [low, medium, high]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "problem"),
     [
         ("L:a,M:b", "MODEL metadata must specify all difficulty levels when using difficulty labels"),

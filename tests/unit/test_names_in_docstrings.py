@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-import pytest
+from tests.tables import table_test
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 OURS: Final = ("statek_sim", "pytest_statek")
@@ -58,7 +58,7 @@ def test_dotted_names_of_ours_resolve() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("package", sorted(path for path in (ROOT / "statek_sim").rglob("__init__.py")))
+@table_test("package", sorted(path for path in (ROOT / "statek_sim").rglob("__init__.py")))
 def test_a_package_says_only_names_of_modules_that_it_has(package: Path) -> None:
     text = ast.get_docstring(ast.parse(package.read_text("utf-8"))) or ""
     said = set(re.findall(r"`([a-z_]+)`", text)) - OTHERS

@@ -17,6 +17,7 @@ from statek_sim.reporting.page.index import BRIEF, TOLD
 from statek_sim.reporting.page.template import render, write_page
 from statek_sim.suite.result import Mismatch
 from statek_sim.values import JSON
+from tests.tables import table_test
 from tests.unit.page_samples import Elements, check_index, index, page
 from tests.unit.reporting_samples import Talk, english, result, said
 from tests.unit.usage_samples import dialog, played
@@ -167,7 +168,7 @@ def test_any_value_reads_back_from_a_page_and_adds_no_element_to_it(value: JSON)
     assert found.comments == EMPTY.comments
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@table_test("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_what_could_end_an_element_is_written_as_escapes(text: str) -> None:
     written = embedded([text, {text: text}])
     assert not set(written) & set("<>&\x7f")

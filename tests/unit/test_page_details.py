@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from statek_sim.reporting.page.data import embedded
 from statek_sim.reporting.page.details import details_of
 from statek_sim.values import JSON
+from tests.tables import table_test
 from tests.unit.page_samples import check_details, marked, seqs
 from tests.unit.reporting_samples import Talk, result, said
 from tests.unit.usage_samples import dialog, played
@@ -129,9 +128,7 @@ def test_a_failing_provider_and_wrong_code_are_marked_as_wrong() -> None:
     assert [entry["kind"] for entry in found["transcript"] if entry["error"]] == ["provider", "console"]
 
 
-@pytest.mark.parametrize(
-    "text", ["</script><script>alert(1)</script>", "\ud800", "\x00", "\u202e", "好" * 50]
-)
+@table_test("text", ["</script><script>alert(1)</script>", "\ud800", "\x00", "\u202e", "好" * 50])
 def test_any_text_of_an_agent_reaches_the_page_as_it_was(text: str) -> None:
     found = details(code(f"print({text!r})", "exit()"))
     assert text in [entry["text"] for entry in found["transcript"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from statek_sim.reporting.page.template import joined_modules
+from tests.tables import table_test
 
 NUMBERS = "export const one = 1;\nexport function two() { return 2; }\nconst spec = 3;\n"
 
@@ -37,7 +38,7 @@ def test_imports_over_several_lines_and_from_other_folders_are_followed() -> Non
     assert 'const { one, two } = modules["lib/numbers.js"];' in script
 
 
-@pytest.mark.parametrize(
+@table_test(
     "line",
     ['import page from "./a.js";', 'import * as a from "./a.js";', "export default 1;", "export { a };"],
 )

@@ -15,7 +15,7 @@ from re import _constants as ops  # type: ignore[attr-defined]  # the parser has
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
-import pytest
+from tests.tables import table_test
 
 COLLECT = """
 import importlib, json, pkgutil, re, sys
@@ -46,7 +46,7 @@ def test_no_group_is_possessive_whose_failures_older_pythons_read_on_from() -> N
     assert wrong == [], "possessive groups that Python 3.11.2 reads otherwise"
 
 
-@pytest.mark.parametrize(
+@table_test(
     "pattern",
     [
         r"(?:[^b]++|b(?!x))*+",
@@ -60,9 +60,7 @@ def test_what_older_pythons_read_on_from_is_found(pattern: str) -> None:
     assert not all(map(_safe, _possessive(pattern, 0)))
 
 
-@pytest.mark.parametrize(
-    "pattern", [r"(?:b(?!x)|[^b]++)*+", r"(?:\s|\\n)*+", r"(?:[^\"\\]++|\\.)*+", r"\s*+x", r"a"]
-)
+@table_test("pattern", [r"(?:b(?!x)|[^b]++)*+", r"(?:\s|\\n)*+", r"(?:[^\"\\]++|\\.)*+", r"\s*+x", r"a"])
 def test_what_no_python_reads_on_from_is_not(pattern: str) -> None:
     assert all(map(_safe, _possessive(pattern, 0)))
 

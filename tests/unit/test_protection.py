@@ -17,6 +17,7 @@ from statek_sim.agent.protection.steps import StepCount, TooManySteps, next_step
 from statek_sim.agent.protection.variants import DOCUMENT, HARDENED, ProtectionRules, protection_rules
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 # -- steps -------------------------------------------------------------------------------------------------------
 
@@ -87,7 +88,7 @@ def _loops(
     return found
 
 
-@pytest.mark.parametrize("period", [1, 2, 3, 4])
+@table_test("period", [1, 2, 3, 4])
 def test_every_period_up_to_four_is_found_at_its_third_repetition(period: int) -> None:
     turns = [_call("read", path=str(number)) for number in range(period)]
     ((number, loop),) = _loops(turns * 3)
@@ -324,9 +325,7 @@ def test_the_state_of_breakers_is_restored() -> None:
     assert resumed_ones.ask("web", at=60.0) is not None
 
 
-@pytest.mark.parametrize(
-    "settings", [{"failures": 0}, {"cooldown": 0.0}, {"lease": -1.0}, {"cooldown": math.nan}]
-)
+@table_test("settings", [{"failures": 0}, {"cooldown": 0.0}, {"lease": -1.0}, {"cooldown": math.nan}])
 def test_breaker_settings_are_checked(settings: Mapping[str, float]) -> None:
     with pytest.raises(BadInput, match=r"^a breaker needs failures of 1 or more and times above 0, not "):
         BreakerSettings(**settings)  # type: ignore[arg-type]

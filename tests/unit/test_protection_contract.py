@@ -11,6 +11,7 @@ from statek_sim.agent.protection.contract import Finding, breaker_findings
 from statek_sim.agent.protection.variants import DOCUMENT, HARDENED
 from statek_sim.errors import BadInput, ContractViolation
 from tests.docs.page import DOCS
+from tests.tables import table_test
 from tools.breaker_table import BREAKERS, COOLDOWN, LEASE, Ours, breaker_table, own_clocks
 
 Clock = Callable[[], float]
@@ -68,7 +69,7 @@ class _Raising(_Never):
             raise RuntimeError("no such circuit")
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("make", "finding", "sentence"),
     [
         (

@@ -4,6 +4,7 @@ import pytest
 
 from statek_sim.errors import BadSetting
 from statek_sim.providers.access import Access, access_from, client_options
+from tests.tables import table_test
 
 GROQ = {"GROQ_API_URL": "https://api.groq.com/openai/v1/chat/completions", "GROQ_API_KEY": "gsk-1"}
 
@@ -16,7 +17,7 @@ def test_the_key_is_not_in_the_text_of_an_access() -> None:
     assert "gsk-1" not in repr(access_from(GROQ, "GROQ"))
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("environment", "missing"),
     [
         ({}, "GROQ_API_URL and GROQ_API_KEY"),
@@ -39,9 +40,7 @@ def test_a_response_format_file_is_refused() -> None:
         access_from({**GROQ, "GROQ_RESPONSE_FORMAT_FILE": "schema.json"}, "GROQ")
 
 
-@pytest.mark.parametrize(
-    ("said", "caching"), [("true", True), ("1", True), ("YES", True), ("no", False), ("", False)]
-)
+@table_test(("said", "caching"), [("true", True), ("1", True), ("YES", True), ("no", False), ("", False)])
 def test_prompt_caching_is_asked_for_as_in_statek(said: str, *, caching: bool) -> None:
     assert client_options({"CLAUDE_USE_PROMPT_CACHING": said}).prompt_caching is caching
 

@@ -11,13 +11,14 @@ from statek_sim.providers.condition import Condition, TextMatch, accepts, contai
 from statek_sim.providers.contract import example_requests
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.values import Message
+from tests.tables import table_test
 
 
 def request_with(*messages: Message, turn: int = 1, attempt: int = 1, at: float = 0.0) -> ChatRequest:
     return replace(example_requests()[0], messages=messages, turn=turn, attempt=attempt, at=at)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("match", "text", "accepted"),
     [
         (contains("b"), "abc", True),

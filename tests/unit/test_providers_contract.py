@@ -19,6 +19,7 @@ from statek_sim.providers.script import code, fault, raw, text, timeout, tool_ca
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.openai import reply_body
 from statek_sim.providers.wire.reply import WireReply
+from tests.tables import table_test
 
 
 def good_reply(request: ChatRequest) -> RawReply:
@@ -95,7 +96,7 @@ def test_an_object_without_complete_is_no_provider() -> None:
     assert sentence == "the provider has no method `complete`: 5"
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("answer", "sentence"),
     [
         (lambda request, asked: b"{}", "returned bytes at turn 1 of job 'main', expected RawReply"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from statek_sim.providers.http_status import http_error_text
+from tests.tables import table_test
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("status", "first_line"),
     [
         (400, "Client error '400 Bad Request'"),

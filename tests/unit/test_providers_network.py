@@ -14,6 +14,7 @@ import pytest
 
 from statek_sim.errors import NetworkForbidden
 from statek_sim.providers.network import Attempt, forbid_network, is_loopback
+from tests.tables import table_test
 
 REAL = ("192.0.2.1", 443)
 
@@ -164,7 +165,7 @@ def test_the_guard_remembers_attempts_that_the_code_under_test_hid() -> None:
     assert guard.attempts == [Attempt("llm.invalid", 443)]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("host", "loopback"),
     [
         ("localhost", True),

@@ -16,6 +16,7 @@ from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.reply import WireReply
 from statek_sim.providers.wire.request import ClientOptions
+from tests.tables import table_test
 
 REQUEST: ChatRequest = example_requests(turns=1)[0]
 ACCESS = Access("https://llm.invalid/v1/chat/completions", "a-key")
@@ -75,7 +76,7 @@ def test_the_options_decide_over_headers_and_body() -> None:
     assert json.loads(sent.body)["system"][0]["cache_control"] == {"type": "ephemeral"}
 
 
-@pytest.mark.parametrize("wire", FORMATS)
+@table_test("wire", FORMATS)
 def test_a_bound_of_the_answer_is_sent_as_every_format_writes_it_and_its_server_reads_it(
     wire: FormatName,
 ) -> None:

@@ -11,6 +11,7 @@ from statek_sim.errors import ProviderFailure, ProviderHTTPError, ProviderTimeou
 from statek_sim.providers.contract import example_requests
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.retry import CLIENT_TIMEOUT, MAX_ATTEMPTS, ask, retry_delay
+from tests.tables import table_test
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ def failing(failure: ProviderFailure) -> Callable[[], RawReply]:
     return fail
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 503, 599])
+@table_test("status", [408, 429, 500, 503, 599])
 def test_a_temporary_status_is_tried_again_after_3_and_15_seconds_and_then_given_up(status: int) -> None:
     failure = ProviderHTTPError("x", status=status)
     assert [retry_delay(failure, attempt) for attempt in (1, 2, 3)] == [3.0, 15.0, None]
@@ -41,7 +42,7 @@ def test_a_timeout_is_tried_again() -> None:
     assert retry_delay(ProviderTimeout(""), 1) == 3.0
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 409, 422, 499])
+@table_test("status", [400, 401, 404, 409, 422, 499])
 def test_a_lasting_status_is_not_tried_again(status: int) -> None:
     assert retry_delay(ProviderHTTPError("x", status=status), 1) is None
 

@@ -30,6 +30,7 @@ from statek_sim.providers.script import (
     tool_call,
     tool_calls,
 )
+from tests.tables import table_test
 
 
 def test_constructors_say_what_is_answered() -> None:
@@ -112,7 +113,7 @@ def test_a_reply_repeats_at_least_once() -> None:
         code("x").times(0)
 
 
-@pytest.mark.parametrize("status", [200, 304, 399, 600])
+@table_test("status", [200, 304, 399, 600])
 def test_a_fault_is_a_failed_status(status: int) -> None:
     with pytest.raises(BadInput, match=rf"^an HTTP fault has a status from 400 to 599, not {status}$"):
         fault(status)

@@ -8,9 +8,10 @@ import sys
 import pytest
 
 import statek_sim
+from tests.tables import table_test
 
 
-@pytest.mark.parametrize("name", statek_sim.__all__)
+@table_test("name", statek_sim.__all__)
 def test_every_public_name_can_be_imported_and_is_called_so(name: str) -> None:
     value = getattr(statek_sim, name)
     # Python's errors name stored classes with the module that they have in STATEK.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from statek_sim.agent.replies.reading import read_model_reply
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 
-@pytest.mark.parametrize("arguments", ["", " \n", None, {}])
+@table_test("arguments", ["", " \n", None, {}])
 def test_a_call_without_arguments_has_none_however_the_provider_writes_it(arguments: object) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "list_rooms", "arguments": arguments}}
     body = {"choices": [{"message": {"content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"}]}
@@ -40,7 +39,7 @@ def test_content_in_parts_is_joined() -> None:
     assert read_model_reply(body(content=parts), "openai").text == "It is empty."
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("answer", "why"),
     [
         (

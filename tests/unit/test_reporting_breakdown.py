@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import pytest
-
 from statek_sim.metering.messages import tools_tokens
 from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.reporting.breakdown import Breakdown, Part, break_down
+from tests.tables import table_test
 from tests.unit.reporting_samples import Talk, chinese, digits, english, result, said, tool_spec, tooled
 
 
@@ -19,7 +18,7 @@ def _parts(*talks: Talk) -> Breakdown:
     return found
 
 
-@pytest.mark.parametrize("talk", [english(5), chinese(), digits(), tooled()])
+@table_test("talk", [english(5), chinese(), digits(), tooled()])
 def test_the_parts_add_up_to_the_usage(talk: Talk) -> None:
     parts = _parts(talk)
     all_parts = (parts.tools, parts.framing, parts.escapes, parts.text, parts.replies)
@@ -28,7 +27,7 @@ def test_the_parts_add_up_to_the_usage(talk: Talk) -> None:
     assert sum(part.excess for part in all_parts) == parts.bytes / 4 - talk.totals.measured_tokens
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "characters", "extra"),
     [
         ("plain", 0, 0),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from rich.text import Text
 
 from statek_sim.reporting.grid import fits, lay_out, shorten
+from tests.tables import table_test
 
 
 def _rows(*rows: tuple[str, str, str]) -> list[list[Text]]:
@@ -31,7 +31,7 @@ def test_the_first_column_gives_way() -> None:
     assert len(lines[0].plain) == 32
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("width", "short"),
     [
         (99, "suite/scenario[docs]"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from statek_sim.reporting import numbers
+from tests.tables import table_test
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("value", "shown"),
     [
         (1.5816, "x1.58 over"),

@@ -15,6 +15,7 @@ from statek_sim.reporting.wording import unchecked
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.statements import Coverage
 from statek_sim.suite.result import Mismatch, ScenarioResult
+from tests.tables import table_test
 from tests.unit.reporting_samples import ONE_CALL, Talk, chinese, digits, english, result, said, tooled
 
 WRONG = Mismatch(("jobs", "main", "turns"), 2, 3)
@@ -60,8 +61,8 @@ def _printed(
     return console.file.getvalue()
 
 
-@pytest.mark.parametrize("width", [80, 100, 140])
-@pytest.mark.parametrize("verbose", [False, True])
+@table_test("width", [80, 100, 140])
+@table_test("verbose", [False, True])
 def test_plain_output_is_ascii_and_keeps_its_width(*, width: int, verbose: bool) -> None:
     text = _printed([one for one in _results() if not one.mismatches], width=width, verbose=verbose)
     assert text.isascii()

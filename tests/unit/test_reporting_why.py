@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from statek_sim.backends.record import UsageRecord
 from statek_sim.reporting.why import reason
+from tests.tables import table_test
 from tests.unit.reporting_samples import Talk, chinese, digits, english, result, said, tooled, with_usage
 
 
@@ -13,7 +12,7 @@ def _sentence(talk: Talk) -> str:
     return reason(result("suite/scenario", talk).record).sentence
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("talk", "cause"),
     [(chinese(), "escapes"), (digits(), "text"), (tooled(), "tools"), (english(2), "replies")],
 )

@@ -13,6 +13,7 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.semantics import V1_4
 from statek_sim.trace import JobCreated, ToolReturned, WorldChanged
+from tests.tables import table_test
 from tests.unit.runtime_samples import UNLIMITED, Gate, idle_runtime
 
 
@@ -90,7 +91,7 @@ def send(body: str, media: str | None = None) -> None:
     """Deliver nowhere."""
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("agent", "chosen", "style"),
     [
         (Agent("a"), None, None),

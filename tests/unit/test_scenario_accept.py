@@ -14,6 +14,7 @@ from statek_sim.scenario.edit import CannotEdit, set_value
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.problem import Keypath
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 FILE = """\
 # Written by a person, with care.
@@ -68,7 +69,7 @@ def test_inside_braces_only_the_value_changes() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("value", "written"),
     [
         ('say "no"', r'exit: "say \"no\""'),
@@ -84,9 +85,7 @@ def test_a_quoted_text_stays_quoted(value: JSON, written: str) -> None:
     assert new == f"+main: {{status: DONE, {written},  stop: exit}}"
 
 
-@pytest.mark.parametrize(
-    "text", ["yes", "null", "1.2", "a: b", "# a", "- a", "", " a", "a\tb", "\x07", "é", "{", "*a"]
-)
+@table_test("text", ["yes", "null", "1.2", "a: b", "# a", "- a", "", " a", "a\tb", "\x07", "é", "{", "*a"])
 def test_any_text_reads_back_as_written(text: str) -> None:
     edited = set_value(FILE, ("scenarios", 1, "expect", "jobs", "main", "exit"), text)
     assert set_value(edited, ("scenarios", 1, "expect", "jobs", "main", "exit"), None) == FILE

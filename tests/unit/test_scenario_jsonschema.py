@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from statek_sim.scenario.jsonschema import json_schema, options_at
 from statek_sim.scenario.load import load_paths
 from statek_sim.scenario.tree import node_value, parse
+from tests.tables import table_test
 
 SAMPLES = Path(__file__).parent / "samples"
 GOOD = sorted((SAMPLES / "good").glob("*.yaml"))
@@ -35,7 +36,7 @@ def test_a_good_sample_is_good_for_both(path: Path) -> None:
     assert schema_accepts(path)
 
 
-@pytest.mark.parametrize("path", BAD, ids=lambda path: path.stem)
+@table_test("path", BAD, ids=lambda path: path.stem)
 def test_a_bad_sample_is_bad_for_both(path: Path) -> None:
     assert load_paths([path]).problems != ()
     assert not schema_accepts(path)

@@ -14,6 +14,7 @@ from statek_sim.scenario.jsonschema import json_schema
 from statek_sim.scenario.load import load_or_fail, load_paths
 from statek_sim.scenario.locate import _OUR_WORDS
 from statek_sim.tool_names import BUILT_IN_TOOLS
+from tests.tables import table_test
 
 TOOLS = (
     f"There are {', '.join(BUILT_IN_TOOLS)} (`statek-sim tools` describes them); "
@@ -94,7 +95,7 @@ def test_folders_are_searched_in_a_fixed_order_and_every_file_is_loaded_once(tmp
     assert [scenario.id for scenario in scenarios] == ["a", "b"]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("name", "problem"),
     [
         ("unknown_key", "5: scenario 'bad': unknown key 'max_tuns' in limits. Did you mean 'max_turns'?"),
@@ -222,7 +223,7 @@ def test_an_unknown_key_that_is_near_no_other_names_those_of_a_small_part(tmp_pa
     assert problem.endswith("unknown key 'external' in world, expected queue or futures")
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("line", "meant"),
     [
         ("agents: {w: {system_prompt: Work.}}", "in agents.w. Did you mean 'prompt'?"),
@@ -248,7 +249,7 @@ def test_every_key_that_words_of_others_lead_to_is_one() -> None:
     assert [key for key in _OUR_WORDS if f'"{key}": {{' not in text] == []
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "problem"),
     [
         ("", "1: expected a mapping with the key 'scenarios', got an empty file"),
@@ -278,7 +279,7 @@ def test_what_is_no_scenario_file_is_refused(tmp_path: Path, text: str, problem:
     assert problem in problems_of(tmp_path, text)
 
 
-@pytest.mark.parametrize("tag", ["!!python/object/apply:os.system", "!local", "!!binary", "!!str"])
+@table_test("tag", ["!!python/object/apply:os.system", "!local", "!!binary", "!!str"])
 def test_tags_are_refused(tmp_path: Path, tag: str) -> None:
     [problem] = problems_of(tmp_path, PLAIN + f"    tags: [{tag} x]\n")
     assert problem.startswith("5: tags are not supported, got ")
@@ -338,7 +339,7 @@ def test_something_that_is_no_file_is_not_opened(tmp_path: Path) -> None:
     assert problem.message == "not a regular file"
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("extra", "problem"),
     [
         ("jobs: {a: {agent: wroker}}", "jobs.a.agent: 'wroker' is no agent. Did you mean 'worker'?"),
@@ -471,7 +472,7 @@ scenarios:
 """
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("rule", "message"),
     [
         ("batch: wohle", "batch: expected each or whole, got \"wohle\". Did you mean 'whole'?"),

@@ -10,6 +10,7 @@ from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.merge import expectations_for, merge
 from statek_sim.scenario.schema import PROFILES, Scenario
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 TEXT = """\
 scenarios:
@@ -28,7 +29,7 @@ def scenario(tmp_path: Path) -> Scenario:
     return load_or_fail([tmp_path])[0]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("base", "over", "merged"),
     [
         ({"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"c": 4}}, {"a": 1, "b": {"c": 4, "d": 3}}),

@@ -13,6 +13,7 @@ from statek_sim.scenario.references import JobReference, WorldReference, as_refe
 from statek_sim.scenario.reply import Reply, TextMatch, UsageReport
 from statek_sim.scenario.schema import Limits, QueueItem, Scenario
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 EVERYTHING = Path(__file__).parent / "samples" / "good" / "everything.yaml"
 
@@ -29,13 +30,13 @@ def test_a_null_limit_is_said_and_unlimited() -> None:
     assert not limits.said("max_exceptions")
 
 
-@pytest.mark.parametrize("limit", [-1, 2.0, "2", True, 2**63, float("nan"), float("inf")])
+@table_test("limit", [-1, 2.0, "2", True, 2**63, float("nan"), float("inf")])
 def test_a_limit_is_a_whole_number_from_0(limit: object) -> None:
     with pytest.raises(ValidationError, match=r"max_turns"):
         Limits.model_validate({"max_turns": limit})
 
 
-@pytest.mark.parametrize("extension", [-0.5, float("nan"), float("inf"), None, "1"])
+@table_test("extension", [-0.5, float("nan"), float("inf"), None, "1"])
 def test_an_extension_is_a_finite_number_from_0(extension: object) -> None:
     with pytest.raises(ValidationError, match=r"limit_extension_per_completion"):
         Limits.model_validate({"limit_extension_per_completion": extension})
@@ -63,7 +64,7 @@ def test_a_reply_tells_absent_null_measured_and_given_usage_apart(scenario: Scen
     assert (absent.usage, absent.said("usage")) == (None, False)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("reply", "message"),
     [
         ({}, "expected exactly one of code, text, tools"),
@@ -98,7 +99,7 @@ def test_events_say_what_happens_to_whom(scenario: Scenario) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("event", "message"),
     [
         ({"crash": "worker"}, "expected exactly one of at, after"),
@@ -133,7 +134,7 @@ def test_scenarios_cannot_be_changed(scenario: Scenario) -> None:
         scenario.seed = 1
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("value", "reference"),
     [
         ({"$world": "owner"}, WorldReference("owner")),
@@ -147,7 +148,7 @@ def test_references_in_locals_are_recognised(value: JSON, reference: object) -> 
     assert as_reference(value) == reference
 
 
-@pytest.mark.parametrize("value", [{"$world": "item"}, {"$world": 1}, {"$jobs": "a"}, {"$job": "a", "b": 1}])
+@table_test("value", [{"$world": "item"}, {"$world": 1}, {"$jobs": "a"}, {"$job": "a", "b": 1}])
 def test_malformed_references_are_refused(value: JSON) -> None:
     with pytest.raises(ValueError, match=r"expected|a reference is"):
         as_reference(value)

@@ -12,6 +12,7 @@ from statek_sim.errors import BadScenario
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.statements import Statement, coverage, load_statements, unknown_proofs
 from tests.evals.test_writing import GOOD
+from tests.tables import table_test
 
 STATEMENTS = Path(__file__).parents[2] / "scenarios" / "statements.yaml"
 
@@ -48,7 +49,7 @@ def test_coverage_tells_proven_missing_and_unknown_apart(tmp_path: Path) -> None
     assert not found.complete
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "problem"),
     [
         (ONE + ONE, "2: duplicate id 'H-01', first at line 1"),

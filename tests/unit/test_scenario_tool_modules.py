@@ -9,6 +9,7 @@ import pytest
 
 from statek_sim.scenario.load import load_or_fail, load_paths
 from statek_sim.scenario.tool_modules import missing_tools
+from tests.tables import table_test
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("tool", "problem"),
     [
         ("shop_tools.claims:claim", None),
@@ -42,7 +43,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
     ],
 )
-@pytest.mark.parametrize(
+@table_test(
     "place",
     [
         "agents: {{worker: {{tools: ['{0}']}}}}",
@@ -87,7 +88,7 @@ def test_parameters_that_are_no_json_schema_are_a_problem_with_their_line(here: 
     assert "tool 'look': parameters['type']: no JSON Schema: 'objct' is not valid" in found.message
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("function", "wrong"),
     [
         ("def look(town): ...", "it does not take city, days, which the tool's parameters declare"),

@@ -13,6 +13,7 @@ from statek_sim.scenario import tree
 from statek_sim.scenario.emit import block, flow
 from statek_sim.scenario.tree import find, node_value, parse
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 SAMPLES = Path(__file__).parent / "samples"
 
@@ -23,7 +24,7 @@ def value_of(text: str) -> JSON:
     return node_value(root)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "value"),
     [
         ("yes", "yes"),

@@ -10,6 +10,7 @@ from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.runtime.execution.job_order import ORDERS, Order
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import StepStarted, WorldChanged
+from tests.tables import table_test
 from tests.unit.runtime_samples import UNLIMITED, Gate, idle_runtime
 
 
@@ -57,7 +58,7 @@ def test_at_least_one_job_may_run(number: int) -> None:
         three_jobs("fifo", max_concurrency=number)
 
 
-@pytest.mark.parametrize(("most", "at"), [(1, 6.0), (2, 4.0), (3, 2.0), (100, 2.0)])
+@table_test(("most", "at"), [(1, 6.0), (2, 4.0), (3, 2.0), (100, 2.0)])
 def test_jobs_overlap_in_virtual_time_up_to_the_limit(most: int, at: float) -> None:
     runtime = Runtime(ScriptedLLM([code("exit(1)").after(2).times(3)]), max_concurrency=most)
     for _ in range(3):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from statek_sim.server.journal import Journal, JournalEntry
+from tests.tables import table_test
 
 KEY = "Opaque-4f9Qm2Zr8"
 LARGE = "x" * 2_000_000
@@ -26,8 +25,8 @@ def entry(body: bytes, target: str = "/v1/messages", problem: str | None = None)
     )
 
 
-@pytest.mark.parametrize("target", ["/v1/messages", f"/v1/messages?key={KEY}"])
-@pytest.mark.parametrize(
+@table_test("target", ["/v1/messages", f"/v1/messages?key={KEY}"])
+@table_test(
     "body",
     [
         json.dumps({"note": f"it is {KEY}"}),

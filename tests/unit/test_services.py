@@ -5,10 +5,11 @@ import pytest
 from statek_sim import Agent, ScriptedLLM, tool
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.execution.services import parse_temperature, upstream
+from tests.tables import table_test
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime, run_one
 
 
-@pytest.mark.parametrize(("text", "value"), [(None, None), ("0", 0.0), ("0.7", 0.7), ("1.0", 1.0)])
+@table_test(("text", "value"), [(None, None), ("0", 0.0), ("0.7", 0.7), ("1.0", 1.0)])
 def test_a_temperature_is_between_zero_and_one(text: str | None, value: float | None) -> None:
     assert parse_temperature(text) == value
 
@@ -26,7 +27,7 @@ def test_a_bad_temperature_ends_the_job_before_any_request() -> None:
     assert (job.stop_reason, job.llm_calls) == ("crash", 0)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("metadata", "model"),
     [
         ({"MODEL": "gpt-4o"}, "gpt-4o"),

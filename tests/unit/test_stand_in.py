@@ -23,6 +23,7 @@ from statek_sim.shim.finder import StandIns
 from statek_sim.shim.memo import enum, is_memo, memo
 from statek_sim.shim.not_covered import NotCovered
 from statek_sim.shim.store import opened_store
+from tests.tables import table_test
 
 Colour = enum("Colour", ["RED", "BLUE"])
 
@@ -78,9 +79,7 @@ def _store() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize(
-    "value", [None, True, 1, -(2**63), 1.5, "xy", b"xy", datetime(2026, 1, 1), function, Thing]
-)
+@table_test("value", [None, True, 1, -(2**63), 1.5, "xy", b"xy", datetime(2026, 1, 1), function, Thing])
 def test_what_can_be_stored_comes_back_as_it_was(value: object) -> None:
     assert Thing(value).value is value
 
@@ -292,7 +291,7 @@ def test_a_dialog_agent_talks_and_its_deliveries_are_in_the_trace() -> None:
     assert [event.body for event in job.trace.delivered()] == said
 
 
-@pytest.mark.parametrize("module", MODULES)
+@table_test("module", MODULES)
 def test_every_name_of_a_stand_in_has_a_home(module: str) -> None:
     for home in MODULES[module].values():
         place, _, name = home.partition(":")

@@ -16,6 +16,7 @@ from statek_sim.shim.jobs import BROUGHT, NOT_COVERED
 from statek_sim.shim.memo import memo
 from statek_sim.shim.not_covered import NotCovered
 from statek_sim.shim.store import opened_store
+from tests.tables import table_test
 from tests.unit.runtime_samples import UNLIMITED
 
 
@@ -59,7 +60,7 @@ def agent() -> Any:
     )
 
 
-@pytest.mark.parametrize("name", sorted(NOT_COVERED["Job"]))
+@table_test("name", sorted(NOT_COVERED["Job"]))
 @pytest.mark.usefixtures("runtime")
 def test_a_member_that_is_not_there_is_refused_by_name(name: str) -> None:
     job = create_new_job(agent())

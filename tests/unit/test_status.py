@@ -7,6 +7,7 @@ import pytest
 from statek_sim.errors import TransitionError
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import TRANSITIONS, JobStatus, advance
+from tests.tables import table_test
 from tests.unit.runtime_samples import run_one
 
 ALLOWED = [(old, new) for old in JobStatus for new in JobStatus if new in TRANSITIONS[old]]
@@ -18,12 +19,12 @@ def test_the_table_speaks_of_every_status() -> None:
     assert len(ALLOWED) + len(FORBIDDEN) == len(JobStatus) ** 2
 
 
-@pytest.mark.parametrize(("old", "new"), ALLOWED)
+@table_test(("old", "new"), ALLOWED)
 def test_an_allowed_change_gives_the_new_status(old: JobStatus, new: JobStatus) -> None:
     assert advance(old, new, job_id="j") is new
 
 
-@pytest.mark.parametrize(("old", "new"), FORBIDDEN)
+@table_test(("old", "new"), FORBIDDEN)
 def test_a_change_that_is_not_in_the_table_is_refused(old: JobStatus, new: JobStatus) -> None:
     options = ", ".join(sorted(TRANSITIONS[old]))
     message = f"job 'j': {old} -> {new} is not allowed (from {old}: {options})"

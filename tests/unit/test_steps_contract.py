@@ -14,6 +14,7 @@ from statek_sim.agent.steps.expected import Finding
 from statek_sim.agent.variants import FORGE
 from statek_sim.errors import BadInput, ContractViolation
 from tests.docs.page import DOCS
+from tests.tables import table_test
 from tools.step_table import ANY, Ours, Printed, found_in, rows
 
 
@@ -160,7 +161,7 @@ class Fragile(Ours):
         super().finish(call, failed=failed)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("make", "sentence"),
     [
         (

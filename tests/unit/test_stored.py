@@ -27,6 +27,7 @@ from statek_sim.runtime.stored.kinds import EnumValue
 from statek_sim.runtime.stored.uses import foresee_uses
 from statek_sim.sandbox.weigh import unfolded_size
 from statek_sim.trace import StoreRemark
+from tests.tables import table_test
 
 
 def finished(profile: str, *replies: str, **shared: object) -> Job:
@@ -40,7 +41,7 @@ def told(job: Job) -> list[str]:
     return [remark.told for remark in job.trace.of_type(StoreRemark)]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("key", "number"),
     [
         ("a", 0x71717D2D36B6B11),
@@ -110,8 +111,8 @@ FOLDED: Final = {
 """Values of a few objects that are millions of millions when a part counts each time it is met."""
 
 
-@pytest.mark.parametrize("profile", ["docs", "1.4"])
-@pytest.mark.parametrize("code", FOLDED.values(), ids=FOLDED)
+@table_test("profile", ["docs", "1.4"])
+@table_test("code", FOLDED.values(), ids=FOLDED)
 def test_what_holds_itself_many_times_over_is_neither_copied_nor_compared(code: str, profile: str) -> None:
     # Each of these would end in years: what is bound is copied, and compared with what was there.
     again = f"{code}\ny = x\nz = [x, x]"
@@ -167,7 +168,7 @@ def test_a_job_is_started_with_stored_collections() -> None:
     assert isinstance(job.py_env.local_state["entry"], Dict)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("code", "why"),
     [
         ("print([0] + rows)", "a list was added to a stored list from the left"),
@@ -219,7 +220,7 @@ def test_a_mapping_with_stored_tuples_for_keys_is_recorded_as_its_text() -> None
     assert plain(inside({"b": (1, 2)}), shown) == {"b": [1, 2]}
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("source", "told"),
     [
         ("rows.sort()", ["rows.sort"]),
@@ -263,7 +264,7 @@ def test_uses_that_stored_collections_refuse_are_foreseen(source: str, told: lis
     assert [remark.name for remark in foresee_uses(before, source)] == told
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("value", "back"),
     [
         (Decimal("1E+3"), "Decimal('0.001')"),

@@ -15,6 +15,7 @@ from statek_sim.scenario.tree import Node, parse
 from statek_sim.suite.accept import accept, changes
 from statek_sim.suite.result import ABSENT, Mismatch, ScenarioResult
 from statek_sim.suite.run import run_one, run_suite
+from tests.tables import table_test
 from tests.unit.suite_samples import load
 
 TEXT = """\
@@ -126,7 +127,7 @@ def turns(profile_value: object) -> list[Mismatch]:
 AT = ("jobs", "main", "turns")
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("wrong", "expect", "expected"),
     [
         (
@@ -181,7 +182,7 @@ def test_a_value_is_written_where_it_belongs(
     assert list(changes(hand_made(tmp_path, wrong, expect))) == expected
 
 
-@pytest.mark.parametrize(
+@table_test(
     "mismatch",
     [
         Mismatch(("error",), None, "ScriptExhausted: more"),

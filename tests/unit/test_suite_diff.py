@@ -10,6 +10,7 @@ import pytest
 from statek_sim.suite.diff import describe, failure_text, pytest_command, rerun_command
 from statek_sim.suite.result import ABSENT, Mismatch
 from statek_sim.suite.run import run_one
+from tests.tables import table_test
 from tests.unit.suite_samples import claims, load
 
 
@@ -146,7 +147,7 @@ def test_the_commands_repeat_preset_and_seed(tmp_path: Path, monkeypatch: pytest
     )
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("mismatch", "lines"),
     [
         (Mismatch(("jobs", "main", "exit"), None, "ok"), ["jobs.main.exit: expected null, got ok"]),

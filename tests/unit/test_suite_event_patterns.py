@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from statek_sim.scenario.expect import EventsExpect
 from statek_sim.suite.event_patterns import event_mismatches
 from statek_sim.suite.result import ABSENT, Mismatch
 from statek_sim.trace import ConsoleLine, Event, JobStopped, LLMRequested
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 TRACE: list[Event] = [
     ConsoleLine(0.0, "main", 0, "one", None),
@@ -57,7 +56,7 @@ def test_a_flag_is_no_number() -> None:
     assert len(mismatches(contains=[{"event": "ConsoleLine", "index": False}])) == 1
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("pattern", "flaw"),
     [
         ({"event": "ConsoleLin"}, "no event is called 'ConsoleLin'. Did you mean 'ConsoleLine'?"),
@@ -67,6 +66,6 @@ def test_a_flag_is_no_number() -> None:
         ({"event": {"a": 1}}, "no event is called {'a': 1}"),
     ],
 )
-@pytest.mark.parametrize("key", ["contains", "excludes"])
+@table_test("key", ["contains", "excludes"])
 def test_a_pattern_that_no_event_can_match_is_a_mismatch(key: str, pattern: JSON, flaw: str) -> None:
     assert mismatches(**{key: [pattern]}) == [Mismatch(("events", key, 0), pattern, flaw)]

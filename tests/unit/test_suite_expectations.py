@@ -9,6 +9,7 @@ import pytest
 from statek_sim.backends.record import RunRecord
 from statek_sim.suite.result import ABSENT, Mismatch, Outcome
 from statek_sim.suite.run import run_one
+from tests.tables import table_test
 from tests.unit.suite_samples import claims, load
 
 STOP = "Maximum consecutive exceptions exceeded: 2/1"
@@ -36,14 +37,14 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
     return claims(tmp_path_factory.mktemp("run")).record
 
 
-@pytest.mark.parametrize("expect", HOLDS)
+@table_test("expect", HOLDS)
 def test_an_expectation_that_holds_is_no_mismatch(tmp_path: Path, expect: str) -> None:
     result = claims(tmp_path, expect)
     assert result.mismatches == ()
     assert result.outcome is Outcome.PASSED
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("expect", "mismatch"),
     [
         ("{llm_calls: 4}", Mismatch(("llm_calls",), 4, 5)),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from statek_sim.suite.first_difference import difference_at, job_of
 from statek_sim.suite.result import Mismatch
 from statek_sim.trace import ConsoleLine, Event, HandlerRan, LLMReplied, LLMRequested, ToolCalled
+from tests.tables import table_test
 
 TRACE: list[Event] = [
     LLMRequested(0.0, "main", 1, 1, "gpt-4o", 10, 0, ()),
@@ -21,7 +20,7 @@ TRACE: list[Event] = [
 ]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("mismatch", "position"),
     [
         (Mismatch(("jobs", "main", "console"), ["one"], ["one", "two"]), 4),

@@ -22,6 +22,7 @@ from statek_sim.runtime.agents.agent import Agent
 from statek_sim.testing import Lab, LabSettings, ScriptableLLM
 from statek_sim.trace import WorldChanged
 from statek_sim.world.queue import ItemStatus, QueueOwner, WorkItem
+from tests.tables import table_test
 
 
 def test_a_lab_runs_a_job_on_a_script_given_late() -> None:
@@ -50,7 +51,7 @@ def test_an_empty_script_is_refused() -> None:
         ScriptableLLM().script()
 
 
-@pytest.mark.parametrize("replies", ["exit(1)", b"exit(1)", code("exit(1)"), {"exit(1)": 1}])
+@table_test("replies", ["exit(1)", b"exit(1)", code("exit(1)"), {"exit(1)": 1}])
 def test_replies_that_are_no_list_are_refused(replies: Any) -> None:
     with pytest.raises(
         BadInput, match=r"^script 'guide' is a list of replies, not .*; write guide=\[\.\.\.\]$"

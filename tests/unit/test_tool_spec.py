@@ -4,11 +4,10 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Any, Dict, List, Literal, Optional, Union  # noqa: UP035  # what users' tools say
 
-import pytest
-
 from statek_sim.runtime.tools.docstring import read_tool_docstring, tool_variant
 from statek_sim.runtime.tools.spec import tool_spec
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 
 class Colour(enum.Enum):
@@ -117,7 +116,7 @@ def test_the_managed_id_of_a_subtask_needs_no_documentation() -> None:
     assert read_tool_docstring(research).summary == "Research a topic."
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("hint", "name"),
     [
         *((str, "string"), (int, "integer"), (float, "number"), (bool, "boolean"), (None, "null")),
@@ -167,7 +166,7 @@ def test_the_spec_of_a_function_is_built_once() -> None:
     assert tool_spec(tool, union_hints=True) is tool_spec(tool, union_hints=True)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "variant"),
     [
         ("plain", "plain"),

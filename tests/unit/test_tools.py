@@ -11,6 +11,7 @@ import pytest
 from statek_sim import Agent, error_handler, subtask, tool, tool_call
 from statek_sim.errors import BadTool
 from statek_sim.trace import ToolCalled, ToolReturned
+from tests.tables import table_test
 from tests.unit.runtime_samples import idle_runtime, run_one
 
 
@@ -95,7 +96,7 @@ def test_a_bad_tool_is_a_type_error_too() -> None:
     assert issubclass(BadTool, TypeError)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("handler", "problem"),
     [
         (42, r"'42' of tool 'claim' is int, expected a function"),
@@ -163,7 +164,7 @@ def kind_of(value: object, **kwargs: object) -> str:
 kind_of.__annotations__["value"] = int | datetime.date | list
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("argument", "kind"),
     [("'numbers'", "list"), ("'2026-02-03'", "date"), ("'unknown'", "str"), ("7", "int")],
 )

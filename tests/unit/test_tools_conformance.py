@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from statek_sim.backends.releases import releases
+from tests.tables import table_test
 from tools.conformance import beyond, fewer, main, merged, seeded, words
 from tools.environments import CannotMake, Environment, ensure, environments
 from tools.interpreters import this_python
@@ -26,7 +27,7 @@ def test_a_release_has_the_numbers_of_the_python_on_which_it_did_worst() -> None
     assert report["versions"]["1.2.7"]["agree"] == 9
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("given", "fewer_of_them"),
     [
         (["--random", "2000", "--random-seed", "3"], ["--random", "200", "--random-seed", "3"]),
@@ -74,10 +75,9 @@ def test_random_examples_differ_from_run_to_run_unless_in_ci_or_asked_for(
     assert capsys.readouterr().out == said
 
 
-def test_ci_has_an_environment_per_release_that_it_runs_in_full_all_on_this_python() -> None:
-    made = list(environments(ci=True))
-    assert [one.release for one in made] == [release.version for release in releases() if release.ci]
-    assert {one.python for one in made} == {this_python()}
+def test_ci_has_the_newest_release_on_this_python_alone() -> None:
+    (made,) = environments(ci=True)
+    assert (made.release, made.python) == (releases()[-1].version, this_python())
 
 
 def test_every_listed_release_has_an_environment_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.tools.offered import ToolsScope, parse_tools_scope, select_tools
+from tests.tables import table_test
 
 Tool = Callable[..., object]
 
@@ -42,7 +43,7 @@ def test_a_scope_has_a_category_and_lists() -> None:
     assert parse_tools_scope("  ") == ToolsScope()
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "message"),
     [
         ("SOME +a", r"^Invalid LLM_TOOLS_SCOPE category: 'SOME'$"),

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import Final
 
-import pytest
+from tests.tables import table_test
 
 ARGUMENTS: Final = """
 from collections import deque
@@ -56,8 +56,8 @@ print(all('["alpha","beta","delta","epsilon","gamma"]' in result_text(value) for
 """
 
 
-@pytest.mark.parametrize("program", [ARGUMENTS, RESULTS], ids=["arguments", "results"])
-@pytest.mark.parametrize("seed", ["1", "2"])
+@table_test("program", [ARGUMENTS, RESULTS], ids=["arguments", "results"])
+@table_test("seed", ["1", "2"])
 def test_sets_come_in_one_order_under_every_hash_seed_wherever_they_stand(program: str, seed: str) -> None:
     environment = {**os.environ, "PYTHONHASHSEED": seed}
     command = [sys.executable, "-c", program]

@@ -8,6 +8,7 @@ from statek_sim import Agent, JobStatus, Runtime, ScriptedLLM, tool
 from statek_sim.errors import AsyncToolStuck
 from statek_sim.runtime.tools.run_to_end import run_virtual
 from statek_sim.trace import JobStopped
+from tests.tables import table_test
 from tests.unit.runtime_samples import run_one
 
 
@@ -16,7 +17,7 @@ async def nap(seconds: float) -> str:
     return "rested"
 
 
-@pytest.mark.parametrize("seconds", [0, 0.5, 90.0, 10.0**7])
+@table_test("seconds", [0, 0.5, 90.0, 10.0**7])
 def test_sleeping_costs_no_real_time(seconds: float) -> None:
     assert run_virtual(nap(seconds)) == "rested"
 

@@ -16,6 +16,7 @@ from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.tools.tool import tool_from
 from statek_sim.errors import BadTool
 from statek_sim.providers.scripted import ScriptedLLM
+from tests.tables import table_test
 
 
 def pay(amount: int, currency: str = "EUR") -> str:
@@ -62,7 +63,7 @@ def test_a_partial_that_gave_the_first_argument_asks_for_the_others() -> None:
     assert list(tool_from(partial(pay, 5), name="pay_five").parameters["properties"]) == ["currency"]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("function", "description"),
     [(Till(), "Take money."), (partial(Till()), "Take money."), (Till().__call__, "Take money."),
      (Silent(), "Says what it does for its class.")],

@@ -10,6 +10,7 @@ from statek_sim import Agent, DialogAgent, Runtime, ScriptedLLM, tool
 from statek_sim.errors import BadInput
 from statek_sim.providers.script import code
 from statek_sim.trace import Event, ExitCalled, StepStarted, Trace, UserMessage, WorldChanged, as_dict
+from tests.tables import table_test
 from tests.unit.runtime_samples import run_one
 
 KINDS = get_args(Event)
@@ -21,7 +22,7 @@ def make(kind: Any) -> Any:
     return kind(*(values.get(spec.name, 1) for spec in fields(kind)))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@table_test("kind", KINDS)
 def test_every_event_has_time_and_job_and_becomes_one_line_of_ascii_json(kind: type[Event]) -> None:
     trace = Trace(profile="docs", seed=0)
     trace.add(make(kind))
@@ -33,7 +34,7 @@ def test_every_event_has_time_and_job_and_becomes_one_line_of_ascii_json(kind: t
     assert list(said) == ["event", *(spec.name for spec in fields(kind))]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@table_test("kind", KINDS)
 def test_any_further_event_changes_the_digest(kind: type[Event]) -> None:
     trace = Trace(profile="docs", seed=0)
     digests = {trace.digest()}
@@ -116,7 +117,7 @@ class Unspeakable:
         raise RuntimeError("no text")
 
 
-@pytest.mark.parametrize("value", [Unspeakable(), {1, 2}, b"\xff", [Unspeakable()], object])
+@table_test("value", [Unspeakable(), {1, 2}, b"\xff", [Unspeakable()], object])
 def test_whatever_code_exits_with_the_trace_can_be_written(value: object) -> None:
     runtime = Runtime(ScriptedLLM([code("exit(value)")]))
     job = runtime.create_job(DialogAgent(lambda body, media=None: None), shared_vars={"value": value})
@@ -126,7 +127,7 @@ def test_whatever_code_exits_with_the_trace_can_be_written(value: object) -> Non
     assert runtime.trace.digest()
 
 
-@pytest.mark.parametrize("media", ["'photo.png'", "{1, 2}", "None", "value"])
+@table_test("media", ["'photo.png'", "{1, 2}", "None", "value"])
 def test_whatever_is_delivered_the_trace_can_be_written(media: str) -> None:
     runtime = Runtime(ScriptedLLM([code(f"answer('here', media={media})")]))
     job = runtime.create_job(

@@ -4,6 +4,7 @@ import pytest
 
 from statek_sim.runtime.agents.warmup_source import WarmupBlock, parse_warmup
 from statek_sim.runtime.state.calls import CallSpec
+from tests.tables import table_test
 
 
 def parse(source: str | list[str] | None) -> tuple[WarmupBlock, ...]:
@@ -16,7 +17,7 @@ def test_nothing_has_no_blocks() -> None:
     assert parse([" ", "\n"]) == ()
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("source", "codes"),
     [
         ("a\n# ----------\nb", ["a", "b"]),
@@ -66,7 +67,7 @@ def test_metadata_lines_hold_scalar_literals() -> None:
     assert block == WarmupBlock("x", (), {"a": "x", "b": -1.5, "c": None})
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("source", "message"),
     [
         ("#STATEK: k = [1]", r"^Invalid warmup metadata value for 'k': '\[1\]'$"),
@@ -103,9 +104,7 @@ def test_an_assignment_can_unpack_and_a_bare_call_binds_nothing() -> None:
     assert [call.bind for call in block.tool_calls] == [("who", "item"), None]
 
 
-@pytest.mark.parametrize(
-    "line", ["a.b = f()", "a = b = f()", "a += f()", "a: int = f()", "a, b.c = f()", "f("]
-)
+@table_test("line", ["a.b = f()", "a = b = f()", "a += f()", "a: int = f()", "a, b.c = f()", "f("])
 def test_other_assignments_stay_syntax_errors(line: str) -> None:
     with pytest.raises(SyntaxError, match=r"\(<unknown>, line 1\)$"):
         parse_warmup(f"{line} #STATEK: as tool", bind_assignments=True)

@@ -34,6 +34,7 @@ from statek_sim.mcp.journal import Asked, McpJournal
 from statek_sim.providers.mismatch import shorten
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 
 def key(name: str) -> str:
@@ -195,7 +196,7 @@ def entry(body: object, target: str = "/v1/chat/completions", problem: str | Non
     )
 
 
-@pytest.mark.parametrize(
+@table_test(
     "one",
     [
         entry({"messages": []}),

@@ -20,6 +20,7 @@ from statek_sim.providers.wire.reply import (
     WireToolCall,
 )
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 
 def with_message(message: JSON, **more: JSON) -> bytes:
@@ -50,7 +51,7 @@ def test_a_plain_reply_has_text_no_calls_and_zero_usage_that_is_not_present() ->
     assert ReportedUsage(prompt=0, completion=0, cached=0, cost=None, present=False) == NO_USAGE
 
 
-@pytest.mark.parametrize("message", [{}, {"content": None}, {"content": ""}, {"content": []}])
+@table_test("message", [{}, {"content": None}, {"content": ""}, {"content": []}])
 def test_missing_content_reads_as_empty_text(message: dict[str, JSON]) -> None:
     assert read_reply(with_message(message)).text == ""
 
@@ -105,7 +106,7 @@ def test_a_null_token_count_stays_none_because_statek_only_fails_when_it_adds_it
     assert read_reply(with_usage({"prompt_tokens_details": {"cached_tokens": None}})).usage.cached is None
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("body", "error", "text"),
     [
         (b"", json.JSONDecodeError, "Expecting value: line 1 column 1 (char 0)"),
@@ -141,7 +142,7 @@ def test_a_body_without_a_usable_message_fails_as_in_statek(
     assert str(caught.value) == text
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("function", "text"),
     [
         (
@@ -177,7 +178,7 @@ def test_a_malformed_function_is_an_invalid_format_as_in_statek(function: JSON, 
     assert str(caught.value) == text
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("call", "text"),
     [
         ({}, "Missing 'function' key in tool call request."),

@@ -9,6 +9,7 @@ from statek_sim.providers.wire import anthropic, gemini, openai
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.formats import FORMATS, OPENAI_PROVIDERS, format_at, format_of, format_of_url
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 GEMINI_URL = "https://llm.invalid/v1beta/models/gemini-2.5-pro:generateContent"
 
@@ -81,7 +82,7 @@ def test_gemini_takes_both_spellings_and_its_model_from_the_address() -> None:
     assert (read.model, read.stream, read.temperature, read.max_tokens) == ("gemini-2.5-pro", True, 0.5, 4)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("wire", "body", "message"),
     [
         (openai, [], r"the body: expected an object, got \[\]"),
@@ -128,7 +129,7 @@ def test_gemini_needs_an_address_that_names_a_model() -> None:
         gemini.read_request({}, "/v1/models")
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("api_url", "url"),
     [
         ("https://host/v1/models", "https://host/v1/models/m:generateContent"),
@@ -141,7 +142,7 @@ def test_the_address_of_a_gemini_model(api_url: str, url: str) -> None:
     assert gemini.request_url(api_url, "m") == url
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("provider", "name"),
     [("openrouter", "openai"), ("KIMI", "openai"), ("Claude_AI", "anthropic"), ("google", "gemini")],
 )
@@ -171,7 +172,7 @@ def test_anyone_s_request_shows_its_format_in_its_address() -> None:
     assert format_at("https://host/v1/embeddings") is None
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("wire", "status", "body"),
     [
         (

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import pytest
-
 from statek_sim.providers.wire import anthropic, gemini, openai, sse
 from statek_sim.providers.wire.reply import ReportedUsage, WireReply, WireToolCall
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 USAGE = ReportedUsage(prompt=7, completion=3, cached=2)
 REPLY = WireReply(
@@ -138,7 +137,7 @@ def test_a_stream_that_was_cut_adds_up_to_what_came() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("stream", "data"),
     [
         (b"data: a\n\ndata: b\n\n", ["a", "b"]),

@@ -26,6 +26,7 @@ from statek_sim.errors import (
 from statek_sim.providers.script import Reply, ScriptedCall, timeout, tool_calls
 from statek_sim.runtime.execution.model_name import BadModelName
 from statek_sim.runtime.state.status import JobStatus
+from tests.tables import table_test
 from tests.unit.runtime_samples import idle_runtime, run_one
 
 
@@ -36,7 +37,7 @@ def refusing(error: Exception) -> FunctionLLM:
     return FunctionLLM(answer)
 
 
-@pytest.mark.parametrize(
+@table_test(
     "error", [ScriptError("no such page"), UnmatchedRequest("who"), ContractViolation("no"), BadInput("bad")]
 )
 def test_an_error_of_the_test_set_up_fails_the_run_not_the_job(error: Exception) -> None:

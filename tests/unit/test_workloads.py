@@ -5,13 +5,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-import pytest
-
 from statek_sim.analysis.rerun import LIMITS, Replay
 from statek_sim.harness.limits import HarnessLimits
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import DEFAULT_PROFILES, Profile, Scenario
 from statek_sim.suite.run import builtin_suites
+from tests.tables import table_test
 
 SUITE: Final = "workloads"
 NO_LIMITS: Final = HarnessLimits(
@@ -29,7 +28,7 @@ def workloads(tag: str = "") -> tuple[Scenario, ...]:
     return tuple(scenario for scenario in found if not tag or tag in scenario.tags)
 
 
-@pytest.mark.parametrize("scenario", workloads(), ids=lambda scenario: scenario.id)
+@table_test("scenario", workloads(), ids=lambda scenario: scenario.id)
 def test_a_workload_is_either_healthy_or_a_runaway_and_holds_under_every_profile(scenario: Scenario) -> None:
     assert len({"healthy", "runaway"} & set(scenario.tags)) == 1
     assert len(scenario.tags) > 1
@@ -39,8 +38,8 @@ def test_a_workload_is_either_healthy_or_a_runaway_and_holds_under_every_profile
     assert not scenario.settings
 
 
-@pytest.mark.parametrize("profile", DEFAULT_PROFILES)
-@pytest.mark.parametrize("scenario", workloads("healthy"), ids=lambda scenario: scenario.id)
+@table_test("profile", DEFAULT_PROFILES)
+@table_test("scenario", workloads("healthy"), ids=lambda scenario: scenario.id)
 def test_a_healthy_workload_ends_by_itself_when_nothing_limits_it(
     scenario: Scenario, profile: Profile
 ) -> None:
@@ -48,8 +47,8 @@ def test_a_healthy_workload_ends_by_itself_when_nothing_limits_it(
     assert {ending.stop for ending in endings.values()} <= {"exit", "final"}
 
 
-@pytest.mark.parametrize("profile", DEFAULT_PROFILES)
-@pytest.mark.parametrize("scenario", workloads("runaway"), ids=lambda scenario: scenario.id)
+@table_test("profile", DEFAULT_PROFILES)
+@table_test("scenario", workloads("runaway"), ids=lambda scenario: scenario.id)
 def test_a_runaway_has_replies_for_more_generous_presets_than_the_built_in_ones(
     scenario: Scenario, profile: Profile
 ) -> None:

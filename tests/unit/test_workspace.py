@@ -10,6 +10,7 @@ from statek_sim.providers.script import Reply
 from statek_sim.runtime.agents.agent import Agent, DialogAgent
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import CodeExecuted
+from tests.tables import table_test
 from tests.unit.runtime_samples import UNLIMITED, Gate, idle_runtime, run_one
 
 
@@ -19,7 +20,7 @@ def test_names_of_plain_values_outlive_the_block() -> None:
     assert job.py_env.exit_status == 3
 
 
-@pytest.mark.parametrize(
+@table_test(
     "source",
     [
         "import math",
@@ -107,7 +108,7 @@ def test_an_awaited_expression_statement_shows_its_value_and_is_not_repeated() -
     assert len(job.trace.tool_calls("gate")) == 1
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("source", "outcome"),
     [
         ("x = 1", "done"),

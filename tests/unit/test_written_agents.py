@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from statek_sim.backends.written_agents import metadata_of, style_of_definitions
 from statek_sim.scenario.schema import AgentText
+from tests.tables import table_test
 
 
 def test_metadata_name_the_model_unless_the_file_has_metadata_for_it() -> None:
@@ -23,7 +22,7 @@ def test_scope_and_temperature_are_metadata_too() -> None:
     assert metadata_of(text) == {"MODEL": "gpt-4o", "LLM_TOOLS_SCOPE": "ALL -panic", "TEMPERATURE": "0.5"}
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "of_all", "metadata", "definitions"),
     [
         ({"dialog": True, "chat_style": "DIRECT"}, None, "DIRECT", None),

@@ -17,6 +17,7 @@ from statek_sim.executors.serial import SerialExecutor
 from statek_sim.reporting.page.evals import evals_page
 from statek_sim.reporting.page.template import write_page
 from tests.evals.weak_models import eval_named, failing
+from tests.tables import table_test
 from tests.web.test_accessible import faults
 from tests.web.visit import Scheme, Visit, visiting
 
@@ -124,8 +125,8 @@ def test_the_page_of_recordings_has_no_words_about_random_numbers(chromium: Brow
         expect(page.locator("#words")).not_to_contain_text("fitted")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("address", ["", "#/run/convert-money[bare]"])
+@table_test("scheme", ["light", "dark"])
+@table_test("address", ["", "#/run/convert-money[bare]"])
 def test_axe_finds_no_serious_fault_on_a_page_of_an_experiment(
     chromium: Browser, experiment_page: Path, address: str, scheme: Scheme
 ) -> None:
