@@ -31,7 +31,6 @@ from statek_sim.cli import context
 from statek_sim.cli import evals
 from statek_sim.cli import evals_run
 from statek_sim.cli import evals_record
-from statek_sim.cli import evals_models
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
 from statek_sim.cli import listing
@@ -48,7 +47,6 @@ __all__ = [
     "drift",
     "escalation",
     "evals",
-    "evals_models",
     "evals_record",
     "evals_run",
     "explore",

@@ -122,6 +122,23 @@ def check(
         raise typer.Exit(1)
 
 
+@evals.command()
+def chance(
+    hits: Annotated[int, typer.Argument(metavar="RIGHT", help="Runs that were right.")],
+    of: Annotated[int, typer.Argument(metavar="RUNS", help="Runs in all.")],
+) -> None:
+    """Say what so many right runs can show.
+
+    That is Wilson's 95 % interval, if the runs are independent.
+    """
+    from statek_sim.intervals import wilson
+
+    bounds = wilson(hits, of) if 0 <= hits <= of else None
+    if bounds is None:
+        raise BadInput(f"{hits} of {of}: expected a number of runs, and no more right ones than that")
+    typer.echo(f"{hits} of {of} = {100 * hits / of:.1f} %; 95 % interval {bounds[0]:.3f} to {bounds[1]:.3f}")
+
+
 def _each_demand(suite: Sequence[EvalScenario], seeds: int) -> None:
     """Say which demands are needed, which are implied by others, and which nothing ever breaks."""
     from statek_sim.evals.relaxed import worths
