@@ -25,7 +25,6 @@ from statek_sim.cli import mcp
 from statek_sim.cli import rescue
 from statek_sim.cli import guards
 from statek_sim.cli import metrics
-from statek_sim.cli import containment
 from statek_sim.cli import escalation
 from statek_sim.cli import context
 from statek_sim.cli import evals
@@ -42,7 +41,6 @@ from statek_sim.cli.main import main
 __all__ = [
     "cassette",
     "conformance",
-    "containment",
     "context",
     "drift",
     "escalation",

@@ -22,7 +22,6 @@ HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "context",
         "metrics",
         "escalation",
-        "containment",
     ),
     "Models and clients": ("record", "cassette", "serve", "mcp"),
     "What there is": ("tools", "presets", "profiles", "schema"),

@@ -462,7 +462,6 @@ COMMANDS = (
     "presets",
     "profiles",
     "conformance",
-    "containment",
     "context",
     "drift",
     "cassette",

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.agent.containers.program import NOBODY
-from statek_sim.agent.containment.attack import Attack, bad_calls, programs
-from statek_sim.agent.containment.enforcers import Enforcer
-from statek_sim.agent.containment.scene import Scene
 from statek_sim.agent.permissions.contract import MakeAdapter, played
 from statek_sim.agent.permissions.yard import Call, Yard
+from tests.containers.attacks.attack import Attack, bad_calls, programs
+from tests.containers.attacks.enforcers import Enforcer
+from tests.containers.attacks.scene import Scene
 
 BROKEN: Final = "did not begin"
 

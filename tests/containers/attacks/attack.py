@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from statek_sim.agent.permissions.yard import Call, calls
 
@@ -42,7 +42,7 @@ class Attack:
 @cache
 def programs() -> tuple[Attack, ...]:
     """Return the corpus of programs, `attacks.toml`."""
-    text = files(__package__).joinpath("attacks.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("attacks.toml").read_text(encoding="utf-8")
     return tuple(Attack(**fields) for fields in tomllib.loads(text)["program"])
 
 
