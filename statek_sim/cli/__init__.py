@@ -17,7 +17,6 @@ from statek_sim.cli import report
 from statek_sim.cli import limits
 from statek_sim.cli import gate
 from statek_sim.cli import explore
-from statek_sim.cli import fuzz
 from statek_sim.cli import record
 from statek_sim.cli import cassette
 from statek_sim.cli import serve
@@ -49,7 +48,6 @@ __all__ = [
     "evals_run",
     "explore",
     "files",
-    "fuzz",
     "gate",
     "guards",
     "init",

@@ -57,10 +57,6 @@ def test_the_page_on_the_server_shows_a_miss_as_it_is_told() -> None:
     assert llm.journal.problems[0] in (DOCS / "server.md").read_text("utf-8")
 
 
-def test_the_page_on_fuzzing_is_true(tmp_path: Path) -> None:
-    assert follow(DOCS / "fuzz.md", tmp_path, {"COLUMNS": "200"}) == 1
-
-
 def test_the_page_on_exploration_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "exploration.md", tmp_path, {"COLUMNS": "200"}) == 2
 

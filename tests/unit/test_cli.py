@@ -475,7 +475,6 @@ COMMANDS = (
     "sensitivity",
     "gate",
     "explore",
-    "fuzz",
     "rescue",
     "guards",
     "metrics",

@@ -560,8 +560,6 @@ def test_what_never_ends_is_not_read(
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [
-        (("fuzz", "--corpus", "odd"), "fuzz.json"),
-        (("fuzz", "--corpus", "odd", "ok.yaml"), "fuzz.json"),
         (("run", "ok.yaml", "--cassettes", "odd"), "SUITE/ok.groq.yaml"),
         (("calibrate", "--cassettes", "odd", "--budget-tokens", "500"), "a.yaml"),
         (("guards", "--what-if", "odd"), "a.yaml"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from statek_sim.conformance.examples.draw import Draw
+from tools.random_programs.draw import Draw
 
 NAMES: Final = ("a", "b", "c")
 """Variables of the examples. None of them is set to begin with, so reading one may be a NameError."""

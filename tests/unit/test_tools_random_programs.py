@@ -13,29 +13,27 @@ import pytest
 from statek_sim import semantics
 from statek_sim.backends.record import RunRecord
 from statek_sim.conformance.compare import Difference
-from statek_sim.conformance.examples import search
-from statek_sim.conformance.examples.draw import BATCH
-from statek_sim.conformance.examples.replies import Written
-from statek_sim.conformance.examples.search import EXCLUDED
 from statek_sim.conformance.matrix import compared
-from statek_sim.conformance.randomised import (
+from statek_sim.scenario.load import load_or_fail
+from tools.random_programs import search
+from tools.random_programs.compare import (
     Example,
     RandomDifference,
     RandomRun,
     for_profile,
     made_small,
-    need_hypothesis,
     random_examples,
     reference,
     scenario_of,
 )
-from statek_sim.conformance.report import matrix_json, random_lines
-from statek_sim.errors import BadInput
-from statek_sim.scenario.load import load_or_fail
+from tools.random_programs.draw import BATCH
+from tools.random_programs.replies import Written
+from tools.random_programs.report import random_lines
+from tools.random_programs.search import EXCLUDED
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGEST = (
-    "import hashlib, json; from statek_sim.conformance.randomised import random_examples; "
+    "import hashlib, json; from tools.random_programs.compare import random_examples; "
     "print(hashlib.sha256(json.dumps([one.written for one in random_examples(24, 0)]).encode()).hexdigest())"
 )
 
@@ -50,13 +48,6 @@ def digest(hash_seed: str) -> str:
 
 def test_the_same_number_makes_the_same_examples_in_every_process() -> None:
     assert digest("1") == digest("2")
-
-
-def test_without_hypothesis_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, search.__name__)
-    monkeypatch.setitem(sys.modules, "hypothesis", None)
-    with pytest.raises(BadInput, match=r"not installed: pip install 'pytest-statek\[hypothesis\]'$"):
-        need_hypothesis()
 
 
 def test_fewer_examples_are_the_first_of_more() -> None:
@@ -197,12 +188,11 @@ def test_a_difference_that_does_not_come_back_is_shown_as_it_was_found() -> None
     assert made_small(found, 0, lambda written, name: ()) is found
 
 
-def test_numbers_go_into_the_report() -> None:
+def test_an_example_that_differs_is_told_with_both_values() -> None:
     example = Example(batch=0, place=0, written={})
     differing = (RandomDifference(example=example, differences=(Difference("idle", True, False),)),)
     runs = [RandomRun(version="1.4.2", profile="1.4", examples=9, differing=differing)]
 
-    assert matrix_json([], runs) == {"schema": "statek-sim/conformance@1", "versions": {}}
     assert list(random_lines(runs)) == [
         "random-0 on 1.4.2: differs in idle",
         "    reference: true",

@@ -1,8 +1,6 @@
 """Hypothesis decides what the examples are, and makes those that fail small. Nothing else here knows it.
 
 What they leave out, and why, stands here too: the generators are written so, and nothing is filtered afterwards.
-
-It is the extra `pytest-statek[hypothesis]`: `statek_sim.conformance.randomised` imports this module when it is used.
 """
 
 from __future__ import annotations
@@ -16,9 +14,9 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
-from statek_sim.conformance.examples.draw import BATCH, Draw
-from statek_sim.conformance.examples.replies import Written
-from statek_sim.conformance.examples.scenarios import scenario
+from tools.random_programs.draw import BATCH, Draw
+from tools.random_programs.replies import Written
+from tools.random_programs.scenarios import scenario
 
 T = TypeVar("T")
 

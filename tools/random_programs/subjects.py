@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from statek_sim.conformance.examples.draw import Draw
-from statek_sim.conformance.examples.expressions import NAMES
-from statek_sim.conformance.examples.statements import PLAIN, Statement, code
+from tools.random_programs.draw import Draw
+from tools.random_programs.expressions import NAMES
+from tools.random_programs.statements import PLAIN, Statement, code
 
 FUTURES: Final = ("approval", "payment")
 ITEMS: Final = ("invoice-1", "invoice-2", "invoice-3")

@@ -3,11 +3,9 @@
 Each version compares in a process of its own: the reference runtime has to have its process to itself, and two
 interpreters keep two processors busy.
 """
-# ruff: noqa: PLC0415  # Hypothesis is an extra: what needs it imports it
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,10 +22,8 @@ from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import run_scenario
 from statek_sim.conformance.compare import Difference
-from statek_sim.conformance.examples.draw import BATCH
-from statek_sim.conformance.examples.replies import Written
 from statek_sim.conformance.matrix import MOST_BY_CHANCE, agrees_again, compared
-from statek_sim.errors import BadInput, StatekSimError
+from statek_sim.errors import StatekSimError
 from statek_sim.executors.executor import Executor, Pending
 from statek_sim.executors.pool import Killed
 from statek_sim.executors.processes import ProcessExecutor
@@ -35,6 +31,9 @@ from statek_sim.scenario.check import check, jobs_of
 from statek_sim.scenario.schema import Profile, Scenario, ScenarioText
 from statek_sim.semantics import Profile as Behaviour
 from statek_sim.semantics import profile_named
+from tools.random_programs.draw import BATCH
+from tools.random_programs.replies import Written
+from tools.random_programs.search import example_batch, smallest
 
 T = TypeVar("T")
 
@@ -105,8 +104,6 @@ def _close() -> None:
         _OPEN.pop().close()
 
 
-_SEARCH: Final = "statek_sim.conformance.examples.search"
-
 MOST_SHOWN: Final = 3
 """Differences of one version that are made small: each takes some hundred runs."""
 
@@ -152,18 +149,6 @@ class RandomRun:
     examples: int
     differing: tuple[RandomDifference, ...]
     varying: tuple[RandomDifference, ...] = ()
-
-
-def need_hypothesis() -> None:
-    """Raise BadInput where Hypothesis, an extra, is not installed."""
-    try:
-        importlib.import_module(_SEARCH)
-    except ModuleNotFoundError as missing:
-        if missing.name != "hypothesis":
-            raise
-        raise BadInput(
-            "random examples are made by hypothesis, which is not installed: pip install 'pytest-statek[hypothesis]'"
-        ) from None
 
 
 def run_random(
@@ -224,8 +209,6 @@ def _handfuls(examples: Iterator[Example]) -> Iterator[tuple[Example, ...]]:
 
 def random_examples(count: int, number: int) -> Iterator[Example]:
     """Yield `count` examples; fewer of the same `number` are the first ones of these."""
-    from statek_sim.conformance.examples.search import example_batch
-
     for batch in range(-(-count // BATCH)):
         for place, written in enumerate(example_batch(number, batch)):
             if batch * BATCH + place < count:
@@ -334,8 +317,6 @@ def made_small(
     found: RandomDifference, number: int, compare: Callable[[Written, str], tuple[Difference, ...]]
 ) -> RandomDifference:
     """Return the smallest example that differs in the same field first; what `compare` finds is shown of it."""
-    from statek_sim.conformance.examples.search import smallest
-
     field = found.differences[0].field
     last: dict[str, Any] = {}
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from textwrap import indent
 from typing import Final
 
-from statek_sim.conformance.examples.draw import Draw
-from statek_sim.conformance.examples.expressions import LEAVES, NAMES, expression, shown_expression
+from tools.random_programs.draw import Draw
+from tools.random_programs.expressions import LEAVES, NAMES, expression, shown_expression
 
 Statement = Callable[[Draw], str]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from statek_sim.conformance.examples.draw import Draw, maybe, seldom
-from statek_sim.conformance.examples.replies import STYLES, Style, Written, reply
-from statek_sim.conformance.examples.subjects import FUTURES, ITEMS, SLOW, SUBJECTS, Subject
 from statek_sim.values import JSON
+from tools.random_programs.draw import Draw, maybe, seldom
+from tools.random_programs.replies import STYLES, Style, Written, reply
+from tools.random_programs.subjects import FUTURES, ITEMS, SLOW, SUBJECTS, Subject
 
 _LINES: Final = (
     "note('warm') #STATEK: as tool",

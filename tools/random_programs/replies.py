@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.conformance.examples.draw import Draw, maybe, seldom
-from statek_sim.conformance.examples.subjects import FUTURES, Subject
 from statek_sim.values import JSON
+from tools.random_programs.draw import Draw, maybe, seldom
+from tools.random_programs.subjects import FUTURES, Subject
 
 Written = dict[str, JSON]
 """A part of a scenario as a file would have it."""
