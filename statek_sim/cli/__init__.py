@@ -24,8 +24,6 @@ from statek_sim.cli import mcp
 from statek_sim.cli import rescue
 from statek_sim.cli import guards
 from statek_sim.cli import metrics
-from statek_sim.cli import escalation
-from statek_sim.cli import context
 from statek_sim.cli import evals
 from statek_sim.cli import evals_run
 from statek_sim.cli import evals_record
@@ -40,9 +38,7 @@ from statek_sim.cli.main import main
 __all__ = [
     "cassette",
     "conformance",
-    "context",
     "drift",
-    "escalation",
     "evals",
     "evals_record",
     "evals_run",

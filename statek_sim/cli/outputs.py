@@ -48,7 +48,6 @@ INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "--what-if": (),
     "corpus": (),
     "file": (),
-    "model": ("config.json",),
     "new": (),
     "old": (),
     "path": (),
@@ -56,7 +55,7 @@ INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What commands read, by option or argument; of a folder, what is read in it and may be written as a report, too."""
 
-WORDS: Final = ("--eval", "--name", "--pin", "--profile", "--scenario", "--select", "--tag", "job", "run")
+WORDS: Final = ("--eval", "--name", "--profile", "--scenario", "--select", "--tag", "job", "run")
 """What names no file, even where one is called so: `jobs show main --json main` may be said twice."""
 
 IN_PLACE: Final = {("--update-baseline", "--baseline")}

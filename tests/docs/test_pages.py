@@ -93,12 +93,8 @@ def test_the_page_on_metrics_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "metrics.md", tmp_path, {"COLUMNS": "120"}) == 1
 
 
-def test_the_page_on_escalation_is_true(tmp_path: Path) -> None:
-    assert follow(DOCS / "escalation.md", tmp_path, {"COLUMNS": "120"}) == 1
-
-
 def test_the_page_on_context_is_true(tmp_path: Path) -> None:
-    assert follow(DOCS / "context.md", tmp_path, {"COLUMNS": "120"}) == 3
+    assert follow(DOCS / "context.md", tmp_path, {"COLUMNS": "120"}) == 2
 
 
 def test_the_page_on_rescue_parsing_is_true(tmp_path: Path) -> None:
@@ -110,7 +106,7 @@ _PARTS = {
     "protection.md": 5,
     "slots.md": 2,
     "guards.md": 3,
-    "context.md": 3,
+    "context.md": 4,
     "permissions.md": 3,
     "checkpoints.md": 2,
     "memory.md": 3,

@@ -462,7 +462,6 @@ COMMANDS = (
     "presets",
     "profiles",
     "conformance",
-    "context",
     "drift",
     "cassette",
     "record",
@@ -478,7 +477,6 @@ COMMANDS = (
     "rescue",
     "guards",
     "metrics",
-    "escalation",
     "evals",
 )
 
@@ -496,7 +494,7 @@ def test_the_help_tells_every_command_in_a_whole_line_under_a_heading(shell: She
     assert "..." not in told.partition("\n")[2]
 
 
-@pytest.mark.parametrize("group", ["cassette", "context", "evals", "jobs"])
+@pytest.mark.parametrize("group", ["cassette", "evals", "jobs"])
 def test_the_help_of_a_group_tells_its_commands_in_whole_lines(shell: Shell, group: str) -> None:
     listed = shell(group, "--help").out.partition("Commands:\n")[2].strip().splitlines()
     assert len(listed) >= 3

@@ -74,27 +74,12 @@ def test_drift_keeps_to_its_schema(tmp_path: Path) -> None:
     assert found["scenarios"] == 1
 
 
-def test_an_audit_of_contexts_keeps_to_its_schema(tmp_path: Path) -> None:
-    messages = [{"role": "user", "content": f"{number} " + "word " * 400} for number in range(20)]
-    (tmp_path / "talks.jsonl").write_text(json.dumps({"id": "long", "messages": messages}) + "\n")
-    out = tmp_path / "out.json"
-    assert exit_code("context", "audit", tmp_path / "talks.jsonl", "--json", out) == 0
-    assert checked("context_audit", out.read_text())["strategies"]
-
-
-def test_a_calculation_of_memory_keeps_to_its_schema(tmp_path: Path) -> None:
-    out = tmp_path / "out.json"
-    assert exit_code("context", "vram", "Mistral-7B-v0.3", "--free", "24000", "--json", out) == 0
-    assert checked("vram", out.read_text())["cards"][0]["free"] == 24000
-
-
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
         ("guards", ["guards", "--guard", "injection"]),
         ("guards_what_if", ["guards", "--what-if", "scenarios/agent-guards/guards.yaml"]),
         ("metrics", ["metrics", "scenarios/agent-steps/steps.yaml"]),
-        ("escalation", ["escalation", "scenarios/agent-escalation"]),
     ],
 )
 def test_figures_of_agents_keep_to_their_schemas(tmp_path: Path, name: str, arguments: list[str]) -> None:
