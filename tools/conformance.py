@@ -1,9 +1,9 @@
 """The built-in scenarios on every listed release of STATEK: `python -m tools.conformance [--ci] [ARGUMENT...]`.
 
 Sets up what is missing and runs `statek-sim conformance` once per Python, with the reference runtime on the same
-Python as the package, because error texts differ between them. Further arguments go to that command. Writes
-`conformance.json`, and says when PyPI has a release that is not listed. Exits 1 on any undeclared difference, and 2
-when it could not be run.
+Python as the package, because error texts differ between them. Further arguments go to that command, but for `--random
+COUNT` and `--random-seed NUMBER`, which go to `tools.random_programs`. Writes `conformance.json`, and says when PyPI
+has a release that is not listed. Exits 1 on any undeclared difference, and 2 when it could not be run.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ FEWER: Final = 10
 """On another Python than this one there is one random example for so many here."""
 SEEDS: Final = 1_000_000
 """How many different seeds a run outside of CI may take."""
+NOTHING_DRAWN: Final = {"random_examples": 0, "random_differ": 0}
 Numbers = dict[str, Any]
-"""The numbers of one release, as `statek-sim conformance --json` writes them."""
+"""The numbers of one release, as `statek-sim conformance` and `tools.random_programs` write them."""
 
 
 def main(arguments: list[str]) -> int:
@@ -70,7 +71,7 @@ def words() -> argparse.ArgumentParser:
         prog="python -m tools.conformance",
         usage="%(prog)s [-h] [--ci] [ARGUMENT...]",
         description=__doc__,
-        epilog="ARGUMENT: any of `statek-sim conformance --help`, such as PATH and --random N. With "
+        epilog="ARGUMENT: any of `statek-sim conformance --help`, such as PATH, and --random N. With "
         "--random and no --random-seed each run takes other examples, and says their seed.",
         allow_abbrev=False,
     )
@@ -100,16 +101,46 @@ def _compare(
     python = wanted[0].python
     pythons = [part for environment in wanted for part in ("--python", str(environment.interpreter))]
     given = arguments if python == this_python() else fewer(arguments)
+    scenarios, random = parted(given)
+    code, said, numbers = _said([str(statek_sim), "conformance", *pythons, *scenarios])
+    found: dict[str, Numbers] = numbers.get("versions", {})
+    drawn: dict[str, Numbers] = {}
+    if random:
+        module = [str(statek_sim.parent / "python"), "-m", "tools.random_programs"]
+        second, more, drawn = _said([*module, *pythons, *random])
+        code, said = max(code, second), said + more
+    print(f"--- Python {python}\n{said}", end="", flush=True)
+    return code, {
+        version: {"python": python, **row, **drawn.get(version, NOTHING_DRAWN)}
+        for version, row in found.items()
+    }
+
+
+def _said(command: Sequence[str]) -> tuple[int, str, dict[str, Any]]:
+    """Run a command with `--json`; return its exit status, what it printed, and what it wrote, {} for nothing."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "numbers.json"
-        command = [str(statek_sim), "conformance", *pythons, "--json", str(file), *given]
         done = subprocess.run(
-            command, cwd=ROOT, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [*command, "--json", str(file)],
+            cwd=ROOT,
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
-        print(f"--- Python {python}\n{done.stdout}", end="", flush=True)
-        numbers = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"versions": {}}
-    found: dict[str, Numbers] = numbers["versions"]
-    return done.returncode, {version: {"python": python, **row} for version, row in found.items()}
+        written = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return done.returncode, done.stdout, written
+
+
+def parted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments of `statek-sim conformance`, and those about random examples."""
+    given, random = list(arguments), []
+    for option in ("--random", "--random-seed"):
+        if option in given:
+            place = given.index(option)
+            random += given[place : place + 2]
+            del given[place : place + 2]
+    return given, random if "--random" in random and random[1] != "0" else []
 
 
 def seeded(arguments: Sequence[str], *, ci: bool) -> list[str]:
@@ -148,7 +179,7 @@ def merged(runs: Sequence[dict[str, Numbers]]) -> dict[str, Any]:
 
 def _worst(found: Sequence[Numbers]) -> int:
     """Return the place of the numbers with the most differences, the first of equal ones."""
-    differing = [int(numbers["differ"]) + int(numbers["random_differ"]) for numbers in found]
+    differing = [int(numbers["differ"]) + int(numbers.get("random_differ", 0)) for numbers in found]
     return differing.index(max(differing))
 
 

@@ -1,7 +1,7 @@
 """Many seeds of random examples on one state of the code.
 
 `python -m tools.random_examples --seeds 3001:12 --examples 560` runs so many examples of each seed on every listed
-release of this Python, as `statek-sim conformance --random` does, without the scenarios. Each seed's numbers are
+release of this Python, as `make conformance` does, without the scenarios. Each seed's numbers are
 printed when it is through and kept in `random-examples.json` beside the state of what the examples run through; a
 second call on the same state goes on where the first one ended. Exit status 1 when anything differs.
 """
@@ -17,10 +17,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from statek_sim.conformance.randomised import RandomRun, need_hypothesis, run_random
-from statek_sim.conformance.report import random_lines
 from tools.environments import ROOT, CannotMake, Environment, ensure, environments
 from tools.interpreters import this_python
+from tools.random_programs.compare import RandomRun, run_random
+from tools.random_programs.report import random_lines
 
 NUMBERS: Final = ROOT / "random-examples.json"
 Numbers = dict[str, Any]
@@ -30,7 +30,6 @@ Numbers = dict[str, Any]
 def main(arguments: list[str]) -> int:
     """Run what is left to run; return 0, 1 when something differs, or 2 when it could not be run."""
     options = _options(arguments)
-    need_hypothesis()
     wanted = [environment for environment in environments() if environment.python == this_python()]
     known = [environment.release for environment in wanted]
     if unknown := [release for release in options.release or () if release not in known]:
@@ -85,6 +84,7 @@ def seeds_of(text: str) -> range:
 
 
 PACKAGE: Final = "statek_sim"
+GENERATOR: Final = "tools/random_programs"
 
 APART: Final = (
     "agent",
@@ -93,7 +93,6 @@ APART: Final = (
     "drift",
     "evals",
     "explore",
-    "fuzz",
     "gate",
     "guests",
     "mcp",
@@ -106,13 +105,16 @@ APART: Final = (
 
 
 def state() -> str:
-    """Return a name for what decides how an example runs: the package's files as git has them, without those APART.
+    """Return a name for what decides how an example runs: git's files of package and generator, without those APART.
 
     It says so where some of these files are not committed.
     """
     apart = tuple(f"{PACKAGE}/{folder}/" for folder in APART)
-    files = [line for line in _git("ls-tree", "-r", "HEAD", PACKAGE) if not _path(line).startswith(apart)]
-    changes = _git("status", "--porcelain", "--", PACKAGE, *(f":(exclude){folder}" for folder in apart))
+    tracked = _git("ls-tree", "-r", "HEAD", PACKAGE, GENERATOR)
+    files = [line for line in tracked if not _path(line).startswith(apart)]
+    changes = _git(
+        "status", "--porcelain", "--", PACKAGE, GENERATOR, *(f":(exclude){folder}" for folder in apart)
+    )
     name = sha256("\n".join(files).encode()).hexdigest()[:12]
     return f"{name}{' with changes' if changes else ''}"
 

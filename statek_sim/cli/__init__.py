@@ -17,7 +17,6 @@ from statek_sim.cli import report
 from statek_sim.cli import limits
 from statek_sim.cli import gate
 from statek_sim.cli import explore
-from statek_sim.cli import fuzz
 from statek_sim.cli import record
 from statek_sim.cli import cassette
 from statek_sim.cli import serve
@@ -25,13 +24,9 @@ from statek_sim.cli import mcp
 from statek_sim.cli import rescue
 from statek_sim.cli import guards
 from statek_sim.cli import metrics
-from statek_sim.cli import containment
-from statek_sim.cli import escalation
-from statek_sim.cli import context
 from statek_sim.cli import evals
 from statek_sim.cli import evals_run
 from statek_sim.cli import evals_record
-from statek_sim.cli import evals_models
 from statek_sim.cli import conformance
 from statek_sim.cli import drift
 from statek_sim.cli import listing
@@ -43,17 +38,12 @@ from statek_sim.cli.main import main
 __all__ = [
     "cassette",
     "conformance",
-    "containment",
-    "context",
     "drift",
-    "escalation",
     "evals",
-    "evals_models",
     "evals_record",
     "evals_run",
     "explore",
     "files",
-    "fuzz",
     "gate",
     "guards",
     "init",

@@ -14,15 +14,12 @@ from statek_sim.did_you_mean import stands_for, suggestion
 HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "Scenarios": ("init", "run", "validate", "suites", "trace", "report"),
     "Limits, tokens and costs": ("usage", "gate", "calibrate", "sensitivity", "stops"),
-    "What else could happen": ("explore", "fuzz", "drift", "conformance", "jobs"),
+    "What else could happen": ("explore", "drift", "conformance", "jobs"),
     "Agents that call tools": (
         "evals",
         "guards",
         "rescue",
-        "context",
         "metrics",
-        "escalation",
-        "containment",
     ),
     "Models and clients": ("record", "cassette", "serve", "mcp"),
     "What there is": ("tools", "presets", "profiles", "schema"),

@@ -13,15 +13,6 @@ import typer
 from statek_sim.cli.app import AlsoPaths, ExecutorOption, Paths, app
 from statek_sim.cli.inputs import check_writable, loaded, say
 
-RandomOption = Annotated[
-    int,
-    typer.Option(
-        metavar="COUNT",
-        min=0,
-        help="Compare this many random examples as well; with pytest-statek[hypothesis].",
-    ),
-]
-
 
 @app.command()
 def conformance(
@@ -33,13 +24,6 @@ def conformance(
     ],
     paths: Paths = None,
     scenarios: AlsoPaths = None,
-    random: RandomOption = 0,
-    random_seed: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER", min=0, help="Which random examples; the same number, the same examples."
-        ),
-    ] = 0,
     executor: ExecutorOption = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the numbers as JSON to this file.")
@@ -52,11 +36,9 @@ def conformance(
     """
     from statek_sim.conformance.declared import load_declarations
     from statek_sim.conformance.matrix import run_matrix
-    from statek_sim.conformance.randomised import need_hypothesis, run_random
     from statek_sim.conformance.report import (
         matrix_json,
         matrix_lines,
-        random_lines,
         table_lines,
         unknown_declarations,
     )
@@ -64,8 +46,6 @@ def conformance(
     from statek_sim.reporting.artifact import write_artifact
 
     check_writable(json_file=json_file, folder=None)
-    if random:
-        need_hypothesis()
     places = [*(paths or ()), *(scenarios or ())]
     chosen = loaded(places)
     declarations = load_declarations()
@@ -76,9 +56,7 @@ def conformance(
         say(matrix_lines(matrices))
         lost = [] if places else list(unknown_declarations(declarations, (s.id for s in chosen), matrices))
         say((f"declared.yaml: {line}" for line in lost), err=True)
-        runs = run_random(python, random, random_seed, workers) if random else ()
-    say(random_lines(runs))
     if json_file is not None:
-        write_artifact(json_file, json.dumps(matrix_json(matrices, runs), indent=2) + "\n")
-    if lost or any(matrix.failed for matrix in matrices) or any(run.differing for run in runs):
+        write_artifact(json_file, json.dumps(matrix_json(matrices), indent=2) + "\n")
+    if lost or any(matrix.failed for matrix in matrices):
         raise typer.Exit(1)

@@ -26,17 +26,6 @@ EvalPaths = Annotated[
         metavar="PATH", show_default=False, help="Files of evals or folders; none: the built-in ones."
     ),
 ]
-InjectionsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--injections",
-        metavar="FOLDER",
-        help="Poison results with AgentDojo's injections, from its wheel in this folder, in the place of our own.",
-    ),
-]
-FetchOption = Annotated[
-    bool, typer.Option("--fetch", help="With --injections: have pip download the wheel if it is missing.")
-]
 EvalOption = Annotated[
     list[str] | None, typer.Option("--eval", metavar="ID", help="Only this eval (repeatable).")
 ]
@@ -89,8 +78,6 @@ def check(
     paths: EvalPaths = None,
     only: EvalOption = None,
     seeds: SeedsOption = 3,
-    injections: InjectionsOption = None,
-    fetch: FetchOption = False,
     demands: Annotated[
         bool,
         typer.Option(
@@ -104,7 +91,7 @@ def check(
     """
     from statek_sim.evals.proving import failure_line, proofs
 
-    suite = poisoned_evals(loaded_evals(paths, only), injections, fetch=fetch)
+    suite = loaded_evals(paths, only)
     if demands:
         _each_demand(suite, seeds)
         return
@@ -120,6 +107,23 @@ def check(
     )
     if failed:
         raise typer.Exit(1)
+
+
+@evals.command()
+def chance(
+    hits: Annotated[int, typer.Argument(metavar="RIGHT", help="Runs that were right.")],
+    of: Annotated[int, typer.Argument(metavar="RUNS", help="Runs in all.")],
+) -> None:
+    """Say what so many right runs can show.
+
+    That is Wilson's 95 % interval, if the runs are independent.
+    """
+    from statek_sim.intervals import wilson
+
+    bounds = wilson(hits, of) if 0 <= hits <= of else None
+    if bounds is None:
+        raise BadInput(f"{hits} of {of}: expected a number of runs, and no more right ones than that")
+    typer.echo(f"{hits} of {of} = {100 * hits / of:.1f} %; 95 % interval {bounds[0]:.3f} to {bounds[1]:.3f}")
 
 
 def _each_demand(suite: Sequence[EvalScenario], seeds: int) -> None:
@@ -145,27 +149,6 @@ def _each_demand(suite: Sequence[EvalScenario], seeds: int) -> None:
     )
     if idle:
         raise typer.Exit(1)
-
-
-def poisoned_evals(
-    suite: Sequence[EvalScenario], folder: Path | None, *, fetch: bool
-) -> tuple[EvalScenario, ...]:
-    """Return the evals with AgentDojo's injections in their results, where a folder for its wheel is given."""
-    if folder is None:
-        if fetch:
-            raise BadInput("--fetch goes with --injections FOLDER, which says where to")
-        return tuple(suite)
-    from statek_sim.agent.guards import foreign
-
-    if fetch:
-        foreign.fetch(folder, [foreign.AGENTDOJO])
-    texts = [
-        sample.text
-        for corpus in foreign.corpora(folder, [foreign.AGENTDOJO])
-        for sample in corpus.samples
-        if sample.bad
-    ]
-    return tuple(scenario.with_injections(texts) for scenario in suite)
 
 
 def loaded_evals(paths: Sequence[Path] | None, only: Sequence[str] | None = None) -> tuple[EvalScenario, ...]:

@@ -40,7 +40,7 @@ def record(
     """Let a real model work on evals, and keep what it said.
 
     OPENAI_API_URL is the whole address of a chat endpoint that speaks OpenAI's format, OPENAI_API_KEY its key.
-    `evals run --cassettes FOLDER` replays them for ever, `evals calibrate --cassettes FOLDER` makes a profile of them.
+    `evals run --cassettes FOLDER` replays them.
     """
     from statek_sim.cassettes.session import RecordMode, record_mode
     from statek_sim.evals.arms import parse_arms

@@ -33,7 +33,8 @@ ModelOption = Annotated[
     str | None,
     typer.Option(
         metavar="PROFILE",
-        help="A shipped profile (see evals models; default: ministral-3-8b-instruct), or the path of a .toml file.",
+        help="A shipped profile (gemma-4-31b-it, lfm2.5-8b-a1b, ministral-3-8b-instruct: the default), "
+        "or the path of a .toml file.",
     ),
 ]
 CassettesOption = Annotated[

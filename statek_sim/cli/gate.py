@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import WATCHDOG, ExecutorOption, WatchdogOption, app
+from statek_sim.cli.app import WATCHDOG, WatchdogOption, app
 from statek_sim.cli.baselines import check_replaceable
 from statek_sim.cli.inputs import check_outputs, say, scenarios_among
 from statek_sim.cli.outputs import check_apart
@@ -82,20 +82,6 @@ UpdateBaselineOption = Annotated[
     bool,
     typer.Option("--update-baseline", help="Write the baseline instead, and show the diff of what changed."),
 ]
-SweepOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="LIMIT=VALUES",
-        help="Judge nothing, try other values of one limit or two: max_turns=3..20 max_token_usage=5k..60k/5k. "
-        "Shows how many healthy scenarios each setting stops, and what runaways burn.",
-    ),
-]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=1, help="Processes of a sweep; none: one per core. The result is the same."
-    ),
-]
 
 
 @app.command()
@@ -112,9 +98,6 @@ def gate(
     baseline: BaselineOption = None,
     update_baseline: UpdateBaselineOption = False,
     watchdog: WatchdogOption = WATCHDOG,
-    sweep: SweepOption = None,
-    workers: WorkersOption = None,
-    executor: ExecutorOption = None,
 ) -> None:
     """Judge presets: healthy work finishes, runaways are stopped.
 
@@ -122,25 +105,8 @@ def gate(
     """
     words, positional = scenarios_among(presets or ())
     scenarios = [*positional, *(scenarios or ())]
-    if sweep:
-        from statek_sim.cli.sweep import sweep_preset
-
-        _refuse_with_sweep(
-            {"--junit": junit, "--markdown": markdown, "--github": github, "--baseline": baseline}
-        )
-        sweep_preset(
-            sweep,
-            words,
-            scenarios,
-            policy=policy,
-            profile=profile,
-            json_file=json_file,
-            executor=executor,
-            workers=workers,
-            watchdog=watchdog,
-        )
-        return
-    _check_judging(words, executor)
+    if not words:
+        raise BadInput("expected a preset: default, local, interactive, batch, or a .env file")
     outputs = _Outputs(json_file=json_file, junit=junit, markdown=markdown)
     kept = _KeptBaseline(baseline, update=update_baseline)
     kept.check()
@@ -236,19 +202,6 @@ def _judged(
     elif kept.place is not None:
         result = compared(result, before, plan)
     return result
-
-
-def _check_judging(presets: Sequence[str], executor: str | None) -> None:
-    if executor is not None:
-        raise BadInput("--executor: only a sweep has one; leave it out, or say --sweep")
-    if not presets:
-        raise BadInput("expected a preset: default, local, interactive, batch, or a .env file")
-
-
-def _refuse_with_sweep(options: Mapping[str, object]) -> None:
-    given = [name for name, value in options.items() if value]
-    if given:
-        raise BadInput(f"{given[0]}: a sweep gives no verdicts to write; leave it out, or leave --sweep out")
 
 
 def _print(result: GateResult) -> None:

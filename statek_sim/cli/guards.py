@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from statek_sim.agent.guards.efficacy import Corpus, Efficacy
     from statek_sim.agent.guards.guard import Guard
-    from statek_sim.agent.guards.mutation import Mutant
     from statek_sim.agent.guards.pipeline import GuardSet
 
 CorpusArgument = Annotated[
@@ -39,19 +38,7 @@ CheckOption = Annotated[
         metavar="FILE", help='Print a verdict for each line {"id", "text", "point"} instead of measuring.'
     ),
 ]
-WheelsOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FOLDER", help="Measure on texts of others too, in wheels in this folder."),
-]
-FetchOption = Annotated[bool, typer.Option("--fetch", help="With --wheels: download those that are missing.")]
 VariantsOption = Annotated[bool, typer.Option("--variants", help="Show what disguises do to the recall.")]
-MutantsOption = Annotated[
-    bool,
-    typer.Option(
-        "--mutants",
-        help="Change each rule, weight, limit and check in turn, and name the changes that no corpus shows.",
-    ),
-]
 FileOption = Annotated[
     Path | None,
     typer.Option(
@@ -91,10 +78,7 @@ def guards(
     corpus: CorpusArgument = None,
     guard: GuardOption = None,
     check: CheckOption = None,
-    wheels: WheelsOption = None,
-    fetch: FetchOption = False,
     variants: VariantsOption = False,
-    mutants: MutantsOption = False,
     file: FileOption = None,
     tier: TierOption = "",
     environment: EnvironmentOption = "",
@@ -121,20 +105,17 @@ def guards(
         return
     before = None if baseline is None else _before(baseline)
     chosen = _chosen(guard)
-    if fetch and wheels is None:
-        raise BadInput("--fetch goes with --wheels FOLDER, which says where to")
-    corpora = list(_corpora(corpus or (), guard, wheels, fetch=fetch))
+    corpora = list(_corpora(corpus or (), guard))
     measured = list(_measured(chosen, corpora))
     if not measured:
         raise BadInput(f'no corpus for {", ".join(chosen)}; name a file of lines {{"id", "text", "bad"}}')
     _show(measured)
     if variants:
         _show_variants(chosen, corpora)
-    changed = _shown_mutants(corpora) if mutants else None
     if report is not None:
         from statek_sim.reporting.guard_tables import guards_json
 
-        _write(report, guards_json(measured, changed))
+        _write(report, guards_json(measured))
     if baseline is not None and before is not None and _got_worse(baseline, before, measured):
         raise typer.Exit(1)
 
@@ -202,10 +183,7 @@ def _verdicts(file: Path, together: GuardSet, tier: str) -> Iterator[str]:
             yield json.dumps({**verdict, "guards": records}, ensure_ascii=False)
 
 
-def _corpora(
-    files: Sequence[Path], guard: str | None, wheels: Path | None, *, fetch: bool
-) -> Iterator[Corpus]:
-    from statek_sim.agent.guards import foreign
+def _corpora(files: Sequence[Path], guard: str | None) -> Iterator[Corpus]:
     from statek_sim.agent.guards.efficacy import corpus_file, own_corpora
 
     for file in files:
@@ -214,10 +192,6 @@ def _corpora(
         yield corpus_file(file, guard)
     if not files:
         yield from own_corpora()
-    if wheels is not None:
-        if fetch:
-            foreign.fetch(wheels)
-        yield from foreign.corpora(wheels)
 
 
 def _measured(chosen: Mapping[str, Guard], corpora: Sequence[Corpus]) -> Iterator[Efficacy]:
@@ -248,17 +222,6 @@ def _show_variants(chosen: Mapping[str, Guard], corpora: Sequence[Corpus]) -> No
             typer.echo(f"\n{corpus.guard} on {corpus.name}: found still when disguised")
             for name, (found, of) in disguised(chosen[corpus.guard], corpus).items():
                 typer.echo(f"  {name:<16} {found:>4} of {of}")
-
-
-def _shown_mutants(corpora: Sequence[Corpus]) -> Sequence[Mutant]:
-    from statek_sim.agent.guards.injection import rules
-    from statek_sim.agent.guards.mutation import mutants
-    from statek_sim.reporting.guard_tables import mutant_lines
-
-    made = mutants(rules(), corpora)
-    for line in ("", "mutants that these corpora kill", *mutant_lines(made)):
-        typer.echo(line)
-    return made
 
 
 def _write(file: Path, record: Mapping[str, Any]) -> None:

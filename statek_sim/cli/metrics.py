@@ -51,13 +51,6 @@ OpenMetricsOption = Annotated[
     Path | None,
     typer.Option("--openmetrics", metavar="FILE", help="Write the metrics as OpenMetrics text, too."),
 ]
-BacktestOption = Annotated[
-    bool,
-    typer.Option(
-        "--backtest",
-        help="Instead of files: how soon each alert comes after a drift in simulated runs, and how often for nothing.",
-    ),
-]
 FailOption = Annotated[bool, typer.Option("--fail-on-alert", help="Exit with 1 when there is an alert.")]
 
 
@@ -74,12 +67,11 @@ def metrics(
     variant: VariantOption = "hardened",
     json_file: JsonOption = None,
     openmetrics_file: OpenMetricsOption = None,
-    backtest: BacktestOption = False,
     fail: FailOption = False,
 ) -> None:
     """Show how healthy agents are, by ten metrics.
 
-    Nothing is compared with what scenarios expect: `run` does that. With --backtest PATH is left out.
+    Nothing is compared with what scenarios expect: `run` does that.
     """
     from statek_sim.agent.telemetry.bands import Bands
     from statek_sim.agent.telemetry.report import metrics_report
@@ -90,11 +82,6 @@ def metrics(
     if window < 1:
         raise BadInput(f"--window: a window has 1 task or more, not {window}")
     bands = Bands(value_per_task=None if worth is None else _dollars(worth))
-    if backtest:
-        if paths:
-            raise BadInput("--backtest: it has runs of its own; leave PATH out")
-        _backtest(window, json_file)
-        return
     tasks = _tasks(paths or (), profile, select, tag or (), watchdog, _cost(prices))
     report = metrics_report(tasks, size=window, bands=bands, rules=rules)
     _show(report)
@@ -184,14 +171,3 @@ def _write(report: MetricsReport, json_file: Path | None, openmetrics_file: Path
         write_artifact(json_file, json.dumps(metrics_json(report), indent=2, allow_nan=False) + "\n")
     if openmetrics_file is not None:
         write_artifact(openmetrics_file, openmetrics(report))
-
-
-def _backtest(window: int, json_file: Path | None) -> None:
-    from statek_sim.agent.telemetry.backtest import backtest, backtest_json, backtest_lines
-    from statek_sim.reporting.artifact import write_artifact
-
-    found = backtest(size=window)
-    for line in backtest_lines(found):
-        typer.echo(line)
-    if json_file is not None:
-        write_artifact(json_file, json.dumps(backtest_json(found), indent=2, allow_nan=False) + "\n")

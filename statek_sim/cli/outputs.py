@@ -28,11 +28,9 @@ OUTPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "--markdown": (),
     "--openmetrics": (),
     "--output": (),
-    "--page": (),
     "--report": _REPORTS,
     "--save": (),
     "--update-baseline": (),
-    "--write": (),
     "folder": (),
 }
 """What commands write, by option or argument; of a folder, the files in it that have fixed names."""
@@ -41,19 +39,15 @@ INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "--baseline": (),
     "--cassettes": (),
     "--check": (),
-    "--corpus": ("fuzz.json", "shapes.txt"),
     "--file": (),
-    "--injections": (),
     "--policy": (),
     "--prices": ("*.csv", "*.txt"),
     "--scenarios": (),
     "--statek": (),
     "--tools": (),
     "--what-if": (),
-    "--wheels": ("*.whl",),
     "corpus": (),
     "file": (),
-    "model": ("config.json",),
     "new": (),
     "old": (),
     "path": (),
@@ -61,7 +55,7 @@ INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What commands read, by option or argument; of a folder, what is read in it and may be written as a report, too."""
 
-WORDS: Final = ("--eval", "--name", "--pin", "--profile", "--scenario", "--select", "--tag", "job", "run")
+WORDS: Final = ("--eval", "--name", "--profile", "--scenario", "--select", "--tag", "job", "run")
 """What names no file, even where one is called so: `jobs show main --json main` may be said twice."""
 
 IN_PLACE: Final = {("--update-baseline", "--baseline")}

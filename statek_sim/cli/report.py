@@ -23,14 +23,12 @@ from statek_sim.cli.app import (
     app,
 )
 from statek_sim.cli.inputs import check_writable, loaded
-from statek_sim.cli.sweep import swept_words
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
     from statek_sim.analysis.corpus.table import CorpusTable
     from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.explore.result import Exploration
-    from statek_sim.gate.sweep import Sweep
     from statek_sim.gate.verdict import GateResult
     from statek_sim.reporting.model import Report
     from statek_sim.scenario.schema import Profile, Scenario
@@ -58,20 +56,10 @@ WorkloadOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATH",
-        help="With --gate and --sweep: scenario files or folders that they are about (repeatable); `built-in`, as "
-        "without it: the shipped workloads.",
+        help="With --gate: scenario files or folders that it is about (repeatable); `built-in`, as without it: the "
+        "shipped workloads.",
     ),
 ]
-SweepOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="LIMIT=VALUES",
-        help="Show a sweep of one limit or two, like max_turns=3..20 max_token_usage=5k..60k, of the first --gate "
-        "preset or else of the default one.",
-    ),
-]
-
-
 ExploreOption = Annotated[
     bool,
     typer.Option(
@@ -95,7 +83,6 @@ def report(
     gate: GateOption = None,
     policy: PolicyOption = None,
     workload: WorkloadOption = None,
-    sweep: SweepOption = None,
     explore: ExploreOption = False,
     executor: ExecutorOption = None,
 ) -> None:
@@ -110,23 +97,15 @@ def report(
     from statek_sim.suite.run import profile_known, run_one
     from statek_sim.suite.watched import run_watched
 
-    if sweep:
-        sweep, others = swept_words(sweep, [str(path) for path in paths or ()])
-        paths = list(map(Path, others))
     if policy is not None and not gate:
         raise BadInput("--policy: it says what the gate demands; name a preset with --gate")
-    if workload and not gate and not sweep:
-        raise BadInput(
-            "--workload: it says what --gate and --sweep are about; scenarios to run are named without it"
-        )
+    if workload and not gate:
+        raise BadInput("--workload: it says what --gate is about; scenarios to run are named without it")
     check_writable(json_file=output, folder=None)
     pairs = _chosen(paths, profile, select, tag or ())
     judging = profile_known(profile[0] if profile else "docs")
     limits = parse_watchdog(watchdog)
     gated = _gate(gate, policy, workload or (), judging, limits) if gate else None
-    swept = (
-        _sweep((gate or ["default"])[0], sweep, policy, workload or (), judging, limits) if sweep else None
-    )
     crashes = _crashes(pairs, profile, executor) if explore else None
     results = list(run_watched(pairs, partial(run_one, preset=preset, seed=seed), limits, seed=seed))
     report = build_report(results, preset=preset, seed=seed, statements=None)
@@ -136,7 +115,6 @@ def report(
         report,
         corpus=_corpus() if corpus else None,
         gate=gated,
-        sweep=swept,
         crashes=crashes,
     )
     typer.echo(f"{output}: {verdict(report.overall)}")
@@ -163,21 +141,18 @@ def _write(
     *,
     corpus: CorpusTable | None,
     gate: GateResult | None,
-    sweep: Sweep | None,
     crashes: Exploration | None,
 ) -> None:
     from statek_sim.reporting.gate_json import gate_json
     from statek_sim.reporting.page.crashes import crashes_json
     from statek_sim.reporting.page.data import page_data
     from statek_sim.reporting.page.template import write_page
-    from statek_sim.reporting.sweep_json import sweep_json
 
     page = page_data(
         results,
         report,
         corpus=corpus,
         gate=None if gate is None else gate_json(gate),
-        sweep=None if sweep is None else sweep_json(sweep),
         crashes=None if crashes is None else crashes_json(crashes),
     )
     write_page(page, output)
@@ -227,31 +202,3 @@ def _gate(
 
     plan = gate_plan(presets, policy=policy, folder=Path.cwd(), on_shipped=has_shipped(paths))
     return judge_presets(plan, workloads(paths), profile=profile, watchdog=watchdog)
-
-
-def _sweep(
-    preset: str,
-    ranges: Sequence[str],
-    policy: Path | None,
-    paths: Sequence[str],
-    profile: Profile,
-    watchdog: WatchdogLimits | None,
-) -> Sweep:
-    """Sweep a preset's limits as `gate --sweep` does."""
-    from statek_sim.gate.gate import policy_for
-    from statek_sim.gate.gated_preset import gated_preset
-    from statek_sim.gate.sweep_ranges import read_axes
-    from statek_sim.gate.sweep_run import run_sweep
-    from statek_sim.gate.workloads import workloads
-    from statek_sim.metering.pricing import load_prices
-
-    found = gated_preset(preset)
-    prices = policy_for(found.name, policy).prices
-    return run_sweep(
-        found,
-        workloads(paths),
-        profile,
-        read_axes(ranges),
-        prices=None if prices is None else load_prices(prices),
-        watchdog=watchdog,
-    )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from textwrap import indent, wrap
+from textwrap import wrap
 from typing import Final
 
 from statek_sim.conformance.compare import Difference
 from statek_sim.conformance.declared import Declarations
 from statek_sim.conformance.matrix import AGAIN, Row, Verdict, VersionMatrix
-from statek_sim.conformance.randomised import RandomDifference, RandomRun, for_profile
-from statek_sim.scenario.emit import block
 from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/conformance@1"
@@ -36,28 +34,30 @@ def matrix_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
         )
 
 
-_TOLD: Final = {
+TOLD: Final = {
     Verdict.DIFFERS: "differs in",
     Verdict.VARIES: f"agreed in {AGAIN} processes of its own after it had differed, by chance, in",
 }
+"""What a row says of its first difference."""
 
 
 def _row_lines(version: str, row: Row) -> Iterator[str]:
     name = f"{row.scenario} on {version}"
     if row.verdict in (Verdict.DIFFERS, Verdict.VARIES):
         first, *more = row.differences
-        yield f"{name}: {_TOLD[row.verdict]} {first.field}"
-        yield from _values(first)
+        yield f"{name}: {TOLD[row.verdict]} {first.field}"
+        yield from value_lines(first)
         if more:
             yield f"    also: {', '.join(difference.field for difference in more)}"
             if more and more[-1].field == "trace":
                 yield "    first event that differs:"
-                yield from _values(more[-1])
+                yield from value_lines(more[-1])
     for field in row.stale:
         yield f"{name}: declared to differ in {field}, but it agrees"
 
 
-def _values(difference: Difference) -> Iterator[str]:
+def value_lines(difference: Difference) -> Iterator[str]:
+    """Yield both values of a difference, from a little before the place where they part."""
     ours, theirs = _shown(difference.reference), _shown(difference.installed)
     start = _common_start(ours, theirs)
     yield f"    reference: {_cut(ours, start)}"
@@ -95,37 +95,8 @@ def unknown_declarations(
                 yield f"line {declaration.line}: {declaration.scenario} was not run on {version}"
 
 
-def random_lines(runs: Sequence[RandomRun]) -> Iterator[str]:
-    """Yield the examples that differ, as scenarios to paste into a file, then the numbers."""
-    for run in runs:
-        for found in run.differing:
-            yield from _found_lines(run, found, Verdict.DIFFERS)
-        for found in run.varying:
-            yield from _found_lines(run, found, Verdict.VARIES)
-    for run in runs:
-        yield f"statek {run.version}: {run.examples} random examples: {len(run.differing)} differ"
-
-
-def _found_lines(run: RandomRun, found: RandomDifference, verdict: Verdict) -> Iterator[str]:
-    first, *more = found.differences
-    yield f"{found.example.name} on {run.version}: {_TOLD[verdict]} {first.field}"
-    yield from _values(first)
-    if more:
-        yield f"    also: {', '.join(difference.field for difference in more)}"
-    if found.smallest is not None:
-        yield "    the smallest example like it:"
-        scenario: dict[str, JSON] = {
-            "id": found.example.name,
-            "title": f"Differs in {first.field}.",
-            "profiles": [run.profile],
-            **for_profile(found.smallest, run.profile),
-        }
-        yield indent(f"scenarios:{block([scenario], indent=2, column=0, spread=True)}", "    ")
-
-
-def matrix_json(matrices: Sequence[VersionMatrix], runs: Sequence[RandomRun] = ()) -> dict[str, JSON]:
+def matrix_json(matrices: Sequence[VersionMatrix]) -> dict[str, JSON]:
     """Return the numbers per version, as `conformance_schema.json` has them; `verdicts` is the column of the matrix."""
-    randomly = {run.version: (run.examples, len(run.differing)) for run in runs}
     return {
         "schema": SCHEMA,
         "versions": {
@@ -135,8 +106,6 @@ def matrix_json(matrices: Sequence[VersionMatrix], runs: Sequence[RandomRun] = (
                 "declared": matrix.count(Verdict.DECLARED),
                 "varies": matrix.count(Verdict.VARIES),
                 "differ": matrix.count(Verdict.DIFFERS),
-                "random_examples": randomly.get(matrix.version, (0, 0))[0],
-                "random_differ": randomly.get(matrix.version, (0, 0))[1],
                 "verdicts": {row.scenario: str(row.verdict) for row in matrix.rows},
             }
             for matrix in matrices

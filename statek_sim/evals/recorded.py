@@ -20,7 +20,7 @@ from statek_sim.cassettes.nearest import Advice
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.errors import BadCassette, BadInput, CassetteMiss, ProviderFailure, ProviderHTTPError
 from statek_sim.evals.arms import Arm, parse_arms
-from statek_sim.evals.models.noticing import NoticedTurn, RecordedTurn, noticed
+from statek_sim.evals.models.failure_classifier import ClassifiedTurn, RecordedTurn, classified
 from statek_sim.evals.models.weak import Act
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.runner import Played, run_with
@@ -192,7 +192,7 @@ def _heard(
 
 
 class _Heard:
-    """A provider whose replies are listened to. `acts` are what was noticed in them, turn by turn."""
+    """A provider whose replies are listened to. `acts` classify them, turn by turn."""
 
     def __init__(self, inner: Provider) -> None:
         self._inner = inner
@@ -208,14 +208,15 @@ class _Heard:
 
     @property
     def acts(self) -> list[Act]:
-        """What was noticed; nothing on a turn that offered no tools."""
-        found = noticed(turn for _, turn in self._turns)
+        """Return how each turn went; nothing on a turn that offered no tools."""
+        found = classified([turn for _, turn in self._turns])
         return [
-            _act(number, next(found)) if turn.tools else _act(number, None) for number, turn in self._turns
+            _act(number, how if turn.tools else None)
+            for (number, turn), how in zip(self._turns, found, strict=True)
         ]
 
 
-def _act(number: int, found: NoticedTurn | None) -> Act:
+def _act(number: int, found: ClassifiedTurn | None) -> Act:
     failure = None if found is None else found.failure
     corrected = found is not None and found.corrected
     return Act(

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
-from statek_sim.errors import BadInput
 from statek_sim.evals.approving import Approving
 from statek_sim.evals.draws import Draws
 from statek_sim.evals.expression import Scope, filled, names_in, resolved
 from statek_sim.evals.ideal_plan import Plan
 from statek_sim.evals.judge import Demands, demands
 from statek_sim.evals.world import Tables, World, begun, varied
-from statek_sim.evals.written import Draw, EvalText, PlanStep, WantedCall, arguments_schema
+from statek_sim.evals.written import EvalText, PlanStep, WantedCall, arguments_schema
 from statek_sim.values import JSON
 
 KEPT: Final = 512
@@ -84,19 +83,6 @@ class EvalScenario:
     def workflow(self) -> tuple[str, ...]:
         """The tools that a run has to use, in their order."""
         return self.text.steps if self.text.steps is not None else _tools_of(self.text)
-
-    def with_injections(self, texts: Sequence[str]) -> EvalScenario:
-        """Return the eval with these texts, as they are, where it draws one that gives orders."""
-        plain = tuple([text.replace("{", "{{").replace("}", "}}") for text in texts])
-        if len(plain) < 2 or any(text.startswith("=") for text in plain):
-            raise BadInput("injections: expected two texts or more, none of which starts with '='")
-        vary = {
-            name: value.model_copy(update={"one_of": plain})
-            if isinstance(value, Draw) and value.injection
-            else value
-            for name, value in self.text.vary.items()
-        }
-        return replace(self, text=self.text.model_copy(update={"vary": vary}))
 
     def instance(self, seed: int) -> Instance:
         """Return the eval for a seed, with a world that nobody has touched."""

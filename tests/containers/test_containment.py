@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from threading import Event
 
-import jsonschema
 import pytest
 
 from statek_sim.agent.containers.bubblewrap import Bubblewrap
 from statek_sim.agent.containers.docker import Docker
 from statek_sim.agent.containers.program import Ended, Limits, Program
-from statek_sim.agent.containment.attack import Attack, bad_calls, programs
-from statek_sim.agent.containment.enforcers import LIMITS, Control, InContainer, Landlocked
-from statek_sim.agent.containment.matrix import attacked, broken, called_inside, escapes, matrix, unproven
 from statek_sim.agent.permissions import landlock
-from statek_sim.reporting.published import schema_named
-from tests.docs.page import DOCS, follow
+from tests.containers.attacks.attack import Attack, bad_calls, programs
+from tests.containers.attacks.enforcers import LIMITS, Control, InContainer, Landlocked
+from tests.containers.attacks.matrix import attacked, broken, called_inside, escapes, matrix, unproven
+from tests.docs.page import DOCS
 from tools.containers import interpreter
 
 PAGE = DOCS / "containment.md"
@@ -122,108 +119,12 @@ def test_the_matrix_in_the_docs_has_every_attack_and_lets_none_out() -> None:
     lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `")]
     head = next(line for line in page.splitlines() if line.startswith("| attack")).strip("| ").split(" | ")
     assert [line[0].strip("`") for line in lines] == NAMES
-    for name in ("bubblewrap", "docker", "hardened"):
+    for name in ("bubblewrap", "docker", "permissions"):
         assert "**out**" not in [line[head.index(name)] for line in lines]
 
 
-def test_the_page_is_true(bubblewrap: Bubblewrap, folder: Path, tmp_path: Path) -> None:
+def test_the_page_is_true(bubblewrap: Bubblewrap, folder: Path) -> None:
     text = PAGE.read_text(encoding="utf-8")
     [code] = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     exec(code, {"folder": folder})  # the page's own code, and its assertions
     assert f"{len(programs())} programs and {len(bad_calls())} calls" in text
-    assert follow(PAGE, tmp_path, {}) == 1
-
-
-def test_the_command_writes_rows_and_counts(
-    tmp_path: Path, bubblewrap: Bubblewrap, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from statek_sim.cli import main
-
-    report = tmp_path / "rows.json"
-    arguments = ["containment", "read-a-secret", "parent", "--json", str(report), "--enforcer", "bubblewrap"]
-    with pytest.raises(SystemExit) as end:
-        main([*arguments, "--enforcer", "document"])
-    assert end.value.code == 0
-    told = json.loads(report.read_text())
-    jsonschema.Draft202012Validator(schema_named("containment")).validate(told)
-    rows = [(row["name"], row["enforcer"], row["contained"]) for row in told["programs"]]
-    assert rows == [
-        ("read-a-secret", "bubblewrap", True),
-        ("parent", "document", True),
-        ("parent", "bubblewrap", True),
-    ]
-    assert "bubblewrap   held    2   out    0   not run    0" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["nothing"], "attack 'nothing' is unknown"),
-        (["--enforcer", "chroot"], "--enforcer 'chroot' is unknown; expected one of none, landlock"),
-        (["--enforcer", "docker"], "--enforcer docker needs --docker IMAGE"),
-        (
-            ["--enforcer", "hardened", "read-a-secret"],
-            "none of these attacks is for hardened: read-a-secret;",
-        ),
-        (
-            ["--enforcer", "document", "read-a-secret", "parent"],
-            "none of these attacks is for document: read-a-secret;",
-        ),
-    ],
-)
-def test_the_command_says_what_is_wrong(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from statek_sim.cli import main
-
-    with pytest.raises(SystemExit) as end:
-        main(["containment", *arguments])
-    assert end.value.code == 2
-    assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--json", "."], "cannot write the report: Is a directory"),
-        (["--page", "missing.md"], "missing.md: no such file"),
-        (["--page", "bare.md"], "bare.md: has no lines '<!-- matrix -->'"),
-        (["--page", "latin.md"], "latin.md: is not UTF-8"),
-        (["--page", "page.md", "--json", "./page.md"], "--json and --page: both would be written to page.md"),
-    ],
-)
-def test_what_cannot_be_written_is_said_before_anything_is_attacked(
-    arguments: list[str],
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    from statek_sim.cli import main
-
-    def never(*_: object, **__: object) -> None:
-        raise AssertionError
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("statek_sim.agent.containment.matrix.matrix", never)
-    (tmp_path / "bare.md").write_text("# Page\n")
-    (tmp_path / "latin.md").write_bytes(b"\xe9")
-    (tmp_path / "page.md").write_text("<!-- matrix -->\n<!-- end of matrix -->\n")
-    with pytest.raises(SystemExit) as end:
-        main(["containment", "--enforcer", "document", "parent", *arguments])
-    assert end.value.code == 2
-    assert said in capsys.readouterr().err
-
-
-def test_the_matrix_is_written_into_a_page(tmp_path: Path) -> None:
-    from statek_sim.cli import main
-
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- matrix -->\nold\n<!-- end of matrix -->\nafter\n")
-    with pytest.raises(SystemExit) as end:
-        main(["containment", "--enforcer", "document", "parent", "--page", str(page)])
-    assert end.value.code == 0
-    assert page.read_text() == (
-        "before\n<!-- matrix -->\n| attack | document |\n|---|---|\n| `parent` | held |\n"
-        "<!-- end of matrix -->\nafter\n"
-    )

@@ -1,14 +1,11 @@
-"""How much context fits into memory: the formula, GGUF files, cards, and the document's rule of thumb."""
+"""How much context fits into memory: the formula, cards, and the document's rule of thumb."""
 
 from __future__ import annotations
 
 import json
-import struct
 from pathlib import Path
 
 import pytest
-from gguf import GGUFWriter
-from typer.testing import CliRunner
 
 from statek_sim.agent.context.vram.budget import (
     DOCUMENT_DEFAULT,
@@ -17,14 +14,10 @@ from statek_sim.agent.context.vram.budget import (
     fitting,
 )
 from statek_sim.agent.context.vram.cards import MIB, Card, cards
-from statek_sim.agent.context.vram.gguf import KEPT, read_metadata
 from statek_sim.agent.context.vram.models import known_models, model_called
-from statek_sim.agent.context.vram.shape import shape_of_config, shape_of_gguf
-from statek_sim.cli.app import app
+from statek_sim.agent.context.vram.shape import shape_of_config
 from statek_sim.errors import BadInput
-from statek_sim.reporting.context_tables import in_markdown, model_rows
 from statek_sim.values import JSON
-from tests.docs.page import DOCS
 
 LLAMA: dict[str, JSON] = {
     "hidden_size": 4096,
@@ -111,92 +104,6 @@ def test_an_unknown_type_of_cache_is_refused() -> None:
         shape_of_config(LLAMA, "x").bytes_per_token("q8")
 
 
-# -- GGUF --------------------------------------------------------------------------------------------------------
-
-
-def written(path: Path, arch: str = "llama", **more: object) -> Path:
-    """Write a GGUF file with llama.cpp's own writer."""
-    writer = GGUFWriter(str(path), arch)
-    writer.add_block_count(4)
-    writer.add_context_length(8192)
-    writer.add_embedding_length(4096)
-    writer.add_head_count(32)
-    writer.add_rope_freq_base(500000.0)
-    writer.add_token_list([f"token{at}" for at in range(KEPT + 50)])
-    writer.add_token_scores([float(at) for at in range(KEPT + 50)])
-    for key, value in more.items():
-        name = f"{arch}.attention.{key}"
-        if isinstance(value, list):
-            writer.add_array(name, value)
-        else:
-            assert isinstance(value, int)
-            writer.add_uint32(name, value)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.close()
-    return path
-
-
-def test_a_file_of_llama_cpps_own_writer_is_read(tmp_path: Path) -> None:
-    told = read_metadata(written(tmp_path / "a.gguf", head_count_kv=8))
-    assert told["general.architecture"] == "llama"
-    assert (told["llama.block_count"], told["llama.rope.freq_base"]) == (4, 500000.0)
-    assert told["tokenizer.ggml.tokens"] == told["tokenizer.ggml.scores"] == KEPT + 50
-    model = model_called(str(tmp_path / "a.gguf"))
-    assert model.shape.bytes_per_token() == 4 * 2 * 8 * 128 * 2
-    assert model.weights == (tmp_path / "a.gguf").stat().st_size
-
-
-def test_layers_may_differ_in_heads_and_windows(tmp_path: Path) -> None:
-    told = read_metadata(
-        written(
-            tmp_path / "a.gguf",
-            "gemma4",
-            head_count_kv=[8, 0, 2, 2],
-            key_length=512,
-            value_length=512,
-            key_length_swa=256,
-            value_length_swa=256,
-            sliding_window=1024,
-            sliding_window_pattern=[True, True, False, False],
-            shared_kv_layers=1,
-        )
-    )
-    shape = shape_of_gguf(told, "a.gguf")
-    assert [layer.numbers for layer in shape.layers] == [8 * 512, 0, 2 * 1024, 0]
-    assert [layer.window for layer in shape.layers][:3] == [1024, 1024, None]
-
-
-@pytest.mark.parametrize("length", [0, 3, 4, 8, 24, 60, 200])
-def test_a_file_that_is_cut_off_is_told_with_the_byte(length: int, tmp_path: Path) -> None:
-    whole = written(tmp_path / "a.gguf").read_bytes()
-    (tmp_path / "b.gguf").write_bytes(whole[:length])
-    with pytest.raises(BadInput, match=r"b.gguf: no GGUF file that can be read: .* \(byte \d+\)$"):
-        read_metadata(tmp_path / "b.gguf")
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (b"GGML" + bytes(40), "it does not begin with GGUF"),
-        (b"GGUF" + struct.pack("<IQQ", 1, 0, 0), "it is of version 1"),
-        (b"GGUF" + struct.pack(">IQQ", 3, 0, 0), "it is of version 50331648, expected 2 or 3, little-endian"),
-        (b"GGUF" + struct.pack("<IQQ", 3, 0, 2**60), "it says that it has 1152921504606846976 keys"),
-        (b"GGUF" + struct.pack("<IQQQ", 3, 0, 1, 2**60), "a text has 1152921504606846976 bytes"),
-        (b"GGUF" + struct.pack("<IQQQ1sI", 3, 0, 1, 1, b"k", 77), "there is no type 77"),
-        (
-            b"GGUF" + struct.pack("<IQQQ1sIIQ", 3, 0, 1, 1, b"k", 9, 0, 2**50),
-            "an array has 1125899906842624 elements",
-        ),
-        (b"GGUF" + struct.pack("<IQQQ1sIIQIQ", 3, 0, 1, 1, b"k", 9, 9, 1, 0, 0), "an array in an array"),
-    ],
-)
-def test_a_file_that_lies_about_its_lengths_is_refused(body: bytes, message: str, tmp_path: Path) -> None:
-    (tmp_path / "a.gguf").write_bytes(body)
-    with pytest.raises(BadInput, match=message):
-        read_metadata(tmp_path / "a.gguf")
-
-
 # -- cards -------------------------------------------------------------------------------------------------------
 
 LISTING = "0, NVIDIA A100, 81920, 41920, 40000\n1, Foo, Bar, 24576, 0, 24576\n"
@@ -225,53 +132,7 @@ def test_the_document_asks_the_first_card_and_takes_every_error_for_8192() -> No
     assert document_listing(cards(lambda: LISTING)) == "40000\n24576\n"
 
 
-# -- the command -------------------------------------------------------------------------------------------------
-
-
-def test_the_table_has_a_dozen_models_and_the_documents_rule() -> None:
-    done = CliRunner().invoke(app, ["context", "vram"])
-    lines = done.output.splitlines()
-    assert len(known_models()) >= 12
-    assert lines[1].split() == [
-        "document's",
-        "rule",
-        "any",
-        "1.30",
-        "0.65",
-        "0.35",
-        "128,000",
-        "128,000",
-        "128,000",
-    ]
-    assert next(line for line in lines if line.startswith("Llama-3-8B")).split()[2:6] == [
-        "125.0",
-        "66.4",
-        "35.2",
-        "5,734",
-    ]
-
-
-def test_a_model_on_given_cards(tmp_path: Path) -> None:
-    out = tmp_path / "out.json"
-    asked = [
-        "context",
-        "vram",
-        "Mistral-7B-v0.3",
-        "--free",
-        "1024",
-        "--free",
-        "1024",
-        "--kv",
-        "q8_0",
-        "--json",
-        str(out),
-    ]
-    done = CliRunner().invoke(app, asked)
-    assert done.exit_code == 0, done.output
-    assert (
-        "21,588 tokens fit, bounded by memory; the rule of thumb of document 004 says 128,000" in done.output
-    )
-    assert json.loads(out.read_text())["tokens"] == 21_588
+# -- models ------------------------------------------------------------------------------------------------------
 
 
 def test_a_folder_with_a_configuration_is_a_model(tmp_path: Path) -> None:
@@ -282,16 +143,10 @@ def test_a_folder_with_a_configuration_is_a_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Llama-3-8", "is no .gguf file, no config.json, .*Did you mean 'Llama-3-8B'"),
-        ("nowhere.gguf", "nowhere.gguf: cannot be read: No such file"),
+        ("Llama-3-8", "is no config.json, .*Did you mean 'Llama-3-8B'"),
         ("nowhere.json", "nowhere.json: cannot be read: No such file"),
     ],
 )
 def test_a_model_that_is_not_there_is_told(name: str, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         model_called(name)
-
-
-def test_the_page_shows_the_table_of_models() -> None:
-    table = "\n".join(in_markdown(model_rows(list(known_models().values()))))
-    assert table in (DOCS / "context.md").read_text("utf-8")

@@ -207,18 +207,3 @@ def test_the_small_model_is_replayed_and_its_failures_have_classes(tmp_path: Pat
     shown = re.search(r"Arms\n(?:  .*\n)+", (DOCS / "evals-models.md").read_text("utf-8"))
     assert shown is not None
     assert shown[0] in said
-
-
-def test_a_profile_is_fitted_to_the_small_model_with_intervals(tmp_path: Path) -> None:
-    folder = tmp_path / "smollm2-135m"
-    shutil.copytree(SMALL, folder)
-    code, said = command("calibrate", "--cassettes", folder, "--write", tmp_path / "mine.toml")
-    assert code == 0
-    assert "model SmolLM2-135M-Instruct.Q4_1" in said
-    line = next(line for line in said.splitlines() if line.strip().startswith("malformed "))
-    assert "fitted(recordings smollm2-135m, n=" in line
-    assert " - " in line
-    code, _ = command(
-        "run", "--model", tmp_path / "mine.toml", "--arms", "bare", "--seeds", "1", "--eval", "weather-now"
-    )
-    assert code == 0

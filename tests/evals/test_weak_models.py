@@ -94,7 +94,7 @@ def test_arms_meet_the_same_draws_until_they_do_something_else() -> None:
 @pytest.mark.parametrize("damage", sorted(DAMAGES))
 def test_damaged_calls_are_real_text_that_rescue_reads_or_refuses_for_itself(damage: str) -> None:
     profile = failing(FailureClass.MALFORMED, damage=damage, heeds=1.0)
-    profile = replace(profile, rates={**profile.rates, NATIVE: replace(profile.rates[NATIVE], rate=0.0)})
+    profile = replace(profile, rates={**profile.rates, NATIVE: 0.0})
     with_rescue, without = run(profile), run(profile, named_after(["nudges", "steps"]))
     assert all(turn.stage is None for turn in without.turns)
     stages = {turn.stage for turn in with_rescue.turns if turn.failure}
@@ -109,7 +109,7 @@ def test_damaged_calls_are_real_text_that_rescue_reads_or_refuses_for_itself(dam
 
 def test_a_cut_native_call_is_refused_by_the_loop_and_put_right_after_a_nudge() -> None:
     profile = failing(FailureClass.MALFORMED)
-    profile = replace(profile, rates={**profile.rates, NATIVE: replace(profile.rates[NATIVE], rate=1.0)})
+    profile = replace(profile, rates={**profile.rates, NATIVE: 1.0})
     out = run(profile)
     assert {turn.nudged for turn in out.turns if turn.failure} == {"invalid_json"}
     assert out.passed
@@ -183,8 +183,7 @@ def test_early_answers_end_a_run_where_no_steps_are_held_to() -> None:
 
 def test_a_loop_is_broken_by_protection_or_by_the_limit_of_iterations() -> None:
     profile = failing(FailureClass.LOOP, heeds=0.0)
-    stays = replace(profile.rates["stays_in_loop"], rate=1.0)
-    profile = replace(profile, rates={**profile.rates, "stays_in_loop": stays})
+    profile = replace(profile, rates={**profile.rates, "stays_in_loop": 1.0})
     assert run(profile, BARE).stop == "max_iterations"
     assert run(profile, named_after(["protection"])).stop in ("stuck", "max_nudges", "final")
 

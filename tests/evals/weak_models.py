@@ -33,7 +33,7 @@ def failing(*names: FailureClass, rate: float = 1.0, heeds: float = 1.0, damage:
     return replace(
         base,
         name=f"failing {', '.join(names)}",
-        rates={**base.rates, HEEDS: replace(base.rates[HEEDS], rate=heeds)},
+        rates={**base.rates, HEEDS: heeds},
         damage={damage: 1.0},
         scenarios={one.id: shares for one in suite()},
     )

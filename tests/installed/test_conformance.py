@@ -10,7 +10,6 @@ import pytest
 from statek_sim.backends.installed.peer import Lost, Peer, Ran, profile_of_peer
 from statek_sim.conformance.declared import load_declarations
 from statek_sim.conformance.matrix import Verdict, run_matrix
-from statek_sim.conformance.randomised import run_random
 from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
@@ -19,6 +18,7 @@ from statek_sim.suite.result import Outcome
 from statek_sim.suite.run import builtin_suites
 from statek_sim.trace import WorldChanged
 from tools.environments import on_this_python
+from tools.random_programs.compare import run_random
 
 PYTHONS = [one.interpreter for one in on_this_python()]
 

@@ -584,7 +584,6 @@ def test_what_is_no_trace_is_told_with_its_place(
         (["--window", "0"], "--window: a window has 1 task or more, not 0"),
         (["--worth", "much"], "--worth 'much': expected US dollars above 0, like 0.25"),
         (["--worth", "nan"], "--worth 'nan': expected US dollars above 0, like 0.25"),
-        (["x.yaml", "--backtest"], "--backtest: it has runs of its own; leave PATH out"),
         (["nowhere.jsonl"], "nowhere.jsonl: No such file or directory"),
     ],
 )

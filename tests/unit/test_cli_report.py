@@ -11,7 +11,6 @@ import pytest
 
 from statek_sim.cli import main
 from statek_sim.reporting.gate_json import gate_schema
-from statek_sim.reporting.sweep_json import sweep_schema
 from tests.unit.page_samples import Elements, check_details, check_index
 
 SUITE = """\
@@ -107,44 +106,23 @@ def test_run_writes_the_same_page_beside_the_other_reports(
     assert (folder / "out" / "report.json").exists()
 
 
-def test_the_gates_verdicts_and_a_sweep_are_on_the_page(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = (
-        "--gate",
-        "batch",
-        "--gate",
-        "local",
-        "--sweep",
-        "max_turns=3,9",
-        "max_exceptions=1,2",
-    )
+def test_the_gates_verdicts_are_on_the_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--gate", "batch", "--gate", "local")
     code, _, _ = _run(capsys, "report", "suite", "--select", "fine", "--no-corpus", *asked)
     index = _index(folder / "report.html")
     jsonschema.validate(index["gate"], gate_schema())
     assert [preset["name"] for preset in index["gate"]["presets"]] == ["batch", "local"]
     assert code == int(not index["gate"]["passed"])
-    sweep = index["sweep"]
-    jsonschema.validate(sweep, sweep_schema())
-    assert (sweep["preset"], sweep["x"]["limit"], sweep["y"]["limit"]) == (
-        "batch",
-        "max_turns",
-        "max_exceptions",
-    )
-    assert [(cell["x"], cell["y"]) for cell in sweep["cells"]] == [(3, 1), (9, 1), (3, 2), (9, 2)]
 
 
-def test_gate_and_sweep_are_about_the_workloads_that_are_named(
+def test_the_gate_is_about_the_workloads_that_are_named(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "own.yaml").write_text(WORKLOADS, encoding="utf-8")
-    asked = ("--gate", "batch", "--sweep", "max_turns=2,4", "--workload", "own.yaml")
+    asked = ("--gate", "batch", "--workload", "own.yaml")
     _run(capsys, "report", "suite", "--select", "fine", "--no-corpus", *asked)
-    index = _index(folder / "report.html")
-    judged = {verdict["scenario"] for verdict in index["gate"]["verdicts"]}
+    judged = {verdict["scenario"] for verdict in _index(folder / "report.html")["gate"]["verdicts"]}
     assert judged == {f"own/{name}[docs]" for name in ("useful", "looping")}
-    assert (index["sweep"]["healthy"], index["sweep"]["runaways"]) == (1, 1)
-    assert [cell["killed_names"] for cell in index["sweep"]["cells"]] == [["own/useful"], []]
 
 
 def test_a_preset_that_fails_the_gate_is_told_by_the_exit_code(
@@ -166,9 +144,8 @@ def test_a_preset_that_fails_the_gate_is_told_by_the_exit_code(
         ),
         (["report", "suite", "--select", "nothing"], "no scenario to run: none of 2 fits what was asked for"),
         (["report", "suite", "--policy", "p.toml"], "--policy: it says what the gate demands; name a preset"),
-        (["report", "suite", "--workload", "suite"], "--workload: it says what --gate and --sweep are about"),
+        (["report", "suite", "--workload", "suite"], "--workload: it says what --gate is about"),
         (["report", "suite", "--gate", "batsch"], "preset 'batsch': no such file"),
-        (["report", "suite", "--sweep", "max_turns"], "--sweep 'max_turns': expected LIMIT=VALUES"),
         (["report", "suite", "--preset", "batsch"], "preset 'batsch': no such file"),
     ],
 )

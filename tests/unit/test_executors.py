@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from statek_sim.cli import main
 from statek_sim.errors import BadInput
 from statek_sim.executors.batches import GROWTH, LEAST, SCHEDULING, BatchSize
 from statek_sim.executors.choose import executor_for
@@ -104,13 +103,6 @@ def test_other_words_are_bad_input(text: str, message: str) -> None:
 def test_two_numbers_of_processes_are_bad_input() -> None:
     with pytest.raises(BadInput, match=r"^--executor serial: leave out the number of processes, or say pro"):
         executor_for("serial", workers=2)
-
-
-def test_only_a_sweep_of_the_gate_has_an_executor(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_:
-        main(["gate", "default", "--executor", "serial"])
-    assert exit_.value.code == 2
-    assert "--executor: only a sweep has one" in capsys.readouterr().err
 
 
 def test_batches_grow_until_they_take_as_long_as_they_should() -> None:

@@ -15,9 +15,7 @@ OPTION: Final = re.compile(r"(?<![\w-])--[a-z][a-z-]+\b")
 OF_PYTEST: Final = {"--collect-only", "--help", "--markers"}
 OF_OTHER_PROGRAMS: Final = (
     "agent/containers/",
-    "agent/containment/enforcers.py",
     "agent/context/vram/",
-    "agent/guards/foreign.py",
     "agent/permissions/landlock.py",
     "cassettes/commands.py",
     "cassettes/secrets.py",

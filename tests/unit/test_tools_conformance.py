@@ -8,7 +8,7 @@ import pytest
 
 from statek_sim.backends.releases import releases
 from tests.tables import table_test
-from tools.conformance import beyond, fewer, main, merged, seeded, words
+from tools.conformance import beyond, fewer, main, merged, parted, seeded, words
 from tools.environments import CannotMake, Environment, ensure, environments
 from tools.interpreters import this_python
 
@@ -109,3 +109,12 @@ def test_what_it_does_not_know_is_passed_on() -> None:
     asked, further = words().parse_known_args(["--ci", "scenarios/claims", "--random", "5", "--c"])
     assert asked.ci
     assert further == ["scenarios/claims", "--random", "5", "--c"]
+
+
+def test_what_is_about_random_examples_goes_to_their_own_tool() -> None:
+    assert parted(["scenarios/claims", "--random", "5", "--random-seed", "3"]) == (
+        ["scenarios/claims"],
+        ["--random", "5", "--random-seed", "3"],
+    )
+    assert parted(["--random", "0", "--random-seed", "3"]) == ([], [])
+    assert parted(["scenarios"]) == (["scenarios"], [])

@@ -86,35 +86,6 @@ GATE: Final[dict[str, JSON]] = {
     "passed": False,
 }
 
-SWEEP: Final[dict[str, JSON]] = {
-    "preset": "tight.env",
-    "healthy": 4,
-    "runaways": 3,
-    "current": 1,
-    "x": {"limit": "max_turns", "values": [3, 6, 9]},
-    "y": {"limit": "max_token_usage", "values": [5000, 20000]},
-    "cells": [
-        {
-            "x": turns,
-            "y": tokens,
-            "killed": killed,
-            "healthy": 4,
-            "runaway_tokens": used,
-            "runaway_cost": None,
-            "killed_names": ["long-useful-chat"] * bool(killed),
-        }
-        for turns, tokens, killed, used in (
-            (3, 5000, 3, 3000),
-            (6, 5000, 2, 4800),
-            (9, 5000, 1, 4900),
-            (3, 20000, 3, 3000),
-            (6, 20000, 1, 6100),
-            (9, 20000, 0, 9300),
-        )
-    ],
-    "frontier": [0, 1, 2, 5],
-}
-
 
 def sample(folder: Path) -> PageData:
     """Return the page of the hostile runs, of built-in ones, and of everything else that a report can show."""
@@ -126,7 +97,7 @@ def sample(folder: Path) -> PageData:
         run_one(*_builtin(*one)) for one in (("agent-nudges", NUDGED, "hardened"), ("storage", LOST, "1.4"))
     ]
     told = build_report(results, preset=None, seed=None, statements=None)
-    return page_data(results, told, corpus=_corpus(), gate=GATE, sweep=SWEEP, crashes=_crashes(hostile))
+    return page_data(results, told, corpus=_corpus(), gate=GATE, crashes=_crashes(hostile))
 
 
 def _crashes(hostile: Path) -> dict[str, JSON]:

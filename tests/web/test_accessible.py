@@ -140,17 +140,6 @@ def test_paper_is_white_also_for_those_who_read_in_the_dark(chromium: Browser, r
         assert page.pdf().startswith(b"%PDF")
 
 
-def test_a_telephone_shows_every_column_of_the_frontier_without_scrolling(narrow: Visit) -> None:
-    page = narrow.open("#/sweep")
-    rows = page.locator("#sweep .stacked tbody tr")
-    expect(rows.first).to_be_visible()
-    for cell in rows.first.locator("th, td").all():
-        box = cell.bounding_box()
-        assert box is not None
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= 390
-
-
 @pytest.mark.parametrize("address", ["", RUN])
 def test_a_telephone_cuts_off_no_text_at_the_edges_of_charts(narrow: Visit, address: str) -> None:
     page = narrow.open(address)

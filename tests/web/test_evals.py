@@ -122,7 +122,7 @@ def test_the_page_of_recordings_has_no_words_about_random_numbers(chromium: Brow
     with visiting(chromium, tmp_path / "recorded.html") as visit:
         page = visit.open("#/words")
         expect(page.locator("#words")).to_contain_text("All arms meet the same model.")
-        expect(page.locator("#words")).not_to_contain_text("fitted")
+        expect(page.locator("#words")).not_to_contain_text("Assumed")
 
 
 @table_test("scheme", ["light", "dark"])

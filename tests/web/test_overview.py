@@ -10,7 +10,6 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from statek_sim.reporting.page.data import PageData
-from tests.web.report_samples import SWEEP
 from tests.web.visit import Scheme, Visit, visiting
 
 pytestmark = pytest.mark.browser
@@ -57,7 +56,7 @@ def test_the_overview_says_what_the_harness_thinks_and_what_the_models_saw(
 
 def test_no_chart_is_drawn_before_it_comes_into_view(visit: Visit) -> None:
     page = visit.open()
-    last = page.locator("#sweep .chart").last
+    last = page.locator("#gate .chart").last
     expect(last).to_be_attached()
     expect(last.locator("svg")).to_have_count(0)
     last.scroll_into_view_if_needed()
@@ -69,8 +68,8 @@ def test_charts_not_seen_yet_are_drawn_after_a_visit_to_a_run(visit: Visit) -> N
     page.get_by_role("link", name="Languages", exact=True).click()
     expect(page.locator("#languages svg")).to_have_count(1)
     page.go_back()
-    page.get_by_role("link", name="Trade-off", exact=True).click()
-    expect(page.locator("#sweep svg").first).to_be_visible()
+    page.get_by_role("link", name="Gate", exact=True).click()
+    expect(page.locator("#gate svg").first).to_be_visible()
 
 
 def test_the_waterfall_shows_every_step_and_adds_up(visit: Visit, page_of_samples: PageData) -> None:
@@ -121,30 +120,13 @@ def test_the_gate_has_a_map_of_every_scenario_under_every_preset(visit: Visit) -
     expect(chart.locator(".mark-text.role-mark text")).to_have_text(["✗", "✓", "✓", "✓"])
 
 
-def test_the_sweep_is_a_heat_map_that_shows_the_frontier_and_the_presets_own_values(visit: Visit) -> None:
-    page = visit.open("#/sweep")
-    for chart in page.locator("#sweep .chart").all():
-        chart.scroll_into_view_if_needed()
-        marks = chart.locator(".mark-rect.role-mark")
-        expect(marks).to_have_count(3)
-        expect(marks.first.locator("path")).to_have_count(len(list(SWEEP["cells"])))  # type: ignore[arg-type]  # a list
-        expect(marks.nth(1).locator("path")).to_have_count(4)
-        expect(marks.last.locator("path")).to_have_count(1)
-    expect(page.locator("#sweep > .wide tbody tr")).to_have_count(4)
-    expect(page.locator("#sweep")).to_contain_text(
-        "4 healthy workloads and 3 runaways, run again under the preset"
-    )
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_numbers_on_heat_maps_can_be_read(chromium: Browser, report: Path, scheme: Scheme) -> None:
+def test_signs_of_the_gate_can_be_read(chromium: Browser, report: Path, scheme: Scheme) -> None:
     with visiting(chromium, report, scheme=scheme) as visit:
-        page = visit.open("#/sweep")
-        for chart in page.locator("#sweep .chart").all():
-            chart.scroll_into_view_if_needed()
-            expect(chart.locator(".mark-text.role-mark text").first).to_be_visible()
-            worst = page.evaluate(_LEAST_CONTRAST, chart.element_handle())
-            assert worst >= 4.5
+        chart = visit.open("#/gate").locator("#gate .chart")
+        chart.scroll_into_view_if_needed()
+        expect(chart.locator(".mark-text.role-mark text").first).to_be_visible()
+        assert chart.page.evaluate(_LEAST_CONTRAST, chart.element_handle()) >= 4.5
 
 
 def test_dark_colours_can_be_chosen_and_are_kept(visit: Visit) -> None:

@@ -1,8 +1,7 @@
 """What guards are worth: how much of what they are to catch they catch, and how much else they flag.
 
 A corpus is lines of attacks (or of what else a guard is to find) and of harmless texts. Precision and recall come with
-Wilson intervals of 95 %, because 57 of 60 is not 95 %. Variants of every text show what a disguise does to the recall;
-what the corpora would show of a change of the rules is in `mutation`.
+Wilson intervals of 95 %, because 57 of 60 is not 95 %. Variants of every text show what a disguise does to the recall.
 """
 
 from __future__ import annotations

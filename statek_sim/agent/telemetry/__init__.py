@@ -1,1 +1,1 @@
-"""What watches a harness (002 §7): metrics with bands and alerts, their backtests, spans for OpenTelemetry."""
+"""What watches a harness (002 §7): metrics with bands and alerts, spans for OpenTelemetry."""

@@ -1,4 +1,4 @@
-"""Profile files: TOML, one model each; every rate says where it comes from, or the file is refused."""
+"""Profile files: TOML, one model each; a file that does not say why its rates are assumed is refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -15,48 +15,19 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.evals.models.damage import DAMAGES
 from statek_sim.evals.models.failures import FailureClass
-from statek_sim.evals.models.profile import RATES, Profile
-from statek_sim.evals.models.rates import ClassRate, Kind, Origin, Rate, Tier
+from statek_sim.evals.models.profile import RATES, ClassRate, Profile, Tier
 from statek_sim.unreadable import Unreadable, text_of, toml_in, why_no_toml, why_unreadable
 
 SCHEMA: Final = "statek-sim/evals-profile/1"
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
-_Share = Field(ge=0.0, le=1.0)
 
 
-class _Labelled(BaseModel):
+class _Class(BaseModel):
     model_config = _STRICT
-    label: Kind
-    source: str = Field(min_length=1)
-    n: int | None = Field(default=None, ge=1)
-
-    def origin(self, where: str) -> Origin:
-        """Return it as a value; `ValueError` for a label that does not fit."""
-        if self.label == "assumed" and self.n is not None:
-            raise ValueError(
-                f"{where}: it is assumed, so that there is no n; say under source why it is assumed"
-            )
-        if self.label != "assumed" and self.n is None:
-            raise ValueError(f"{where}: it is {self.label}, so that it needs n, the number of observations")
-        return Origin(kind=self.label, source=self.source, n=self.n)
-
-
-class _Class(_Labelled):
     name: FailureClass = Field(strict=False)
     beta: tuple[float, float] = Field(strict=False)
     share: float = Field(default=1.0, gt=0.0, le=1.0, strict=False)
     tier: Tier | None = None
-    interval: tuple[float, float] | None = Field(default=None, strict=False)
-
-
-class _Rate(_Labelled):
-    name: str
-    rate: float = Field(ge=0.0, le=1.0, strict=False)
-    interval: tuple[float, float] | None = Field(default=None, strict=False)
-
-
-class _Damage(_Labelled):
-    weights: dict[str, float]
 
 
 class _File(BaseModel):
@@ -64,14 +35,14 @@ class _File(BaseModel):
     schema_: Literal["statek-sim/evals-profile/1"] = Field(alias="schema")
     name: str = Field(min_length=1)
     title: str = Field(min_length=1)
-    model: str = Field(min_length=1)
+    assumed: str = Field(min_length=1)
     dialect: str
     window: int = Field(ge=256)
     long_prompt: int = Field(ge=1)
     classes: list[_Class] = Field(alias="class")
-    rates: list[_Rate] = Field(alias="rate")
-    damage: _Damage
-    scenarios: dict[str, dict[str, float]] = {}
+    rates: dict[str, Annotated[float, Field(ge=0.0, le=1.0, strict=False)]]
+    damage: dict[str, Annotated[float, Field(ge=0.0, strict=False)]]
+    scenarios: dict[str, dict[str, Annotated[float, Field(ge=0.0, le=1.0, strict=False)]]] = {}
 
 
 def shipped() -> tuple[str, ...]:
@@ -119,29 +90,25 @@ def _path(keys: Iterable[object]) -> str:
 
 def _profile(file: _File) -> Profile:
     _one_of(file.dialect, RENDERINGS, "dialect")
-    for kind, weight in file.damage.weights.items():
-        _one_of(kind, DAMAGES, "damage.weights")
-        if weight < 0:
-            raise ValueError(f"damage.weights.{kind}: {weight:g} is no weight; expected 0 or more")
-    if not sum(file.damage.weights.values()):
-        raise ValueError("damage.weights: all are 0; expected at least one way in which calls are damaged")
-    rates = {rate.name: _rate(rate) for rate in file.rates}
-    missing = [name for name in RATES if name not in rates]
-    for name in rates:
-        _one_of(name, RATES, "rate")
+    for kind in file.damage:
+        _one_of(kind, DAMAGES, "damage")
+    if not sum(file.damage.values()):
+        raise ValueError("damage: all are 0; expected at least one way in which calls are damaged")
+    for name in file.rates:
+        _one_of(name, RATES, "rates")
+    missing = [name for name in RATES if name not in file.rates]
     if missing:
-        raise ValueError(f"rate: {', '.join(missing)} is missing; every profile has {', '.join(RATES)}")
+        raise ValueError(f"rates: {', '.join(missing)} is missing; every profile has {', '.join(RATES)}")
     return Profile(
         name=file.name,
         title=file.title,
-        model=file.model,
+        assumed=file.assumed,
         dialect=file.dialect,
         window=file.window,
         long_prompt=file.long_prompt,
         classes=_classes(file.classes),
-        rates=rates,
-        damage=file.damage.weights,
-        damage_origin=file.damage.origin("damage"),
+        rates=file.rates,
+        damage=file.damage,
         scenarios={name: _own(name, shares) for name, shares in file.scenarios.items()},
     )
 
@@ -155,31 +122,17 @@ def _classes(classes: Iterable[_Class]) -> tuple[ClassRate, ...]:
         if (row.name, row.tier) in found:
             raise ValueError(f"{where}: it is there twice for the same tier")
         found[row.name, row.tier] = ClassRate(
-            failure=row.name,
-            a=row.beta[0],
-            b=row.beta[1],
-            share=row.share,
-            tier=row.tier,
-            origin=row.origin(where),
-            interval=row.interval,
+            failure=row.name, a=row.beta[0], b=row.beta[1], share=row.share, tier=row.tier
         )
     absent = [each.value for each in FailureClass if all(each != name for name, _ in found)]
     if absent:
-        raise ValueError(f"class: {', '.join(absent)} is missing; a rate of nearly 0 is said, too")
+        raise ValueError(f"class: {', '.join(absent)} is missing; name a rate of nearly 0, too")
     return tuple(found.values())
 
 
-def _rate(rate: _Rate) -> Rate:
-    return Rate(
-        name=rate.name, rate=rate.rate, origin=rate.origin(f"rate {rate.name}"), interval=rate.interval
-    )
-
-
 def _own(scenario: str, shares: dict[str, float]) -> dict[FailureClass, float]:
-    for name, share in shares.items():
+    for name in shares:
         _one_of(name, [each.value for each in FailureClass], f"scenarios.{scenario}")
-        if not 0 <= share <= 1:
-            raise ValueError(f"scenarios.{scenario}.{name}: {share:g} is no share; expected 0 to 1")
     return {FailureClass(name): share for name, share in shares.items()}
 
 

@@ -166,7 +166,7 @@ class _Turn:
         model = self._model
         right = self._right(self._shown)
         corrected = is_corrected(self._request.messages)
-        if corrected and self._draw(HEEDS) < model._profile.rate(HEEDS):
+        if corrected and self._draw(HEEDS) < model._profile.rates[HEEDS]:
             better = self._better(right)
             if better is not None:
                 model._looping = None
@@ -279,7 +279,7 @@ class _Turn:
         model = self._model
         again = model._looping
         assert again is not None, "asked only within a loop"
-        if again.name not in self._offered or self._draw(STAYS) >= model._profile.rate(STAYS):
+        if again.name not in self._offered or self._draw(STAYS) >= model._profile.rates[STAYS]:
             model._looping = None
             return None
         return called([again], self._request.turn), again.name
@@ -292,7 +292,7 @@ class _Turn:
         return called([call], self._request.turn), f"{later[0]} without {right.name}"
 
     def _misdirected(self, right: Sequence[Meant]) -> tuple[RawReply, str]:
-        invented = self._draw(INVENTS) < self._model._profile.rate(INVENTS)
+        invented = self._draw(INVENTS) < self._model._profile.rates[INVENTS]
         name = mistakes.other_tool(right[0].name, self._offered, *self._words("tool"), invented=invented)
         known = right[0].arguments
         arguments = mistakes.guessed(name, known, self._offered) if name in self._offered else dict(known)
@@ -303,7 +303,7 @@ class _Turn:
         if not first.arguments:
             return None
         if lacking:
-            renamed = self._draw(RENAMES) < self._model._profile.rate(RENAMES)
+            renamed = self._draw(RENAMES) < self._model._profile.rates[RENAMES]
             required = mistakes.required_of(first.name, self._offered)
             arguments = mistakes.without_argument(
                 first.arguments, required, *self._words("argument"), renamed=renamed
@@ -316,7 +316,7 @@ class _Turn:
 
     def _malformed(self, right: Sequence[Meant]) -> tuple[RawReply, str]:
         profile = self._model._profile
-        if self._draw(NATIVE) < profile.rate(NATIVE) and right[0].arguments:
+        if self._draw(NATIVE) < profile.rates[NATIVE] and right[0].arguments:
             return called(right, self._request.turn, arguments=cut_arguments(right[0])), "native"
         kind = kind_of_damage(profile.damage, *self._words("damage"))
         return said(rendered(right, profile.dialect, kind)), kind

@@ -65,14 +65,13 @@ def page_data(
     *,
     corpus: CorpusTable | None = None,
     gate: Mapping[str, JSON] | None = None,
-    sweep: Mapping[str, JSON] | None = None,
     crashes: Mapping[str, JSON] | None = None,
     tokenizers: TokenizerRegistry | None = None,
     room: int = ROOM,
 ) -> PageData:
     """Return the page of a report and its results, given in any order; equal ones give an equal page.
 
-    `gate` is what `gate_json` returns, `sweep` what `sweep_json` does, `crashes` what `crashes_json` does; `tokenizers`
+    `gate` is what `gate_json` returns, `crashes` what `crashes_json` does; `tokenizers`
     are those that measured the runs.
     Runs have their details as long as there is `room`, the failed ones first.
     """
@@ -84,7 +83,6 @@ def page_data(
         _use(ordered, tokenizers),
         corpus=corpus,
         gate=gate,
-        sweep=sweep,
         crashes=crashes,
         metrics=_metrics(ordered),
         shown=frozenset(details),

@@ -117,9 +117,7 @@ def evals_index(
 def _model(model: Profile | RecordedModel) -> dict[str, JSON]:
     if isinstance(model, Profile):
         # Transcripts show it, and it is not what was run.
-        title = (
-            f"{model.title} ({model.model}); its requests name {TOKENIZER_OF}, whose tokenizer counts tokens"
-        )
+        title = f"{model.title}; its requests name {TOKENIZER_OF}, whose tokenizer counts tokens"
         return {"name": model.name, "simulated": True, "title": title, "asks": TOKENIZER_OF}
     title = "a real model, replayed from recordings"
     return {"name": model.name, "simulated": False, "title": title, "asks": model.name}

@@ -31,7 +31,6 @@ def index_of(
     *,
     corpus: CorpusTable | None,
     gate: Mapping[str, JSON] | None,
-    sweep: Mapping[str, JSON] | None,
     crashes: Mapping[str, JSON] | None,
     metrics: Mapping[str, JSON] | None,
     shown: frozenset[int],
@@ -39,7 +38,7 @@ def index_of(
     """Return the index in the schema's `index`. `results` are in the order of the report's rows.
 
     `use` is the usage of all runs together, None when no call can be taken apart. `shown` are the runs whose details
-    are on the page. `gate` is what `gate_json` makes of the gate's result, `sweep` what `sweep_json` makes of a sweep,
+    are on the page. `gate` is what `gate_json` makes of the gate's result,
     `crashes` what `crashes_json` makes of an exploration,
     and `metrics` what `metrics_json` makes of the runs' tasks.
     """
@@ -70,7 +69,6 @@ def index_of(
         "waterfall": None if use is None else waterfall_json(use.waterfall),
         "corpus": None if corpus is None else _corpus(corpus),
         "gate": None if gate is None else dict(gate),
-        "sweep": None if sweep is None else dict(sweep),
         "crashes": None if crashes is None else dict(crashes),
         "metrics": None if metrics is None else dict(metrics),
         "failures": [

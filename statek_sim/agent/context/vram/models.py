@@ -1,4 +1,4 @@
-"""Common models by name, and models in files: a GGUF file, a `config.json`, or a folder with one."""
+"""Common models by name, and models in files: a `config.json`, or a folder with one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from statek_sim.agent.context.vram.gguf import read_metadata
-from statek_sim.agent.context.vram.shape import KvShape, shape_of_config, shape_of_gguf
+from statek_sim.agent.context.vram.shape import KvShape, shape_of_config
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.unreadable import text_of
@@ -19,11 +18,10 @@ from statek_sim.values import JSON
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A model: its shape, and the bytes of its weights where the file says them (0: not known)."""
+    """A model and its shape."""
 
     name: str
     shape: KvShape
-    weights: int = 0
 
 
 @cache
@@ -36,12 +34,7 @@ def known_models() -> Mapping[str, Model]:
     found = {}
     for entry in document["models"]:
         source = f"{document['sources'][entry['source']]}: {entry['key']}"
-        read = (
-            shape_of_gguf(entry["gguf"], source)
-            if "gguf" in entry
-            else shape_of_config(entry["config"], source)
-        )
-        found[entry["name"]] = Model(name=entry["name"], shape=read)
+        found[entry["name"]] = Model(name=entry["name"], shape=shape_of_config(entry["config"], source))
     return found
 
 
@@ -53,18 +46,10 @@ def model_called(name: str) -> Model:
     path = Path(name)
     if path.is_dir():
         path /= "config.json"
-    if path.suffix == ".gguf":
-        return Model(name=path.name, shape=shape_of_gguf(read_metadata(path), str(path)), weights=_size(path))
     if path.suffix == ".json":
         return Model(name=str(path.parent.name or path.name), shape=shape_of_config(_config(path), str(path)))
-    problem = (
-        f"{name!r} is no .gguf file, no config.json, no folder with one, and none of {', '.join(known)}."
-    )
+    problem = f"{name!r} is no config.json, no folder with one, and none of {', '.join(known)}."
     raise BadInput((problem + suggestion(name, known)).removesuffix("."))
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size
 
 
 def _config(path: Path) -> Mapping[str, JSON]:

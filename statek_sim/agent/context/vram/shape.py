@@ -1,8 +1,8 @@
-"""What a model's cache of keys and values (KV) takes: read from a `config.json` or from the metadata of a GGUF file."""
+"""What a model's cache of keys and values (KV) takes: read from a `config.json`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -93,9 +93,6 @@ def kv_bytes(kv: str) -> Fraction:
     return KV_TYPES[kv]
 
 
-# -- config.json -------------------------------------------------------------------------------------------------
-
-
 def shape_of_config(config: Mapping[str, JSON], source: str) -> KvShape:
     """Return the shape that a `config.json` describes; `BadInput` names what is missing.
 
@@ -160,77 +157,3 @@ class _Fields:
         if not value:
             raise BadInput(f"{self.source}: {' or '.join(names)} is missing, expected a whole number above 0")
         return value
-
-
-# -- GGUF --------------------------------------------------------------------------------------------------------
-
-
-def shape_of_gguf(metadata: Mapping[str, JSON], source: str) -> KvShape:
-    """Return the shape that a GGUF file's metadata describes; `BadInput` names what is missing."""
-    name = metadata.get("general.architecture")
-    if not isinstance(name, str):
-        raise BadInput(f"{source}: general.architecture is missing: this is no model")
-    metadata = {key.removeprefix(f"{name}."): value for key, value in metadata.items()}
-    fields = _Fields(metadata, source)
-    layers = fields.number("block_count")
-    return KvShape(
-        layers=tuple(_gguf_layers(metadata, fields, layers, name)),
-        longest=fields.optional("context_length"),
-        source=source,
-    )
-
-
-def _gguf_layers(metadata: Mapping[str, JSON], fields: _Fields, layers: int, name: str) -> Iterator[Layer]:
-    compressed = fields.optional("attention.kv_lora_rank")
-    windows = _gguf_windows(metadata, fields, layers, name)
-    # Layers at the end that use the cache of others keep nothing of their own.
-    shared = fields.optional("attention.shared_kv_layers") or 0
-    for at, window in enumerate(windows):
-        if at >= layers - shared:
-            yield Layer(numbers=0)
-        elif compressed is not None:
-            yield Layer(numbers=compressed + fields.number("rope.dimension_count"), window=window)
-        else:
-            yield Layer(
-                numbers=_gguf_numbers(metadata, fields, at, windowed=window is not None), window=window
-            )
-
-
-def _gguf_numbers(metadata: Mapping[str, JSON], fields: _Fields, at: int, *, windowed: bool) -> int:
-    heads = _of_layer(metadata, fields, "attention.head_count", at)
-    kept = (
-        _of_layer(metadata, fields, "attention.head_count_kv", at)
-        if "attention.head_count_kv" in metadata
-        else heads
-    )
-    if not kept:
-        return 0
-    suffix = "_swa" if windowed and "attention.key_length_swa" in metadata else ""
-    size = fields.optional(f"attention.key_length{suffix}")
-    if size is None:
-        size = fields.number("embedding_length") // heads
-    return kept * (size + (fields.optional(f"attention.value_length{suffix}") or size))
-
-
-def _of_layer(metadata: Mapping[str, JSON], fields: _Fields, name: str, at: int) -> int:
-    """Return a number that is one for all layers, or one for each; a layer without attention has 0."""
-    value = metadata.get(name)
-    if not isinstance(value, list):
-        return fields.number(name)
-    entry = value[at] if at < len(value) else None
-    if isinstance(entry, bool) or not isinstance(entry, int):
-        raise BadInput(f"{fields.source}: {name} has no number for layer {at}")
-    return entry
-
-
-def _gguf_windows(
-    metadata: Mapping[str, JSON], fields: _Fields, layers: int, name: str
-) -> Sequence[int | None]:
-    window = fields.optional("attention.sliding_window")
-    pattern = metadata.get("attention.sliding_window_pattern")
-    if not window:
-        return [None] * layers
-    if isinstance(pattern, list) and len(pattern) == layers:
-        return [window if sliding else None for sliding in pattern]
-    every = pattern if isinstance(pattern, int) and pattern > 0 else _PATTERNS.get(name)
-    return [window if every is None or (at + 1) % every else None for at in range(layers)]

@@ -24,7 +24,7 @@ const WORDS = [
   ["pass^k", "How likely k runs of one scenario are all right."],
   ["p", "The exact McNemar test over pairs of the same scenario and seed, after Holm for all comparisons."],
   ...(SIMULATED
-    ? [["Measured, fitted, assumed", "Counted in a source; fitted to published or recorded counts; or a number that somebody chose, since nobody published one."]]
+    ? [["Assumed", "Nobody measured the rates of a simulated model: its author chose them."]]
     : []),
 ];
 
@@ -92,10 +92,9 @@ function rates(all) {
   const columns = [
     { label: "class", value: (rate) => heading(rate.class), header: true },
     { label: "rate", value: ({ rate }) => share(rate), numeric: true },
-    { label: "label", value: ({ label }) => h("span", { class: "roomy" }, label) },
   ];
   return [
-    h("p", {}, "A class's rate is its mean over scenarios: each scenario has its own. Every rate says where it comes from."),
+    h("p", {}, "A class's rate is its mean over scenarios: each scenario has its own. Every rate is assumed."),
     stacked(table("Rates of the model", columns, all)),
   ];
 }

@@ -10,7 +10,6 @@ import { overview, provenance } from "./overview.js";
 import { parse, toPart } from "./route.js";
 import { noSuchRun, runPage } from "./run.js";
 import { runsSection } from "./runs.js";
-import { sweepSection } from "./sweep.js";
 import { glossary } from "./words.js";
 
 const main = document.getElementById("main");
@@ -24,7 +23,6 @@ const home = h(
   index.corpus && languages(index.corpus),
   index.metrics && health(index.metrics),
   index.gate && gateSection(index.gate),
-  index.sweep && sweepSection(index.sweep),
   index.crashes && crashesSection(index.crashes),
   glossary(),
 );
@@ -36,7 +34,6 @@ const SHORT = {
   languages: "Languages",
   health: "Health",
   gate: "Gate",
-  sweep: "Trade-off",
   crashes: "Crashes",
   words: "Words",
 };

@@ -1,1 +1,0 @@
-"""Attacks on what is meant to hold the programs and calls of an agent, and what came of them."""

@@ -1,1 +1,0 @@
-"""Counts that others published, and what the simulated models make of the same work."""

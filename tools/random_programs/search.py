@@ -1,0 +1,172 @@
+"""Hypothesis decides what the examples are, and makes those that fail small. Nothing else here knows it.
+
+What they leave out, and why, stands here too: the generators are written so, and nothing is filtered afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Final, TypeVar
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Flaky
+
+from tools.random_programs.draw import BATCH, Draw
+from tools.random_programs.replies import Written
+from tools.random_programs.scenarios import scenario
+
+T = TypeVar("T")
+
+MOST_OPTIONS: Final = 99
+"""Longer lists of options would let Hypothesis pick by the numbers that occur in the sources around it."""
+
+MOST_TRIES: Final = 600
+"""How often Hypothesis may try to make an example small; the smallest by then is shown."""
+
+MOST_BATCHES: Final = 1_000_000
+
+
+class _Decisions:
+    """Decisions drawn by Hypothesis."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self._draw = draw
+
+    def of(self, options: Sequence[T]) -> T:
+        assert 0 < len(options) <= MOST_OPTIONS
+        return options[self._draw(_index(len(options)))]
+
+    def part(self, make: Callable[[Draw], T]) -> T:
+        made: T = self._draw(_part(make))
+        return made
+
+    def some(self, make: Callable[[Draw], T], *, least: int = 0, most: int) -> list[T]:
+        return self._draw(st.lists(_part(make), min_size=least, max_size=most))
+
+
+@cache
+def _index(count: int) -> st.SearchStrategy[int]:
+    return st.integers(0, count - 1)
+
+
+@st.composite
+def _part(draw: st.DrawFn, make: Callable[[Draw], Any]) -> Any:
+    # One for all parts: making a composite strategy takes longer than drawing from it.
+    return make(_Decisions(draw))
+
+
+def example_batch(number: int, batch: int) -> list[Written]:
+    """Return the examples of one batch: `BATCH` of them, the same ones wherever this Hypothesis runs."""
+    found: list[Written] = []
+    _each(found.append, number, batch, (Phase.generate,))
+    # The first is the simplest of all, in every batch.
+    return found[1:]
+
+
+class Found(Exception):
+    """An example that is looked for."""
+
+
+class Enough(BaseException):
+    """It has been tried often enough. No error of the example, so Hypothesis lets it through."""
+
+
+def smallest(number: int, batch: int, wanted: Callable[[Written], bool]) -> Written | None:
+    """Return the smallest `wanted` example that those of a batch lead to, None when none of them is wanted."""
+    last: list[Written] = []
+    tried: dict[str, bool] = {}
+    tries = 0
+
+    def attempt(draw: Draw) -> Written:
+        # Counted here because most attempts end before there is an example to check.
+        nonlocal tries
+        tries += 1
+        if tries > MOST_TRIES:
+            raise Enough
+        return scenario(draw)
+
+    def check(example: Written) -> None:
+        key = json.dumps(example)
+        if key not in tried:
+            tried[key] = wanted(example)
+        if tried[key]:
+            last[:] = [example]
+            raise Found
+
+    try:
+        _each(check, number, batch, (Phase.generate, Phase.shrink), attempt)
+    except (Found, Enough):
+        pass
+    except Flaky:
+        # Broken off in the middle of an attempt, Hypothesis misses the rest of it.
+        if tries <= MOST_TRIES:
+            raise
+    return last[0] if last else None
+
+
+def _each(
+    check: Callable[[Written], None],
+    number: int,
+    batch: int,
+    phases: tuple[Phase, ...],
+    make: Callable[[Draw], Written] = scenario,
+) -> None:
+    @seed(number * MOST_BATCHES + batch)
+    @settings(
+        max_examples=BATCH + 1,
+        phases=phases,
+        database=None,
+        deadline=None,
+        verbosity=Verbosity.quiet,
+        report_multiple_bugs=False,
+        print_blob=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(_part(make))
+    def look(example: Any) -> None:
+        check(example)
+
+    look()
+
+
+EXCLUDED: Final[dict[str, str]] = {
+    "what ends STATEK's process sometimes": (
+        "A plain value added to a kept list from the left, and a kept list multiplied from the left. What ends it each "
+        "time is in: the process has to die where the reference runtime stops the job."
+    ),
+    "exit statuses with integers beyond 64 bits": (
+        "Python 3.11 notices dbzero's error only in an interpreter that called `exit` some ten times; each example has "
+        "a fresh one."
+    ),
+    "texts of stored objects": (
+        "A future, work item or job of the store shows its private fields. Futures are waited for, never put into a "
+        "container. Python's errors name a stored class with its module, and those of the built-in world are in "
+        "another one on each side: that counts in budgets. A status is a text here and an enumeration's member there."
+    ),
+    "writes to work items": (
+        "An item of the built-in world is a stored object beside the queue on the real side: a status that code writes "
+        "hides the queue's from that code alone, and here it is the queue's."
+    ),
+    "budgets after a crash": (
+        "The traceback of a crash becomes part of the next prompt, with the machine's paths, whose length differs: an "
+        "example with a fault that kills its job has no token budget that is near."
+    ),
+    "jobs without end": (
+        "Warmup that waits starts no jobs, nor does that of agents whose jobs are started by code, and compound "
+        "statements do not wait for a job that they start: all of these start jobs for ever, on STATEK too."
+    ),
+    "code without end": "Endless loops hang STATEK's worker, and each is watched for a second of processor time.",
+    "notifications before 1.4.0": "They do not exist, so examples for profile 1.2 go without those events.",
+    "measured usage": (
+        "Token counts of a tokenizer, because the store's ids in some prompts have as many bytes in every run, "
+        "but not as many tokens."
+    ),
+    "pauses of a wait in warmup before 1.3.2": (
+        "The loop never sleeps then, and each entry costs on the real package what it costs: both sides of an example "
+        "enter every 0.3 s. Scenarios have the profile's own pause."
+    ),
+}
+"""Each exclusion by its name, with the reason."""
