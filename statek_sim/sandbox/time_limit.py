@@ -5,8 +5,8 @@ ended: in Python code, and in C code that looks at signals, such as `re` and ari
 address space makes an allocation that is too large a MemoryError. Where C code does not return, `last_resort` ends the
 process with a traceback that shows the block.
 
-This holds in the main thread; in another one blocks run without these limits. Both limits are
-machine dependent: code that ends in time leaves the same trace everywhere.
+This holds in the main thread of a process that no watchdog watches; in another thread blocks run without these limits.
+Both limits are machine dependent: code that ends in time leaves the same trace everywhere.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, TypeVar, final
 
+from statek_sim import progress
 from statek_sim.sandbox.budget import ExecutionBudget
 
 T = TypeVar("T")
@@ -57,7 +58,8 @@ _PROCESS: Final = _Process(BlockLimits(), has_last_resort=False)
 
 
 def _is_possible() -> bool:
-    return threading.current_thread() is threading.main_thread()
+    """Return whether signals come here. A worker process has a watchdog, which ends a run loudly."""
+    return threading.current_thread() is threading.main_thread() and not progress.is_watched()
 
 
 @contextmanager
