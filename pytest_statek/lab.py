@@ -11,11 +11,13 @@ from typing import Final, Protocol, TypeVar
 import pytest
 
 from pytest_statek.marker import Wishes, wishes_of
-from pytest_statek.options import REQUESTED
+from pytest_statek.options import REQUESTED, STDERR
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.errors import BadInput, ScriptError, UnusedReplies
+from statek_sim.executors.limits import parse_watchdog
 from statek_sim.providers.network import NetworkGuard, forbid_network
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought
+from statek_sim.sandbox.time_limit import BlockLimits, block_limits, last_resort
 from statek_sim.semantics import LATEST
 from statek_sim.suite.transcript import formatted, transcript
 from statek_sim.testing import Lab
@@ -71,6 +73,9 @@ def open_lab(request: pytest.FixtureRequest, brought: Brought = NOTHING_BROUGHT)
     with ExitStack() as stack:
         guard = None if wishes.allow_network else stack.enter_context(forbid_network())
         stack.enter_context(frozen_wall_clock(lab.clock, active=wishes.virtual_wall_clock))
+        stack.enter_context(block_limits(limits_of_blocks(request.config.stash[REQUESTED].watchdog)))
+        if STDERR in request.config.stash:
+            stack.enter_context(last_resort(request.config.stash[STDERR]))
         item.stash[OPENED] = Opened(
             lab.llm,
             lambda: conversation(lab.runtime.trace.events),
@@ -80,6 +85,14 @@ def open_lab(request: pytest.FixtureRequest, brought: Brought = NOTHING_BROUGHT)
         )
         stack.callback(lab.runtime.close)
         yield lab
+
+
+def limits_of_blocks(watchdog: str) -> BlockLimits | None:
+    """Return what a block of model-written code may use in this process: what the watchdog allows, if that is said."""
+    said = parse_watchdog(watchdog) if watchdog else None
+    if said is None:
+        return None if watchdog else BlockLimits()
+    return BlockLimits(seconds=said.cpu, memory=said.memory)
 
 
 def marked(request: pytest.FixtureRequest) -> Wishes:

@@ -186,6 +186,9 @@ class Requested:
 REQUESTED: Final = pytest.StashKey[Requested]()
 """Where `config.stash` keeps them."""
 
+STDERR: Final = pytest.StashKey[int]()
+"""Where `config.stash` keeps a file descriptor of the standard error that pytest does not capture."""
+
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare every option and its ini key."""

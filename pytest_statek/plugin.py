@@ -6,7 +6,9 @@ asks for them: `scenarios`, `lab`, `cassettes`, `gate` and `evals`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
+from functools import partial
 
 import pytest
 
@@ -82,12 +84,23 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", options.CASSETTE_MARKER)
     options.check_requested(config)
     requested = config.stash[options.REQUESTED] = options.Requested(config)
+    keep_stderr(config)
     if requested.collects or requested.needs_check or requested.backend:
         config.pluginmanager.import_plugin("pytest_statek.scenarios")
     if options.part_is_wanted(config, "gate", "policy", "baseline", "scenarios"):
         config.pluginmanager.import_plugin("pytest_statek.gate")
     if options.part_is_wanted(config, "evals", "model", "baseline", "policy", "seeds", "arm"):
         config.pluginmanager.import_plugin("pytest_statek.evals")
+
+
+def keep_stderr(config: pytest.Config) -> None:
+    """Keep the standard error of the process, which pytest captures while tests run."""
+    try:
+        kept = config.stash[options.STDERR] = os.dup(2)
+    except OSError:
+        # There is none.
+        return
+    config.add_cleanup(partial(os.close, kept))
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:

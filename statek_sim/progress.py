@@ -13,6 +13,9 @@ from typing import Protocol
 class Listener(Protocol):
     """Hears how far this process is."""
 
+    ends_runs: bool
+    """Whether it ends a run that takes too much of the machine."""
+
     def at(self, job: str, turns: int) -> None:
         """Hear that a job begins a step after so many LLM turns."""
 
@@ -22,6 +25,8 @@ class Listener(Protocol):
 
 class Nobody:
     """Hears nothing: nobody watches this process."""
+
+    ends_runs = False
 
     def at(self, job: str, turns: int) -> None:
         """Forget it."""
@@ -46,6 +51,11 @@ def at(job: str, turns: int) -> None:
 def afresh() -> None:
     """Say that another run of the same piece of work begins: limits of time and memory are those of one run."""
     _WATCHED.listener.afresh()
+
+
+def is_watched() -> bool:
+    """Return whether somebody ends runs of this process that take too much of the machine."""
+    return _WATCHED.listener.ends_runs
 
 
 def listen(listener: Listener) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import os
 import pickle
+import re
 import resource
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -25,6 +26,12 @@ from statek_sim import progress
 from statek_sim.executors.limits import begin_runs
 
 _PLACE_BYTES: Final = 512
+_CREDENTIAL: Final = re.compile(
+    r"SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIAL|(KEY|TOKEN|AUTH)(_?\d+|_ID|_FILE|_BASE64|_SOCK)?\Z",
+    re.IGNORECASE,
+)
+"""Names of environment variables that hold credentials; `STATEK_MAX_TOKEN_USAGE` and `MAX_TOKENS` hold none."""
+
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 """Bytes in which the kernel counts memory."""
 
@@ -50,6 +57,7 @@ class Place:
         self._memory = context.RawValue("Q", 0)
         self._cpu = cpu
         self._statm = -1
+        self.ends_runs = cpu is not None
 
     def at(self, job: str, turns: int) -> None:
         """Keep a job and the number of turns that it has had."""
@@ -115,6 +123,7 @@ def serve(
     # The parent decides what an interrupt means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    forget_credentials(os.environ)
     progress.listen(place)
     begin_runs()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
@@ -123,6 +132,15 @@ def serve(
             place.afresh()
             # Arguments that cannot be read are an error of that piece of work.
             pipe.send_bytes(answer(_call, (function, sent)))
+
+
+def forget_credentials(environment: MutableMapping[str, str]) -> None:
+    """Remove the variables whose names say that they hold a key, token, secret or password.
+
+    Model-written code runs in this process, and what it gets hold of lands in reports.
+    """
+    for name in [name for name in environment if _CREDENTIAL.search(name)]:
+        del environment[name]
 
 
 def _call(function: Callable[..., Any], sent: bytes) -> object:

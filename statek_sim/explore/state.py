@@ -185,7 +185,6 @@ def _job(walk: _Walk, job: Job, names: dict[str, object]) -> object:
         walk.of(env.push_log),
         walk.of(env.exit_status),
         walk.of(env.future_result),
-        env.unweighed,
         len(job.chat_log),
         walk.of(job.chat_log[-1]) if job.chat_log else None,
         tuple((handler.name, walk.of(handler.context)) for handler in job.error_handlers),

@@ -1,14 +1,11 @@
-"""How much one step of model-written code may cost.
+"""What one step of model-written code may do, counted: the same code is stopped at the same point on every machine.
 
-Costs are counted, never timed, so the same code is stopped at the same point on every machine:
-
-- **iterations**: turns of a loop or comprehension, items of a lazy iterator, calls of model-written functions.
-  A turn with a long body counts one for every `steps.STEPS_PER_ITERATION` steps, a call `CALL_ITERATIONS` and its
-  body, a tool `TOOL_ITERATIONS`; work that one call does inside C (sorting, searching, copying) counts one for every
-  128 items.
-- **allocation**: bytes of new data in one step, whether kept or not; containers are charged per item. Copies of
-  text count a quarter while they are short (`copied`), so that building text piece by piece stays affordable.
+- **iterations**: passes of a loop or comprehension, items of a lazy iterator, four for a call of a model-written
+  function, fifty for a tool, eight for a printed line, one for 128 items that one call goes through inside C.
+- **allocation**: bytes that operators, formatting, printing and tools make in one step, whether kept or not.
 - **call depth**: model-written functions active inside each other, not Python's own stack.
+
+What none of these counts, such as a long search of a regular expression, `time_limit` ends.
 """
 
 from __future__ import annotations
@@ -19,13 +16,13 @@ from contextlib import suppress
 from typing import Final, NoReturn, final
 
 ITEMS_PER_ITERATION_SHIFT: Final = 7
-"""Walking 2**7 items inside C costs as much as one iteration of a loop in model code."""
+"""Going through 2**7 items inside C counts as one iteration."""
 
 CALL_ITERATIONS: Final = 4
-"""Calling a model-written function costs as much as four iterations."""
+"""Iterations of a call of a model-written function."""
 
 TOOL_ITERATIONS: Final = 50
-"""Calling a tool costs as much as fifty iterations: it is traced, and what it does is not counted."""
+"""Iterations of a call of a tool: it is traced, and what it does is not counted."""
 
 TOOL_BYTES: Final = 1_024
 """What the trace keeps of a tool's call and its result."""
@@ -33,20 +30,8 @@ TOOL_BYTES: Final = 1_024
 LINE_BYTES: Final = 256
 """What a line on the console costs beside its text."""
 
-LONG_LINE: Final = 1 << 16
-LONG_LINE_COPIES: Final = 16
-"""Characters from which on a text is paid for several times: it is escaped, sent, kept and measured."""
-
 LINE_ITERATIONS: Final = 8
 """What finding out how a line looks costs."""
-
-LONG_INTEGER: Final = 2_000
-"""Bits from which on an integer pays for being made."""
-
-COPY_SHIFT: Final = 2
-"""Copying 2**2 bytes costs as much as one byte of new data, up to `LONG_COPY` bytes at a time."""
-
-LONG_COPY: Final = 131_072
 
 _ROOM_FROM_DEPTH: Final = 64
 _FRAMES_PER_CALL: Final = 12
@@ -74,7 +59,7 @@ class ExecutionBudget:
     """
 
     __slots__ = ("_bytes_left", "_depth", "_end", "_iterations_left", "_reason", "_stack_limit", "allocation",
-                 "call_depth", "loop_iterations", "opened", "step")  # fmt: skip
+                 "call_depth", "loop_iterations", "opened")  # fmt: skip
 
     def __init__(
         self, loop_iterations: int = 1_000_000, allocation: int = 64_000_000, call_depth: int = 250
@@ -82,14 +67,12 @@ class ExecutionBudget:
         self.loop_iterations = loop_iterations
         self.allocation = allocation
         self.call_depth = call_depth
-        self.step = 0
         self.opened: list[Coroutine[object, object, object]] = []
         self._stack_limit = 0
         self.reset()
 
     def reset(self) -> None:
-        """Start a new step with nothing spent. `step` numbers them."""
-        self.step += 1
+        """Start a new step with nothing spent."""
         self._iterations_left = self.loop_iterations
         self._bytes_left = self.allocation
         self._depth = 0
@@ -111,29 +94,23 @@ class ExecutionBudget:
 
     @property
     def allocated(self) -> int:
-        """Bytes charged in this step."""
+        """Bytes counted in this step."""
         return self.allocation - self._bytes_left
 
     def tick(self, iterations: int = 1) -> bool:
-        """Pay for a pass of a loop; always True, so that it can stand as a condition of a comprehension."""
+        """Count iterations; always True, so that it can stand as a condition of a comprehension."""
         self._iterations_left -= iterations
         if self._iterations_left < 0:
             self._out_of_iterations()
         return True
 
-    def work(self, iterations: int) -> None:
-        """Pay for several iterations at once."""
-        self._iterations_left -= iterations
-        if self._iterations_left < 0:
-            self._out_of_iterations()
-
     def scan(self, items: int) -> None:
-        """Pay for walking `items` items inside C."""
+        """Count a walk through `items` items inside C."""
         if items >= 1 << ITEMS_PER_ITERATION_SHIFT:
-            self.work(items >> ITEMS_PER_ITERATION_SHIFT)
+            self.tick(items >> ITEMS_PER_ITERATION_SHIFT)
 
     def allocate(self, size: int) -> None:
-        """Pay for `size` bytes of new data, before they are made where possible."""
+        """Count `size` bytes of new data, before they are made where possible."""
         self._bytes_left -= size
         if self._bytes_left < 0:
             self.stop(
@@ -141,38 +118,20 @@ class ExecutionBudget:
                 "that grows in a loop, or a huge repetition, range or field width"
             )
 
-    def copied(self, size: int) -> None:
-        """Pay for copying `size` bytes of data that exists already. Long copies cost as much as new data."""
-        self.allocate(size >> COPY_SHIFT if size < LONG_COPY else size)
-
-    def made_integer(self, bits: int) -> None:
-        """Pay for an integer of so many bits that was just computed. Most are forgotten at once: an eighth is paid."""
-        if bits > LONG_INTEGER:
-            self.allocate(bits >> 6)
-
     def call_tool(self) -> None:
-        """Pay for the call of a tool."""
+        """Count the call of a tool."""
         self.allocate(TOOL_BYTES)
-        self.work(TOOL_ITERATIONS)
+        self.tick(TOOL_ITERATIONS)
 
     def write(self, characters: int) -> None:
-        """Pay for a line on the console."""
+        """Count a line on the console."""
         self.allocate(LINE_BYTES + characters)
-        self.work(LINE_ITERATIONS)
-        self.say(characters)
+        self.tick(LINE_ITERATIONS)
 
-    def say(self, characters: int) -> None:
-        """Pay for what becomes of a text that the console shows, when it is long."""
-        if characters > LONG_LINE:
-            self.allocate(characters * LONG_LINE_COPIES)
-
-    def enter(self, extra: int = 0) -> None:
-        """Pay for a call of a model-written function and go one call deeper; `leave` goes back.
-
-        `extra` is what its body costs in iterations.
-        """
+    def enter(self) -> None:
+        """Count a call of a model-written function and go one call deeper; `leave` goes back."""
         self._depth = depth = self._depth + 1
-        self._iterations_left -= CALL_ITERATIONS + extra
+        self._iterations_left -= CALL_ITERATIONS
         if self._iterations_left < 0:
             self._out_of_iterations()
         if depth >= _ROOM_FROM_DEPTH:
@@ -193,15 +152,16 @@ class ExecutionBudget:
     def go_on(self, held: HeldBudget) -> None:
         """Go on with a step that was set aside."""
         self._give_back_stack()
-        self.step += 1
         self._iterations_left, self._bytes_left, self._depth, self._reason, self._stack_limit = held
 
     def check(self) -> None:
-        """Raise again what was raised before in this step, if anything was."""
+        """Raise again what ended the step, if anything did. In a handler of a MemoryError, end the step."""
         if self._end is not None:
             raise self._end
         if self._reason is not None:
             raise BudgetExceeded(self._reason)
+        if isinstance(sys.exc_info()[1], MemoryError):
+            self.out_of_memory()
 
     def end(self, end: BaseException) -> NoReturn:
         """End the step with an error that no handler of its code keeps: each raises it again."""
@@ -216,6 +176,13 @@ class ExecutionBudget:
         self._bytes_left = min(self._bytes_left, -1)
         raise BudgetExceeded(self._reason)
 
+    def out_of_memory(self) -> NoReturn:
+        """Stop the code that asked for more memory than `time_limit` or the machine has for it."""
+        self.stop(
+            "the code asked for more memory than it may have; the likely cause is a value that grows in a loop, or a "
+            "huge repetition, range or field width"
+        )
+
     def _out_of_iterations(self) -> NoReturn:
         self.stop(
             f"the code ran more than {self.loop_iterations:,} loop iterations in one step; the likely cause is a loop, "
@@ -226,8 +193,8 @@ class ExecutionBudget:
         if depth > self.call_depth:
             # As Python's own limit would, only always at the same call. The one that did not begin is not left.
             self._depth = depth - 1
-            # All the way back has to be paid for: code that catches the error may do it again and again.
-            self.work(_UNWINDING * self.call_depth)
+            # All the way back counts: code that catches the error may do it again and again.
+            self.tick(_UNWINDING * self.call_depth)
             raise RecursionError("maximum recursion depth exceeded")
         if not self._stack_limit:
             # Python's own limit counts frames of every caller: lift it while this deep, so that only ours decides.

@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.ordered_set import without_addresses
-from statek_sim.sandbox.weigh import pay_for_walk
 
 # Values are whatever model-written code prints.
 Value = Any
@@ -30,7 +29,7 @@ MAX_PARTS: Final = 50_000
 """Items that one printed value may show, those of items within items included."""
 
 _MAX_NESTING: Final = 150
-_PAY_EVERY: Final = 1024
+_COUNT_EVERY: Final = 1024
 _SIMPLE: Final = (bool, int, float, Decimal, str, datetime)
 
 
@@ -192,8 +191,6 @@ class _Printer:
                 parts = self._entries(value, repeated=repeated)
                 brackets = "{}"
             elif issubclass(shape, set | frozenset):
-                if self._budget is not None and len(value) > self._max_len:
-                    pay_for_walk(self._budget, value, "while getting the repr of an object")
                 ordered = sorted(value, key=lambda item: without_addresses(repr(item)))
                 parts = self._items(ordered, repeated=repeated)
                 brackets = "{}"
@@ -277,8 +274,8 @@ class _Printer:
 
     def _count(self) -> None:
         self._parts += 1
-        if self._budget is not None and self._parts % _PAY_EVERY == 0:
-            self._budget.work(_PAY_EVERY)
+        if self._budget is not None and self._parts % _COUNT_EVERY == 0:
+            self._budget.tick(_COUNT_EVERY)
         if self._parts > MAX_PARTS:
             reason = (
                 f"the code printed a value of more than {MAX_PARTS:,} parts; the likely cause is a collection that "

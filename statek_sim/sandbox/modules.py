@@ -1,7 +1,7 @@
 """The modules that restricted code can import (behaviour 3).
 
-Same exports and same refusals as in STATEK 1.4.2; what reads the time reads the runtime's clock, and what can be
-endless or huge pays the budget.
+Same exports and same refusals as in STATEK 1.4.2; what reads the time reads the runtime's clock, and iterators count
+their items.
 """
 
 from __future__ import annotations
@@ -26,17 +26,12 @@ from weakref import WeakSet
 
 from statek_sim.clock import Clock
 from statek_sim.errors import SandboxViolation
-from statek_sim.sandbox import numbers, regex, virtual_time
+from statek_sim.sandbox import virtual_time
 from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.sandbox.call_guard import CallGuard
-from statek_sim.sandbox.exports import EXPORTED_NAMES
-from statek_sim.sandbox.jsontext import paid_dumps, paid_loads
-from statek_sim.sandbox.lazy import GuardedGenerator, LazyIterator, LazyTypes, paying_items
-from statek_sim.sandbox.operators import length, pay_for_comparing_each, pay_for_division, paying_operators
-from statek_sim.sandbox.ordered_set import stable_set
-from statek_sim.sandbox.paid_function import PaidFunction
-
-_STATISTICS_ITERATIONS: Final = 5
+from statek_sim.sandbox.builtin_shim import BuiltinShim
+from statek_sim.sandbox.lazy import counted, lazy_itertools
+from statek_sim.sandbox.operators import counting_operators
+from statek_sim.sandbox.policy import EXPORTED_NAMES
 
 # Exports are functions, types and constants.
 Export = Any
@@ -129,7 +124,7 @@ def is_transient(value: object) -> bool:
     kind = type(value)
     if kind is SandboxModule or kind is Names:
         return True
-    return (kind is FunctionType or kind is PaidFunction or isinstance(value, type)) and value in _MADE
+    return (kind is FunctionType or kind is BuiltinShim or isinstance(value, type)) and value in _MADE
 
 
 _CONSTANT_IDS: Final = frozenset(
@@ -142,26 +137,16 @@ _MADE: Final[WeakSet[Export]] = WeakSet()
 
 
 def _replacements(clock: Clock, budget: ExecutionBudget) -> dict[str, dict[str, Export]]:
-    guard = CallGuard(budget)
     replaced: dict[str, dict[str, Export]] = {
         "datetime": {
             "datetime": virtual_time.virtual_datetime(clock),
             "date": virtual_time.virtual_date(clock),
         },
-        "calendar": {
-            **_as_written_in_python(_calendar(budget)),
-            **_NAMES,
-        },
-        "time": _as_builtin("time", {"strftime": virtual_time.virtual_strftime(clock, budget)}),
-        "re": _as_written_in_python(regex.paid_functions(budget, guard.guarded)),
-        "math": _as_builtin("math", numbers.paid_math(budget)),
-        "statistics": _as_written_in_python(_statistics(budget)),
-        "itertools": LazyTypes(budget, guard.guarded).itertools(),
-        "functools": _as_builtin("functools", {"reduce": _reduce(budget, guard)}),
+        "calendar": dict(_NAMES),
+        "time": _as_builtin("time", {"strftime": virtual_time.virtual_strftime(clock)}),
+        "itertools": lazy_itertools(budget),
+        "functools": _as_builtin("functools", {"reduce": _reduce(budget)}),
         "operator": _as_builtin("operator", _operators(budget)),
-        "json": _as_written_in_python(
-            {"loads": paid_loads(budget, guard.guarded), "dumps": paid_dumps(budget, guard.guarded)}
-        ),
     }
     for exports in replaced.values():
         _MADE.update(exports.values())
@@ -170,104 +155,32 @@ def _replacements(clock: Clock, budget: ExecutionBudget) -> dict[str, dict[str, 
 
 def _as_builtin(module: str, functions: Mapping[str, Callable[..., Any]]) -> dict[str, Export]:
     real = _REAL[module]
-    return {name: PaidFunction(name, function, getattr(real, name)) for name, function in functions.items()}
+    return {name: BuiltinShim(function, getattr(real, name)) for name, function in functions.items()}
 
 
-def _as_written_in_python(functions: Mapping[str, Callable[..., Any]]) -> dict[str, Export]:
-    for name, function in functions.items():
-        if type(function) is FunctionType:
-            function.__name__ = function.__qualname__ = name
-    return dict(functions)
-
-
-def _reduce(budget: ExecutionBudget, guard: CallGuard) -> Callable[..., Any]:
+def _reduce(budget: ExecutionBudget) -> Callable[..., Any]:
     def reduce(*args: Any) -> Any:
         if len(args) < 2:
             return functools.reduce(*args)
         function, iterable, *initial = args
-        # What is called for each item may pay little, and is a call all the same.
-        return functools.reduce(guard.guarded(function), paying_items(budget, iterable), *initial)
+        return functools.reduce(function, counted(budget, iterable), *initial)
 
     return reduce
 
 
-def _calendar(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:
-    """A year is divided, whatever its length."""
-
-    def paying(function: Callable[..., Any]) -> Callable[..., Any]:
-        def paid(*args: Any, **kwargs: Any) -> Any:
-            for number in (*args, *kwargs.values()):
-                if isinstance(number, int):
-                    pay_for_division(budget, number, 400)
-            return function(*args, **kwargs)
-
-        return paid
-
-    return {name: paying(getattr(calendar, name)) for name in ("monthrange", "weekday", "isleap")}
-
-
-def _statistics(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:
-    """Exact fractions make these slow: an item costs as much as 64 elsewhere."""
-    return {
-        name: _paying_for_items(budget, getattr(statistics, name))
-        for name in EXPORTED_NAMES["statistics"]
-        if name != "StatisticsError"
-    }
-
-
-def _paying_for_items(budget: ExecutionBudget, function: Callable[..., Any]) -> Callable[..., Any]:
-    def paid(*args: Any, **kwargs: Any) -> Any:
-        budget.work(_STATISTICS_ITERATIONS)
-        args = tuple(
-            list(value) if isinstance(value, LazyIterator | GuardedGenerator) else value for value in args
-        )
-        for value in (*args, *kwargs.values()):
-            budget.scan(64 * (value if isinstance(value, int) else length(value)))
-            numbers.pay_for_exact(budget, value)
-        return function(*map(stable_set, args), **kwargs)
-
-    return paid
-
-
 def _operators(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:
-    paid = paying_operators(budget)
     named = {"and": "and_", "or": "or_"}
-    exported = {named.get(name, name): function for name, function in paid.items()}
-
-    def concat(left: Any, right: Any, /) -> Any:
-        return exported["add"](left, right) if length(left) else operator.concat(left, right)
-
-    def contains(container: Any, item: Any, /) -> bool:
-        return bool(paid["in"](item, container))
-
-    def searching(search: Callable[[Any, Any], int]) -> Callable[[Any, Any], int]:
-        def paid_search(container: Any, item: Any, /) -> int:
-            pay_for_comparing_each(budget, length(container), item)
-            return search(stable_set(container), item)
-
-        return paid_search
-
-    unary = {"neg": "neg", "pos": "pos", "inv": "invert", "invert": "invert"}
-    absolute = numbers.paid_abs(budget)
-    found = {name: _for_one(paid[named], getattr(operator, name)) for name, named in unary.items()}
-    found["abs"] = _for_one(absolute, operator.abs)
-    exported.update(
-        concat=concat,
-        contains=contains,
-        countOf=searching(operator.countOf),
-        indexOf=searching(operator.indexOf),
+    counting = {named.get(name, name): function for name, function in counting_operators(budget).items()}
+    counting["concat"] = lambda left, right: (
+        counting["add"](left, right) if hasattr(left, "__len__") else operator.concat(left, right)
     )
-    return found | {
+    return {
         name: _for_two(function, getattr(operator, name))
-        for name, function in exported.items()
-        if name in EXPORTED_NAMES["operator"] and name not in found
+        for name, function in counting.items()
+        if name in EXPORTED_NAMES["operator"]
     }
 
 
-def _for_one(paid: Callable[[Any], Any], real: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, **kwargs: real(*args, **kwargs) if kwargs or len(args) != 1 else paid(*args)
-
-
-def _for_two(paid: Callable[[Any, Any], Any], real: Callable[..., Any]) -> Callable[..., Any]:
+def _for_two(counting: Callable[[Any, Any], Any], real: Callable[..., Any]) -> Callable[..., Any]:
     """Leave calls with too few or too many arguments to the real function, which says what is wrong."""
-    return lambda *args, **kwargs: real(*args, **kwargs) if kwargs or len(args) != 2 else paid(*args)
+    return lambda *args, **kwargs: real(*args, **kwargs) if kwargs or len(args) != 2 else counting(*args)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import __future__
 
 import ast
+import re
+import string
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -18,8 +20,49 @@ from RestrictedPython import compile_restricted_exec
 from RestrictedPython.transformer import INSPECT_ATTRIBUTES
 
 from statek_sim.errors import SandboxViolation
-from statek_sim.sandbox.exports import EXPORTED_NAMES
 from statek_sim.sandbox.survey import Survey, survey
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+EXPORTED_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "datetime": _names("date datetime time timedelta timezone"),
+    "calendar": _names("monthrange weekday isleap day_name day_abbr month_name month_abbr"),
+    "time": _names("strftime"),
+    "re": _names(
+        "compile search match fullmatch findall finditer sub subn split escape"
+        " ASCII A IGNORECASE I LOCALE L MULTILINE M DOTALL S VERBOSE X NOFLAG"
+    ),
+    "math": _names(
+        "acos acosh asin asinh atan atan2 atanh ceil comb copysign cos cosh degrees dist erf erfc exp expm1 fabs"
+        " factorial floor fmod frexp fsum gamma gcd hypot isclose isfinite isinf isnan isqrt lcm ldexp lgamma log"
+        " log10 log1p log2 modf nextafter perm pow prod radians remainder sin sinh sqrt tan tanh trunc ulp"
+        " pi e tau inf nan"
+    ),
+    "decimal": _names(
+        "Decimal ROUND_CEILING ROUND_FLOOR ROUND_UP ROUND_DOWN ROUND_HALF_UP ROUND_HALF_DOWN ROUND_HALF_EVEN"
+        " ROUND_05UP"
+    ),
+    "fractions": _names("Fraction"),
+    "statistics": _names(
+        "StatisticsError mean fmean geometric_mean harmonic_mean median median_low median_high median_grouped mode"
+        " multimode pstdev pvariance stdev variance quantiles correlation covariance linear_regression"
+    ),
+    "collections": _names("Counter deque defaultdict OrderedDict"),
+    "itertools": _names(
+        "accumulate chain combinations combinations_with_replacement compress count cycle dropwhile filterfalse"
+        " groupby islice pairwise permutations product repeat starmap takewhile tee zip_longest"
+    ),
+    "functools": _names("reduce"),
+    "operator": _names(
+        "abs add and_ concat contains countOf eq floordiv ge gt index indexOf inv invert is_ is_not le length_hint"
+        " lshift lt matmul mod mul ne neg not_ or_ pos pow rshift sub truediv truth xor"
+    ),
+    "json": _names("loads dumps"),
+}
+"""Module name -> names that it offers to restricted code (STATEK 1.4.2); every other attribute is refused."""
 
 DEFAULT_IMPORTS: Final = frozenset(EXPORTED_NAMES)
 """Modules that restricted code may import unless the settings say otherwise."""
@@ -36,7 +79,18 @@ HELPER_PREFIX: Final = "_statek_"
 """Names that the compiled code uses itself."""
 
 _MAX_NESTING: Final = 150
+_MAX_COMPILED: Final = 200_000
+"""Nodes that Python may have to compile: it compiles the body of a `finally` once for each way into it."""
+
+_EXITS: Final = (ast.Return, ast.Break, ast.Continue)
+_FORMATTER: Final = string.Formatter()
+_KEYS: Final = re.compile(r"\[[^\]]*\]?")
+"""Items in a replacement field, which may have dots in them that read no attribute."""
+
 _STATEKS_FLAGS: Final = __future__.annotations.compiler_flag
+FORMAT_METHODS: Final = ("format", "format_map")
+"""Methods of text that read attributes: restricted code has them from a helper that calls `check_template`."""
+
 _PRIVATE_NAME: Final = 'invalid variable name because it starts with "_"'
 
 
@@ -112,9 +166,34 @@ def _parse(source: str) -> tuple[ast.Module, Survey]:
     if found.depth > _MAX_NESTING:
         raise _nested_too_deep()
     if not found.plain:
+        if compiled_nodes(tree) > _MAX_COMPILED:
+            # Python's own words for more than twenty; each `finally` inside of another doubles what is compiled.
+            raise SyntaxError("too many statically nested blocks")
         # Plain code has no name that begins with an underscore.
         _refuse_names_of_helpers(found)
     return tree, found
+
+
+def compiled_nodes(tree: ast.AST) -> int:
+    """Return how many nodes Python compiles for `tree`: those of a `finally` count for each way into it.
+
+    The ways are the end of the `try`, an exception, and each `return`, `break` and `continue` in it.
+    """
+    return _compiled(tree)[0]
+
+
+def _compiled(node: ast.AST) -> tuple[int, int]:
+    """Return how many nodes are compiled for `node`, and how many statements in it leave what is around them."""
+    nodes, exits = 1, int(isinstance(node, _EXITS))
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(node, ast.Try | ast.TryStar) and child in node.finalbody):
+            inside, leaving = _compiled(child)
+            nodes, exits = nodes + inside, exits + leaving
+    if isinstance(node, ast.Try | ast.TryStar):
+        finals = [_compiled(statement) for statement in node.finalbody]
+        nodes += (2 + exits) * sum(inside for inside, _ in finals)
+        exits += sum(leaving for _, leaving in finals)
+    return nodes, exits
 
 
 def _refuse_names_of_helpers(found: Survey) -> None:
@@ -143,13 +222,35 @@ def _check_restrictedpython(tree: ast.Module) -> None:
     raise SandboxViolation(message)
 
 
+def check_template(template: str) -> None:
+    """Raise `SandboxViolation` where `template.format` would read an attribute that restricted code may not.
+
+    Those are the private ones and those that lead to frames. A malformed template is left for `format` to refuse.
+    """
+    try:
+        for _, field, spec, _ in _FORMATTER.parse(template):
+            for name in _KEYS.sub("", field or "").split(".")[1:]:
+                if _is_dunder(name):
+                    raise SandboxViolation(f"dunder attribute '{name}' is not allowed")
+                if name.startswith("_") or name in INSPECT_ATTRIBUTES:
+                    raise SandboxViolation(f"attribute '{name}' is not allowed")
+            if spec:
+                check_template(spec)
+    except ValueError:
+        return
+
+
 def _check_inner_attributes(tree: ast.Module) -> None:
     """Refuse what leads from a value to frames, and from there to the budget; STATEK, which has none, lets it pass."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in INSPECT_ATTRIBUTES:
             raise SandboxViolation(f"attribute '{node.attr}' is not allowed")
         for name in node.kwd_attrs if isinstance(node, ast.MatchClass) else ():
-            if _is_dunder(name) or name in INSPECT_ATTRIBUTES or name.startswith(HELPER_PREFIX):
+            if (
+                _is_dunder(name)
+                or name in (*INSPECT_ATTRIBUTES, *FORMAT_METHODS)
+                or name.startswith(HELPER_PREFIX)
+            ):
                 raise SandboxViolation(f"attribute '{name}' is not allowed")
 
 

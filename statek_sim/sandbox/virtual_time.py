@@ -13,9 +13,7 @@ from datetime import UTC, date, datetime, tzinfo
 from typing import Any
 
 from statek_sim.clock import Clock
-from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.sandbox.formatting import pay_for_strftime
-from statek_sim.sandbox.paid_function import PaidFunction
+from statek_sim.sandbox.builtin_shim import BuiltinShim
 
 
 class _StandsFor(type):
@@ -56,11 +54,10 @@ def virtual_date(clock: Clock) -> Any:
     return _standing_for(date, today=today, fromtimestamp=fromtimestamp)
 
 
-def virtual_strftime(clock: Clock, budget: ExecutionBudget) -> Callable[..., str]:
+def virtual_strftime(clock: Clock) -> Callable[..., str]:
     """Return `time.strftime`, which shows `clock.wall()` unless it is given a time tuple."""
 
     def strftime(*args: Any) -> str:
-        pay_for_strftime(budget, args[0] if args else "")
         if len(args) == 1 and isinstance(args[0], str):
             return time.strftime(args[0], clock.wall().timetuple())
         return time.strftime(*args)
@@ -74,6 +71,6 @@ def _standing_for(plain: Any, **methods: Callable[..., Any]) -> Any:
     def make(_: type, *args: Any, **kwargs: Any) -> Any:
         return plain(*args, **kwargs)
 
-    replaced = {name: PaidFunction(name, method, getattr(plain, name)) for name, method in methods.items()}
+    replaced = {name: BuiltinShim(method, getattr(plain, name)) for name, method in methods.items()}
     body = {"__new__": make, "__module__": "datetime", "_plain": plain, **replaced}
     return _StandsFor(plain.__name__, (plain,), body)

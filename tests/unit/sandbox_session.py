@@ -12,6 +12,7 @@ from statek_sim.sandbox.helpers import build_helpers, sandbox_builtins
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.modules import sandbox_modules
 from statek_sim.sandbox.policy import SandboxPolicy
+from statek_sim.sandbox.time_limit import limited
 
 
 def retrying_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -47,15 +48,19 @@ class Session:
         """Execute `code` as one step and return its console. Errors of the code propagate."""
         self.budget.reset()
         self.console.clear()
+        limited(self.budget, code, lambda: self._run(code))
+        return list(self.console)
+
+    def _run(self, code: str) -> None:
         for statement in compile_block(code, self.policy).statements:
             exec(statement.code, self.names)
             if statement.is_expression:
                 result = self.names.pop("_statek_result")
                 if result is not None or not statement.is_print:
                     text = format_print_arg(result, self.budget)
-                    self.budget.say(len(text))
+                    self.budget.allocate(len(text))
                     self.console.append(text)
-        return list(self.console)
+            self.budget.check()
 
     def shown(self, code: str) -> list[str]:
         """Execute `code` and return its console, with the error that ended it as the last entry."""

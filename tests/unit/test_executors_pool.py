@@ -16,6 +16,7 @@ import pytest
 from statek_sim import progress
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import ENOUGH, GIVEN, Killed, Pool
+from statek_sim.executors.worker import forget_credentials
 from tests.tables import table_test
 
 MIB = 2**20
@@ -338,3 +339,28 @@ def test_one_look_reads_all_the_answers_that_are_there(tmp_path: Path) -> None:
             threading.Event().wait(0.01)
         pool._look()
         assert len(worker.given) == ENOUGH
+
+
+def test_credentials_are_taken_out_of_an_environment_and_nothing_else() -> None:
+    kept = {
+        "PATH": "/bin",
+        "PWD": "/",
+        "STATEK_MAX_TOKEN_USAGE": "1",
+        "MAX_TOKENS": "2",
+        "KEYBOARD": "us",
+        "MONKEY_NAME": "a",
+    }
+    secret = [
+        "OPENAI_API_KEY", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "PGPASSWORD", "DB_PASSWD",
+        "GOOGLE_APPLICATION_CREDENTIALS", "my_secret", "SSH_AUTH_SOCK", "API_KEY_2", "SECRET_FILE",
+    ]  # fmt: skip
+    environment = {**kept, **dict.fromkeys(secret, "x")}
+    forget_credentials(environment)
+    assert environment == kept
+
+
+def test_workers_have_no_credentials_in_their_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "the-key")
+    monkeypatch.setenv("SOME_PLACE", "here")
+    with Pool(os.environ.get, limits=TIGHT, workers=1) as pool:
+        assert list(pool.map([("SOME_API_KEY",), ("SOME_PLACE",)])) == [None, "here"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from statek_sim.runtime.tools.future_calls import smart_call
-from statek_sim.sandbox.paid_function import PaidFunction
+from statek_sim.sandbox.builtin_shim import BuiltinShim
 
 
 class Refusing:
@@ -50,7 +50,7 @@ def test_a_function_without_a_readable_signature_is_called_once() -> None:
     with pytest.raises(ValueError, match=r"^no signature"):
         inspect.signature(dict)
     function: Any = Refusing(ValueError("refused"))
-    standing_for_dict = PaidFunction("dict", function, dict)
+    standing_for_dict = BuiltinShim(function, dict)
     with pytest.raises(ValueError, match=r"^refused$"):
         smart_call(standing_for_dict, ([],), {})
     assert len(function.calls) == 1
@@ -59,7 +59,7 @@ def test_a_function_without_a_readable_signature_is_called_once() -> None:
 @pytest.mark.parametrize("name", ["sum", "sorted"])
 def test_what_stands_for_a_builtin_function_has_its_signature(name: str) -> None:
     original: Callable[..., Any] = getattr(builtins, name)
-    standing_for_it = PaidFunction(name, lambda *args: args, original)
+    standing_for_it = BuiltinShim(lambda *args: args, original)
     assert inspect.signature(standing_for_it) == inspect.signature(original)
 
 

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from statek_sim.sandbox.bindings import bound_names
+from statek_sim.sandbox.compile import bound_names
 
 
 @pytest.mark.parametrize(

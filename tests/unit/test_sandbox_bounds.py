@@ -7,118 +7,11 @@ import time
 
 import pytest
 
-from statek_sim.runtime.execution.kept_data import check_kept, note_built, weight
+from statek_sim.runtime.execution.kept_data import check_kept, weight
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.ordered_set import OrderedSet
 from tests.unit.sandbox_session import Session
-
-LIMITED = 10_000
-
-
-def passes_until_stopped(body: str) -> int:
-    session = Session(budget=ExecutionBudget(loop_iterations=LIMITED))
-    with pytest.raises(BudgetExceeded, match="loop iterations"):
-        session.run(f"n = 0\nwhile True:\n  n += 1\n  {body}")
-    return int(session.names["n"])
-
-
-def test_a_pass_of_a_long_body_costs_more_than_one_of_a_short_body() -> None:
-    short = passes_until_stopped("pass")
-    twelve = passes_until_stopped("\n  ".join(["str(n)"] * 12))
-    twenty = passes_until_stopped("\n  ".join(["str(n)"] * 20))
-    assert short == LIMITED
-    assert LIMITED // 10 < twelve < LIMITED // 5
-    assert twenty < twelve
-
-
-def test_a_long_branch_is_paid_for_only_when_it_is_taken() -> None:
-    branch = "\n    ".join(["str(n)"] * 30)
-    assert passes_until_stopped(f"if n < 0:\n    {branch}") == LIMITED
-    assert passes_until_stopped(f"if n > 0:\n    {branch}") < LIMITED // 10
-
-
-def test_an_exception_that_is_caught_counts_as_a_call_does() -> None:
-    caught = passes_until_stopped("try: n.nothing\n  except Exception: pass")
-    assert LIMITED // 6 < caught <= LIMITED // 5
-    assert passes_until_stopped("try: n\n  except Exception: pass") == LIMITED
-
-
-@pytest.mark.parametrize(
-    ("before", "body", "most"),
-    [
-        # Given up 400 levels down, which took as long as going there.
-        ("x = []\nfor i in range(1000): x = [x]", "x == x", LIMITED // 800),
-        ("x = []\nfor i in range(1000): x = [x, *([[]] * 50)]", "x == x", LIMITED // 3_000),
-        ("x = ()\nfor i in range(1000): x = (x,)", "hash(x)", LIMITED // 800),
-        # A function of C's, or one that pays for something else, is called for each item.
-        ("x = [1] * 500", "functools.reduce(operator.add, x)", LIMITED // 500),
-        ("x = collections.deque([1] * 500)", "functools.reduce(operator.add, x)", LIMITED // 500),
-        ("x = [1] * 500", "max(x, key=abs)", LIMITED // 500),
-        ("x = [1] * 500", "x.sort(key=abs)", LIMITED // 500),
-        ("x = 'a' * 500", "re.sub('a', str, x)", LIMITED // 500),
-        # Nothing comes out of what goes through many.
-        ("x = collections.deque([0] * 500)", "list(filter(None, x))", LIMITED // 500),
-        ("x = dict.fromkeys(range(500), 0).values()", "list(filter(None, x))", LIMITED // 500),
-        # The middle of a deque is far from both of its ends.
-        ("x = collections.deque([1]) * 1_000_000", "x[500_000]", LIMITED // 15),
-        ("x = collections.deque([1]) * 1_000_000", "x[n + 500_000]", LIMITED // 15),
-        ("x = collections.deque([1]) * 1_000_000", "x[500_000] = 1", LIMITED // 15),
-        # The places of what was deleted are passed over to find the first entry.
-        ("x = y", "next(iter(x))", LIMITED // 20),
-        ("x = y", "next(iter(x.items()))", LIMITED // 20),
-        # A call that fails is made twice.
-        ("x = []", "x.extend(7)", LIMITED // 12),
-        # They can be made around each other.
-        ("x = iter([])", "x = itertools.chain(x, [1])", LIMITED // 3),
-        ("x = iter([])", "x = (v for v in x)", LIMITED // 3),
-    ],
-)
-def test_what_takes_long_inside_one_call_counts(before: str, body: str, most: int) -> None:
-    session = Session(budget=ExecutionBudget(loop_iterations=LIMITED))
-    session.names["y"] = dict.fromkeys(range(100_000))
-    for key in range(90_000):
-        del session.names["y"][key]
-    session.run(f"import collections, functools, itertools, operator, re\n{before}")
-    with pytest.raises(BudgetExceeded, match="loop iterations"):
-        session.run(f"n = 0\nwhile True:\n  n += 1\n  try: {body}\n  except Exception: pass")
-    assert int(session.names["n"]) <= most + 1
-
-
-def test_letters_that_become_longer_are_paid_for_as_wide_as_they_may_be() -> None:
-    session = Session(budget=ExecutionBudget(allocation=1_000_000))
-    session.run("x = 'i' * 100_000\ny = x.casefold()")
-    with pytest.raises(BudgetExceeded, match="bytes of data"):
-        session.run("x = '\\u0130' * 100_000\ny = x.casefold()")
-    with pytest.raises(BudgetExceeded, match="bytes of data"):
-        session.run("x = '\\u0130' * 300_000")
-
-
-def test_the_message_of_an_assertion_is_paid_for_before_it_is_shown() -> None:
-    folded = "x = {}\nfor i in range(60): x = {'a': x, 'b': x}\n"
-    with pytest.raises(BudgetExceeded):
-        Session(budget=ExecutionBudget(loop_iterations=LIMITED)).run(folded + "assert False, x")
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "f = lambda: ({0})\nwhile True: f()",
-        "def f():\n  {0}\nwhile True: f()",
-        "def g():\n  {0}\n  yield 1\nwhile True: list(g())",
-        "while True: [({0}) for x in [1]]",
-        "while True:\n  try: 1 / 0\n  except Exception:\n    {0}",
-    ],
-)
-def test_bodies_of_functions_handlers_and_comprehensions_count_their_steps(code: str) -> None:
-    def spent(steps: str) -> int:
-        session = Session(budget=ExecutionBudget(loop_iterations=1_000))
-        session.names["n"] = [0]
-        with pytest.raises(BudgetExceeded):
-            session.run("hits = []\n" + code.format(f"hits.append(1), {steps}"))
-        return len(session.names["hits"])
-
-    assert spent(", ".join(["str(1)"] * 40)) * 5 < spent("1") * 2
 
 
 def test_ten_thousand_strings_are_popped_from_a_set_in_order_and_soon() -> None:
@@ -170,58 +63,11 @@ def test_ordinary_work_is_not_stopped(code: str) -> None:
     Session().run(code)
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "from fractions import Fraction\nf = Fraction(3 ** 8_000, 7 ** 7_000)\nwhile True: f % 7",
-        "n = 3 ** 80_000\nkept = []\nwhile True: kept.append(n + 1)",
-        "n = 3 ** 80_000\nkept = []\nwhile True: kept.append(-n)",
-        "n = 3 ** 80_000\nkept = []\nwhile True: kept.append(n >> 1)",
-        "'%(key)1000000000d' % {'key': 1}",
-        "'%(a(b)c)1000000000d' % {'a(b)c': 1}",
-        "'%.1000000000f' % 1.5",
-        "'{x:{y[0]}}'.format_map({'x': 1, 'y': [10**9]})",
-        "import itertools\nlist(itertools.accumulate(['a' * 999] * 9_999))",
-        "import re\nre.match('(.*)', 'a' * 10**5).expand('\\\\1' * 10**5)",
-        "import re\nre.match('(a+)+$', 'a' * 3).re.match('a' * 40 + 'b')",
-        "g = [[0] * 50_000, [0] * 50_000]\nsorted(range(10**5), key=lambda i: g[i % 2])",
-        "g = [[0] * 50_000, [0] * 50_000]\n[g[i % 2] for i in range(10**5)].count(g[0][:])",
-        "x = [0] * 10**6\nwhile True: del x[0]; x.append(0)",
-        "from collections import Counter\nlist(Counter('a').elements().from_iterable([[0] * 10**6] * 10**5))",
-        "d = dict.fromkeys(range(10_000))\nwhile True: d.keys() & d.keys()",
-        "from datetime import datetime\ndatetime.strptime('x' * 10**5, 'x' * 10**5)",
-        "import json\nx = []\nfor i in range(300): x = [x]\njson.dumps(x, indent=10**6)",
-        "[10**10].sort(key=bytes)",
-        "max([10**10], key='x'.ljust)",
-        "hash('a' * 10**6)\ns = 'a' * 10**6\nwhile True: hash(s)",
-    ],
-)
-def test_what_was_free_once_is_stopped(code: str) -> None:
-    began = time.process_time()
-    with pytest.raises(BudgetExceeded):
-        Session().run(code)
-    assert time.process_time() - began < 20
-
-
-@pytest.mark.parametrize(
-    "code", ["range(2 ** 2_000)", "range(9)[::3 ** 80_000]", "[*map(range, [2 ** 2_000])]"]
-)
-def test_a_range_of_integers_with_hundreds_of_digits_is_refused(code: str) -> None:
-    with pytest.raises(
-        BudgetExceeded,
-        match=r"^the code made a range of integers of more than 2,000 bits; the likely cause is a power",
-    ):
-        Session().run(code)
-    Session().run("assert 2 ** 1_998 in range(2 ** 1_999)[::2]")
-
-
 def keep_a_text_each_turn(env: PyEnv, budget: ExecutionBudget, *, names: int) -> None:
     for turn in range(40):
         budget.reset()
         check_kept(env, budget)
-        budget.allocate(900_000)
         env.local_state[f"text_{turn % names}"] = "a" * 900_000 + str(turn)
-        note_built(env, budget)
 
 
 def test_what_a_job_keeps_from_block_to_block_is_bounded() -> None:

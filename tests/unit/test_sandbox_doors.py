@@ -90,11 +90,55 @@ def test_an_endless_loop_is_stopped_whatever_was_said_before(start: str) -> None
         Session(budget=ExecutionBudget(loop_iterations=1_000)).run(start + ENDLESS)
 
 
-def test_format_reads_attributes_as_in_statek_but_none_that_leads_to_the_budget() -> None:
-    assert Session().run("'{0.__class__}'.format(1)") == ["<class 'int'>"]
-    for value in ("map(str, [1])", "iter([1])", "(x for x in [1])"):
-        for name in ("_budget", "_source", "_generator", "_tick"):
-            assert "has no attribute" in Session().shown(f"'{{0.{name}}}'.format({value})")[-1]
+@pytest.mark.parametrize(
+    "code",
+    [
+        "'{0.__globals__[json].codecs.sys.modules[os].environ[KEY]}'.format(json.loads)",
+        "'{x.__class__}'.format_map({'x': 1})",
+        "'{:{0.__class__}}'.format(1)",
+        "'{0[a.b].__class__}'.format({'a.b': 1})",
+        "'{0.gi_frame}'.format(x for x in [1])",
+        "'{0._statek_source}'.format(map(str, [1]))",
+        "str.format('{0.__class__}', 1)",
+        "str.format_map('{x.__class__}', {'x': 1})",
+        "list(map('{0.__class__}'.format, [1]))",
+        "list(itertools.starmap(str.format, [('{0.__class__}', 1)]))",
+        "functools.reduce(str.format, [1], '{0.__class__}')",
+        "re.sub('a', '{0.__class__}'.format, 'a')",
+        "sorted([1], key='{0.__class__}'.format)",
+        "json.dumps(1j, default='{0.__class__}'.format)",
+        "f = 'x'.format\nf = '{0.__class__}'.format\nf(1)",
+        PRIVATE + "'{0.__class__}'.format(1)",
+    ],
+)
+def test_format_reads_no_attribute_that_the_code_may_not_read_itself(code: str) -> None:
+    shown = Session().shown(f"import functools, itertools, json, re\n{code}")[-1]
+    assert shown.startswith(("SandboxViolation: dunder attribute", "SandboxViolation: attribute"))
+
+
+def test_a_pattern_gives_no_format_method_either() -> None:
+    code = PRIVATE + "match '{0.__class__}':\n  case str(format=f): f(1)"
+    assert Session().shown(code)[-1] == "SandboxViolation: attribute 'format' is not allowed"
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("'{0.real}'.format(1)", "1"),
+        (
+            "'{0[a.__b__]}{}'.format({'a.__b__': 1})",
+            "ValueError: cannot switch from manual field specification to",
+        ),
+        ("'{0[a.__b__]}'.format({'a.__b__': 1})", "1"),
+        ("'{:>{width}}'.format('x', width=3)", "  x"),
+        ("'{'.format(1)", "ValueError: Single '{' encountered in format string"),
+        ("'{}'.format()", "IndexError: Replacement index 0 out of range for positional args tuple"),
+        ("repr('x'.format)", "<built-in method format of str object at 0x...>"),
+        ("', '.join(map('{:03}'.format, [1, 2]))", "001, 002"),
+    ],
+)
+def test_format_is_that_of_python_otherwise(code: str, text: str) -> None:
+    assert Session().shown(code)[-1].startswith(text)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import pytest
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import SandboxViolation
 from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.sandbox.exports import EXPORTED_NAMES
 from statek_sim.sandbox.modules import is_transient, sandbox_modules
+from statek_sim.sandbox.policy import EXPORTED_NAMES
 from tests.unit.sandbox_session import Session
 
 MODULES = sandbox_modules(VirtualClock(), ExecutionBudget())

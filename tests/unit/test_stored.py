@@ -25,7 +25,7 @@ from statek_sim.runtime.stored.containers import NOTHING, Dict, List, StoreKills
 from statek_sim.runtime.stored.hashing import in_store_order, key_hash
 from statek_sim.runtime.stored.kinds import EnumValue
 from statek_sim.runtime.stored.uses import foresee_uses
-from statek_sim.sandbox.weigh import unfolded_size
+from statek_sim.sandbox.unfolded_size import unfolded_size
 from statek_sim.trace import StoreRemark
 from tests.tables import table_test
 

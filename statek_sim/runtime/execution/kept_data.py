@@ -1,7 +1,4 @@
-"""How much a job keeps from block to block: each block has limits of its own, but many of them add up.
-
-Weighing everything takes time, so it is done only when blocks have built enough since the last time to be too much.
-"""
+"""How much a job keeps from block to block: each block has limits of its own, but many of them add up."""
 
 from __future__ import annotations
 
@@ -16,9 +13,6 @@ from statek_sim.sandbox.llm_repr import StoredCollection
 STEPS_KEPT: Final = 4
 """A job may keep as much as four blocks may build."""
 
-_BYTES_PER_ITERATION: Final = 32
-"""What a pass of a loop may keep without having paid for it: a number and the reference to it."""
-
 _OBJECT: Final = 56
 _WIDE: Final = 4
 _SEQUENCES: Final = (list, tuple, set, frozenset, deque, StoredCollection)
@@ -27,24 +21,14 @@ _SEQUENCES: Final = (list, tuple, set, frozenset, deque, StoredCollection)
 Value = Any
 
 
-def note_built(env: PyEnv, budget: ExecutionBudget) -> None:
-    """Add what a block built to what has not been weighed yet."""
-    env.unweighed += budget.allocated + _BYTES_PER_ITERATION * budget.iterations
-
-
 def check_kept(env: PyEnv, budget: ExecutionBudget) -> None:
     """Stop the code of a job whose names hold too much, before it adds to it."""
     limit = STEPS_KEPT * budget.allocation
-    if env.unweighed <= limit >> 1:
-        return
-    env.unweighed = 0
-    kept = weight(env.local_state, limit)
-    if kept > limit:
+    if weight(env.local_state, limit) > limit:
         budget.stop(
             f"the job keeps more than {limit:,} bytes of data from turn to turn; the likely cause is a list or text "
             "that every turn makes longer"
         )
-    env.unweighed = kept >> 1
 
 
 def weight(names: Mapping[str, Value], limit: int) -> int:
@@ -81,7 +65,10 @@ def _inside(value: Value) -> Iterable[Value]:
     if isinstance(value, StoredCollection):
         # Those shown as a dict have the methods of one.
         stored: Value = value
-        return [*stored, *stored.values()] if issubclass(value.shown_as, dict) else list(stored)
+        try:
+            return [*stored, *stored.values()] if issubclass(value.shown_as, dict) else list(stored)
+        except Exception:  # noqa: BLE001  # the code that reads it hears what the store has against it
+            return ()
     if isinstance(value, dict):
         return [*value.keys(), *value.values()]
     if isinstance(value, set):

@@ -25,6 +25,7 @@ from statek_sim.errors import AsyncToolStuck
 from statek_sim.runtime.state.containment import WorkerKilled
 from statek_sim.runtime.state.context import Execution, current_execution, printing_to
 from statek_sim.runtime.state.tool_loop import STUCK, Running, Timer, ToolLoop
+from statek_sim.sandbox.time_limit import paused
 
 if TYPE_CHECKING:
     from statek_sim.runtime.jobs.job import Job
@@ -166,7 +167,8 @@ class Suspension:
         self._awaited.append(task)
         try:
             while not task.done():
-                self._base.copy().run(self._let_happen)
+                with paused():
+                    self._base.copy().run(self._let_happen)
                 if self.failure is not None:
                     raise self.killed(execution, "the run failed")
                 if self._process != process:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.errors import FAILS_THE_RUN
-from statek_sim.runtime.execution.kept_data import check_kept, note_built
+from statek_sim.runtime.execution.kept_data import check_kept
 from statek_sim.runtime.execution.toolbox import Toolbox
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.access import FULL, RESTRICTED, reset_access, set_access
@@ -39,7 +39,8 @@ from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.compile import FILENAME, CompiledBlock, Statement, compile_block
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.modules import is_transient
-from statek_sim.sandbox.weigh import MOST_UNFOLDED, is_container, pay_for_walk, unfolded_size
+from statek_sim.sandbox.time_limit import limited
+from statek_sim.sandbox.unfolded_size import MOST_UNFOLDED, is_container, unfolded_size
 
 RESULT: Final = "_statek_result"
 """Where a compiled expression statement leaves its value."""
@@ -129,7 +130,8 @@ def run_block(
     bound = dict(before)
     job.py_env.in_block = True
     outcome: str | None = "contained"
-    try:
+
+    def run() -> None:
         check_kept(job.py_env, toolbox.budget)
         namespace = execution.namespace = toolbox.namespace(job, execution)
         block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
@@ -137,6 +139,9 @@ def run_block(
             job.keeping.remark(foresee_uses(before, source), FORESEEN_RELEASE)
         job.keeping.remark(_unlike_there(block, source, restricted=toolbox.restricted))
         _run_statements(job, toolbox, block, namespace, output, start, before, bound)
+
+    try:
+        limited(toolbox.budget, source, run)
         require_alive(execution)
         outcome = "exited" if job.py_env.exit_status is not None else "done"
     except BaseException as error:
@@ -151,15 +156,12 @@ def run_block(
             job.keeping.remark([Remark("code", "kills", str(error))])
         if job.py_env.stores and not isinstance(error, StoreKills | BudgetExceeded):
             # What the store refuses takes the place of a BaseException, too, and STATEK's worker catches that.
-            _store_locals(job, before, bound)
+            limited(toolbox.budget, source, lambda: _store_locals(job, before, bound))
         else:
             job.py_env.local_state.update(_keepable(bound))
         raise Contained(contained_reason(error)) from error
     finally:
         reset_execution(token)
-        if execution.killed is None:
-            # A dead process does not count what it had built; what is kept of it is weighed by the next one.
-            note_built(job.py_env, toolbox.budget)
         toolbox.budget.close_coroutines()
         # The names hold `print`, which holds the execution: together they would live until Python counts its garbage.
         execution.namespace = {}
@@ -167,7 +169,11 @@ def run_block(
         if outcome is not None:
             job.host.trace.add(events.CodeExecuted(job.host.clock.now(), job.id, "code", source, outcome))
             if outcome != "contained":
-                _store_locals(job, before, bound)
+                try:
+                    limited(toolbox.budget, source, lambda: _store_locals(job, before, bound))
+                except BudgetExceeded as error:
+                    # What the code left takes as long to store as it took to make.
+                    raise Contained(str(error)) from error
 
 
 def _outcome(execution: Execution, error: BaseException) -> str | None:
@@ -239,6 +245,8 @@ def _compiled(source: str, toolbox: Toolbox, output: Output, *, hidden_allowed: 
     policy = toolbox.policy(hidden_allowed=hidden_allowed)
     try:
         return compile_block(source, policy)
+    except MemoryError:
+        raise
     except Exception as error:
         # Without the restricted policy STATEK parses outside of what it reports, and the model sees nothing.
         if policy.restricted:
@@ -291,7 +299,7 @@ def _run_statements(
             if waiting.instr_num is None:
                 waiting.instr_num = index
             raise
-        except FAILS_THE_RUN:
+        except (*FAILS_THE_RUN, MemoryError):
             raise
         except Exception as error:
             require_alive(current_execution())
@@ -417,7 +425,7 @@ def _echo(job: Job, budget: ExecutionBudget, result: object, output: Output, *, 
 def _show(budget: ExecutionBudget, value: object, output: Output) -> None:
     text: Any = format_print_arg(value, budget)
     # What an object says of itself may be no text.
-    budget.say(len(text) if isinstance(text, str) else 0)
+    budget.allocate(len(text) if isinstance(text, str) else 0)
     output.line(text)
 
 
@@ -448,15 +456,15 @@ def set_exit(job: Job, status: object) -> None:
     """
     execution = current_execution()
     require_alive(execution)
-    if execution is not None and execution.budget is not None:
-        # It is compared, kept and shown.
-        execution.budget.say(pay_for_walk(execution.budget, status, "while getting the repr of an object"))
     stored = job.keeping.keeps("exit status", status)
     job.py_env.exit_status = stored.value
     if stored.error is not None:
         raise stored.error
     if stored.value is not None:
-        job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, shown(stored.value)))
+        text = shown(stored.value)
+        if execution is not None and execution.budget is not None:
+            execution.budget.allocate(len(text))
+        job.host.trace.add(events.ExitCalled(job.host.clock.now(), job.id, text))
 
 
 def contained_reason(error: BaseException) -> str:

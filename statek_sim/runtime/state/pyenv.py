@@ -42,8 +42,7 @@ class PyEnv:
 
     `exceptions` is keyed by console entry (up to 1.2.6: bare texts, by the console position of the chat log's newest
     item), `push_log` by the console's length when the message came. `stores` tells whether dbzero's rules apply,
-    `unweighed` how many bytes blocks have built since what the names hold was last weighed. `in_block` tells whether a
-    block runs now: what it binds is in `local_state` when it ends.
+    `in_block` whether a block runs now: what it binds is in `local_state` when it ends.
     """
 
     global_state: dict[str, object] = field(default_factory=dict)
@@ -54,7 +53,6 @@ class PyEnv:
     exit_status: object = None
     future_result: FutureResult | None = None
     stores: bool = False
-    unweighed: int = 0
     in_block: bool = False
 
     def __store_members__(self, shows: Shows) -> dict[str, object]:

@@ -22,7 +22,7 @@ from statek_sim.runtime.stored.kinds import EarlyEnumValue, Kind, kind_of, refus
 from statek_sim.runtime.stored.sameness import common_members, place_of, same, shared
 from statek_sim.sandbox.llm_repr import StoredCollection
 from statek_sim.sandbox.ordered_set import in_order, stable_set
-from statek_sim.sandbox.weigh import MOST_UNFOLDED, unfolded_size
+from statek_sim.sandbox.unfolded_size import MOST_UNFOLDED, unfolded_size
 
 # What is stored is up to model-written code and tools.
 Value = Any

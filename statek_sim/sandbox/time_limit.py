@@ -1,0 +1,184 @@
+"""What one block may use of the machine: processor time and memory, for all that nothing counts.
+
+A timer of processor time (SIGPROF) raises the same stop as a budget that is spent, again and again until the code has
+ended: in Python code, and in C code that looks at signals, such as `re` and arithmetic of long integers. A limit of the
+address space makes an allocation that is too large a MemoryError. Where C code does not return, `last_resort` ends the
+process with a traceback that shows the block.
+
+This holds in the main thread of a process that no watchdog watches; in another thread blocks run without these limits.
+Both limits are machine dependent: code that ends in time leaves the same trace everywhere.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import resource
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, TypeVar, final
+
+from statek_sim import progress
+from statek_sim.sandbox.budget import ExecutionBudget
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockLimits:
+    """`seconds` of processor time of one block, and `memory` bytes by which the process may grow meanwhile."""
+
+    seconds: float = 4.0
+    memory: int = 1 << 30
+
+
+GRACE: Final = 1.0
+"""Seconds of processor time after which the last resort follows the timer."""
+
+_AGAIN: Final = 0.1
+"""Seconds of processor time until the stop is raised again, where something swallowed it."""
+
+_SHOWN: Final = 400
+"""Characters of a block that a traceback shows; Python cuts names at 500."""
+
+
+@dataclass(slots=True)
+class _Process:
+    """What holds in this process: signals and limits are the process's, whoever sets them."""
+
+    limits: BlockLimits | None
+    has_last_resort: bool
+
+
+_PROCESS: Final = _Process(BlockLimits(), has_last_resort=False)
+
+
+def _is_possible() -> bool:
+    """Return whether signals come here. A worker process has a watchdog, which ends a run loudly."""
+    return threading.current_thread() is threading.main_thread() and not progress.is_watched()
+
+
+@contextmanager
+def block_limits(limits: BlockLimits | None) -> Iterator[None]:
+    """Have other limits for the blocks inside, None for none."""
+    before, _PROCESS.limits = _PROCESS.limits, limits
+    try:
+        yield
+    finally:
+        _PROCESS.limits = before
+
+
+@contextmanager
+def last_resort(report_to: int) -> Iterator[None]:
+    """End the process when a block inside goes on for `GRACE` seconds after its time.
+
+    The file descriptor `report_to` gets the traceback. The process dies of SIGVTALRM, in the middle of C code too.
+    """
+    if _PROCESS.has_last_resort:
+        yield
+        return
+    faulthandler.register(signal.SIGVTALRM, file=report_to, all_threads=False, chain=True)
+    _PROCESS.has_last_resort = True
+    try:
+        yield
+    finally:
+        _PROCESS.has_last_resort = False
+        faulthandler.unregister(signal.SIGVTALRM)
+
+
+def limited(budget: ExecutionBudget, source: str, run: Callable[[], T]) -> T:
+    """Return what `run` returns, which executes the block `source`.
+
+    Raises `BudgetExceeded` for more processor time or memory than a block may use; `budget` is stopped then.
+    """
+    limits = _PROCESS.limits if _is_possible() else None
+    try:
+        if limits is None:
+            return run()
+        with _Timer(budget, limits):
+            return _named_after(source, run)() if _PROCESS.has_last_resort else run()
+    except MemoryError:
+        budget.out_of_memory()
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Let other code run meanwhile that is no part of the block: its time does not count."""
+    if not _is_possible():
+        yield
+        return
+    left = [(timer, signal.setitimer(timer, 0)) for timer in (signal.ITIMER_PROF, signal.ITIMER_VIRTUAL)]
+    try:
+        yield
+    finally:
+        for timer, rest in left:
+            signal.setitimer(timer, *rest)
+
+
+@final
+class _Timer:
+    """Stops a budget when its time is over; puts everything back as it was at the end, so that it may be nested."""
+
+    __slots__ = ("_budget", "_handler", "_last", "_limits", "_memory", "_rest")
+
+    def __init__(self, budget: ExecutionBudget, limits: BlockLimits) -> None:
+        self._budget = budget
+        self._limits = limits
+
+    def __enter__(self) -> None:
+        seconds = self._limits.seconds
+        self._memory = _lowered(self._limits.memory)
+        self._handler: Any = signal.signal(signal.SIGPROF, self._end)
+        self._rest = signal.setitimer(signal.ITIMER_PROF, seconds, _AGAIN)
+        self._last = (
+            signal.setitimer(signal.ITIMER_VIRTUAL, seconds + GRACE) if _PROCESS.has_last_resort else None
+        )
+
+    def __exit__(self, *_: object) -> None:
+        if self._last is not None:
+            signal.setitimer(signal.ITIMER_VIRTUAL, *self._last)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, signal.SIG_DFL if self._handler is None else self._handler)
+        signal.setitimer(signal.ITIMER_PROF, *self._rest)
+        if self._memory is not None:
+            resource.setrlimit(resource.RLIMIT_AS, self._memory)
+
+    def _end(self, _number: int, frame: FrameType | None) -> None:
+        if frame is not None and frame.f_code is _LEAVING:
+            # Between the end of the block and that of the timer.
+            return
+        self._budget.stop(
+            f"the code used more than {self._limits.seconds:g} s of processor time in one step, which depends on the "
+            "machine; the likely cause is a search or computation that takes too long"
+        )
+
+
+_LEAVING: Final = _Timer.__exit__.__code__
+
+
+def _lowered(memory: int) -> tuple[int, int] | None:
+    """Let the process grow by `memory` bytes at most; return the limits before, None where nothing was changed."""
+    try:
+        pages = int(Path("/proc/self/statm").read_bytes().split()[0])
+    except OSError:
+        return None
+    before = soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = pages * resource.getpagesize() + memory
+    if any(limit != resource.RLIM_INFINITY and limit <= wanted for limit in before):
+        return None
+    resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+    return soft, hard
+
+
+def _named_after(source: str, run: Callable[[], T]) -> Callable[[], T]:
+    """Return a function that calls `run` and shows the block in tracebacks that are written in C."""
+
+    def block() -> T:
+        return run()
+
+    block.__code__ = block.__code__.replace(co_name=f"block {source[:_SHOWN]!r}")
+    return block
