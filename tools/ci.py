@@ -72,7 +72,7 @@ def for_people() -> Iterator[Part]:
     yield Part("types", (tool("mypy"),))
     yield Part("imports", (tool("lint-imports"),))
     yield Part("validate", (tool("statek-sim", "validate", "scenarios"),))
-    yield Part("coverage", (tool("statek-sim", "suites", "--coverage"),))
+    yield Part("coverage", (tool("statek-sim", "list", "suites", "--coverage"),))
     # Before the tests: those of the page, and of containers, would be skipped without them.
     yield Part("browser", (module("tools.browser"),))
     yield Part("postgres", (module("tools.postgres"),))

@@ -1,6 +1,6 @@
 """The built-in scenarios on every listed release of STATEK: `python -m tools.conformance [--ci] [ARGUMENT...]`.
 
-Sets up what is missing and runs `statek-sim conformance` once per Python, with the reference runtime on the same
+Sets up what is missing and runs `statek-sim compare` once per Python, with the reference runtime on the same
 Python as the package, because error texts differ between them. Further arguments go to that command. Writes
 `conformance.json`, and says when PyPI has a release that is not listed. Exits 1 on any undeclared difference, and 2
 when it could not be run.
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from statek_sim.backends.releases import newest, releases
-from statek_sim.conformance.report import SCHEMA
+from statek_sim.compare.json import SCHEMA
 from tools.environments import ROOT, CannotMake, Environment, ensure, environments
 from tools.interpreters import interpreter, this_python
 
@@ -31,7 +31,7 @@ FEWER: Final = 10
 SEEDS: Final = 1_000_000
 """How many different seeds a run outside of CI may take."""
 Numbers = dict[str, Any]
-"""The numbers of one release, as `statek-sim conformance --json` writes them."""
+"""The numbers of one release, as `statek-sim compare --json` writes them."""
 
 
 def main(arguments: list[str]) -> int:
@@ -65,12 +65,12 @@ def main(arguments: list[str]) -> int:
 
 
 def words() -> argparse.ArgumentParser:
-    """Return what reads the command line; what it does not know goes to `statek-sim conformance`."""
+    """Return what reads the command line; what it does not know goes to `statek-sim compare`."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.conformance",
         usage="%(prog)s [-h] [--ci] [ARGUMENT...]",
         description=__doc__,
-        epilog="ARGUMENT: any of `statek-sim conformance --help`, such as PATH and --random N. With "
+        epilog="ARGUMENT: any of `statek-sim compare --help`, such as PATH and --random N. With "
         "--random and no --random-seed each run takes other examples, and says their seed.",
         allow_abbrev=False,
     )
@@ -98,11 +98,12 @@ def _compare(
 ) -> tuple[int, dict[str, Numbers]]:
     """Return the exit status and the numbers per release on one Python; what is said comes out in one piece."""
     python = wanted[0].python
-    pythons = [part for environment in wanted for part in ("--python", str(environment.interpreter))]
+    first, *others = [str(environment.interpreter) for environment in wanted]
+    pythons = [first, *[part for other in others for part in ("--python", other)]]
     given = arguments if python == this_python() else fewer(arguments)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "numbers.json"
-        command = [str(statek_sim), "conformance", *pythons, "--json", str(file), *given]
+        command = [str(statek_sim), "compare", "reference", *pythons, "--json", str(file), *given]
         done = subprocess.run(
             command, cwd=ROOT, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -180,7 +181,7 @@ def beyond(listed: str, available: Sequence[str]) -> str:
         return f"PyPI has no release of STATEK above {listed}, the newest that is listed"
     return (
         f"PyPI has releases of STATEK above {listed}, the newest that is listed in "
-        f"statek_sim/semantics.py: {', '.join(newer)}. Try: statek-sim conformance with one of them"
+        f"statek_sim/semantics.py: {', '.join(newer)}. Try: statek-sim compare reference with one of them"
     )
 
 

@@ -1,7 +1,7 @@
 """Many seeds of random examples on one state of the code.
 
 `python -m tools.random_examples --seeds 3001:12 --examples 560` runs so many examples of each seed on every listed
-release of this Python, as `statek-sim conformance --random` does, without the scenarios. Each seed's numbers are
+release of this Python, as `statek-sim compare --random` does, without the scenarios. Each seed's numbers are
 printed when it is through and kept in `random-examples.json` beside the state of what the examples run through; a
 second call on the same state goes on where the first one ended. Exit status 1 when anything differs.
 """

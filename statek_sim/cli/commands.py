@@ -12,9 +12,9 @@ from typer.core import TyperGroup
 from statek_sim.did_you_mean import stands_for, suggestion
 
 HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Scenarios": ("init", "run", "validate", "suites", "trace", "report"),
-    "Limits, tokens and costs": ("usage", "gate", "calibrate", "sensitivity", "stops"),
-    "What else could happen": ("explore", "fuzz", "drift", "conformance", "jobs"),
+    "Scenarios": ("init", "run", "validate", "list", "trace"),
+    "Limits, tokens and costs": ("usage", "limits", "gate"),
+    "What else could happen": ("explore", "fuzz", "compare", "jobs"),
     "Agents that call tools": (
         "evals",
         "guards",
@@ -24,24 +24,36 @@ HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
         "escalation",
         "containment",
     ),
-    "Models and clients": ("record", "cassette", "serve", "mcp"),
-    "What there is": ("tools", "presets", "profiles", "schema"),
+    "Models and clients": ("cassette", "serve"),
 }
 """Every command under the heading by which somebody who does not know its name finds it."""
 
 ELSEWHERE: Final[Mapping[str, str]] = {
+    "calibrate": "limits --budget-tokens N",
     "check": "validate",
+    "conformance": "compare",
+    "diff": "compare",
     "docs": "help",
+    "drift": "compare",
     "lint": "validate",
-    "list": "suites",
-    "ls": "suites",
+    "ls": "list",
+    "mcp": "serve mcp",
     "new": "init",
     "play": "run",
+    "presets": "list presets",
+    "profiles": "list profiles",
+    "record": "cassette record",
+    "report": "run --html FILE",
     "scan": "cassette",
-    "scenarios": "suites",
+    "scenarios": "list suites",
+    "schema": "list schema",
+    "sensitivity": "limits",
     "server": "serve",
     "start": "init",
+    "stops": "limits --stops",
+    "suites": "list suites",
     "test": "run",
+    "tools": "list tools",
 }
 """What other tools call such a command."""
 
@@ -66,7 +78,7 @@ OTHER_WAYS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "`pytest --statek-scenarios --junitxml FILE` writes that": ("--junit", "--junit-xml", "--junitxml"),
     "`pytest --statek-scenarios --lf` runs what failed": ("--last-failed", "--lf"),
-    "`statek-sim suites` lists scenarios": ("--collect-only", "--dry-run", "--list", "-l"),
+    "`statek-sim list suites` lists scenarios": ("--collect-only", "--dry-run", "--list", "-l"),
     "`statek-sim trace PATH|ID` prints everything that happens": ("--debug", "--verbose", "-v", "-vv"),
     "Scenarios run on every core as it is": OPTIONS_ELSEWHERE["--processes"],
 }

@@ -27,7 +27,6 @@ OUTPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "--junit": (),
     "--markdown": (),
     "--openmetrics": (),
-    "--output": (),
     "--page": (),
     "--report": _REPORTS,
     "--save": (),
@@ -40,6 +39,7 @@ OUTPUTS: Final[Mapping[str, tuple[str, ...]]] = {
 INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "--baseline": (),
     "--cassettes": (),
+    "--card": ("config.json",),
     "--check": (),
     "--corpus": ("fuzz.json", "shapes.txt"),
     "--file": (),

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import WATCHDOG, Paths, PresetOption, SelectOption, TagOption, WatchdogOption, app
+from statek_sim.cli.app import (
+    WATCHDOG,
+    Paths,
+    PresetOption,
+    SelectOption,
+    TagOption,
+    TokenizerOption,
+    WatchdogOption,
+    app,
+)
 from statek_sim.cli.inputs import check_outputs, loaded, say
 from statek_sim.errors import BadInput
 
@@ -46,13 +55,6 @@ EveryOption = Annotated[bool, typer.Option("--all", help="List every scenario, n
 PricesOption = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Folder of STATEK's price files (STATEK_MODEL_INFO_DIR)."),
-]
-TokenizerOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="MODEL=SOURCE",
-        help="Measure models whose name starts with MODEL by a tokenizer.json, or by `tekken` (repeatable).",
-    ),
 ]
 JsonFileOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the analysis as JSON to this file.")

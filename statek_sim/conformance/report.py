@@ -1,98 +1,15 @@
-"""The matrix in words, as a table and as JSON: what does not agree everywhere, the reasons once each."""
+"""Random examples that differ, as text."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from textwrap import indent, wrap
-from typing import Final
+from collections.abc import Iterator, Sequence
+from textwrap import indent
 
-from statek_sim.conformance.compare import Difference
-from statek_sim.conformance.declared import Declarations
-from statek_sim.conformance.matrix import AGAIN, Row, Verdict, VersionMatrix
+from statek_sim.compare.matrix import Verdict
+from statek_sim.compare.matrix_text import DIFFERS_IN, value_lines
 from statek_sim.conformance.randomised import RandomDifference, RandomRun, for_profile
 from statek_sim.scenario.emit import block
 from statek_sim.values import JSON
-
-SCHEMA: Final = "statek-sim/conformance@1"
-_LONGEST: Final = 600
-"""Characters of a value that are shown."""
-
-
-def matrix_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
-    """Yield what differs, version by version, then the numbers."""
-    for matrix in matrices:
-        for row in matrix.rows:
-            yield from _row_lines(matrix.version, row)
-    for matrix in matrices:
-        counts = ", ".join(
-            f"{matrix.count(verdict)} {verdict}"
-            for verdict in Verdict
-            if verdict is not Verdict.VARIES or matrix.count(verdict)
-        )
-        yield (
-            f"statek {matrix.version} (profile {matrix.profile}, Python {matrix.python}): "
-            f"{len(matrix.rows)} scenarios: {counts}"
-        )
-
-
-_TOLD: Final = {
-    Verdict.DIFFERS: "differs in",
-    Verdict.VARIES: f"agreed in {AGAIN} processes of its own after it had differed, by chance, in",
-}
-
-
-def _row_lines(version: str, row: Row) -> Iterator[str]:
-    name = f"{row.scenario} on {version}"
-    if row.verdict in (Verdict.DIFFERS, Verdict.VARIES):
-        first, *more = row.differences
-        yield f"{name}: {_TOLD[row.verdict]} {first.field}"
-        yield from _values(first)
-        if more:
-            yield f"    also: {', '.join(difference.field for difference in more)}"
-            if more and more[-1].field == "trace":
-                yield "    first event that differs:"
-                yield from _values(more[-1])
-    for field in row.stale:
-        yield f"{name}: declared to differ in {field}, but it agrees"
-
-
-def _values(difference: Difference) -> Iterator[str]:
-    ours, theirs = _shown(difference.reference), _shown(difference.installed)
-    start = _common_start(ours, theirs)
-    yield f"    reference: {_cut(ours, start)}"
-    yield f"    installed: {_cut(theirs, start)}"
-
-
-def _shown(value: JSON) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _common_start(left: str, right: str) -> int:
-    """Return how much both have in common, less what is needed to see where they part."""
-    same = next((n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), 0)
-    return max(0, same - 80)
-
-
-def _cut(text: str, start: int) -> str:
-    shown = text[start : start + _LONGEST]
-    return ("..." if start else "") + shown + ("..." if start + _LONGEST < len(text) else "")
-
-
-def unknown_declarations(
-    declarations: Declarations, scenarios: Iterable[str], matrices: Sequence[VersionMatrix]
-) -> Iterator[str]:
-    """Yield declarations that nothing was compared with: of scenarios that do not exist or did not run."""
-    known = set(scenarios)
-    ran = {(row.scenario, matrix.version) for matrix in matrices for row in matrix.rows}
-    versions = {matrix.version for matrix in matrices}
-    for declaration in declarations.all:
-        if declaration.scenario not in known:
-            yield f"line {declaration.line}: no scenario has the id {declaration.scenario!r}"
-            continue
-        for version in declaration.versions:
-            if version in versions and (declaration.scenario, version) not in ran:
-                yield f"line {declaration.line}: {declaration.scenario} was not run on {version}"
 
 
 def random_lines(runs: Sequence[RandomRun]) -> Iterator[str]:
@@ -108,8 +25,8 @@ def random_lines(runs: Sequence[RandomRun]) -> Iterator[str]:
 
 def _found_lines(run: RandomRun, found: RandomDifference, verdict: Verdict) -> Iterator[str]:
     first, *more = found.differences
-    yield f"{found.example.name} on {run.version}: {_TOLD[verdict]} {first.field}"
-    yield from _values(first)
+    yield f"{found.example.name} on {run.version}: {DIFFERS_IN[verdict]} {first.field}"
+    yield from value_lines(first)
     if more:
         yield f"    also: {', '.join(difference.field for difference in more)}"
     if found.smallest is not None:
@@ -121,73 +38,3 @@ def _found_lines(run: RandomRun, found: RandomDifference, verdict: Verdict) -> I
             **for_profile(found.smallest, run.profile),
         }
         yield indent(f"scenarios:{block([scenario], indent=2, column=0, spread=True)}", "    ")
-
-
-def matrix_json(matrices: Sequence[VersionMatrix], runs: Sequence[RandomRun] = ()) -> dict[str, JSON]:
-    """Return the numbers per version, as `conformance_schema.json` has them; `verdicts` is the column of the matrix."""
-    randomly = {run.version: (run.examples, len(run.differing)) for run in runs}
-    return {
-        "schema": SCHEMA,
-        "versions": {
-            matrix.version: {
-                "scenarios": len(matrix.rows),
-                "agree": matrix.count(Verdict.AGREE),
-                "declared": matrix.count(Verdict.DECLARED),
-                "varies": matrix.count(Verdict.VARIES),
-                "differ": matrix.count(Verdict.DIFFERS),
-                "random_examples": randomly.get(matrix.version, (0, 0))[0],
-                "random_differ": randomly.get(matrix.version, (0, 0))[1],
-                "verdicts": {row.scenario: str(row.verdict) for row in matrix.rows},
-            }
-            for matrix in matrices
-        },
-    }
-
-
-NOT_RUN: Final = "-"
-"""What stands where a scenario says nothing about a release."""
-_WIDTH: Final = 100
-
-
-def verdicts(matrices: Sequence[VersionMatrix]) -> dict[str, list[str]]:
-    """Return every scenario's verdicts, one per release and in their order."""
-    found: dict[str, list[str]] = {}
-    for column, matrix in enumerate(matrices):
-        for row in matrix.rows:
-            found.setdefault(row.scenario, [NOT_RUN] * len(matrices))[column] = str(row.verdict)
-    return found
-
-
-def table_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
-    """Yield a row per scenario that does not agree on every release it runs on, then the reasons."""
-    found = verdicts(matrices)
-    shown = {name: row for name, row in found.items() if set(row) - {str(Verdict.AGREE), NOT_RUN}}
-    if shown:
-        yield from _table([("scenario", *(matrix.version for matrix in matrices))], shown)
-    alike = len(found) - len(shown)
-    yield f"{alike} of {len(found)} scenarios agree on every release that they run on"
-    for (verdict, reason), names in _reasons(matrices).items():
-        yield from wrap(
-            f"{verdict}: {reason} ({', '.join(names)})",
-            _WIDTH,
-            subsequent_indent="    ",
-            break_on_hyphens=False,
-        )
-
-
-def _table(head: list[tuple[str, ...]], rows: dict[str, list[str]]) -> Iterator[str]:
-    cells = [*head, *((name, *row) for name, row in rows.items())]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _reasons(matrices: Sequence[VersionMatrix]) -> dict[tuple[str, str], list[str]]:
-    """Return the scenarios per verdict and reason, each once."""
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for matrix in matrices:
-        for row in matrix.rows:
-            names = reasons.setdefault((str(row.verdict), row.reason), []) if row.reason else []
-            if row.scenario not in names:
-                names.append(row.scenario)
-    return reasons

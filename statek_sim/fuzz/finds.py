@@ -59,7 +59,7 @@ def made_small(player: Player, found: Example, violation: Violation) -> Find:
 
 def _command(player: Player, violation: Violation, file: str) -> str:
     if violation.invariant == DIFFERS:
-        return f"statek-sim conformance --python {player.python} {file}"
+        return f"statek-sim compare reference {player.python} {file}"
     return f"statek-sim explore --replay {file}"
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from statek_sim.cli import main
 from statek_sim.cli.fuzz_progress import FuzzProgress
-from statek_sim.conformance.compare import Difference
+from statek_sim.compare.facts import Difference
 from statek_sim.conformance.examples.scenarios import scenario
 from statek_sim.errors import BadInput, Untimely
 from statek_sim.explore import state
@@ -160,7 +160,7 @@ def test_a_difference_from_the_real_package_is_found_made_small_and_written(
     assert code == 1
     (find,) = found(here / "f.json")["finds"]
     assert (find["invariant"], find["deviations"]) == ("differs-from-statek", [])
-    assert find["command"].startswith("statek-sim conformance --python ")
+    assert find["command"].startswith("statek-sim compare reference ")
     assert "jobs.main.turns: 2 here, 3 on STATEK 9" in out
     assert "events:" in Path(find["file"]).read_text()
 

@@ -16,7 +16,7 @@ from statek_sim.scenario.locate import _OUR_WORDS
 from statek_sim.tool_names import BUILT_IN_TOOLS
 
 TOOLS = (
-    f"There are {', '.join(BUILT_IN_TOOLS)} (`statek-sim tools` describes them); "
+    f"There are {', '.join(BUILT_IN_TOOLS)} (`statek-sim list tools` describes them); "
     "your own are written 'module:attribute'"
 )
 
@@ -391,7 +391,7 @@ def test_something_that_is_no_file_is_not_opened(tmp_path: Path) -> None:
         (
             "agents: {worker: {tools: [echo, get_any, fetch_status, own.tools:a, ecko]}}",
             "agents.worker.tools[4]: there is no built-in tool 'ecko'. Did you mean 'echo'? "
-            "`statek-sim tools` lists them",
+            "`statek-sim list tools` lists them",
         ),
         (
             "agents: {worker: {tools: [zzz]}}",
