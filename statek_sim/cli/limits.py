@@ -260,9 +260,9 @@ def _show_recorded_budget(
     from statek_sim.analysis.conversations import traffic_under
     from statek_sim.analysis.recorded_limits import calibrate_recorded
     from statek_sim.harness.usage_basis import UsageBasis
-    from statek_sim.metering.local_tokenizers import registry_of
     from statek_sim.reporting.decisions import calibration_lines, traffic_lines
     from statek_sim.reporting.decisions_json import calibration_json
+    from statek_sim.usage.local_tokenizers import registry_of
 
     traffic = traffic_under(cassettes, registry_of(tokenizers or ()))
     conversations = traffic.conversations
@@ -321,8 +321,8 @@ def _replays(
     tokenizers: Sequence[str] | None,
 ) -> list[Replay]:
     from statek_sim.analysis.rerun import Replay
-    from statek_sim.metering.local_tokenizers import registry_of
     from statek_sim.suite.run import chosen, located_preset, nothing_chosen
+    from statek_sim.usage.local_tokenizers import registry_of
 
     scenarios = loaded(paths)
     located: list[str | None] = [located_preset(preset) for preset in presets or ()]

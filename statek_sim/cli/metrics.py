@@ -117,7 +117,7 @@ def _cost(prices: Path | None) -> Cost | None:
     if prices is None:
         return None
     from statek_sim.analysis.tasks import cost_by
-    from statek_sim.metering.pricing import load_prices
+    from statek_sim.usage.pricing import load_prices
 
     return cost_by(load_prices(prices))
 

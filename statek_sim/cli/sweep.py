@@ -43,11 +43,11 @@ def sweep_preset(
     from statek_sim.gate.sweep_ranges import read_axes
     from statek_sim.gate.sweep_run import SweepStopped, run_sweep
     from statek_sim.gate.workloads import workloads
-    from statek_sim.metering.pricing import load_prices
     from statek_sim.reporting.artifact import write_artifact
     from statek_sim.reporting.sweep_json import sweep_json_text
     from statek_sim.reporting.sweep_terminal import SweepProgress
     from statek_sim.suite.run import profile_known
+    from statek_sim.usage.pricing import load_prices
 
     check_writable(json_file=json_file, folder=None)
     ranges, presets = swept_words(sweep, words)

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from statek_sim.analysis.corpus.table import CorpusTable
-    from statek_sim.analysis.usage import UsageAnalysis
-    from statek_sim.metering.tokenizers import TokenizerRegistry
     from statek_sim.scenario.schema import Profile, Scenario
     from statek_sim.suite.result import ScenarioResult
+    from statek_sim.usage.analysis import UsageAnalysis
+    from statek_sim.usage.tokenizers import TokenizerRegistry
 
 
 CorpusOption = Annotated[
@@ -97,8 +97,8 @@ def usage(
     check_outputs({"--json": json_file, "--markdown": markdown_file})
     from statek_sim.analysis.corpus.table import corpus_table
     from statek_sim.analysis.run_usage import NO_PRICES, analyse
-    from statek_sim.metering.local_tokenizers import registry_of
-    from statek_sim.metering.pricing import load_prices
+    from statek_sim.usage.local_tokenizers import registry_of
+    from statek_sim.usage.pricing import load_prices
 
     price_list = NO_PRICES if prices is None else load_prices(prices)
     registry = registry_of(tokenizer or ())

@@ -10,7 +10,7 @@ from typing import Any, Final
 from statek_sim.backends.record import HandlerCall, JobRecord, RunRecord
 from statek_sim.compare.normalization import normal, normal_local
 from statek_sim.compare.traces import size_corrections
-from statek_sim.metering.estimate import approx_tokens
+from statek_sim.usage.totals import approx_tokens
 from statek_sim.values import JSON
 
 Facts = Mapping[str, JSON]

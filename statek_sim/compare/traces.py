@@ -11,8 +11,8 @@ from typing import Final
 
 from statek_sim import trace as events
 from statek_sim.compare.normalization import normal, normal_local
-from statek_sim.metering.estimate import approx_tokens
 from statek_sim.trace import Event, as_dict
+from statek_sim.usage.totals import approx_tokens
 from statek_sim.values import JSON
 
 UNSEEN_FIELDS: Final = {

@@ -24,8 +24,8 @@ from statek_sim.gate.trial import stops
 from statek_sim.gate.watched_harness import Checks, WatchedHarness
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import HarnessLimits
-from statek_sim.metering.pricing import PriceList
 from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.usage.pricing import PriceList
 
 HEALTHY, RUNAWAY = "healthy", "runaway"
 """Tags of the scenarios that a sweep is about."""

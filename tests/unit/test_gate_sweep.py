@@ -28,10 +28,10 @@ from statek_sim.gate.watched_harness import WatchedHarness
 from statek_sim.gate.workloads import workloads
 from statek_sim.harness.harness import LLM_HarnessError
 from statek_sim.harness.limits import ExtensionRule, HarnessLimits, LimitName
-from statek_sim.metering.pricing import PriceList, load_prices
 from statek_sim.reporting.sweep_json import sweep_json, sweep_json_text, sweep_schema
 from statek_sim.reporting.sweep_terminal import SweepProgress, short, sweep_lines
 from statek_sim.scenario.schema import Scenario
+from statek_sim.usage.pricing import PriceList, load_prices
 
 TURNS = Axis(LimitName.MAX_TURNS, (2, 3, 5, 12))
 TOKENS = Axis(LimitName.MAX_TOKEN_USAGE, (5_000, 10_000))

@@ -61,7 +61,7 @@ def test_a_circle_is_seen() -> None:
                     "harness",
                 ),
                 *(
-                    "metering",
+                    "usage",
                     "providers",
                     "reporting",
                     "runtime",

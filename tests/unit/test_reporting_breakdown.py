@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from statek_sim.metering.messages import tools_tokens
-from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.reporting.breakdown import Breakdown, Part, break_down
+from statek_sim.usage.messages import tools_tokens
+from statek_sim.usage.tokenizers import tokenizer_for_model
 from tests.unit.reporting_samples import Talk, chinese, digits, english, result, said, tool_spec, tooled
 
 

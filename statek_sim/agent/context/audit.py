@@ -18,9 +18,9 @@ from statek_sim.agent.context.variants import DOCUMENT, FORGE, HARDENED, Context
 from statek_sim.agent.context.wire_check import wire_faults
 from statek_sim.agent.effects import Compactor, SideModel, TextWanted
 from statek_sim.errors import CompactionFailed, ContextOverflow
-from statek_sim.metering.messages import REPLY_PRIMING
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.request import text_in
+from statek_sim.usage.messages import REPLY_PRIMING
 from statek_sim.values import Message, in_common
 
 RESERVED: Final = 8

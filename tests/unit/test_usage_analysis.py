@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from statek_sim.analysis.run_usage import analyse, scenario_use
-from statek_sim.metering.estimate import approx_tokens
-from statek_sim.metering.messages import TOKENS_PER_TOOL_CALL
-from statek_sim.metering.pricing import PriceList, load_prices
-from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.suite.run import builtin_suites, run_suite
+from statek_sim.usage.messages import TOKENS_PER_TOOL_CALL
+from statek_sim.usage.pricing import PriceList, load_prices
+from statek_sim.usage.tokenizers import tokenizer_for_model
+from statek_sim.usage.totals import approx_tokens
 from statek_sim.values import JSON
 from tests.unit.usage_samples import dialog, played
 

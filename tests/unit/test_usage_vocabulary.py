@@ -14,7 +14,7 @@ import tiktoken
 import tiktoken.registry
 
 from statek_sim.errors import BadInput
-from statek_sim.metering.vocabulary import (
+from statek_sim.usage.vocabulary import (
     VOCABULARIES,
     load_encoding,
     load_tokens,
@@ -94,7 +94,7 @@ def test_packing_and_unpacking_keep_tokens_and_their_order() -> None:
 def test_the_build_tool_makes_the_vendored_file_from_the_original() -> None:
     tool = _build_vocab()
     raw = tiktoken_file(load_tokens("cl100k_base"))
-    vendored = (ROOT / "statek_sim" / "metering" / "vocab" / "cl100k_base.xz").read_bytes()
+    vendored = (ROOT / "statek_sim" / "usage" / "vocab" / "cl100k_base.xz").read_bytes()
     built = tool.build(VOCABULARIES["cl100k_base"], raw)
     assert lzma.decompress(built) == lzma.decompress(vendored)
 

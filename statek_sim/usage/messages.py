@@ -21,7 +21,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from statek_sim.metering.tokenizers import Tokenizer
+from statek_sim.usage.tokenizers import Tokenizer
 from statek_sim.values import JSON, Message, ToolSpec
 
 TOKENS_PER_MESSAGE: Final = 3

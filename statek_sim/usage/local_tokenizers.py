@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from statek_sim.errors import BadInput
-from statek_sim.metering.tokenizers import TokenizerRegistry
+from statek_sim.usage.tokenizers import TokenizerRegistry
 
 TEKKEN: Final = "tekken"
 """The source that stands for Mistral's bundled Tekken vocabulary."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statek_sim.metering.pieces import token_pieces
-from statek_sim.metering.tokenizers import tokenizer_for_model
+from statek_sim.usage.tokenizers import token_pieces, tokenizer_for_model
 
 
 def test_a_piece_is_a_token_of_the_models_own_vocabulary() -> None:

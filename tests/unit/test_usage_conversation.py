@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from statek_sim.metering.conversation import MessageMeter, MessageView, MeteredConversation
-from statek_sim.metering.messages import message_tokens
-from statek_sim.metering.tokenizers import SHORT_TEXT, ModelTokenizer, tokenizer_for_model
+from statek_sim.usage.conversation import MessageMeter, MessageView, MeteredConversation
+from statek_sim.usage.messages import message_tokens
+from statek_sim.usage.tokenizers import SHORT_TEXT, ModelTokenizer, tokenizer_for_model
 from statek_sim.values import JSON, Message
 
 

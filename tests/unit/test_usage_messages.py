@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.metering.messages import (
+from statek_sim.usage.messages import (
     REPLY_PRIMING,
     completion_tokens,
     message_tokens,
@@ -12,7 +12,7 @@ from statek_sim.metering.messages import (
     tool_call_tokens,
     tools_tokens,
 )
-from statek_sim.metering.tokenizers import tokenizer_for_model
+from statek_sim.usage.tokenizers import tokenizer_for_model
 from statek_sim.values import JSON, Message, ToolSpec
 
 

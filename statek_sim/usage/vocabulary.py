@@ -96,7 +96,7 @@ def load_tokens(name: str) -> list[bytes]:
     """Return the vendored tokens of vocabulary `name` in rank order; `BadInput` when there is none."""
     if name not in VOCABULARIES:
         raise BadInput(f"no vocabulary named {name!r}, expected one of {', '.join(VOCABULARIES)}")
-    file = resources.files("statek_sim.metering") / "vocab" / f"{name}.xz"
+    file = resources.files("statek_sim.usage") / "vocab" / f"{name}.xz"
     return unpack_tokens(lzma.decompress(file.read_bytes()))
 
 

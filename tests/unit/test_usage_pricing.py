@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from statek_sim.errors import BadInput
-from statek_sim.metering.pricing import (
+from statek_sim.usage.pricing import (
     PriceList,
     Tokens,
     cost_problems,

@@ -1,4 +1,4 @@
-"""Which tokenizer measures which model.
+"""Which tokenizer measures which model, and how a text is cut into the pieces that a model would stream.
 
 The choice follows `tiktoken.encoding_for_model`: an exact name first, then the first matching prefix. A model
 that tiktoken does not know, or knows with a vocabulary not carried here, is measured with o200k_base and
@@ -7,6 +7,7 @@ labelled as a proxy, so that no output passes an estimate off as that model's ow
 
 from __future__ import annotations
 
+import codecs
 import functools
 import re
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from typing import Final, Protocol
 from tiktoken.model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING
 
 from statek_sim.errors import BadInput
-from statek_sim.metering.vocabulary import VOCABULARIES, load_encoding
+from statek_sim.usage.vocabulary import VOCABULARIES, load_encoding
 
 PROXY_ENCODING: Final = "o200k_base"
 """What measures a model whose own tokenizer is not known."""
@@ -156,3 +157,35 @@ def digestible(text: str) -> Iterator[str]:
                 yield text[start:cut]
                 start = cut
     yield text[start:]
+
+
+LONGEST_REMEMBERED: Final = 4096
+"""Characters of a text whose pieces are remembered."""
+
+
+def token_pieces(text: str, model: str) -> tuple[str, ...]:
+    """Return `text` token by token; joined the pieces are the text again.
+
+    A character that takes several tokens comes whole with the last of them. Tokens are those of the model's own
+    vocabulary where it is vendored, else of the proxy's. Text that no token can say (lone surrogates) stays whole.
+    """
+    return _remembered(text, model) if len(text) <= LONGEST_REMEMBERED else _cut(text, model)
+
+
+def _cut(text: str, model: str) -> tuple[str, ...]:
+    name = tokenizer_for_model(model).name
+    pieces = tuple(_pieces(text, name if name in VOCABULARIES else PROXY_ENCODING))
+    return pieces if "".join(pieces) == text else (text,)
+
+
+_remembered = functools.lru_cache(maxsize=1024)(_cut)
+
+
+def _pieces(text: str, encoding_name: str) -> Iterator[str]:
+    encoding = load_encoding(encoding_name)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for part in digestible(text):
+        for token in encoding.encode_ordinary(part):
+            piece = decoder.decode(encoding.decode_single_token_bytes(token))
+            if piece:
+                yield piece

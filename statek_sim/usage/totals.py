@@ -1,4 +1,4 @@
-"""Usage of one LLM call, and totals over calls, jobs and scenarios.
+"""STATEK's token estimate, the usage of one LLM call, and totals over calls, jobs and scenarios.
 
 Three columns that never mix: bytes and the estimate STATEK makes of them, tokens measured here with a
 tokenizer, tokens that the provider reported. A failed call has no usage at all (behaviour 5).
@@ -8,8 +8,16 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from statek_sim.metering.estimate import approx_tokens
 from statek_sim.values import JSON
+
+BYTES_PER_TOKEN: Final = 4
+"""STATEK's estimate (000; behaviour 5)."""
+
+
+def approx_tokens(bytes_sent: int, bytes_received: int) -> int:
+    """Return STATEK's token estimate: the floor is taken once, of the totals."""
+    return (bytes_sent + bytes_received) // BYTES_PER_TOKEN
+
 
 NO_TOKENIZER: Final = "none"
 """The label of totals that nothing was measured for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from statek_sim.errors import BadInput
-from statek_sim.metering.tokenizers import (
+from statek_sim.usage.tokenizers import (
     LONGEST_CACHED_TEXT,
     LONGEST_SPACE,
     SHORT_TEXT,

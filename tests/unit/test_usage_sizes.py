@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from statek_sim.metering.wire import body_size, envelope_size, json_size, message_size
+from statek_sim.usage.sizes import body_size, envelope_size, json_size, message_size
 from statek_sim.values import JSON, Message, ToolSpec
 
 TOOLS: list[ToolSpec] = [{"type": "function", "function": {"name": "add", "description": "Dodaje ą."}}]

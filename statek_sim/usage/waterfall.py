@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from statek_sim.metering.estimate import BYTES_PER_TOKEN, approx_tokens
+from statek_sim.usage.totals import BYTES_PER_TOKEN, approx_tokens
 
 STEPS: Final = ("history", "escaping", "envelope", "tools", "response", "density")
 """The steps by name, in their order; `history` leads to the estimate, the others away from it."""

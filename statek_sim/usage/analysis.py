@@ -12,10 +12,9 @@ from decimal import Decimal
 from functools import reduce
 from typing import Self
 
-from statek_sim.metering.estimate import BYTES_PER_TOKEN
-from statek_sim.metering.pricing import Tokens, summed
-from statek_sim.metering.usage import NO_TOKENIZER
-from statek_sim.metering.waterfall import CallParts, Waterfall, waterfall
+from statek_sim.usage.pricing import Tokens, summed
+from statek_sim.usage.totals import BYTES_PER_TOKEN, NO_TOKENIZER
+from statek_sim.usage.waterfall import CallParts, Waterfall, waterfall
 
 _JOINED = " + "
 
