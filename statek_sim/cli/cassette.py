@@ -16,7 +16,8 @@ from statek_sim.cli.inputs import say
 from statek_sim.errors import BadInput
 
 cassette = typer.Typer(
-    help="Record conversations with providers, and check recordings.", no_args_is_help=True
+    help="Record conversations with providers, and check recordings.\n\nExample: statek-sim cassette scan cassettes",
+    no_args_is_help=True,
 )
 app.add_typer(cassette, name="cassette")
 

@@ -84,9 +84,6 @@ OTHER_WAYS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What to do instead of options that other tools have, and `run` has not."""
 
-PRINTED: Final = (("validate",), ("evals", "list"), ("jobs", "list"), ("jobs", "show"))
-"""Commands whose `--json` once took no FILE and printed: a bare one still does."""
-
 
 class HelpText(Protocol):
     """What a command's help is written to."""
@@ -102,11 +99,6 @@ class HelpText(Protocol):
 
 class Commands(TyperGroup):
     """A group that lists its commands under headings; one that has none comes last."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read arguments, those of before among them."""
-        rest: list[str] = super().parse_args(ctx, with_file(args))
-        return rest
 
     def format_commands(self, ctx: object, formatter: HelpText) -> None:
         """Write the list of commands into the help."""
@@ -134,27 +126,6 @@ def as_options(arguments: Sequence[str], commands: Mapping[str, object]) -> list
             return ["--version"]
         case _:
             return list(arguments)
-
-
-def with_file(arguments: Sequence[str]) -> list[str]:
-    """Return arguments with `-`, standard output, after a `--json` that names no FILE, where that was a flag once.
-
-    Scenarios behind it are what to read, unless others are named before it: then they would be its FILE.
-    """
-    words = list(arguments)
-    size = next((len(command) for command in PRINTED if tuple(words[: len(command)]) == command), None)
-    if size is None:
-        return words
-    for place in reversed([number for number, word in enumerate(words) if word == "--json"]):
-        following = words[place + 1] if place + 1 < len(words) else "--"
-        named = any(not word.startswith("-") for word in words[size:place])
-        if following != "-" and (following.startswith("-") or (_is_scenarios(following) and not named)):
-            words.insert(place + 1, "-")
-    return words
-
-
-def _is_scenarios(word: str) -> bool:
-    return Path(word).is_dir() or word.endswith((".yaml", ".yml"))
 
 
 def unknown(arguments: Sequence[str], commands: Mapping[str, Any]) -> str | None:

@@ -81,7 +81,9 @@ def schema(
     baseline: Annotated[bool, typer.Option("--baseline", help="The schema of gate baseline files.")] = False,
     evals: Annotated[bool, typer.Option("--evals", help="The schema of eval files.")] = False,
 ) -> None:
-    """Print the JSON Schema of scenario files, or of another kind of file.
+    """Print the JSON Schema of a kind of file.
+
+    Without an option that of scenario files.
 
     Example: statek-sim list schema > scenario.schema.json
     """

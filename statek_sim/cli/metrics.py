@@ -80,6 +80,8 @@ def metrics(
     """Show how healthy agents are, by ten metrics.
 
     Nothing is compared with what scenarios expect: `run` does that. With --backtest PATH is left out.
+
+    Example: statek-sim metrics scenarios/agent-steps
     """
     from statek_sim.agent.telemetry.bands import Bands
     from statek_sim.agent.telemetry.report import metrics_report

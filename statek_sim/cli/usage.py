@@ -85,6 +85,8 @@ def usage(
     """Show what scenarios use: estimated, measured, reported.
 
     Nothing is compared with what scenarios expect: `run` does that. Exits 1 when the watchdog killed one.
+
+    Example: statek-sim usage --corpus
     """
     if corpus and (paths or select or tag or preset):
         raise BadInput(

@@ -251,7 +251,7 @@ def test_validate_tells_every_problem_and_runs_nothing(shell: Shell) -> None:
 
 def test_validate_answers_in_json(shell: Shell) -> None:
     shell.write("good.yaml", PASSING)
-    good = json.loads(shell("validate", "--json", "good.yaml").out)
+    good = json.loads(shell("validate", "good.yaml", "--json", "-").out)
     assert good == {
         "schema": "statek-sim/validation@1",
         "valid": True,
@@ -260,7 +260,7 @@ def test_validate_answers_in_json(shell: Shell) -> None:
         "problems": [],
     }
     shell.write("bad.yaml", BAD)
-    ran = shell("validate", "--json", "bad.yaml", "good.yaml")
+    ran = shell("validate", "bad.yaml", "good.yaml", "--json", "-")
     said = json.loads(ran.out)
     assert (ran.code, ran.err, said["valid"], said["scenarios"]) == (2, "", False, 1)
     (problem,) = said["problems"]
@@ -285,12 +285,10 @@ def test_what_is_valid_is_written_to_a_file_or_printed(shell: Shell) -> None:
     assert written == Ran(0, "1 valid\n", "")
     printed = shell("validate", "good.yaml", "--json", "-")
     assert printed.out == (shell.folder / "out" / "found.json").read_text("utf-8")
-    assert shell("validate", "good.yaml", "--json") == printed == shell("validate", "--json", "good.yaml")
-    assert shell("validate", "--json", ".") == shell("validate", ".", "--json", "-")
     assert not (shell.folder / "-").exists()
 
 
-def test_a_scenario_behind_json_is_its_file_where_another_is_named_before(shell: Shell) -> None:
+def test_a_scenario_is_no_file_to_write_json_to(shell: Shell) -> None:
     shell.write("good.yaml", PASSING)
     shell.write("other.yaml", PASSING)
     reads = "--json good.yaml: this command reads it; name another file to write\n"

@@ -64,7 +64,7 @@ def test_validation_keeps_to_its_schema(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, valid: bool
 ) -> None:
     (tmp_path / "a.yaml").write_text(text)
-    assert exit_code("validate", "--json", tmp_path / "a.yaml") == (0 if valid else 2)
+    assert exit_code("validate", tmp_path / "a.yaml", "--json", "-") == (0 if valid else 2)
     found = checked("validation", capsys.readouterr().out)
     assert (found["valid"], found["problems"] == []) == (valid, valid)
 
