@@ -16,7 +16,6 @@ from bench import workload
 from bench.memory import resident_bytes
 from bench.workload import Measurement
 from statek_sim.harness.settings import StatekSettings
-from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.execution.runtime import Runtime
@@ -25,6 +24,7 @@ from statek_sim.runtime.state.futures import FutureError, FutureResult, temporal
 from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.declaration import tool
+from statek_sim.usage.tokenizers import tokenizer_for_model
 
 MOST_WAKES: Final = 200
 """Jobs woken one by one to time a wake-up; the median counts."""

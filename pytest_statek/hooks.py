@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from statek_sim.metering.tokenizers import TokenizerRegistry
     from statek_sim.suite.result import ScenarioResult
+    from statek_sim.usage.tokenizers import TokenizerRegistry
 
 
 def pytest_statek_scenario_result(result: ScenarioResult) -> None:

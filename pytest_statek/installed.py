@@ -13,7 +13,7 @@ import pytest
 from pytest_statek.options import INSTALLED, REFERENCE
 from statek_sim.backends.installed.peer import Peer
 from statek_sim.backends.releases import profile_of, releases
-from statek_sim.conformance.declared import load_declarations
+from statek_sim.compare.declared import load_declarations
 from statek_sim.errors import BadInput
 from statek_sim.scenario.problem import dotted
 from statek_sim.scenario.schema import Profile

@@ -39,7 +39,7 @@ class McpServerMaker:
     ) -> McpHttpServer:
         """Start a server with these tools: a `Registry`, or a list of functions, `Tool`s and `ServedTool`s.
 
-        `faults` are written as `statek-sim mcp --fault` takes them; `listed` are the tools that are listed at first,
+        `faults` are written as `serve mcp --fault` takes them; `listed` are the tools that are listed at first,
         `page` how many a page of the list has.
         """
         read = [fault_from(fault) if isinstance(fault, str) else fault for fault in faults]

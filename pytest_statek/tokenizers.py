@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from statek_sim.metering.tokenizers import TokenizerRegistry
+from statek_sim.usage.tokenizers import TokenizerRegistry
 
 _TOKENIZERS: Final = pytest.StashKey[TokenizerRegistry]()
 

@@ -212,7 +212,7 @@ RELEASES: Final[tuple[Release, ...]] = (
     Release(version="1.2.7", profile=V1_2.name, pythons=("3.11",)),
     Release(version="1.4.2", profile=V1_4.name, pythons=("3.11", NEWER)),
 )
-"""Every release, oldest first: `make conformance`, `make record`, CI, `statek-sim drift` and the installed backend."""
+"""Every release, oldest first: read by `make conformance`, `make record`, CI, `compare` and the installed backend."""
 
 
 def line_of(version: str) -> str:

@@ -18,7 +18,6 @@ from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import ExtensionRule, HarnessLimits
 from statek_sim.harness.preset import load_preset
 from statek_sim.harness.settings import StatekSettings
-from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.retry import ask
 from statek_sim.providers.script import ScriptEntry
@@ -35,6 +34,7 @@ from statek_sim.store.owed import script_of
 from statek_sim.store.sql import SqlRuns
 from statek_sim.store.store import LEASE
 from statek_sim.store.worker import real_seconds, worker_name
+from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.world.queue import WorkItem, WorkQueue
 
 _Arguments = ParamSpec("_Arguments")

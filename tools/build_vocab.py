@@ -1,4 +1,4 @@
-"""Rebuild `statek_sim/metering/vocab/*.xz` from the original `.tiktoken` files.
+"""Rebuild `statek_sim/usage/vocab/*.xz` from the original `.tiktoken` files.
 
     python tools/build_vocab.py DIR_WITH_TIKTOKEN_FILES [OUTPUT_DIR]
 
@@ -15,9 +15,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from statek_sim.metering.vocabulary import VOCABULARIES, Vocabulary, pack_tokens
+from statek_sim.usage.vocabulary import VOCABULARIES, Vocabulary, pack_tokens
 
-VOCAB_DIR: Final = Path(__file__).resolve().parent.parent / "statek_sim" / "metering" / "vocab"
+VOCAB_DIR: Final = Path(__file__).resolve().parent.parent / "statek_sim" / "usage" / "vocab"
 
 
 def parse_tiktoken_file(raw: bytes) -> list[bytes]:

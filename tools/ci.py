@@ -79,7 +79,7 @@ def for_people() -> Iterator[Stage]:
         Part("format", (tool("ruff", "format", "--check", "."),)),
         Part("imports", (tool("lint-imports"),)),
         Part("validate", (tool("statek-sim", "validate", "scenarios"),)),
-        Part("coverage", (tool("statek-sim", "suites", "--coverage"),)),
+        Part("coverage", (tool("statek-sim", "list", "suites", "--coverage"),)),
         # Before the tests: those of the page, and of containers, would be skipped without them.
         Part("browser", (module("tools.browser"),)),
         Part("postgres", (module("tools.postgres"),)),

@@ -1,6 +1,6 @@
 """The built-in scenarios on every listed release of STATEK: `python -m tools.conformance [--ci] [ARGUMENT...]`.
 
-Sets up what is missing and runs `statek-sim conformance` once per Python, with the reference runtime on the same
+Sets up what is missing and runs `statek-sim compare` once per Python, with the reference runtime on the same
 Python as the package, because error texts differ between them. Further arguments go to that command, but for `--random
 COUNT` and `--random-seed NUMBER`, which go to `tools.random_programs`. Writes `conformance.json`, and says when PyPI
 has a release that is not listed. Exits 1 on any undeclared difference, and 2 when it could not be run.
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from statek_sim.backends.releases import newest, releases
-from statek_sim.conformance.report import SCHEMA
+from statek_sim.compare.json import SCHEMA
 from tools.environments import ROOT, CannotMake, Environment, ensure, environments
 from tools.interpreters import interpreter, this_python
 
@@ -32,7 +32,7 @@ SEEDS: Final = 1_000_000
 """How many different seeds a run outside of CI may take."""
 NOTHING_DRAWN: Final = {"random_examples": 0, "random_differ": 0}
 Numbers = dict[str, Any]
-"""The numbers of one release, as `statek-sim conformance` and `tools.random_programs` write them."""
+"""The numbers of one release, as `statek-sim compare` and `tools.random_programs` write them."""
 
 
 def main(arguments: list[str]) -> int:
@@ -66,12 +66,12 @@ def main(arguments: list[str]) -> int:
 
 
 def words() -> argparse.ArgumentParser:
-    """Return what reads the command line; what it does not know goes to `statek-sim conformance`."""
+    """Return what reads the command line; what it does not know goes to `statek-sim compare`."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.conformance",
         usage="%(prog)s [-h] [--ci] [ARGUMENT...]",
         description=__doc__,
-        epilog="ARGUMENT: any of `statek-sim conformance --help`, such as PATH, and --random N. With "
+        epilog="ARGUMENT: any of `statek-sim compare --help`, such as PATH, and --random N. With "
         "--random and no --random-seed each run takes other examples, and says their seed.",
         allow_abbrev=False,
     )
@@ -99,15 +99,16 @@ def _compare(
 ) -> tuple[int, dict[str, Numbers]]:
     """Return the exit status and the numbers per release on one Python; what is said comes out in one piece."""
     python = wanted[0].python
-    pythons = [part for environment in wanted for part in ("--python", str(environment.interpreter))]
+    first, *others = [str(environment.interpreter) for environment in wanted]
+    pythons = [first, *(part for other in others for part in ("--python", other))]
     given = arguments if python == this_python() else fewer(arguments)
     scenarios, random = parted(given)
-    code, said, numbers = _said([str(statek_sim), "conformance", *pythons, *scenarios])
+    code, said, numbers = _said([str(statek_sim), "compare", "reference", *pythons, *scenarios])
     found: dict[str, Numbers] = numbers.get("versions", {})
     drawn: dict[str, Numbers] = {}
     if random:
         module = [str(statek_sim.parent / "python"), "-m", "tools.random_programs"]
-        second, more, drawn = _said([*module, *pythons, *random])
+        second, more, drawn = _said([*module, "--python", *pythons, *random])
         code, said = max(code, second), said + more
     print(f"--- Python {python}\n{said}", end="", flush=True)
     return code, {
@@ -133,7 +134,7 @@ def _said(command: Sequence[str]) -> tuple[int, str, dict[str, Any]]:
 
 
 def parted(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the arguments of `statek-sim conformance`, and those about random examples."""
+    """Return the arguments of `statek-sim compare`, and those about random examples."""
     given, random = list(arguments), []
     for option in ("--random", "--random-seed"):
         if option in given:
@@ -211,7 +212,7 @@ def beyond(listed: str, available: Sequence[str]) -> str:
         return f"PyPI has no release of STATEK above {listed}, the newest that is listed"
     return (
         f"PyPI has releases of STATEK above {listed}, the newest that is listed in "
-        f"statek_sim/semantics.py: {', '.join(newer)}. Try: statek-sim conformance with one of them"
+        f"statek_sim/semantics.py: {', '.join(newer)}. Try: statek-sim compare reference with one of them"
     )
 
 

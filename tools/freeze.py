@@ -62,7 +62,7 @@ def surface() -> dict[str, Any]:
             if path.is_file()
         }
     schemas = {
-        f"schema {option}".strip(): _digest(_run(f"schema {option}").stdout)
+        f"schema {option}".strip(): _digest(_run(f"list schema {option}").stdout)
         for option in ("", "--policy", "--baseline", "--evals")
     }
     commands = {command: _first_line(_run(command)) for command in COMMANDS}

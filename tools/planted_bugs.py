@@ -21,7 +21,6 @@ from statek_sim.errors import BadInput
 from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.reduce import ddmin
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.metering.usage import TurnUsage
 from statek_sim.runtime.execution import worker
 from statek_sim.runtime.execution.job_order import Rounds
 from statek_sim.runtime.execution.runtime import Runtime
@@ -35,6 +34,7 @@ from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.run import builtin_suites
+from statek_sim.usage.totals import TurnUsage
 from statek_sim.world.external_futures import ExternalEvents
 from statek_sim.world.queue import ItemStatus, WorkItem, WorkQueue
 

@@ -87,7 +87,7 @@ def python_api() -> str:
     blocks.append("## Everything else that `statek_sim` exports")
     for attribute in sorted(set(statek_sim.__all__) - described):
         blocks += _described(attribute, getattr(statek_sim, attribute))
-    blocks += ["## Built-in tools", "For scenarios, by name; `statek-sim tools` prints the same."]
+    blocks += ["## Built-in tools", "For scenarios, by name; `statek-sim list tools` prints the same."]
     blocks.append("```text\n" + "\n".join(tool_lines()) + "\n```")
     blocks += ["## Hooks", *_functions(_PLUGIN / "hooks.py", fixtures=False)]
     return "\n\n".join(blocks) + "\n"
@@ -222,7 +222,7 @@ TITLES: Final = {
 }
 
 _INTRODUCTION: Final = """\
-A scenario file is YAML of this form. `statek-sim schema` prints the JSON Schema for your editor,
+A scenario file is YAML of this form. `statek-sim list schema` prints the JSON Schema for your editor,
 `statek-sim validate PATH` checks files."""
 
 

@@ -28,7 +28,9 @@ def write(folder: Path) -> int:
     """Write the samples into `folder`; the exit code of the command that failed, or 0."""
     suites = [f"scenarios/{suite}" for suite in SUITES]
     presets = [f"--gate={preset}" for preset in GATED]
-    page = _run("report", *suites, "--profile=docs", *presets, f"--output={folder / 'report.html'}")
+    page = _run(
+        "run", *suites, "--quiet", "--profile=docs", *presets, "--corpus", f"--html={folder / 'report.html'}"
+    )
     with tempfile.TemporaryDirectory() as everything:
         text = _run("run", "--quiet", "--report", everything)
         shutil.copy(Path(everything) / "report.md", folder / "report.md")

@@ -13,10 +13,10 @@ from statek_sim.agent.effects import Answer, AskModel, Effect, LetTimePass, Text
 from statek_sim.agent.progress import Ended
 from statek_sim.agent.replies.reading import ModelReply, read_model_reply
 from statek_sim.errors import ProviderFailure, ProviderHTTPError
-from statek_sim.metering.messages import REPLY_PRIMING
-from statek_sim.metering.usage import TurnUsage
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.retry import retry_delay
+from statek_sim.usage.messages import REPLY_PRIMING
+from statek_sim.usage.totals import TurnUsage
 
 LONGEST: Final = 60.0
 """Seconds that are waited at most for a provider that says when to ask again."""

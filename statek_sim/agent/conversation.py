@@ -11,14 +11,14 @@ from statek_sim.agent.effects import WrittenCall
 from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.agent.tools.registry import Offer
-from statek_sim.metering.conversation import MessageMeter, MeteredConversation, shared_meter
-from statek_sim.metering.messages import REPLY_PRIMING, TOKENS_PER_TOOL_CALL, tools_tokens
-from statek_sim.metering.tokenizers import ModelTokenizer, TokenizerRegistry, tokenizer_for_model
-from statek_sim.metering.usage import TurnUsage
-from statek_sim.metering.wire import body_size, envelope_size
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.request import PLAIN, ClientOptions, WireRequest
+from statek_sim.usage.conversation import MessageMeter, MeteredConversation, shared_meter
+from statek_sim.usage.messages import REPLY_PRIMING, TOKENS_PER_TOOL_CALL, tools_tokens
+from statek_sim.usage.sizes import body_size, envelope_size
+from statek_sim.usage.tokenizers import ModelTokenizer, TokenizerRegistry, tokenizer_for_model
+from statek_sim.usage.totals import TurnUsage
 from statek_sim.values import JSON, Message, ToolSpec, in_common
 
 

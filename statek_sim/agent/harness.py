@@ -28,11 +28,11 @@ from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.clock import Clock, Continued, VirtualClock
 from statek_sim.errors import BadInput, RunawayJob, Unanswered
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import PROVIDERS, format_of
 from statek_sim.trace import Trace
+from statek_sim.usage.tokenizers import TokenizerRegistry
 
 Person = Callable[[Question], PersonSaid | str | bool | Delayed | None]
 """Answers a question: with a text, True or False to whether something may be done, or a `PersonSaid`; None: never.

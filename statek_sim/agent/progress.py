@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from statek_sim.metering.usage import TurnUsage, UsageTotals
+from statek_sim.usage.totals import TurnUsage, UsageTotals
 
 
 class Counters:

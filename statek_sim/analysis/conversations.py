@@ -22,14 +22,14 @@ from statek_sim.cassettes.folders import cassette_files
 from statek_sim.cassettes.jsontext import NotJson, canonical, parsed
 from statek_sim.errors import BadInput, BadRequest, InvalidFormat
 from statek_sim.harness.usage_basis import UsageBasis
-from statek_sim.metering.estimate import approx_tokens
-from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
-from statek_sim.metering.tokenizers import TokenizerRegistry, tokenizer_for_model
-from statek_sim.metering.wire import json_size
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.formats import format_at
 from statek_sim.providers.wire.reply import MALFORMED, ParsedReply
 from statek_sim.providers.wire.request import WireRequest
+from statek_sim.usage.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
+from statek_sim.usage.sizes import json_size
+from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
+from statek_sim.usage.totals import approx_tokens
 from statek_sim.values import JSON
 
 _REFUSED: Final = 400

@@ -12,8 +12,8 @@ from statek_sim.errors import ScriptExhausted, UnmatchedRequest, UnusedEvents, U
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.harness.usage_basis import BasisHarness, UsageBasis
-from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.usage.tokenizers import TokenizerRegistry
 
 TOKENS = LimitName.MAX_TOKEN_USAGE.value
 LIMITS = frozenset(limit.value for limit in LimitName)

@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import groupby
 
-from statek_sim.analysis.usage import (
+from statek_sim.backends.call_log import AnsweredCall, reply_texts
+from statek_sim.backends.record import RunRecord
+from statek_sim.scenario.schema import PROFILES
+from statek_sim.suite.result import ScenarioResult
+from statek_sim.trace import LLMRequested
+from statek_sim.usage.analysis import (
     Cost,
     Group,
     JobUse,
@@ -17,16 +22,11 @@ from statek_sim.analysis.usage import (
     Use,
     total_cost,
 )
-from statek_sim.backends.call_log import AnsweredCall, reply_texts
-from statek_sim.backends.record import RunRecord
-from statek_sim.metering.messages import REPLY_PRIMING
-from statek_sim.metering.parts import ReplySizes, Sizes, ToolSizes, message_sizes
-from statek_sim.metering.pricing import PriceList, Tokens, cost_problems, provider_cost, statek_cost, summed
-from statek_sim.metering.tokenizers import Tokenizer, TokenizerRegistry, tokenizer_for_model
-from statek_sim.metering.waterfall import CallParts, waterfall
-from statek_sim.scenario.schema import PROFILES
-from statek_sim.suite.result import ScenarioResult
-from statek_sim.trace import LLMRequested
+from statek_sim.usage.messages import REPLY_PRIMING
+from statek_sim.usage.pricing import PriceList, Tokens, cost_problems, provider_cost, statek_cost, summed
+from statek_sim.usage.sizes import ReplySizes, Sizes, ToolSizes, message_sizes
+from statek_sim.usage.tokenizers import Tokenizer, TokenizerRegistry, tokenizer_for_model
+from statek_sim.usage.waterfall import CallParts, waterfall
 from statek_sim.values import Message, ToolSpec
 
 _SEPARATOR = len(", ")

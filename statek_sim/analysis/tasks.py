@@ -7,8 +7,8 @@ from decimal import Decimal
 
 from statek_sim.agent.telemetry.facts import Cost, TaskFacts, task_facts
 from statek_sim.errors import BadInput
-from statek_sim.metering.pricing import PriceList
 from statek_sim.suite.result import ScenarioResult
+from statek_sim.usage.pricing import PriceList
 
 
 def tasks_of(results: Iterable[ScenarioResult], *, cost: Cost | None = None) -> list[TaskFacts]:

@@ -49,8 +49,6 @@ from statek_sim.backends.setup import scenario_harness, script_of, settings_of
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError, Untimely
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.metering.tokenizers import TokenizerRegistry
-from statek_sim.metering.usage import TurnUsage
 from statek_sim.providers.access import access_from, client_options
 from statek_sim.providers.network import forbid_network
 from statek_sim.providers.over_http import HttpLLM
@@ -62,6 +60,8 @@ from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, Slot
 from statek_sim.scenario.external_event import After, Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.trace import Trace
+from statek_sim.usage.tokenizers import TokenizerRegistry
+from statek_sim.usage.totals import TurnUsage
 
 if TYPE_CHECKING:
     from statek_sim.agent.guards.guard import Guard

@@ -11,9 +11,9 @@ from statek_sim.agent.tools.lint import lint
 from statek_sim.agent.variants import Variant
 from statek_sim.backends.facts import usage_record
 from statek_sim.backends.record import JobRecord, RunError, RunRecord
-from statek_sim.metering.usage import UsageTotals
 from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Trace
+from statek_sim.usage.totals import UsageTotals
 
 
 def record_of(

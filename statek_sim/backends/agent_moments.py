@@ -14,12 +14,12 @@ from statek_sim.backends.deviating import Choice, Picks, Place, Point
 from statek_sim.backends.pinned_replies import FAULTS
 from statek_sim.errors import ProviderFailure
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.metering.usage import TurnUsage
 from statek_sim.providers.delivery import deliver, manner
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.script import fault
 from statek_sim.scenario.deviation import Deviation, Fault
 from statek_sim.trace import LLMReplied, Trace
+from statek_sim.usage.totals import TurnUsage
 
 SOON: Final = 1.0
 """Virtual seconds until the new process."""

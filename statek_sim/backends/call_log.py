@@ -10,15 +10,15 @@ from decimal import Decimal
 
 from statek_sim.agent.replies.reading import read_model_reply
 from statek_sim.errors import InvalidFormat, StatekSimError
-from statek_sim.metering.messages import model_text
-from statek_sim.metering.pricing import PriceList, Tokens, provider_cost
-from statek_sim.metering.usage import TurnUsage
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.quick import sent_quickly
 from statek_sim.runtime.execution.services import upstream
 from statek_sim.runtime.jobs.job import Job
+from statek_sim.usage.messages import model_text
+from statek_sim.usage.pricing import PriceList, Tokens, provider_cost
+from statek_sim.usage.totals import TurnUsage
 from statek_sim.values import ToolSpec
 
 

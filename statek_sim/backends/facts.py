@@ -7,7 +7,6 @@ from typing import Any
 
 from statek_sim import trace as events
 from statek_sim.backends.record import JobRecord, RunError, RunRecord, UsageRecord, handler_calls, tool_calls
-from statek_sim.metering.usage import UsageTotals
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler
@@ -16,6 +15,7 @@ from statek_sim.runtime.state.shown import shown
 from statek_sim.runtime.stored.callables import loaded
 from statek_sim.sandbox.llm_repr import StoredCollection
 from statek_sim.scenario.schema import Scenario
+from statek_sim.usage.totals import UsageTotals
 from statek_sim.values import JSON, Parts, Room, TooLarge
 from statek_sim.world.world import World
 

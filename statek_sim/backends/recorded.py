@@ -73,7 +73,7 @@ class CassetteExchanges:
             more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
             raise UnplayedRecordings(
                 f"the run ended with {len(left)} recordings that no job asked for: {places}{more}; "
-                "record it again with statek-sim record"
+                "record it again with statek-sim cassette record"
             )
 
 

@@ -28,8 +28,6 @@ from statek_sim.backends.setup import harness_for, job_settings, script_of, worl
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
-from statek_sim.metering.tokenizers import TokenizerRegistry, tokenizer_for_model
 from statek_sim.providers.access import access_from, client_options
 from statek_sim.providers.network import forbid_network
 from statek_sim.providers.over_http import HttpLLM
@@ -41,6 +39,8 @@ from statek_sim.runtime.jobs.current import get_current_job
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.scenario.schema import Scenario
 from statek_sim.semantics import Profile, profile_named
+from statek_sim.usage.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
+from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
 from statek_sim.wall_clock import frozen_wall_clock
 
 

@@ -10,8 +10,8 @@ from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import unchanged
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.metering.tokenizers import TokenizerRegistry, tokenizer_for_model
 from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
 
 
 class _RunScenario(Protocol):

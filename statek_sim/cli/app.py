@@ -105,8 +105,14 @@ JsonOption = Annotated[
 ]
 """Of commands that print one list: `statek_sim.cli.inputs.written_as_json` does it."""
 
-AlsoPaths = Annotated[list[Path] | None, typer.Option("--scenarios", metavar="PATH", hidden=True)]
-"""What some commands called their paths before all of them took paths alike."""
+TokenizerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tokenizer",
+        metavar="MODEL=SOURCE",
+        help="Measure models whose name starts with MODEL by a tokenizer.json, or by `tekken` (repeatable).",
+    ),
+]
 
 
 def _version(wanted: bool) -> None:

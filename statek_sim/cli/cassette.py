@@ -1,4 +1,4 @@
-"""`statek-sim cassette scan`, `diff` and `orphans`: look after recordings."""
+"""`statek-sim cassette scan`, `diff` and `orphans`: check recordings."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from statek_sim.cli.app import SecretNameOption, SecretPatternOption, app
 from statek_sim.cli.inputs import say
 from statek_sim.errors import BadInput
 
-cassette = typer.Typer(help="Look after recorded conversations with providers.", no_args_is_help=True)
+cassette = typer.Typer(
+    help="Record conversations with providers, and check recordings.\n\nExample: statek-sim cassette scan cassettes",
+    no_args_is_help=True,
+)
 app.add_typer(cassette, name="cassette")
 
 

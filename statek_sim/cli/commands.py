@@ -12,33 +12,45 @@ from typer.core import TyperGroup
 from statek_sim.did_you_mean import stands_for, suggestion
 
 HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Scenarios": ("init", "run", "validate", "suites", "trace", "report"),
-    "Limits, tokens and costs": ("usage", "gate", "calibrate", "sensitivity", "stops"),
-    "What else could happen": ("explore", "drift", "conformance", "jobs"),
+    "Scenarios": ("init", "run", "validate", "list", "trace"),
+    "Limits, tokens and costs": ("usage", "limits", "gate"),
+    "What else could happen": ("explore", "compare", "jobs"),
     "Agents that call tools": (
         "evals",
         "guards",
         "rescue",
         "metrics",
     ),
-    "Models and clients": ("record", "cassette", "serve", "mcp"),
-    "What there is": ("tools", "presets", "profiles", "schema"),
+    "Models and clients": ("cassette", "serve"),
 }
 """Every command under the heading by which somebody who does not know its name finds it."""
 
 ELSEWHERE: Final[Mapping[str, str]] = {
+    "calibrate": "limits --budget-tokens N",
     "check": "validate",
+    "conformance": "compare",
+    "diff": "compare",
     "docs": "help",
+    "drift": "compare",
     "lint": "validate",
-    "list": "suites",
-    "ls": "suites",
+    "ls": "list",
+    "mcp": "serve mcp",
     "new": "init",
     "play": "run",
+    "presets": "list presets",
+    "profiles": "list profiles",
+    "record": "cassette record",
+    "report": "run --html FILE",
     "scan": "cassette",
-    "scenarios": "suites",
+    "scenarios": "list suites",
+    "schema": "list schema",
+    "sensitivity": "limits",
     "server": "serve",
     "start": "init",
+    "stops": "limits --stops",
+    "suites": "list suites",
     "test": "run",
+    "tools": "list tools",
 }
 """What other tools call such a command."""
 
@@ -63,14 +75,11 @@ OTHER_WAYS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "`pytest --statek-scenarios --junitxml FILE` writes that": ("--junit", "--junit-xml", "--junitxml"),
     "`pytest --statek-scenarios --lf` runs what failed": ("--last-failed", "--lf"),
-    "`statek-sim suites` lists scenarios": ("--collect-only", "--dry-run", "--list", "-l"),
+    "`statek-sim list suites` lists scenarios": ("--collect-only", "--dry-run", "--list", "-l"),
     "`statek-sim trace PATH|ID` prints everything that happens": ("--debug", "--verbose", "-v", "-vv"),
     "Scenarios run on every core as it is": OPTIONS_ELSEWHERE["--processes"],
 }
 """What to do instead of options that other tools have, and `run` has not."""
-
-PRINTED: Final = (("validate",), ("evals", "list"), ("jobs", "list"), ("jobs", "show"))
-"""Commands whose `--json` once took no FILE and printed: a bare one still does."""
 
 
 class HelpText(Protocol):
@@ -87,11 +96,6 @@ class HelpText(Protocol):
 
 class Commands(TyperGroup):
     """A group that lists its commands under headings; one that has none comes last."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read arguments, those of before among them."""
-        rest: list[str] = super().parse_args(ctx, with_file(args))
-        return rest
 
     def format_commands(self, ctx: object, formatter: HelpText) -> None:
         """Write the list of commands into the help."""
@@ -119,27 +123,6 @@ def as_options(arguments: Sequence[str], commands: Mapping[str, object]) -> list
             return ["--version"]
         case _:
             return list(arguments)
-
-
-def with_file(arguments: Sequence[str]) -> list[str]:
-    """Return arguments with `-`, standard output, after a `--json` that names no FILE, where that was a flag once.
-
-    Scenarios behind it are what to read, unless others are named before it: then they would be its FILE.
-    """
-    words = list(arguments)
-    size = next((len(command) for command in PRINTED if tuple(words[: len(command)]) == command), None)
-    if size is None:
-        return words
-    for place in reversed([number for number, word in enumerate(words) if word == "--json"]):
-        following = words[place + 1] if place + 1 < len(words) else "--"
-        named = any(not word.startswith("-") for word in words[size:place])
-        if following != "-" and (following.startswith("-") or (_is_scenarios(following) and not named)):
-            words.insert(place + 1, "-")
-    return words
-
-
-def _is_scenarios(word: str) -> bool:
-    return Path(word).is_dir() or word.endswith((".yaml", ".yml"))
 
 
 def unknown(arguments: Sequence[str], commands: Mapping[str, Any]) -> str | None:

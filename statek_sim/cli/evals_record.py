@@ -9,8 +9,8 @@ from typing import Annotated, Final
 
 import typer
 
+from statek_sim.cli.cassette_record import live_transport
 from statek_sim.cli.evals import EvalOption, EvalPaths, evals, loaded_evals
-from statek_sim.cli.record import live_transport
 from statek_sim.errors import BadInput
 
 _ARMS: Final = ("full", "bare")

@@ -169,8 +169,8 @@ def explore(
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.explore.explorer import Bounds
     from statek_sim.explore.result import KINDS
-    from statek_sim.metering.pricing import load_prices
     from statek_sim.reporting.explore_terminal import explore_lines
+    from statek_sim.usage.pricing import load_prices
 
     check_outputs({"--json": json_file, "--markdown": markdown})
     started = time.monotonic()

@@ -90,6 +90,8 @@ def guards(
     """Measure guards on attacks and on harmless texts.
 
     Exits 1 when a guard got worse than the baseline, 2 when a file is wrong.
+
+    Example: statek-sim guards --guard injection
     """
     check_outputs({"--json": report})
     if what_if:

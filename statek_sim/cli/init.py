@@ -36,6 +36,8 @@ def init(
     """Write a starter folder in which everything passes.
 
     It has a scenario, a test, a preset, a policy and a workflow. A file that is there already is kept as it is.
+
+    Example: statek-sim init mine
     """
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"{folder}: expected a folder, found something else")

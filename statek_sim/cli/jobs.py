@@ -27,7 +27,9 @@ JOB_SCHEMA: Final = "statek-sim/job@1"
 """What `show --json` prints."""
 
 jobs = typer.Typer(
-    help="List, show and go on with the jobs of a store.", no_args_is_help=True, rich_markup_mode=None
+    help="List, show and go on with the jobs of a store.\n\nExample: statek-sim jobs list --store sqlite:runs.db",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 app.add_typer(jobs, name="jobs")
 

@@ -1,13 +1,54 @@
-"""`statek-sim tools`, `presets` and `profiles`: what is built in."""
+"""`statek-sim list`: the suites, tools, presets, profiles and file formats that exist."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
 
-from statek_sim.cli.app import app
-from statek_sim.cli.inputs import say
+import json
+from typing import Annotated
+
+import typer
+
+from statek_sim.cli.app import Paths, app
+from statek_sim.cli.inputs import loaded, proven_by_all, say
+from statek_sim.errors import BadInput
+
+listing = typer.Typer(
+    help="List suites, tools, presets, profiles and JSON Schemas.\n\nExample: statek-sim list suites",
+    no_args_is_help=True,
+)
+app.add_typer(listing, name="list")
 
 
-@app.command()
+@listing.command()
+def suites(
+    paths: Paths = None,
+    coverage: Annotated[
+        bool,
+        typer.Option(
+            "--coverage",
+            help="List the normative statements of STATEK's documents and the scenarios and evals that prove them; "
+            "exits 1 when one has none, when an unknown one is named, or when an eval does not tell right from wrong.",
+        ),
+    ] = False,
+) -> None:
+    """List suites with their numbers of scenarios and runs.
+
+    Example: statek-sim list suites scenarios/claims
+    """
+    from statek_sim.suite.listing import coverage_problems, statement_lines, suite_lines
+
+    scenarios = loaded(paths)
+    if not coverage:
+        say(suite_lines(scenarios))
+        return
+    statements, covered, wrong = proven_by_all(scenarios, paths)
+    say(statement_lines(statements, covered))
+    say([*wrong, *coverage_problems(covered)], err=True)
+    if wrong or not covered.complete:
+        raise typer.Exit(1)
+
+
+@listing.command()
 def tools() -> None:
     """List the built-in tools that scenarios can use."""
     from statek_sim.suite.listing import tool_lines
@@ -15,7 +56,7 @@ def tools() -> None:
     say(tool_lines())
 
 
-@app.command()
+@listing.command()
 def presets() -> None:
     """List the built-in presets with their settings."""
     from statek_sim.suite.listing import preset_lines
@@ -23,12 +64,41 @@ def presets() -> None:
     say(preset_lines())
 
 
-@app.command()
+@listing.command()
 def profiles() -> None:
-    """List the rules on which the behaviour profiles differ.
+    """List the rules on which behaviour profiles differ.
 
     Each comes with its value in every profile.
     """
     from statek_sim.suite.listing import profile_lines
 
     say(profile_lines())
+
+
+@listing.command()
+def schema(
+    policy: Annotated[bool, typer.Option("--policy", help="The schema of gate policy files (TOML).")] = False,
+    baseline: Annotated[bool, typer.Option("--baseline", help="The schema of gate baseline files.")] = False,
+    evals: Annotated[bool, typer.Option("--evals", help="The schema of eval files.")] = False,
+) -> None:
+    """Print the JSON Schema of a kind of file.
+
+    Without an option that of scenario files.
+
+    Example: statek-sim list schema > scenario.schema.json
+    """
+    from statek_sim.evals.written import evals_schema
+    from statek_sim.gate.baseline_file import baseline_schema
+    from statek_sim.gate.policy_text import policy_schema
+    from statek_sim.scenario.jsonschema import json_schema
+
+    schemas = {
+        "--policy": (policy, policy_schema),
+        "--baseline": (baseline, baseline_schema),
+        "--evals": (evals, evals_schema),
+    }
+    options = [name for name, (wanted, _) in schemas.items() if wanted]
+    if len(options) > 1:
+        raise BadInput(f"{' and '.join(options)}: expected one of them; each prints a schema of its own")
+    made = schemas[options[0]][1]() if options else json_schema()
+    typer.echo(json.dumps(made, indent=2))

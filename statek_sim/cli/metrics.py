@@ -72,6 +72,8 @@ def metrics(
     """Show how healthy agents are, by ten metrics.
 
     Nothing is compared with what scenarios expect: `run` does that.
+
+    Example: statek-sim metrics scenarios/agent-steps
     """
     from statek_sim.agent.telemetry.bands import Bands
     from statek_sim.agent.telemetry.report import metrics_report
@@ -104,7 +106,7 @@ def _cost(prices: Path | None) -> Cost | None:
     if prices is None:
         return None
     from statek_sim.analysis.tasks import cost_by
-    from statek_sim.metering.pricing import load_prices
+    from statek_sim.usage.pricing import load_prices
 
     return cost_by(load_prices(prices))
 

@@ -27,7 +27,6 @@ OUTPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "--junit": (),
     "--markdown": (),
     "--openmetrics": (),
-    "--output": (),
     "--report": _REPORTS,
     "--save": (),
     "--update-baseline": (),
@@ -38,6 +37,7 @@ OUTPUTS: Final[Mapping[str, tuple[str, ...]]] = {
 INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "--baseline": (),
     "--cassettes": (),
+    "--card": ("config.json",),
     "--check": (),
     "--file": (),
     "--policy": (),

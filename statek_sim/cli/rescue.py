@@ -68,6 +68,8 @@ def rescue(
     What looks like a call and is none is told with its reason. Exits 0 whatever the text says, and 2 when the
     files are wrong, or --variant document ends in an error where the document does. A line of --jsonl that is wrong
     is told on stderr with its number; the others are answered as they come.
+
+    Example: statek-sim rescue reply.txt --tools tools.json
     """
     from statek_sim.agent.rescue import hint_called, rescue_rules
 

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,99 +25,17 @@ from statek_sim.cli.app import (
     WatchdogOption,
     app,
 )
-from statek_sim.cli.inputs import check_outputs, check_writable, loaded, proven, say
+from statek_sim.cli.inputs import loaded, proven, say
+from statek_sim.cli.run_reports import Outputs, WantedSections
+from statek_sim.cli.runners import Recordings, Runner, installed, on_store, own_runner, replaying
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
-    from statek_sim.backends.exchanges import Exchanges
     from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.reporting.model import Report
     from statek_sim.scenario.schema import Profile, Scenario
     from statek_sim.scenario.statements import Coverage
-    from statek_sim.suite.recorded import Cassettes
     from statek_sim.suite.result import ScenarioResult
-
-
-@dataclass(frozen=True, slots=True)
-class _Recordings:
-    """What is replayed instead of scripts: a folder of cassettes, and which of them."""
-
-    folder: Path | None
-    provider: str | None
-    model: str | None
-    secret_names: Sequence[str]
-    secret_patterns: Sequence[str]
-
-    def check(self) -> None:
-        """Refuse options about recordings where there are none."""
-        if self.folder is not None:
-            return
-        if self.provider is not None or self.model is not None:
-            raise BadInput("--provider and --model: they choose among recordings; say --cassettes DIR too")
-        if self.secret_names or self.secret_patterns:
-            raise BadInput(
-                "--secret-name and --secret-pattern: they are about recordings; say --cassettes DIR too"
-            )
-
-    def opened(self) -> Cassettes | None:
-        """Return the cassettes, None when scripts are played."""
-        if self.folder is None:
-            return None
-        from statek_sim.cassettes.own_secrets import OwnSecrets
-        from statek_sim.suite.recorded import Cassettes
-
-        own = OwnSecrets.of(self.secret_names, self.secret_patterns)
-        return Cassettes(self.folder, self.provider, self.model, own)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outputs:
-    """Where the reports go that were asked for."""
-
-    json_file: Path | None
-    html: Path | None
-    folder: Path | None
-
-    def check(self) -> None:
-        """Refuse what could not be written after everything has run."""
-        check_writable(json_file=None, folder=self.folder)
-        check_outputs({"--json": self.json_file, "--html": self.html, **self._in_folder()})
-
-    def _in_folder(self) -> dict[str, Path | None]:
-        if self.folder is None:
-            return {}
-        return {"--report": self.folder / "report.json", "--report (page)": self.folder / "report.html"}
-
-    def write(self, results: Sequence[ScenarioResult], report: Report) -> None:
-        """Write them."""
-        folder = self.folder
-        files = [path for path in (self.json_file, folder and folder / "report.json") if path is not None]
-        if files:
-            from statek_sim.reporting.json import write_json
-
-            for path in files:
-                write_json(report, path)
-        if folder is not None:
-            from statek_sim.reporting.markdown import write_markdown
-
-            write_markdown(report, folder / "report.md")
-        pages = [path for path in (self.html, folder and folder / "report.html") if path is not None]
-        if pages:
-            from statek_sim.reporting.page.data import page_data
-            from statek_sim.reporting.page.template import write_page
-
-            page = page_data(results, report)
-            for path in pages:
-                write_page(page, path)
-
-
-class Runner(Protocol):
-    """Runs one scenario under one profile, on its script or on HTTP exchanges."""
-
-    def __call__(
-        self, scenario: Scenario, profile: Profile, *, exchanges: Exchanges | None = None
-    ) -> ScenarioResult:
-        """Return what came of it."""
 
 
 JsonFileOption = Annotated[
@@ -132,6 +47,30 @@ HtmlOption = Annotated[
 ReportOption = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Write report.json, report.md and report.html into this folder."),
+]
+GateOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PRESET", help="With --html: show the gate's verdict on this preset (repeatable)."),
+]
+PolicyOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="With --gate: what the gate demands, as TOML.")
+]
+WorkloadOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATH",
+        help="With --gate: scenario files or folders to judge presets on (repeatable); default: the shipped workloads.",
+    ),
+]
+ExploreOption = Annotated[
+    bool,
+    typer.Option("--explore", help="With --html: show what a kill does at every place of the scenarios."),
+]
+CorpusOption = Annotated[
+    bool,
+    typer.Option(
+        "--corpus", help="With --html: show the error of the estimate by language and kind of text."
+    ),
 ]
 AcceptOption = Annotated[
     bool,
@@ -145,8 +84,8 @@ CassettesOption = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Replay what `statek-sim record` recorded, instead of the scripts. Without --profile under the "
-        "profile it records under.",
+        help="Replay what `statek-sim cassette record` recorded, instead of the scripts. Without --profile under "
+        "the profile it records under.",
     ),
 ]
 ProviderOption = Annotated[
@@ -177,6 +116,11 @@ def run(
     json_file: JsonFileOption = None,
     html: HtmlOption = None,
     report: ReportOption = None,
+    gate: GateOption = None,
+    policy: PolicyOption = None,
+    workload: WorkloadOption = None,
+    explore: ExploreOption = False,
+    corpus: CorpusOption = False,
     accept: AcceptOption = False,
     backend: BackendOption = Backend.REFERENCE,
     cassettes: CassettesOption = None,
@@ -188,10 +132,19 @@ def run(
     store: StoreOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Run scenarios and compare what happens with what they expect."""
-    recordings = _Recordings(cassettes, provider, model, secret_name or (), secret_pattern or ())
-    outputs = _Outputs(json_file=json_file, html=html, folder=report)
+    """Run scenarios and compare what happens with what they expect.
+
+    Exits 1 when a scenario, or a preset given by --gate, fails; reports are written all the same.
+
+    Example: statek-sim run tests/scenarios --html report.html
+    """
+    recordings = Recordings(cassettes, provider, model, secret_name or (), secret_pattern or ())
+    outputs = Outputs(json_file=json_file, html=html, folder=report)
+    sections = WantedSections(
+        gate=gate or (), policy=policy, workload=workload or (), crashes=explore, corpus=corpus
+    )
     recordings.check()
+    sections.check(page=bool(outputs.pages))
     if accept:
         _check_accept(paths, backend, recordings, preset=preset, seed=seed)
     if store is not None:
@@ -208,12 +161,13 @@ def run(
     coverage = None if paths else proven(scenarios)[1]
     every_profile = profile is not None or backend is Backend.INSTALLED
     with ExitStack() as stack:
-        runner = None if store is None else _on_store(store, preset=preset, seed=seed)
+        runner = None if store is None else on_store(store, preset=preset, seed=seed)
         if backend is Backend.INSTALLED:
-            runner, pairs = _installed(stack, pairs, preset=preset, seed=seed)
+            runner, pairs = installed(stack, pairs, preset=preset, seed=seed)
         if replayed is not None:
-            runner = runner or _own_runner(preset=preset, seed=seed)
-            runner, pairs = _replaying(replayed, pairs, runner, every_profile=every_profile)
+            runner = runner or own_runner(preset=preset, seed=seed)
+            runner, pairs = replaying(replayed, pairs, runner, every_profile=every_profile)
+        made = sections.made(pairs, profile, limits)
         results, summary = _run(
             pairs,
             preset=preset,
@@ -223,16 +177,16 @@ def run(
             runner=runner,
             watchdog=limits,
         )
-    outputs.write(results, summary)
+    outputs.write(results, summary, made)
     failed = _accept(results) if accept else summary.overall.failed > 0
-    if failed:
+    if failed or (made.gate is not None and not made.gate.passed):
         raise typer.Exit(1)
 
 
 def _check_accept(
     paths: Sequence[Path] | None,
     backend: Backend,
-    recordings: _Recordings,
+    recordings: Recordings,
     *,
     preset: str | None,
     seed: int | None,
@@ -246,7 +200,7 @@ def _check_accept(
         raise BadInput("--accept: expectations belong to the scripts; leave --cassettes out")
 
 
-def _check_store(store: str, backend: Backend, recordings: _Recordings) -> None:
+def _check_store(store: str, backend: Backend, recordings: Recordings) -> None:
     """Refuse what a store does not keep, and a store that cannot be opened."""
     from statek_sim.store.opening import open_store
     from statek_sim.store.worker import real_seconds
@@ -264,18 +218,6 @@ def _limits(watchdog: str, backend: Backend) -> WatchdogLimits | None:
 
     limits = parse_watchdog(watchdog)
     return None if backend is Backend.INSTALLED else limits
-
-
-def _on_store(store: str, *, preset: str | None, seed: int | None) -> Runner:
-    from statek_sim.suite.stored import StoredRunner
-
-    return StoredRunner(address=store, preset=preset, seed=seed)
-
-
-def _own_runner(*, preset: str | None, seed: int | None) -> Runner:
-    from statek_sim.suite.run import run_one
-
-    return partial(run_one, preset=preset, seed=seed)
 
 
 def _run(
@@ -296,7 +238,7 @@ def _run(
     from statek_sim.reporting.wording import unchecked, under_a_preset, verdict
     from statek_sim.suite.watched import run_watched
 
-    run = runner or _own_runner(preset=preset, seed=seed)
+    run = runner or own_runner(preset=preset, seed=seed)
     results: list[ScenarioResult] = []
     with TerminalReporter(Console(quiet=quiet), verbose=False) as reporter:
         reporter.start(len(pairs))
@@ -310,51 +252,6 @@ def _run(
             typer.echo(f"{failure.name}: {failure.text}\n")
         say([verdict(report.overall), *filter(None, [unchecked(report), under_a_preset(report)])])
     return results, report
-
-
-def _replaying(
-    cassettes: Cassettes, pairs: Sequence[tuple[Scenario, Profile]], run: Runner, *, every_profile: bool
-) -> tuple[Runner, tuple[tuple[Scenario, Profile], ...]]:
-    """Return how to run a scenario on its cassette, and which of `pairs` that is; all must be recorded."""
-    from statek_sim.suite.recorded import replayed, usual_profile
-
-    recorded = tuple(
-        (scenario, profile)
-        for scenario, profile in pairs
-        if every_profile or profile == usual_profile(scenario)
-    )
-    for scenario, _ in recorded:
-        cassettes.found(scenario)
-
-    def replay(scenario: Scenario, profile: Profile, *, exchanges: Exchanges | None = None) -> ScenarioResult:
-        assert exchanges is None, "the cassette has them"
-        return replayed(scenario, profile, cassettes, run)
-
-    return replay, recorded
-
-
-def _installed(
-    stack: ExitStack,
-    pairs: Sequence[tuple[Scenario, Profile]],
-    *,
-    preset: str | None,
-    seed: int | None,
-) -> tuple[Runner, tuple[tuple[Scenario, Profile], ...]]:
-    """Start the installed package; return how to run a scenario on it, and which of `pairs` hold for it."""
-    from statek_sim.backends.installed.peer import Peer, profile_of_peer
-    from statek_sim.suite.installed import run_one_installed
-    from statek_sim.suite.run import located_preset
-
-    peer = stack.enter_context(Peer(sys.executable))
-    own = profile_of_peer(peer)
-    chosen = tuple((scenario, profile) for scenario, profile in pairs if profile == own)
-    if not chosen:
-        raise BadInput(
-            f"no scenario to run: statek {peer.version} follows profile {own}, "
-            "and no scenario that was asked for holds for it"
-        )
-    located = None if preset is None else located_preset(preset)
-    return partial(run_one_installed, peer, preset=located, seed=seed), chosen
 
 
 def _accept(results: Sequence[ScenarioResult]) -> bool:

@@ -1,4 +1,4 @@
-"""`statek-sim serve`: a fake LLM server that plays a script."""
+"""`statek-sim serve llm`: a fake LLM server that plays a script."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ _PORTS: Final = 65535
 _ATTENTION: Final = 0.1
 """Seconds until a signal is noticed, at most."""
 
+
+serve = typer.Typer(
+    help="Serve a fake LLM, or tools as an MCP server, to test clients.\n\nExample: statek-sim serve llm script.yaml",
+    no_args_is_help=True,
+)
+app.add_typer(serve, name="serve")
 
 PathArgument = Annotated[
     Path,
@@ -61,8 +67,8 @@ CheckOption = Annotated[
 ]
 
 
-@app.command()
-def serve(
+@serve.command()
+def llm(
     path: PathArgument,
     scenario: ScenarioOption = None,
     host: HostOption = "127.0.0.1",
@@ -76,7 +82,9 @@ def serve(
     """Serve a fake LLM over HTTP, from a script.
 
     It speaks the formats of OpenAI (chat completions, responses, embeddings), Anthropic and Gemini. Runs until it is
-    interrupted (Ctrl-C) or terminated, then says what was left over.
+    interrupted (Ctrl-C) or terminated, then prints what is left over.
+
+    Example: statek-sim serve llm script.yaml --port 8123 --check
     """
     from statek_sim.backends.serving import load_playable
     from statek_sim.reporting.numbers import plural

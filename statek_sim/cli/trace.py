@@ -61,6 +61,8 @@ def trace(
 
     The first line is a header, then there is one event per line. Exits 1 when the run fails and the scenario does
     not expect that; its other expectations are not looked at.
+
+    Example: statek-sim trace claim-two-items
     """
     from statek_sim.trace import Trace
 

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import WATCHDOG, Paths, PresetOption, SelectOption, TagOption, WatchdogOption, app
+from statek_sim.cli.app import (
+    WATCHDOG,
+    Paths,
+    PresetOption,
+    SelectOption,
+    TagOption,
+    TokenizerOption,
+    WatchdogOption,
+    app,
+)
 from statek_sim.cli.inputs import check_outputs, loaded, say
 from statek_sim.errors import BadInput
 
@@ -18,10 +27,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from statek_sim.analysis.corpus.table import CorpusTable
-    from statek_sim.analysis.usage import UsageAnalysis
-    from statek_sim.metering.tokenizers import TokenizerRegistry
     from statek_sim.scenario.schema import Profile, Scenario
     from statek_sim.suite.result import ScenarioResult
+    from statek_sim.usage.analysis import UsageAnalysis
+    from statek_sim.usage.tokenizers import TokenizerRegistry
 
 
 CorpusOption = Annotated[
@@ -46,13 +55,6 @@ EveryOption = Annotated[bool, typer.Option("--all", help="List every scenario, n
 PricesOption = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Folder of STATEK's price files (STATEK_MODEL_INFO_DIR)."),
-]
-TokenizerOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="MODEL=SOURCE",
-        help="Measure models whose name starts with MODEL by a tokenizer.json, or by `tekken` (repeatable).",
-    ),
 ]
 JsonFileOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the analysis as JSON to this file.")
@@ -83,6 +85,8 @@ def usage(
     """Show what scenarios use: estimated, measured, reported.
 
     Nothing is compared with what scenarios expect: `run` does that. Exits 1 when the watchdog killed one.
+
+    Example: statek-sim usage --corpus
     """
     if corpus and (paths or select or tag or preset):
         raise BadInput(
@@ -95,8 +99,8 @@ def usage(
     check_outputs({"--json": json_file, "--markdown": markdown_file})
     from statek_sim.analysis.corpus.table import corpus_table
     from statek_sim.analysis.run_usage import NO_PRICES, analyse
-    from statek_sim.metering.local_tokenizers import registry_of
-    from statek_sim.metering.pricing import load_prices
+    from statek_sim.usage.local_tokenizers import registry_of
+    from statek_sim.usage.pricing import load_prices
 
     price_list = NO_PRICES if prices is None else load_prices(prices)
     registry = registry_of(tokenizer or ())

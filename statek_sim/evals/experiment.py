@@ -15,7 +15,7 @@ from statek_sim.evals.runner import MODEL, Played, run_one
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.executors.executor import Executor
 from statek_sim.executors.pool import Killed
-from statek_sim.metering.tokenizers import tokenizer_for_model
+from statek_sim.usage.tokenizers import tokenizer_for_model
 
 BATCH: Final = 80
 """Runs that go out together, about: sending them costs little beside doing them."""

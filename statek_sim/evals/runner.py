@@ -25,9 +25,9 @@ from statek_sim.evals.outcome import Count, Outcome, Tokens, Turn
 from statek_sim.evals.record import Called
 from statek_sim.evals.scenario import EvalScenario, Instance
 from statek_sim.evals.task import EvalTask
-from statek_sim.metering.estimate import BYTES_PER_TOKEN
-from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.providers.protocol import Provider
+from statek_sim.usage.tokenizers import TokenizerRegistry
+from statek_sim.usage.totals import BYTES_PER_TOKEN
 
 MODEL: Final = TOKENIZER_OF
 """What the agent asks for: its budgets are counted with the tokenizer that the simulated model's window is."""

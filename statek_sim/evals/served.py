@@ -1,7 +1,7 @@
 """An instance over HTTP, for an agent in another process: its task, a fake LLM, its tools, and where the answer goes.
 
     GET  /task           {"task", "prompt", "tools"}; the tools in OpenAI's shape
-    POST /v1/...         the fake LLM, in the formats of `statek-sim serve`
+    POST /v1/...         the fake LLM, in the formats of `statek-sim serve llm`
     POST /tools/NAME     the arguments as JSON; {"result": TEXT} or {"error": TEXT}
     POST /answer         {"answer": TEXT}, once
 

@@ -10,10 +10,10 @@ from statek_sim.backends.agent import prices_of
 from statek_sim.backends.call_log import billed_usage
 from statek_sim.explore.agent_variation import AgentVariation
 from statek_sim.explore.result import CrashCost
-from statek_sim.metering.pricing import PriceList
-from statek_sim.metering.usage import TurnUsage
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.schema import Scenario
+from statek_sim.usage.pricing import PriceList
+from statek_sim.usage.totals import TurnUsage
 
 
 class AgentCosts:

@@ -11,9 +11,9 @@ from statek_sim.backends.agent_moments import Moments
 from statek_sim.backends.record import RunRecord
 from statek_sim.explore.invariants import ANY_ORDER, Violation, is_sometimes
 from statek_sim.harness.limits import LimitName, limits_in_force
-from statek_sim.metering.usage import TurnUsage
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.trace import CallRefused, Event, PersonAsked, Reactivated, ToolCalled, ToolReturned
+from statek_sim.usage.totals import TurnUsage
 
 ASKED: Final = "Unanswered"
 """The error of a run in which nobody answers: of calls that may have happened a person is asked."""

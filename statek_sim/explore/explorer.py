@@ -26,11 +26,11 @@ from statek_sim.explore.reduce import ddmin
 from statek_sim.explore.result import KINDS, Beyond, Cell, Count, CrashCost, Explored, Failure
 from statek_sim.explore.state import States
 from statek_sim.explore.variation import Undisturbed, Variation, undisturbed, varied
-from statek_sim.metering.pricing import PriceList
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.transcript import formatted, numbered
 from statek_sim.trace import Event, ToolCalled, as_dict
+from statek_sim.usage.pricing import PriceList
 
 REPEATS: Final = "the-run-repeats"
 """The invariant that two runs with the same deviations are the same: of the undisturbed one, and every fiftieth."""

@@ -14,8 +14,8 @@ from typing import Final, TypeVar
 from statek_sim import trace as events
 from statek_sim.explore.variation import Ending, Variation
 from statek_sim.harness.limits import HarnessLimits, LimitName
-from statek_sim.metering.estimate import approx_tokens
 from statek_sim.trace import Event
+from statek_sim.usage.totals import approx_tokens
 
 Invariant = Callable[[Variation], str | None]
 """Returns what is wrong with a run, None when nothing is."""

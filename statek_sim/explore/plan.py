@@ -11,9 +11,9 @@ from statek_sim.backends.deviating import Place, Point
 from statek_sim.clock import FOREVER
 from statek_sim.explore.variation import Undisturbed
 from statek_sim.harness.limits import HarnessLimits, LimitName
-from statek_sim.metering.estimate import approx_tokens
 from statek_sim.scenario.deviation import RESTART, Deviation, Fault
 from statek_sim.scenario.schema import Scenario
+from statek_sim.usage.totals import approx_tokens
 
 AUTOCOMMIT: Final = 0.25
 """Seconds between two commits that dbzero makes by itself: what is younger may be lost."""

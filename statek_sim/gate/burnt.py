@@ -9,8 +9,8 @@ from statek_sim.backends.call_log import AnsweredCall, billed
 from statek_sim.backends.record import RunRecord
 from statek_sim.errors import BadInput
 from statek_sim.gate.verdict import Burnt
-from statek_sim.metering.pricing import PriceList
 from statek_sim.trace import JobCreated, LLMReplied
+from statek_sim.usage.pricing import PriceList
 
 
 def burnt(record: RunRecord, goes_bad: Mapping[str, int], prices: PriceList | None) -> Burnt:

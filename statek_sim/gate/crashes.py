@@ -14,9 +14,9 @@ from statek_sim.explore.variation import Undisturbed, undisturbed, varied
 from statek_sim.gate.burnt import cost_of
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.verdict import CrashAdded, CrashPlace
-from statek_sim.metering.pricing import PriceList
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.usage.pricing import PriceList
 
 
 def crash_added(

@@ -20,8 +20,8 @@ from statek_sim.gate.policy_file import GENERAL, read_policy, shipped_policy
 from statek_sim.gate.trial import Trial
 from statek_sim.gate.verdict import GateResult, JudgedPreset, Remark, Verdict
 from statek_sim.harness.limits import LimitName
-from statek_sim.metering.pricing import PriceList, load_prices
 from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.usage.pricing import PriceList, load_prices
 
 
 class Judged(Protocol):

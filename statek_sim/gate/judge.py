@@ -15,8 +15,8 @@ from statek_sim.gate.policy import Must, Rule
 from statek_sim.gate.trial import LIMITS, Trial, stops, unfinished
 from statek_sim.gate.verdict import Burnt, CrashAdded, CrashPlace, LimitFigure, Stop, Verdict
 from statek_sim.harness.limits import LimitName
-from statek_sim.metering.pricing import PriceList
 from statek_sim.scenario.check import MAIN
+from statek_sim.usage.pricing import PriceList
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from statek_sim.gate.watched_harness import Checks, WatchedHarness
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import HarnessLimits, LimitName, count_for
 from statek_sim.harness.settings import StatekSettings
-from statek_sim.metering.pricing import PriceList
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.trace import JobStopped, LLMReplied
+from statek_sim.usage.pricing import PriceList
 
 OWN_ENDS = frozenset({"exit", "final"})
 """What `stop` says of a job that came to its own end."""

@@ -18,8 +18,6 @@ from statek_sim.clock import VirtualClock
 from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreachable, UnmatchedRequest
 from statek_sim.guests.guest_loop import GuestLoop
 from statek_sim.guests.recorded_tools import RecordedTools
-from statek_sim.metering.messages import completion_tokens, prompt_tokens
-from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.providers.http_status import http_error_text
 from statek_sim.providers.scripted import Script
 from statek_sim.providers.wire.formats import FORMATS
@@ -29,6 +27,8 @@ from statek_sim.server.llm import FakeLLM
 from statek_sim.server.rendering import Pacing
 from statek_sim.server.routes import route
 from statek_sim.trace import Trace
+from statek_sim.usage.messages import completion_tokens, prompt_tokens
+from statek_sim.usage.tokenizers import tokenizer_for_model
 from statek_sim.values import JSON, Message, ToolSpec, in_common
 
 ToolFunction = Callable[..., Any]

@@ -53,7 +53,7 @@ async def _serve(server: McpServer, out: TextIO) -> None:
                 taken.add(task := group.create_task(_take(session, line, send)))
                 task.add_done_callback(taken.discard)
         if taken:
-            # `echo ... | statek-sim mcp TOOLS` closes its end before the answer can be there.
+            # `echo ... | statek-sim serve mcp TOOLS` closes its end before the answer can be there.
             await asyncio.wait(taken, timeout=_GRACE)
         session.close()
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from statek_sim.backends.record import RunRecord
-from statek_sim.metering.estimate import BYTES_PER_TOKEN
-from statek_sim.metering.messages import REPLY_PRIMING, message_tokens
-from statek_sim.metering.tokenizers import ModelTokenizer, tokenizer_for_model
-from statek_sim.metering.wire import body_size, envelope_size, message_size
 from statek_sim.trace import Event, LLMReplied, LLMRequested
+from statek_sim.usage.messages import REPLY_PRIMING, message_tokens
+from statek_sim.usage.sizes import body_size, envelope_size, message_size
+from statek_sim.usage.tokenizers import ModelTokenizer, tokenizer_for_model
+from statek_sim.usage.totals import BYTES_PER_TOKEN
 from statek_sim.values import Message
 
 _SMALLEST_TOOLS: Final = 64

@@ -9,8 +9,8 @@ from typing import Final
 
 from statek_sim.analysis.corpus.scenarios import CELLS
 from statek_sim.analysis.corpus.table import CorpusTable
-from statek_sim.analysis.usage import Cost, Group, JobUse, ScenarioUse, TurnUse, UsageAnalysis, Use
 from statek_sim.reporting.published import schema_named
+from statek_sim.usage.analysis import Cost, Group, JobUse, ScenarioUse, TurnUse, UsageAnalysis, Use
 from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/usage@1"

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from statek_sim.analysis.usage import UsageAnalysis, Use
-from statek_sim.metering.waterfall import MEANINGS, STEPS
 from statek_sim.reporting.numbers import count, plural, ratio, signed
 from statek_sim.reporting.usage_terminal import cost_lines, reported
 from statek_sim.reporting.usage_wording import CHARACTERS, ESTIMATE, ONCE, PROXY, money
+from statek_sim.usage.analysis import UsageAnalysis, Use
+from statek_sim.usage.waterfall import MEANINGS, STEPS
 
 _SPECIAL: Final = re.compile(r"[`*\[\]<>|~#\\]|(?<!\w)_|_(?!\w)")
 

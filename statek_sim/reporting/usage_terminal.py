@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from statek_sim.analysis.usage import Group, ScenarioUse, UsageAnalysis, Use
-from statek_sim.metering.waterfall import MEANINGS, STEPS, Waterfall
 from statek_sim.reporting.grid import fits, lay_out, shorten
 from statek_sim.reporting.numbers import NOTHING, count, direction, plural, ratio, signed
 from statek_sim.reporting.tables import DIRECTION_STYLES
 from statek_sim.reporting.usage_wording import CHARACTERS, ESTIMATE, NO_REPORT, ONCE, PROXY, money
+from statek_sim.usage.analysis import Group, ScenarioUse, UsageAnalysis, Use
+from statek_sim.usage.waterfall import MEANINGS, STEPS, Waterfall
 
 _NAME: Final = 24
 """Columns that a name should have before further columns may take room."""

@@ -137,7 +137,7 @@ class BudgetText(Part):
 class VramText(Part):
     """The cards that a local model and its context share: the budget is what fits (004 §5)."""
 
-    model: str = Field(description="A model of the table of `statek-sim context vram`.")
+    model: str = Field(description="A model of the table of `statek-sim limits --card`.")
     free: Items[Count] = Field(
         default=(),
         description="Free MiB of each card; none: they cannot be asked, and `document` takes 8,192.",
@@ -465,7 +465,7 @@ class ServerText(Part):
     )
     faults: Items[str] = Field(
         default=(),
-        description="What goes wrong, `KIND[:TOOL][@N][=VALUE]`, as `statek-sim mcp --fault` takes it.",
+        description="What goes wrong, `KIND[:TOOL][@N][=VALUE]`, as `statek-sim serve mcp --fault` takes it.",
     )
     prefix: str | None = Field(
         default=None,

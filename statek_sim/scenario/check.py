@@ -95,10 +95,10 @@ def unknown_tool(name: str, known: Iterable[str]) -> str:
     names = list(known)
     hint = suggestion(name, names)
     if hint:
-        return f"there is no built-in tool {name!r}.{hint} `statek-sim tools` lists them"
+        return f"there is no built-in tool {name!r}.{hint} `statek-sim list tools` lists them"
     return (
         f"there is no built-in tool {name!r}. There are {', '.join(names)} "
-        "(`statek-sim tools` describes them); your own are written 'module:attribute'"
+        "(`statek-sim list tools` describes them); your own are written 'module:attribute'"
     )
 
 

@@ -1,4 +1,4 @@
-"""The published JSON Schema of scenario files (draft 2020-12), for editors and `statek-sim schema`."""
+"""The published JSON Schema of scenario files (draft 2020-12), for editors and `statek-sim list schema`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Script files: what `statek-sim serve` plays, without a scenario around it."""
+"""Script files: what `statek-sim serve llm` plays, without a scenario around it."""
 
 from __future__ import annotations
 

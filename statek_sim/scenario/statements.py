@@ -119,9 +119,7 @@ def unknown_proofs(statements: Iterable[Statement], scenarios: Iterable[Scenario
     for scenario in scenarios:
         for position, statement_id in enumerate(scenario.proves):
             if statement_id not in known:
-                why = (
-                    f"proves {statement_id}, which is no statement; `statek-sim suites --coverage` lists them"
-                )
+                why = f"proves {statement_id}, which is no statement; `statek-sim list suites --coverage` lists them"
                 yield problem_at(scenario, ("proves", position), why)
 
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from statek_sim.errors import UnmatchedRequest
-from statek_sim.metering.pieces import token_pieces
 from statek_sim.providers.wire.reply import ReportedUsage, WireReply, WireToolCall
 from statek_sim.providers.wire.request import NO_DEMANDS, Demands
+from statek_sim.usage.tokenizers import token_pieces
 
 
 def met(reply: WireReply, demands: Demands, *, model: str, name: str) -> WireReply:

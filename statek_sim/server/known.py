@@ -14,7 +14,12 @@ from itertools import islice
 from typing import Final
 
 from statek_sim.errors import BadRequest
-from statek_sim.metering.messages import (
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.formats import FORMATS
+from statek_sim.providers.wire.request import WireRequest, text_in
+from statek_sim.server.contents import wrong_contents
+from statek_sim.usage.messages import (
     REPLY_PRIMING,
     completion_tokens,
     format_tokens,
@@ -22,12 +27,7 @@ from statek_sim.metering.messages import (
     model_text,
     prompt_tokens,
 )
-from statek_sim.metering.tokenizers import Tokenizer, tokenizer_for_model
-from statek_sim.providers.protocol import ChatRequest
-from statek_sim.providers.wire.format import FormatName
-from statek_sim.providers.wire.formats import FORMATS
-from statek_sim.providers.wire.request import WireRequest, text_in
-from statek_sim.server.contents import wrong_contents
+from statek_sim.usage.tokenizers import Tokenizer, tokenizer_for_model
 from statek_sim.values import JSON, Message, ToolSpec
 
 LARGEST_BODY: Final = 16_384

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Final, assert_never
 
 from statek_sim.errors import BadInput
-from statek_sim.metering.pieces import token_pieces
 from statek_sim.providers.delivery import Manner, computed_reply, usage_of, wire_reply
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.reply_lane import Entry
@@ -34,6 +33,7 @@ from statek_sim.server.embedding import EmbeddingRequest, embeddings_body, vecto
 from statek_sim.server.exchange import ESTIMATED, Answer, Frame, Later, Silence, Streamed, Whole
 from statek_sim.server.fault import Fault, HttpError, NoAnswerAtAll, NoUsage, NullUsage
 from statek_sim.server.known import PreparedBodies, ReadRequest
+from statek_sim.usage.tokenizers import token_pieces
 from statek_sim.values import JSON
 
 _MOST_VECTORS: Final = 16

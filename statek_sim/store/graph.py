@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from statek_sim.errors import DamagedStore
-from statek_sim.metering.conversation import MessageMeter, MessageView
 from statek_sim.runtime.dialogs.history import HistoryProjection
 from statek_sim.sandbox.ordered_set import OrderedSet
 from statek_sim.store.anchors import Anchors
 from statek_sim.store.kinds import ENUMS, ITEMS, KINDS, PLACE, RECORDS, keeper_of, made, with_names_of_today
 from statek_sim.store.values import TAG, Lost, decoded_value
 from statek_sim.store.writing import FROZEN, ROOT, Rows, Storable, Writing, is_object
+from statek_sim.usage.conversation import MessageMeter, MessageView
 
 _FROZEN_SETS: Final = frozenset({"frozenset", "ordered frozenset"})
 _FROM_ITEMS: Final[Mapping[str, Any]] = {name: kind for kind, name in FROZEN.items()}

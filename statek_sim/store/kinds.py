@@ -8,7 +8,6 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
-from statek_sim.metering.usage import TurnUsage
 from statek_sim.runtime import task
 from statek_sim.runtime.agents.agent import RecurringReminder
 from statek_sim.runtime.agents.job_def import JobDef, JobDefError
@@ -27,6 +26,7 @@ from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.containers import Dict, List, Set, Tuple
 from statek_sim.runtime.stored.kinds import KEEPER, EnumValue, Keeper
+from statek_sim.usage.totals import TurnUsage
 from statek_sim.world.queue import ItemStatus, WorkItem
 
 KINDS: Final[Mapping[str, type]] = {

@@ -18,7 +18,6 @@ from operator import is_
 from types import BuiltinFunctionType, FunctionType, MappingProxyType
 from typing import Any, Final
 
-from statek_sim.metering.conversation import MessageView
 from statek_sim.runtime.dialogs.history import HistoryProjection, message_text
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.stored.kinds import KEEPER, STORED_MARK
@@ -26,6 +25,7 @@ from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet
 from statek_sim.store.anchors import Anchors
 from statek_sim.store.kinds import BASES, ITEMS, KINDS, NAMES, OPEN, RECORDS, attributes, slots_of
 from statek_sim.store.values import Lost, NoValue, Unstorable, encoded_value, tagged
+from statek_sim.usage.conversation import MessageView
 from statek_sim.values import JSON
 
 Rows = dict[str, str]

@@ -10,13 +10,13 @@ from statek_sim.backends.installed.peer import Peer
 from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import run_scenario
-from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.merge import expectations_for
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.endings import ending, real_ending
 from statek_sim.suite.expectations import compare
 from statek_sim.suite.result import Mismatch, ScenarioResult
+from statek_sim.usage.tokenizers import TokenizerRegistry
 
 _OF_A_RUN: Final = ("digest",)
 _OF_USAGE: Final = ("measured_tokens", "measured_prompt", "measured_completion", "tokenizer")

@@ -171,4 +171,4 @@ def _advice(scenario: Scenario, provider: str) -> Advice:
 
 
 def _command(scenario: Scenario, provider: str) -> str:
-    return f"statek-sim record {scenario.path} --select {scenario.id} --provider {provider}"
+    return f"statek-sim cassette record {scenario.path} --select {scenario.id} --provider {provider}"

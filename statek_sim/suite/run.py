@@ -14,12 +14,12 @@ from statek_sim.backends.run import run_scenario
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.harness.preset import BUILT_IN, load_preset
-from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.scenario.merge import expectations_for
 from statek_sim.scenario.schema import PROFILES, STATEK_PROFILES, VARIANTS, Profile, Scenario
 from statek_sim.semantics import profile_named
 from statek_sim.suite.expectations import compare
 from statek_sim.suite.result import ScenarioResult
+from statek_sim.usage.tokenizers import TokenizerRegistry
 
 _PACKAGE = Path(__file__).parent.parent
 

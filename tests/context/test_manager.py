@@ -20,9 +20,9 @@ from statek_sim.agent.context.variants import DOCUMENT, FORGE, context_rules
 from statek_sim.agent.effects import Compaction, Parts, SideModel, TextWanted
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.errors import BadInput, BadScenario, CompactionFailed, ContextOverflow
-from statek_sim.metering.conversation import MessageMeter
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.trace import Compacted, LLMReplied
+from statek_sim.usage.conversation import MessageMeter
 from statek_sim.values import JSON, Message
 from tests.context.histories import HEAD, count, tokens, turn, words
 

@@ -132,7 +132,7 @@ def test_a_page_of_an_agents_parts_has_code_that_runs(
 
 @pytest.mark.slow
 def test_the_page_on_the_report_is_true(tmp_path: Path) -> None:
-    assert follow(DOCS / "report.md", tmp_path, {}) == 8
+    assert follow(DOCS / "report.md", tmp_path, {}) == 7
 
 
 @pytest.mark.slow

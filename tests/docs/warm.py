@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.cli import main
-from statek_sim.metering.tokenizers import tokenizer_for_model
+from statek_sim.usage.tokenizers import tokenizer_for_model
 
 PROGRAM: Final = "statek-sim"
 _SHELL: Final = frozenset("|&;<>$`*?[(")

@@ -24,7 +24,7 @@ def ran(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 
 
 def test_the_list_is_of_the_built_in_evals(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = ran(capsys, "list", "--json")
+    code, out, _ = ran(capsys, "list", "--json", "-")
     told = json.loads(out)
     jsonschema.Draft202012Validator(schema_named("evals_list")).validate(told)
     assert (code, told["schema"]) == (0, "statek-sim/evals-list@1")

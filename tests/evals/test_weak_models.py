@@ -22,10 +22,10 @@ from statek_sim.evals.runner import _harness, run_one
 from statek_sim.evals.seen import seen_in
 from statek_sim.evals.task import EvalTask
 from statek_sim.intervals import wilson
-from statek_sim.metering.messages import prompt_tokens
-from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.trace import Compacted, LLMReplied
+from statek_sim.usage.messages import prompt_tokens
+from statek_sim.usage.tokenizers import tokenizer_for_model
 from tests.evals.weak_models import eval_named, failing, flawless, suite
 
 FULL, BARE = named_after(("rescue", "nudges", "steps", "context", "protection")), named_after(())

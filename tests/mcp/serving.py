@@ -51,7 +51,15 @@ class Process:
 
     def spec(self, *faults: str, bounds: Bounds | None = None, options: Sequence[str] = ()) -> McpServerSpec:
         said = [part for fault in faults for part in ("--fault", fault)]
-        command = ["-m", "statek_sim.cli", "mcp", "tests.mcp.serving:TOOLS", "--journal", str(self.journal)]
+        command = [
+            "-m",
+            "statek_sim.cli",
+            "serve",
+            "mcp",
+            "tests.mcp.serving:TOOLS",
+            "--journal",
+            str(self.journal),
+        ]
         at = Stdio(
             command=sys.executable,
             arguments=[*command, *said, *options],

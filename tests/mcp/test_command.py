@@ -1,4 +1,4 @@
-"""`statek-sim mcp` as a program."""
+"""`statek-sim serve mcp` as a program."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ scenarios:
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "statek_sim.cli", "mcp", *arguments]
+    return [sys.executable, "-m", "statek_sim.cli", "serve", "mcp", *arguments]
 
 
 def ran(folder: Path, *arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:

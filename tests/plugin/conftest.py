@@ -20,7 +20,7 @@ import statek_sim.server.served
 import statek_sim.suite.run
 import statek_sim.testing
 import statek_sim.wall_clock  # noqa: F401
-from statek_sim.metering.tokenizers import tokenizer_for_model
+from statek_sim.usage.tokenizers import tokenizer_for_model
 
 # The workers of each run are copies of this process: without it they would load the vocabulary, one by one.
 tokenizer_for_model("gpt-4o").tokenizer.count(" ")

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from statek_sim.analysis.run_usage import scenario_use
-from statek_sim.analysis.usage import ScenarioUse
 from statek_sim.backends.call_log import AnsweredCall, reply_texts
-from statek_sim.metering.messages import (
+from statek_sim.suite.result import ScenarioResult
+from statek_sim.trace import LLMRequested
+from statek_sim.usage.analysis import ScenarioUse
+from statek_sim.usage.messages import (
     REPLY_PRIMING,
     format_tokens,
     message_texts,
@@ -19,10 +21,8 @@ from statek_sim.metering.messages import (
     prompt_tokens,
     tools_tokens,
 )
-from statek_sim.metering.tokenizers import tokenizer_for_model
-from statek_sim.metering.waterfall import STEPS, CallParts, Waterfall, waterfall
-from statek_sim.suite.result import ScenarioResult
-from statek_sim.trace import LLMRequested
+from statek_sim.usage.tokenizers import tokenizer_for_model
+from statek_sim.usage.waterfall import STEPS, CallParts, Waterfall, waterfall
 from statek_sim.values import JSON, Message
 from tests.examples import examples
 from tests.unit.usage_samples import dialog, played

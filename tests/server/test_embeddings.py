@@ -20,7 +20,6 @@ from statek_sim.backends.serving import load_playable
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.cassettes.tap import tapped
 from statek_sim.errors import BadInput, UnmatchedRequest, UnusedReplies
-from statek_sim.metering.vocabulary import load_encoding
 from statek_sim.providers.script import embedding, text
 from statek_sim.server import rendering
 from statek_sim.server.embedding import vector_of
@@ -28,6 +27,7 @@ from statek_sim.server.exchange import Incoming, Later, Whole
 from statek_sim.server.fault import EmptyChoices, FaultRule, HttpError, NoUsage, NullUsage
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.served import LLMServer
+from statek_sim.usage.vocabulary import load_encoding
 from tests.server.asking import ANTHROPIC, anthropic, ask, counted_lengths, error, gemini, openai, whole
 from tests.tables import table_test
 

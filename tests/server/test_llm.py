@@ -7,8 +7,6 @@ import json
 import pytest
 
 from statek_sim.errors import BadInput, UnmatchedRequest, UnusedReplies
-from statek_sim.metering.messages import completion_tokens, prompt_tokens
-from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.providers.condition import contains, equals
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, UsageKind, computed, fault, raw, text, timeout, tool_call
@@ -19,6 +17,8 @@ from statek_sim.server.exchange import Incoming, Silence, Streamed, Whole
 from statek_sim.server.fault import Fault, FaultRule, Reset, SlowFirstByte, Truncated
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.rendering import Pacing
+from statek_sim.usage.messages import completion_tokens, prompt_tokens
+from statek_sim.usage.tokenizers import tokenizer_for_model
 from statek_sim.values import JSON
 from tests.server.asking import (
     ANTHROPIC,

@@ -133,8 +133,8 @@ def test_slow_tokens_are_seconds(tmp_path: Path) -> None:
 
 @contextmanager
 def served(*arguments: str | Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Run `statek-sim serve` and give its URL."""
-    command = [sys.executable, "-m", "statek_sim.cli", "serve", *map(str, arguments)]
+    """Run `statek-sim serve llm` and give its URL."""
+    command = [sys.executable, "-m", "statek_sim.cli", "serve", "llm", *map(str, arguments)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
     ) as process:
@@ -196,6 +196,7 @@ def test_other_machines_are_kept_out_unless_let_in(tmp_path: Path) -> None:
         "-m",
         "statek_sim.cli",
         "serve",
+        "llm",
         str(written(tmp_path, SCRIPT)),
         "--host",
         "0.0.0.0",
@@ -208,6 +209,6 @@ def test_other_machines_are_kept_out_unless_let_in(tmp_path: Path) -> None:
 def test_a_port_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, "script: [{text: Hello.}]\n")
     with pytest.raises(SystemExit) as ended:
-        main(["serve", str(path), "--port", "70000"])
+        main(["serve", "llm", str(path), "--port", "70000"])
     assert ended.value.code == 2
     assert capsys.readouterr().err == "--port 70000: expected a number from 0 to 65535\n"

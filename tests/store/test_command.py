@@ -62,7 +62,7 @@ def test_a_run_on_a_store_is_the_same_run_and_stays_there(
     assert "samples/claims[docs]  ended, revision " in out
     assert "main                 clerk            DONE           2 turns  exit" in out
 
-    told = json.loads(run(capsys, "jobs", "list", "--store", "sqlite:runs.db", "--json")[1])
+    told = json.loads(run(capsys, "jobs", "list", "--store", "sqlite:runs.db", "--json", "-")[1])
     jsonschema.Draft202012Validator(schema_named("jobs")).validate(told)
     assert told["runs"][0]["jobs"] == [{"id": "main", "role": "clerk", "status": "DONE"}]
 
@@ -78,7 +78,7 @@ def test_show_reads_a_job_from_the_store_alone(capsys: pytest.CaptureFixture[str
     )
     assert '    {"handler": ' in out
 
-    code, out, _ = run(capsys, "jobs", "show", "main", "--store", "sqlite:runs.db", "--json")
+    code, out, _ = run(capsys, "jobs", "show", "main", "--store", "sqlite:runs.db", "--json", "-")
     told = json.loads(out)
     jsonschema.Draft202012Validator(schema_named("job")).validate(told)
     assert (told["schema"], told["exit"], told["turns"]) == ("statek-sim/job@1", "ok", 2)
@@ -193,7 +193,7 @@ def test_a_damaged_run_is_told_and_the_others_are_shown_and_gone_on_with(
     assert code == 2
     heads = [line for line in out.splitlines() if "cannot be read: " in line or "main " in line]
     assert [line.split()[0] for line in heads] == ["cannot", "main", "main"]
-    _, out, _ = run(capsys, "jobs", "list", "--store", "sqlite:runs.db", "--json")
+    _, out, _ = run(capsys, "jobs", "list", "--store", "sqlite:runs.db", "--json", "-")
     told = [(one["problem"] is None, len(one["jobs"])) for one in json.loads(out)["runs"]]
     assert told == [(False, 0), (True, 1), (True, 1)]
     code, out, _ = run(capsys, "jobs", "show", "samples/b[docs]:main", "--store", "sqlite:runs.db")

@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 from statek_sim.backends.durable import DurableRun
 from statek_sim.backends.durable import _anchors as anchors_of
 from statek_sim.errors import DamagedStore
-from statek_sim.metering.conversation import MessageMeter
-from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.runtime.state.access import FULL, access
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.state.pyenv import PyEnv
@@ -34,6 +32,8 @@ from statek_sim.store.pieces import PIECE, all_pieces, changed_pieces, whole_row
 from statek_sim.store.store import Changes, Lease, Stored
 from statek_sim.store.writing import DEEPEST, ROOT, STRETCH
 from statek_sim.suite.run import builtin_suites
+from statek_sim.usage.conversation import MessageMeter
+from statek_sim.usage.tokenizers import tokenizer_for_model
 from tools.durability import NoStore
 
 METER = MessageMeter(tokenizer_for_model("gpt-4o"))

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.backends.record import JobRecord, RunRecord, UsageRecord
-from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
-from statek_sim.metering.tokenizers import tokenizer_for_model
-from statek_sim.metering.usage import TurnUsage, UsageTotals
-from statek_sim.metering.wire import body_size, envelope_size, message_size
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.result import Mismatch, ScenarioResult
 from statek_sim.trace import Event, LLMReplied, LLMRequested
+from statek_sim.usage.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
+from statek_sim.usage.sizes import body_size, envelope_size, message_size
+from statek_sim.usage.tokenizers import tokenizer_for_model
+from statek_sim.usage.totals import TurnUsage, UsageTotals
 from statek_sim.values import JSON, Message, ToolSpec
 
 ONE_CALL: Final = Expect(llm_calls=1)

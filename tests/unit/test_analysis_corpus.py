@@ -12,9 +12,9 @@ from statek_sim.analysis.corpus.scenarios import CELLS, Cell, corpus_scenarios
 from statek_sim.analysis.corpus.table import CorpusTable, corpus_table
 from statek_sim.analysis.corpus.texts import KINDS, PARCEL, text_of
 from statek_sim.analysis.run_usage import analyse
-from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.reporting.corpus_tables import corpus_lines, corpus_markdown
 from statek_sim.suite.run import run_one
+from statek_sim.usage.tokenizers import tokenizer_for_model
 from tests.tables import table_test
 
 SCRIPTS = {

@@ -56,6 +56,7 @@ FILES: Final = {
 """What is damaged; the last is recorded."""
 
 SERVING: Final = (
+    "serve",
     "mcp",
     "served.yaml",
     "--scenario",
@@ -83,13 +84,14 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]]]] = {
     "tools.json": [("rescue", "reply.txt", "--tools", "tools.json")],
     "replies.jsonl": [("rescue", "replies.jsonl", "--jsonl")],
     "texts.jsonl": [("guards", "texts.jsonl", "--guard", "secrets"), ("guards", "--check", "texts.jsonl")],
+    "config.json": [("limits", "--card", "config.json", "--free", "8000")],
     "guards.toml": [("guards", "--check", "texts.jsonl", "--file", "guards.toml")],
     "evals-policy.toml": [(*EVALS, "--policy", "evals-policy.toml")],
     "journal.jsonl": [SERVING],
     "served.yaml": [SERVING],
     "recorded/books/invoice.groq.yaml": [
         (*REPLAY, "GROQ", "--profile", "1.4"),
-        ("calibrate", "--budget-tokens", "60", "--cassettes", "recorded"),
+        ("limits", "--budget-tokens", "60", "--cassettes", "recorded"),
         ("cassette", "scan", "recorded"),
         ("cassette", "diff", "whole.yaml", "recorded/books/invoice.groq.yaml"),
         ("evals", "calibrate", "--cassettes", "recorded"),
@@ -165,11 +167,11 @@ def test_a_recording_with_the_bodies_of_another_provider_is_told_in_words(
     foreign.unlink()
     store.write(own, [replace(mine, response=other.response) for mine, other in pairs])
     ended_well(capsys, (*REPLAY, of, "--profile", "1.4"))
-    ended_well(capsys, ("calibrate", "--budget-tokens", "60", "--cassettes", "recorded"))
+    ended_well(capsys, ("limits", "--budget-tokens", "60", "--cassettes", "recorded"))
 
 
 @pytest.mark.parametrize(
-    "command", [(*REPLAY, "GROQ"), ("calibrate", "--budget-tokens", "9", "--cassettes", "recorded")]
+    "command", [(*REPLAY, "GROQ"), ("limits", "--budget-tokens", "9", "--cassettes", "recorded")]
 )
 def test_a_recording_with_a_relative_address_is_a_line(
     here: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]

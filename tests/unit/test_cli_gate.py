@@ -161,5 +161,5 @@ def test_a_built_in_preset_has_its_own_policy_for_the_shipped_workloads_only(
 
 def test_the_schema_of_policies_is_published(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["schema", "--policy"])
+        main(["list", "schema", "--policy"])
     jsonschema.validate(tomllib.loads(POLICY), json.loads(capsys.readouterr().out))

@@ -70,7 +70,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused(
 
 
 def test_every_built_in_tool_is_listed_with_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ran("tools") == 0
+    assert ran("list", "tools") == 0
     lines = capsys.readouterr().out.splitlines()
     heads = [line for line in lines if line.startswith("  ") and not line.startswith("   ")]
     assert sorted(line.strip().partition("(")[0] for line in heads) == sorted(BUILT_IN_TOOLS)

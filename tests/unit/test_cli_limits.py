@@ -1,4 +1,4 @@
-"""`statek-sim stops`, `calibrate` and `sensitivity`: what they print, what they write, how they exit."""
+"""`statek-sim limits`: what its questions print, what they write, how they exit."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ scenarios:
     script: {clerk: [{code: exit(1)}]}
 """
 COMMANDS = (
-    ["stops", "traffic", "--preset", "default", "--preset", "batch"],
-    ["calibrate", "--budget-tokens", "4000", "traffic"],
-    ["sensitivity", "traffic", "--preset", "batch"],
-    ["calibrate", "--budget-tokens", "60", "--cassettes", "recorded"],
+    ["limits", "--stops", "traffic", "--preset", "default", "--preset", "batch"],
+    ["limits", "--budget-tokens", "4000", "traffic"],
+    ["limits", "traffic", "--preset", "batch"],
+    ["limits", "--budget-tokens", "60", "--cassettes", "recorded"],
 )
 
 
@@ -138,21 +138,21 @@ def test_cassettes_are_calibrated_on_what_the_provider_reported(
 
 
 def test_cassettes_can_be_measured_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["calibrate", "--budget-tokens", "300", "--cassettes", "recorded", "--basis", "measured"]
+    arguments = ["limits", "--budget-tokens", "300", "--cassettes", "recorded", "--basis", "measured"]
     _run(capsys, *arguments, "--json", "out.json")
     written = json.loads((folder / "out.json").read_text(encoding="utf-8"))
     assert written["basis"] == "measured"
     assert written["scenarios"][0]["usage"] > 300
 
 
-def test_stops_counts_false_stops_by_preset(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stops_count_false_stops_by_preset(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = _run(capsys, *COMMANDS[0])
     rows = [line.split() for line in out.splitlines()]
     assert ["default", "measured", "2", "1", "1", "0", "0"] in rows
     assert ["default", "reported", "2", "0", "0", "0", "2"] in rows
 
 
-def test_calibrate_says_the_variable_to_set(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_budget_says_the_variable_to_set(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = _run(capsys, *COMMANDS[1], "--json", "out.json")
     written = json.loads((folder / "out.json").read_text(encoding="utf-8"))
     assert out.splitlines()[0] == f"STATEK_MAX_TOKEN_USAGE={written['limit']}"
@@ -168,30 +168,45 @@ def test_another_tokenizer_measures_other_tokens(folder: Path, capsys: pytest.Ca
     assert own != tekken
 
 
-def test_sensitivity_says_what_binds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = _run(capsys, "sensitivity", "traffic", "--preset", "default")
+def test_room_says_what_binds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = _run(capsys, "limits", "traffic", "--preset", "default")
     rows = {line.split()[0]: line for line in out.splitlines() if line.startswith("traffic/")}
     assert len(rows) == 2
     assert any("stop: tokens" in row for row in rows.values())
     assert any("turns 20%" in row for row in rows.values())
 
 
+def test_a_card_says_how_many_tokens_fit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _run(capsys, "limits", "--card", "Llama-3-8B", "--free", "1024")
+    assert code == 0
+    assert "Llama-3-8B: 32 layers, 125.0 MiB per 1,000 tokens of f16" in out
+    assert "tokens fit, bounded by" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["stops", "traffic", "--preset", "bath"], "preset 'bath': no such file"),
-        (["calibrate", "traffic"], "Missing option '--budget-tokens'"),
-        (["calibrate", "--budget-tokens", "0"], "Invalid value for '--budget-tokens'"),
-        (["calibrate", "--budget-tokens", "3", "traffic"], "no scenario of 2 has a limit"),
-        (["calibrate", "--budget-tokens", "3", "--keep", "2"], "--keep 2: expected a share from 0 to 1"),
+        (["limits", "--stops", "traffic", "--preset", "bath"], "preset 'bath': no such file"),
+        (["limits", "traffic", "--keep", "0.5"], "--keep goes with --budget-tokens"),
+        (["limits", "traffic", "--free", "9"], "--free goes with --card"),
+        (["limits", "--stops", "--budget-tokens", "9"], "--stops and --budget-tokens: expected one of them"),
+        (
+            ["limits", "--preset", "batch", "--preset", "local"],
+            "--preset: expected one; only --stops compares",
+        ),
+        (["limits", "--card", "Llama-3-8B", "traffic"], "--card: it runs no scenario; leave PATH"),
+        (["limits", "--card", "Llama-3-8"], "Did you mean 'Llama-3-8B'?"),
+        (["limits", "--budget-tokens", "0"], "Invalid value for '--budget-tokens'"),
+        (["limits", "--budget-tokens", "3", "traffic"], "no scenario of 2 has a limit"),
+        (["limits", "--budget-tokens", "3", "--keep", "2"], "--keep 2: expected a share from 0 to 1"),
         ([*COMMANDS[3], "traffic"], "recordings are no scenarios; leave PATH"),
         ([*COMMANDS[3], "--preset", "batch"], "recordings are no scenarios; leave PATH"),
         (
-            ["calibrate", "--budget-tokens", "9", "--cassettes", "traffic"],
+            ["limits", "--budget-tokens", "9", "--cassettes", "traffic"],
             "traffic/a.yaml:14: the file is cut off",
         ),
-        (["sensitivity", "none"], "none: no such file or folder"),
-        (["sensitivity", "traffic", "--select", "shrt"], "Did you mean 'short'?"),
+        (["limits", "none"], "none: no such file or folder"),
+        (["limits", "traffic", "--select", "shrt"], "Did you mean 'short'?"),
     ],
 )
 def test_bad_input_exits_2(

@@ -100,7 +100,9 @@ def test_a_working_directory_that_was_deleted_is_named_by_what_needs_it(
     assert (done.returncode, done.stderr) == (code, errors)
 
 
-@pytest.mark.parametrize("arguments", ["rescue -", "rescue --jsonl", "mcp ok.yaml --journal kept.jsonl"])
+@pytest.mark.parametrize(
+    "arguments", ["rescue -", "rescue --jsonl", "serve mcp ok.yaml --journal kept.jsonl"]
+)
 def test_a_closed_standard_input_is_one_line(here: Path, arguments: str) -> None:
     script = f'exec "$0" -m statek_sim.cli {arguments} <&-'
     done = subprocess.run(
@@ -253,7 +255,7 @@ def test_an_address_that_is_none_is_told_before_a_request(
 ) -> None:
     monkeypatch.setenv("GROQ_API_URL", "nonsense")
     monkeypatch.setenv("GROQ_API_KEY", "none")
-    assert refused(capsys, "record", "ok.yaml", "--provider", "GROQ") == (
+    assert refused(capsys, "cassette", "record", "ok.yaml", "--provider", "GROQ") == (
         "GROQ_API_URL='nonsense': expected the whole address of a chat endpoint, like https://host/path"
     )
 
@@ -395,10 +397,10 @@ def test_failures_under_a_preset_say_what_they_are_and_what_to_ask_instead(
     "arguments",
     [
         ["run", "--html"],
-        ["report", "--no-corpus", "--output"],
+        ["run", "--quiet", "--html"],
         ["usage", "--markdown"],
         ["gate", "default", "--junit"],
-        ["drift", "1.2.7", "1.4.2", "--json"],
+        ["compare", "1.2.7", "1.4.2", "--json"],
     ],
     ids=lambda arguments: str(arguments[0]),
 )
@@ -428,12 +430,14 @@ def test_no_report_takes_the_place_of_a_file_that_somebody_wrote(
         ("guards m.jsonl --guard injection --json m.jsonl", "--json m.jsonl: this command reads it"),
         ("guards m.jsonl --guard injection --baseline b --json b", "--json b: --baseline reads it"),
         ("metrics m.jsonl --openmetrics m.jsonl", "--openmetrics m.jsonl: this command reads it"),
+        ("limits --card b --free 9 --json b", "--json b: --card reads it"),
+        ("limits --card . --free 9 --json config.json", "--json config.json: --card reads it in ."),
         ("usage ok.yaml --prices . --json p.csv", "--json p.csv: --prices reads it in ."),
         ("usage ok.yaml --tokenizer m=b --json b", "--json b: --tokenizer reads it"),
         ("run ok.yaml --preset b --report .", "--report report.md: --preset reads it as b"),
         ("gate default ok.yaml --baseline b --json b", "--json b: --baseline reads it"),
         ("evals run --baseline b --json b", "--json b: --baseline reads it"),
-        ("mcp ok.yaml --journal ok.yaml", "--journal ok.yaml: this command reads it"),
+        ("serve mcp ok.yaml --journal ok.yaml", "--journal ok.yaml: this command reads it"),
     ],
 )
 def test_nothing_is_written_onto_what_a_command_reads(
@@ -507,7 +511,7 @@ READERS: Final[list[tuple[str, ...]]] = [
     ("cassette", "diff", "odd-one", "odd-one"),
     ("evals", "run", "--model", "odd-one.toml"),
     ("evals", "run", "--baseline", "odd-one"),
-    ("mcp", "serve", "--journal", "odd-one"),
+    ("serve", "mcp", "serve", "--journal", "odd-one"),
 ]
 """A command for every kind of file that is read, called by a name that begins with `odd-one`."""
 
@@ -551,7 +555,7 @@ def test_what_never_ends_is_not_read(
     ("arguments", "name"),
     [
         (("run", "ok.yaml", "--cassettes", "odd"), "SUITE/ok.groq.yaml"),
-        (("calibrate", "--cassettes", "odd", "--budget-tokens", "500"), "a.yaml"),
+        (("limits", "--cassettes", "odd", "--budget-tokens", "500"), "a.yaml"),
         (("guards", "--what-if", "odd"), "a.yaml"),
         (("validate", "odd"), "a.yaml"),
     ],

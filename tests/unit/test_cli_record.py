@@ -1,4 +1,4 @@
-"""`statek-sim record` and `statek-sim run --cassettes`, against a fake provider on this machine."""
+"""`statek-sim cassette record` and `statek-sim run --cassettes`, against a fake provider on this machine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
 def test_a_scenario_is_recorded_and_then_runs_without_the_provider(
     shell: Shell, provider: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorded = shell("record", "books.yaml", "--provider", "groq")
+    recorded = shell("cassette", "record", "books.yaml", "--provider", "groq")
     provider.stop()
     monkeypatch.delenv("GROQ_API_URL")
     monkeypatch.delenv("GROQ_API_KEY")
@@ -54,7 +54,7 @@ def test_secrets_of_your_own_are_named_when_recording_and_when_replaying(
     shell: Shell, provider: LLMServer
 ) -> None:
     own = ("--secret-name", "x-none", "--secret-pattern", "keep the [b]ooks")
-    recorded = shell("record", "books.yaml", "--provider", "groq", *own)
+    recorded = shell("cassette", "record", "books.yaml", "--provider", "groq", *own)
     text = Path("cassettes/books/invoice.groq.yaml").read_text("utf-8")
     played = shell("run", "books.yaml", "--cassettes", "cassettes", "-q", *own)
     without = shell("run", "books.yaml", "--cassettes", "cassettes", "-q")
@@ -79,7 +79,7 @@ def test_the_commands_of_the_page_on_providers_work_as_printed(shell: Shell, pro
     page = (ROOT / "docs" / "providers.md").read_text(encoding="utf-8")
     commands = [line.split()[2:] for line in page.splitlines() if line.startswith("$ statek-sim")]
 
-    assert [command[0] for command in commands] == ["record", "run"]
+    assert [command[0] for command in commands] == ["cassette", "run"]
     assert [shell(*command).code for command in commands] == [0, 0]
 
 
@@ -90,7 +90,7 @@ def test_the_code_of_the_page_on_providers_works_as_printed() -> None:
 
 
 def test_the_report_of_a_replay_has_what_the_provider_reported(shell: Shell, provider: LLMServer) -> None:
-    shell("record", "books.yaml", "--provider", "groq")
+    shell("cassette", "record", "books.yaml", "--provider", "groq")
 
     assert " 66 " in shell("run", "books.yaml", "--cassettes", "cassettes").out
 
@@ -98,7 +98,7 @@ def test_the_report_of_a_replay_has_what_the_provider_reported(shell: Shell, pro
 def test_a_scenario_that_fails_is_recorded_and_told(shell: Shell, provider: LLMServer) -> None:
     shell.write("books.yaml", SCENARIO.replace("exit: noted", "exit: paid"))
 
-    ran = shell("record", "books.yaml", "--provider", "groq")
+    ran = shell("cassette", "record", "books.yaml", "--provider", "groq")
 
     assert ran.code == 1
     assert ran.out.startswith("books/invoice[1.4] failed: 3 exchanges recorded in cassettes/books/")
@@ -106,7 +106,7 @@ def test_a_scenario_that_fails_is_recorded_and_told(shell: Shell, provider: LLMS
 
 
 def test_without_an_address_and_a_key_nothing_is_recorded(shell: Shell) -> None:
-    ran = shell("record", "books.yaml", "--provider", "groq")
+    ran = shell("cassette", "record", "books.yaml", "--provider", "groq")
 
     assert ran.code == 2
     assert "cannot send a request to GROQ: set GROQ_API_URL and GROQ_API_KEY" in ran.err
@@ -116,10 +116,16 @@ def test_without_an_address_and_a_key_nothing_is_recorded(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["record", "books.yaml", "--provider", "groq", "--mode", "none"], "--mode none: nothing would be"),
-        (["record", "books.yaml", "--provider", "groq", "--mode", "some"], "record mode 'some': expected"),
         (
-            ["record", "books.yaml", "--provider", "groq", "--select", "x"],
+            ["cassette", "record", "books.yaml", "--provider", "groq", "--mode", "none"],
+            "--mode none: nothing would be",
+        ),
+        (
+            ["cassette", "record", "books.yaml", "--provider", "groq", "--mode", "some"],
+            "record mode 'some': expected",
+        ),
+        (
+            ["cassette", "record", "books.yaml", "--provider", "groq", "--select", "x"],
             "no scenario to run: none of 1 fits",
         ),
         (["run", "books.yaml", "--provider", "groq"], "--provider and --model: they choose among recordings"),
@@ -141,6 +147,6 @@ def test_a_recording_in_which_nothing_was_answered_names_no_file_that_is_not_the
 ) -> None:
     monkeypatch.setenv("GROQ_API_URL", "http://127.0.0.1:9/chat/completions")
     monkeypatch.setenv("GROQ_API_KEY", "x")
-    ran = shell("record", "books.yaml", "--provider", "GROQ")
+    ran = shell("cassette", "record", "books.yaml", "--provider", "GROQ")
     assert ran.code == 1
     assert ran.out.splitlines()[0] == "books/invoice[1.4] failed: nothing was recorded"

@@ -160,7 +160,7 @@ def test_the_other_scenarios_get_their_results(
     assert "/n1[hardened]: the run failed: PartBroke: part 'odd_parts:raising'" in told
 
 
-@pytest.mark.parametrize("command", [["report", "--no-corpus"], ["usage"], ["trace", "n0"]])
+@pytest.mark.parametrize("command", [["run", "--html", "page.html"], ["usage"], ["trace", "n0"]])
 def test_the_other_commands_show_no_traceback(
     here: Path, command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from statek_sim.metering.messages import tools_tokens
-from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.reporting.breakdown import Breakdown, Part, break_down
+from statek_sim.usage.messages import tools_tokens
+from statek_sim.usage.tokenizers import tokenizer_for_model
 from tests.tables import table_test
 from tests.unit.reporting_samples import Talk, chinese, digits, english, result, said, tool_spec, tooled
 

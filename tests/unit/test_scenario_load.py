@@ -17,7 +17,7 @@ from statek_sim.tool_names import BUILT_IN_TOOLS
 from tests.tables import table_test
 
 TOOLS = (
-    f"There are {', '.join(BUILT_IN_TOOLS)} (`statek-sim tools` describes them); "
+    f"There are {', '.join(BUILT_IN_TOOLS)} (`statek-sim list tools` describes them); "
     "your own are written 'module:attribute'"
 )
 
@@ -392,7 +392,7 @@ def test_something_that_is_no_file_is_not_opened(tmp_path: Path) -> None:
         (
             "agents: {worker: {tools: [echo, get_any, fetch_status, own.tools:a, ecko]}}",
             "agents.worker.tools[4]: there is no built-in tool 'ecko'. Did you mean 'echo'? "
-            "`statek-sim tools` lists them",
+            "`statek-sim list tools` lists them",
         ),
         (
             "agents: {worker: {tools: [zzz]}}",

@@ -114,7 +114,7 @@ def test_a_proof_of_what_nobody_has_stated_is_a_problem_of_its_line(tmp_path: Pa
     )
     found = [str(problem) for problem in unknown_proofs(load_statements(STATEMENTS), load_or_fail([file]))]
     assert found == [
-        f"{file}:5: scenario 'one': proves Z-99, which is no statement; `statek-sim suites --coverage` lists them"
+        f"{file}:5: scenario 'one': proves Z-99, which is no statement; `statek-sim list suites --coverage` lists them"
     ]
     with pytest.raises(SystemExit) as ended:
         main(["validate", str(file)])

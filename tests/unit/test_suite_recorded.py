@@ -88,7 +88,10 @@ def test_a_changed_prompt_is_a_miss_that_shows_what_changed_and_how_to_record_it
     assert result.record.error is not None
     assert result.record.error.type == "CassetteMiss"
     assert "guard" in result.record.error.message
-    assert f"statek-sim record {changed.path} --select invoice --provider GROQ" in result.record.error.message
+    assert (
+        f"statek-sim cassette record {changed.path} --select invoice --provider GROQ"
+        in result.record.error.message
+    )
 
 
 def test_recordings_that_nobody_asks_for_fail_the_run(tmp_path: Path) -> None:
@@ -148,7 +151,7 @@ def test_a_scenario_that_is_not_recorded_is_told_how_to_be(tmp_path: Path) -> No
     scenario = scenario_in(tmp_path)
     message = (
         rf"^{tmp_path}: no cassette of books/invoice; record it: "
-        rf"statek-sim record {scenario.path} --select invoice --provider PROVIDER$"
+        rf"statek-sim cassette record {scenario.path} --select invoice --provider PROVIDER$"
     )
     with pytest.raises(BadInput, match=message):
         replay(scenario, tmp_path)

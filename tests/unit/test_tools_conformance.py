@@ -1,4 +1,4 @@
-"""What `make conformance` does with the runs of `statek-sim conformance`."""
+"""What `make conformance` does with the runs of `statek-sim compare`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_another_python_gets_a_tenth_of_the_random_examples(
         (
             ["1.10.0", "1.4.3", "1.4.2"],
             "PyPI has releases of STATEK above 1.4.2, the newest that is listed in "
-            "statek_sim/semantics.py: 1.10.0, 1.4.3. Try: statek-sim conformance with one of them",
+            "statek_sim/semantics.py: 1.10.0, 1.4.3. Try: statek-sim compare reference with one of them",
         ),
     ],
 )

@@ -62,7 +62,7 @@ def test_a_release_that_is_not_listed_is_no_success(
 def test_what_stands_apart_from_the_state_is_not_run_through() -> None:
     # A scenario's schema imports the other engine's fields; no example has any of them.
     graph = grimp.build_graph("statek_sim")
-    runs = {"statek_sim.conformance.matrix", "statek_sim.scenario.check"} | {
+    runs = {"statek_sim.compare.matrix", "statek_sim.scenario.check"} | {
         module for module in graph.modules if module.startswith("statek_sim.backends.installed")
     }
     reached = {folder for module in runs for folder in map(_folder, graph.find_upstream_modules(module))}

@@ -12,8 +12,8 @@ import pytest
 
 from statek_sim import semantics
 from statek_sim.backends.record import RunRecord
-from statek_sim.conformance.compare import Difference
-from statek_sim.conformance.matrix import compared
+from statek_sim.compare.facts import Difference
+from statek_sim.compare.matrix import compared
 from statek_sim.scenario.load import load_or_fail
 from tools.random_programs import search
 from tools.random_programs.compare import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import indent
 
-from statek_sim.conformance.matrix import Verdict
-from statek_sim.conformance.report import TOLD, value_lines
+from statek_sim.compare.matrix import Verdict
+from statek_sim.compare.matrix_text import DIFFERS_IN, value_lines
 from statek_sim.scenario.emit import block
 from statek_sim.values import JSON
 from tools.random_programs.compare import RandomDifference, RandomRun, for_profile
@@ -25,7 +25,7 @@ def random_lines(runs: Sequence[RandomRun]) -> Iterator[str]:
 
 def _found_lines(run: RandomRun, found: RandomDifference, verdict: Verdict) -> Iterator[str]:
     first, *more = found.differences
-    yield f"{found.example.name} on {run.version}: {TOLD[verdict]} {first.field}"
+    yield f"{found.example.name} on {run.version}: {DIFFERS_IN[verdict]} {first.field}"
     yield from value_lines(first)
     if more:
         yield f"    also: {', '.join(difference.field for difference in more)}"

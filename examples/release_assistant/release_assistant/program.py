@@ -25,7 +25,7 @@ TRACKER = McpServerSpec(
     name="tracker",
     at=Stdio(
         command=sys.executable,
-        arguments=["-m", "statek_sim.cli", "mcp", "release_assistant.tracker:TOOLS"],
+        arguments=["-m", "statek_sim.cli", "serve", "mcp", "release_assistant.tracker:TOOLS"],
         folder=str(Path(__file__).resolve().parents[1]),
     ),
 )

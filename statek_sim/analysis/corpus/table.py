@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from statek_sim.analysis.corpus.scenarios import CELLS, Cell, scenario_id
 from statek_sim.analysis.corpus.texts import KINDS, text_of
-from statek_sim.analysis.usage import UsageAnalysis, Use
+from statek_sim.usage.analysis import UsageAnalysis, Use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,12 +23,12 @@ from statek_sim.backends.reference import measured
 from statek_sim.backends.releases import profile_of, releases
 from statek_sim.backends.setup import harness_for, job_settings, script_of
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
-from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.semantics import Profile as Behaviour
 from statek_sim.semantics import profile_named
 from statek_sim.trace import Event, event_of
+from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.values import JSON
 
 DEADLINE: Final = 60.0

@@ -1,7 +1,7 @@
 """Where STATEK is watched: functions of the package are replaced by ones that call them and tell what happened.
 
 None of them changes an argument, a result or an exception. Which kinds of events cannot be seen from outside is said in
-`conformance.traces`.
+`compare.traces`.
 """
 
 from __future__ import annotations

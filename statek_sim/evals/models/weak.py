@@ -38,10 +38,10 @@ from statek_sim.evals.models.writing import (
     said,
 )
 from statek_sim.evals.seen import SeenCall
-from statek_sim.metering.conversation import shared_meter
-from statek_sim.metering.messages import REPLY_PRIMING, tools_tokens
-from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.providers.protocol import ChatRequest, RawReply
+from statek_sim.usage.conversation import shared_meter
+from statek_sim.usage.messages import REPLY_PRIMING, tools_tokens
+from statek_sim.usage.tokenizers import tokenizer_for_model
 from statek_sim.values import ToolSpec
 
 TOKENIZER_OF: Final = "gpt-4o"

@@ -11,12 +11,11 @@ from statek_sim.backends.record import RunRecord
 from statek_sim.backends.setup import settings_of
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import limits_in_force
-from statek_sim.metering.estimate import approx_tokens
-from statek_sim.metering.usage import TurnUsage
 from statek_sim.semantics import profile_named
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.run import located_preset
 from statek_sim.trace import DifficultyRaised, LLMReplied, LLMRequested, Reactivated
+from statek_sim.usage.totals import TurnUsage, approx_tokens
 from statek_sim.values import JSON
 
 

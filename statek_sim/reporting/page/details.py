@@ -7,11 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from statek_sim import trace as events
 from statek_sim.analysis.run_usage import scenario_use
-from statek_sim.analysis.usage import JobUse
 from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import LimitName
-from statek_sim.metering.tokenizers import TokenizerRegistry
 from statek_sim.reporting.json import writable
 from statek_sim.reporting.page.calls import Curve, curves, result_harness
 from statek_sim.reporting.page.excerpt import Excerpts, excerpt
@@ -21,6 +19,8 @@ from statek_sim.reporting.page.steps import waterfall_json
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.transcript import Line, numbered
 from statek_sim.trace import Event
+from statek_sim.usage.analysis import JobUse
+from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.values import JSON, Message
 
 

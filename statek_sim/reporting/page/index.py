@@ -7,13 +7,13 @@ from typing import Final
 
 from statek_sim.analysis.corpus.scenarios import CELLS
 from statek_sim.analysis.corpus.table import CorpusTable
-from statek_sim.analysis.usage import Use
-from statek_sim.metering.waterfall import MEANINGS
 from statek_sim.reporting.model import Report, Row, Summary
 from statek_sim.reporting.page.excerpt import TEXT, excerpt
 from statek_sim.reporting.page.steps import waterfall_json
 from statek_sim.reporting.wording import verdict
 from statek_sim.suite.result import ScenarioResult
+from statek_sim.usage.analysis import Use
+from statek_sim.usage.waterfall import MEANINGS
 from statek_sim.values import JSON
 
 VERSION: Final = 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from statek_sim.metering.waterfall import MEANINGS, STEPS, Waterfall
 from statek_sim.reporting.numbers import count, plural, share
+from statek_sim.usage.waterfall import MEANINGS, STEPS, Waterfall
 from statek_sim.values import JSON
 
 LABELS: Final = {

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from statek_sim.metering.conversation import MessageMeter, MeteredConversation
 from statek_sim.runtime.dialogs.language import with_hint, with_rule
 from statek_sim.runtime.dialogs.logged_job import LoggedJob
 from statek_sim.runtime.dialogs.messages import (
@@ -37,6 +36,7 @@ from statek_sim.runtime.state.chat_log import (
 )
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.sandbox.llm_repr import llm_repr
+from statek_sim.usage.conversation import MessageMeter, MeteredConversation
 from statek_sim.values import JSON, Message, in_common
 
 NOTIFICATION_CODE: Final = "print(get_pending_notifications())"

@@ -9,10 +9,6 @@ from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
 from statek_sim.errors import FAILS_THE_RUN, ProviderFailure
-from statek_sim.metering.conversation import MeteredConversation
-from statek_sim.metering.messages import REPLY_PRIMING, completion_tokens
-from statek_sim.metering.usage import TurnUsage
-from statek_sim.metering.wire import body_size
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.retry import ask, retry_delay
 from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
@@ -28,6 +24,10 @@ from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.stored.containers import stored_text
 from statek_sim.runtime.stored.remarks import FORESEEN_RELEASE, Remark, refused_because
+from statek_sim.usage.conversation import MeteredConversation
+from statek_sim.usage.messages import REPLY_PRIMING, completion_tokens
+from statek_sim.usage.sizes import body_size
+from statek_sim.usage.totals import TurnUsage
 from statek_sim.values import JSON, Message, in_common
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from statek_sim import trace as events
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.ids import IdSource
-from statek_sim.metering.usage import UsageTotals
 from statek_sim.runtime.agents.agent import Agent, DialogAgent
 from statek_sim.runtime.agents.job_def import JobDef
 from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
@@ -22,6 +21,7 @@ from statek_sim.runtime.jobs.job_defs import JobDefs
 from statek_sim.runtime.jobs.post_processing import PostProcessor, normalised, post_processors
 from statek_sim.runtime.state.chat_style import ChatStyle, parse_chat_style
 from statek_sim.runtime.state.host import Host
+from statek_sim.usage.totals import UsageTotals
 
 _CREATE_JOB_ARGUMENTS: Final = (
     "shared_vars",

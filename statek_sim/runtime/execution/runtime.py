@@ -14,8 +14,6 @@ from statek_sim.harness.current import get_llm_harness
 from statek_sim.harness.harness import LLM_Harness, harness_of
 from statek_sim.harness.limits import MOST_STEPS, ExtensionRule, HarnessLimits
 from statek_sim.harness.settings import StatekSettings
-from statek_sim.metering.tokenizers import TokenizerRegistry
-from statek_sim.metering.usage import UsageTotals
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.request import PLAIN, ClientOptions
 from statek_sim.runtime.agents.agent import Agent
@@ -39,6 +37,8 @@ from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.policy import SandboxPolicy
 from statek_sim.semantics import DOCS, Profile, profile_named
 from statek_sim.trace import Event, Trace
+from statek_sim.usage.tokenizers import TokenizerRegistry
+from statek_sim.usage.totals import UsageTotals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

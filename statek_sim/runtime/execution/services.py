@@ -10,10 +10,6 @@ from typing import Any, Final
 from statek_sim import trace as events
 from statek_sim.clock import Clock
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.metering.conversation import MessageMeter, shared_meter
-from statek_sim.metering.messages import tools_tokens
-from statek_sim.metering.tokenizers import ModelTokenizer, TokenizerRegistry, tokenizer_for_model
-from statek_sim.metering.wire import envelope_size
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import format_of
@@ -36,6 +32,10 @@ from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.policy import SandboxPolicy
 from statek_sim.semantics import Profile
 from statek_sim.trace import Trace
+from statek_sim.usage.conversation import MessageMeter, shared_meter
+from statek_sim.usage.messages import tools_tokens
+from statek_sim.usage.sizes import envelope_size
+from statek_sim.usage.tokenizers import ModelTokenizer, TokenizerRegistry, tokenizer_for_model
 from statek_sim.values import ToolSpec
 
 

@@ -15,11 +15,10 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Protocol
 
-from statek_sim.metering.estimate import approx_tokens
-from statek_sim.metering.usage import TurnUsage
 from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.chat_log import ExecutionItem, LLM_LogItem, ToolError
 from statek_sim.runtime.stored.members import SOMETHING, Shows, shown_members
+from statek_sim.usage.totals import TurnUsage, approx_tokens
 
 
 class Counters(Protocol):

@@ -1,0 +1,138 @@
+"""`statek-sim compare`: what differs between two profiles, releases or installed packages."""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from statek_sim.cli.app import ExecutorOption, Paths, app
+from statek_sim.cli.inputs import check_outputs, loaded, say
+from statek_sim.errors import BadInput
+
+if TYPE_CHECKING:
+    from statek_sim.compare.sides import Side
+    from statek_sim.scenario.schema import Scenario
+
+REFERENCE: Final = "reference"
+"""The side that follows whatever profile the other one has."""
+
+_SIDE: Final = (
+    "a profile like 1.4, a release like 1.2.7, the path of an interpreter with statek, or `reference`"
+)
+
+BeforeArgument = Annotated[str, typer.Argument(metavar="A", show_default=False, help=f"One side: {_SIDE}.")]
+AfterArgument = Annotated[str, typer.Argument(metavar="B", show_default=False, help="The other side.")]
+PresetOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="The limits under which to say what stops a job: default, local, interactive, batch, or a .env file.",
+    ),
+]
+PythonOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATH",
+        show_default=False,
+        help="One more interpreter to compare with its profile: with `reference` of any release, else of one of the "
+        "sides (repeatable).",
+    ),
+]
+JsonFileOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the comparison as JSON to this file.")
+]
+MarkdownFileOption = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Write it as Markdown to this file.")
+]
+
+
+@app.command()
+def compare(
+    before: BeforeArgument,
+    after: AfterArgument,
+    paths: Paths = None,
+    preset: PresetOption = "default",
+    python: PythonOption = None,
+    executor: ExecutorOption = None,
+    json_file: JsonFileOption = None,
+    markdown_file: MarkdownFileOption = None,
+) -> None:
+    """Compare two profiles, releases or installed packages.
+
+    Two profiles or releases: every scenario runs under both, and each change comes with the rules that cause it. An
+    interpreter: its package runs the scenarios, and each is compared with the reference runtime under the package's
+    profile. Exits 1 when a package differs from its profile and the difference is not declared.
+
+    Example: statek-sim compare 1.2.7 1.4.2
+    """
+    from statek_sim.compare.declared import load_declarations
+    from statek_sim.compare.document import upgrade_blocks
+    from statek_sim.compare.json import comparison_json
+    from statek_sim.compare.matrix import run_matrix
+    from statek_sim.compare.matrix_text import matrix_lines, table_lines, unknown_declarations
+    from statek_sim.compare.render import markdown_lines, text_lines
+    from statek_sim.compare.upgrade import upgrade_between
+    from statek_sim.executors.choose import executor_for
+    from statek_sim.reporting.artifact import write_artifact
+    from statek_sim.suite.run import located_preset
+
+    check_outputs({"--json": json_file, "--markdown": markdown_file})
+    located = located_preset(preset)
+    pythons, sides = _sides(before, after, python or ())
+    chosen = _comparable(loaded(paths))
+    declarations = load_declarations()
+    with ExitStack() as stack:
+        workers = None if executor is None else stack.enter_context(executor_for(executor))
+        packages = run_matrix(pythons, chosen, declarations, workers) if pythons else ()
+    upgrade = None if sides is None else upgrade_between(*sides, chosen, located)
+    package_lines = [*table_lines(packages), *matrix_lines(packages)] if packages else []
+    if upgrade is not None:
+        say(text_lines(upgrade_blocks(upgrade, packages, full=False)))
+        say([""] if packages else [])
+    say(package_lines)
+    ids = [scenario.id for scenario in chosen]
+    lost = [] if paths or sides else list(unknown_declarations(declarations, ids, packages))
+    say((f"declared.yaml: {line}" for line in lost), err=True)
+    if json_file is not None:
+        write_artifact(json_file, json.dumps(comparison_json(upgrade, packages), indent=2) + "\n")
+    if markdown_file is not None:
+        lines = [] if upgrade is None else [*markdown_lines(upgrade_blocks(upgrade, packages, full=True))]
+        if packages:
+            lines += ["## The real packages", "", "```text", *package_lines, "```", ""]
+        write_artifact(markdown_file, "\n".join(lines))
+    if lost or any(matrix.failed for matrix in packages):
+        raise typer.Exit(1)
+
+
+def _sides(before: str, after: str, more: Sequence[str]) -> tuple[list[str], tuple[Side, Side] | None]:
+    """Return the interpreters to compare with their profiles, and the sides whose rules are compared, if any."""
+    from statek_sim.compare.sides import check_interpreter, is_interpreter, side_named, side_of
+
+    pythons = [word for word in (before, after) if is_interpreter(word)]
+    if REFERENCE in (before, after):
+        if len(pythons) != 1:
+            raise BadInput(
+                f"{before} {after}: expected `{REFERENCE}` and the path of an interpreter with statek"
+            )
+        return [*pythons, *more], None
+    first, second = [side_of(word) if word in pythons else side_named(word) for word in (before, after)]
+    for python in more:
+        check_interpreter(python, first, second)
+    alike = bool(pythons) and first.profile == second.profile
+    return [*pythons, *more], None if alike else (first, second)
+
+
+def _comparable(scenarios: tuple[Scenario, ...]) -> tuple[Scenario, ...]:
+    """Return the scenarios; BadInput when none is of engine statek."""
+    if not any(scenario.engine == "statek" for scenario in scenarios):
+        raise BadInput(
+            "no scenario to compare: those here are all of engine agent, which no release of STATEK changes, so they "
+            "are left out; name scenarios of engine statek, or none for the built-in suites"
+        )
+    return scenarios

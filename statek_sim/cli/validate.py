@@ -1,0 +1,89 @@
+"""`statek-sim validate`: check files without running them."""
+# ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from statek_sim.cli.app import JsonOption, app
+from statek_sim.cli.inputs import builtin_scenarios, check_json, say, written_as_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from statek_sim.scenario.problem import Problem
+    from statek_sim.scenario.schema import Scenario
+
+
+@app.command()
+def validate(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH", show_default=False, help="Scenario files or folders.")
+    ],
+    json_file: JsonOption = None,
+) -> None:
+    """Check scenario and eval files without running them.
+
+    Tools and plugins of your own are looked up, not imported. Exits 2 when a file has a problem.
+
+    Example: statek-sim validate tests/scenarios
+    """
+    from statek_sim.scenario.load import LoadResult, load_paths
+    from statek_sim.scenario.tool_modules import missing_tools
+
+    check_json(json_file)
+    evals, bad_evals, others = _evals_among(paths)
+    found = load_paths(others) if others else LoadResult((), ())
+    proofs = _unknown_proofs(found.scenarios)
+    wrong = (*found.problems, *missing_tools(found.scenarios), *proofs, *bad_evals)
+    problems = [
+        {
+            "path": str(problem.path),
+            "line": problem.line,
+            "column": problem.column,
+            "message": problem.message,
+        }
+        for problem in wrong
+    ]
+    document = {
+        "schema": "statek-sim/validation@1",
+        "valid": not problems,
+        "scenarios": len(found.scenarios),
+        "evals": evals,
+        "problems": problems,
+    }
+    if not written_as_json(json_file, document):
+        say(map(str, wrong), err=True)
+        if not wrong:
+            typer.echo(f"{len(found.scenarios)} valid{f', {evals} evals' if evals else ''}")
+    if wrong:
+        raise typer.Exit(2)
+
+
+def _unknown_proofs(scenarios: Sequence[Scenario]) -> Sequence[Problem]:
+    """Return what scenarios say that they prove, and nobody has stated; most say nothing of the kind."""
+    claiming = [scenario for scenario in scenarios if scenario.proves]
+    if not claiming:
+        return ()
+    from statek_sim.scenario.files import STATEMENTS
+    from statek_sim.scenario.statements import load_statements, unknown_proofs
+
+    return tuple(unknown_proofs(load_statements(builtin_scenarios() / STATEMENTS), claiming))
+
+
+def _evals_among(paths: Sequence[Path]) -> tuple[int, Sequence[Problem], list[Path]]:
+    """Return how many evals there are at or under the paths, what is wrong with them, and the paths with others."""
+    from statek_sim.scenario.files import find_files, is_eval_file
+
+    files = [(path, find_files([path])[0]) for path in paths]
+    evals = [file for _, inside in files for file in inside if is_eval_file(file)]
+    others = [path for path, inside in files if not inside or not set(inside) <= set(evals)]
+    if not evals:
+        return 0, (), others
+    from statek_sim.evals.suite import load_paths
+
+    loaded = load_paths(evals)
+    return len(loaded.evals), loaded.problems, others

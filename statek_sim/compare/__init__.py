@@ -1,0 +1,1 @@
+"""Two releases, profiles or backends compared: what differs, and which rule makes the difference."""

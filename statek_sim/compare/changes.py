@@ -1,0 +1,229 @@
+"""Every scenario under both sides: what changes, what only changes in size, which jobs a preset treats otherwise.
+
+Which rules make the difference is found by changing them one at a time, so it is exact and can be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from statek_sim.backends.record import JobRecord, RunRecord
+from statek_sim.backends.reference import run_scenario
+from statek_sim.compare.facts import Difference, differences, facts_of
+from statek_sim.compare.sides import Side, differing_rules
+from statek_sim.scenario.schema import Limits, Scenario
+from statek_sim.semantics import Profile as Rules
+
+SIZES: Final = frozenset({"bytes_sent", "bytes_received", "approx_tokens", "reported_tokens"})
+"""Facts of a job that say how much went over the wire; nearly every change of a tool's text changes them."""
+
+LIMITS: Final = frozenset({"max_turns", "max_exceptions", "max_consecutive_exceptions", "max_token_usage"})
+"""Stop reasons that are the harness's."""
+
+
+class Runs:
+    """Runs of scenarios, each made once. `preset`: replaces the scenarios' own presets, and their own limits too."""
+
+    def __init__(self, preset: str | None = None) -> None:
+        self._preset = preset
+        self._made: dict[tuple[str, Rules], RunRecord] = {}
+
+    def of(self, scenario: Scenario, rules: Rules) -> RunRecord:
+        """Return the run of a scenario under these rules."""
+        key = (scenario.id, rules)
+        if key not in self._made:
+            self._made[key] = self._run(scenario, rules)
+        return self._made[key]
+
+    def _run(self, scenario: Scenario, rules: Rules) -> RunRecord:
+        if self._preset is None:
+            return run_scenario(scenario, rules)
+        bare = scenario.model_copy(update={"limits": Limits()})
+        return run_scenario(bare, rules, preset=self._preset)
+
+
+def behaviour(before: RunRecord, after: RunRecord) -> tuple[Difference, ...]:
+    """Return in what two runs differ, but for how much they sent and received."""
+    return tuple(
+        difference
+        for difference in differences(facts_of(before), facts_of(after))
+        if _last(difference.field) not in SIZES
+    )
+
+
+def bytes_sent(record: RunRecord) -> int:
+    """Return the bytes of all requests of a run."""
+    return sum(job.usage.bytes_sent for job in record.jobs.values())
+
+
+def _last(field: str) -> str:
+    return field.rpartition(".")[2]
+
+
+Stops = Mapping[str, tuple[str, int]]
+"""Per job that came to no good end: `limit`, `failure` or `hang` with its reason, and after how many LLM calls."""
+
+
+def stops(record: RunRecord) -> Stops:
+    """Return the jobs of a run that were stopped, failed or hang."""
+    found = {name: (_bad_end(job, record), job.llm_calls) for name, job in record.jobs.items()}
+    return {name: (end, calls) for name, (end, calls) in found.items() if end}
+
+
+def _bad_end(job: JobRecord, record: RunRecord) -> str:
+    if record.error is not None and record.error.type in ("Livelock", "RunawayJob"):
+        # The error is about one job, and says which.
+        return f"hang: {record.error.type}" if repr(job.name) in record.error.message else ""
+    if job.stop in LIMITS:
+        return f"limit: {job.stop}"
+    return f"failure: {job.stop}" if job.stop in ("crash", "warmup", "contained") else ""
+
+
+def causes(
+    before: Rules,
+    after: Rules,
+    rules: Sequence[str],
+    run: Callable[[Rules], RunRecord],
+    same: Callable[[RunRecord], bool],
+) -> tuple[str, ...]:
+    """Return the rules that, changed in `before`, are enough for what `same` recognises as the outcome of `after`.
+
+    None of them can be left out. Begins with all that differ and takes away, in their order, every rule without
+    which the outcome stays the same. Where two rules are each enough alone, the later one is told.
+    """
+    needed = list(rules)
+    for rule in rules:
+        fewer = [name for name in needed if name != rule]
+        if same(run(changed(before, after, fewer))):
+            needed = fewer
+    return tuple(needed)
+
+
+def changed(before: Rules, after: Rules, rules: Sequence[str]) -> Rules:
+    """Return `before` with these rules of `after`, and its name, which some error texts carry."""
+    return replace(before, name=after.name, **{rule: getattr(after, rule) for rule in rules})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A scenario that behaves differently. `causes` are the rules that make the difference."""
+
+    scenario: Scenario
+    before: RunRecord
+    after: RunRecord
+    differences: tuple[Difference, ...]
+    causes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resized:
+    """A scenario that does the same and sends another number of bytes."""
+
+    scenario: Scenario
+    before: int
+    after: int
+    causes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A job that one side stops, fails or hangs and the other does not, or not as early, under the preset.
+
+    `before` and `after`: the bad end with its reason, like `limit: max_turns`, `absent` for a job that does not exist
+    on that side, or empty; and the LLM calls by then.
+    """
+
+    scenario: Scenario
+    job: str
+    before: str
+    after: str
+    calls_before: int
+    calls_after: int
+    causes: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """Return what the upgrade does to the job: stops, releases, stops earlier, stops later or ends otherwise."""
+        if not self.before:
+            return "stops"
+        if not self.after:
+            return "releases"
+        if self.calls_before == self.calls_after:
+            return "ends otherwise"
+        return "stops earlier" if self.calls_after < self.calls_before else "stops later"
+
+
+def find_changes(
+    scenarios: Iterable[Scenario], before: Side, after: Side
+) -> tuple[tuple[Change, ...], tuple[Resized, ...]]:
+    """Return what behaves differently as the scenarios are written, and what only differs in size."""
+    runs, rules = Runs(), tuple(differing_rules(before.rules, after.rules))
+    found = [change for scenario in scenarios for change in _changes(scenario, before, after, rules, runs)]
+    changes = tuple(change for change in found if isinstance(change, Change))
+    return changes, tuple(change for change in found if isinstance(change, Resized))
+
+
+def _changes(
+    scenario: Scenario, before: Side, after: Side, rules: Sequence[str], runs: Runs
+) -> Iterator[Change | Resized]:
+    old, new = runs.of(scenario, before.rules), runs.of(scenario, after.rules)
+    found = behaviour(old, new)
+
+    if found:
+        reasons = causes(
+            before.rules,
+            after.rules,
+            rules,
+            lambda mixed: runs.of(scenario, mixed),
+            lambda record: not behaviour(record, new),
+        )
+        yield Change(scenario=scenario, before=old, after=new, differences=found, causes=reasons)
+    elif bytes_sent(old) != bytes_sent(new):
+        reasons = causes(
+            before.rules,
+            after.rules,
+            rules,
+            lambda mixed: runs.of(scenario, mixed),
+            lambda record: bytes_sent(record) == bytes_sent(new),
+        )
+        yield Resized(scenario=scenario, before=bytes_sent(old), after=bytes_sent(new), causes=reasons)
+
+
+def find_stops(scenarios: Iterable[Scenario], before: Side, after: Side, preset: str) -> tuple[Stop, ...]:
+    """Return the jobs that the two sides treat differently when only the preset limits them."""
+    runs, rules = Runs(preset), tuple(differing_rules(before.rules, after.rules))
+    return tuple(stop for scenario in scenarios for stop in _stops(scenario, before, after, rules, runs))
+
+
+def _stops(scenario: Scenario, before: Side, after: Side, rules: Sequence[str], runs: Runs) -> Iterator[Stop]:
+    old, new = runs.of(scenario, before.rules), runs.of(scenario, after.rules)
+    stopped, then = stops(old), stops(new)
+    if stopped == then:
+        return
+    reasons = causes(
+        before.rules,
+        after.rules,
+        rules,
+        lambda mixed: runs.of(scenario, mixed),
+        lambda record: stops(record) == then,
+    )
+    for job in dict.fromkeys((*stopped, *then)):
+        if stopped.get(job) == then.get(job):
+            continue
+        yield Stop(
+            scenario=scenario,
+            job=job,
+            before=_end(old, job, stopped),
+            after=_end(new, job, then),
+            calls_before=old.jobs[job].llm_calls if job in old.jobs else 0,
+            calls_after=new.jobs[job].llm_calls if job in new.jobs else 0,
+            causes=reasons,
+        )
+
+
+def _end(record: RunRecord, job: str, found: Stops) -> str:
+    if job not in record.jobs:
+        return "absent"
+    return found[job][0] if job in found else ""

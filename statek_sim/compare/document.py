@@ -1,0 +1,239 @@
+"""A comparison as a document of headings, paragraphs and tables, which `render` writes as text or Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from statek_sim.compare.changes import Change, Resized, Stop
+from statek_sim.compare.matrix import Verdict, VersionMatrix
+from statek_sim.compare.probes import MOST
+from statek_sim.compare.upgrade import Rule, Section, Upgrade
+from statek_sim.compare.wording import Told, told
+from statek_sim.harness.preset import load_preset
+from statek_sim.harness.settings import StatekSettings
+from statek_sim.scenario.schema import Scenario
+
+MOST_CHANGES: Final = 8
+"""Changes of one subject that are shown unless all are asked for; the others are named."""
+_ENDINGS: Final = 2
+"""Endings of a change that are shown unless all are asked for; what else is different is named."""
+
+_DONE: Final = {
+    "stops": "stops {}",
+    "releases": "lets {} go on",
+    "stops earlier": "stops {} earlier",
+    "stops later": "stops {} later",
+    "ends otherwise": "stops {} for another reason",
+}
+_WITNESS: Final = {
+    Verdict.AGREE: "does so",
+    Verdict.DECLARED: "does so, but for a declared difference",
+    Verdict.VARIES: "does so, but did something else in one process",
+    Verdict.DIFFERS: "does something else, see the end",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A title (level 1), a subject (2) or a scenario (3)."""
+
+    level: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A paragraph; `level` is that of the heading that it belongs to."""
+
+    text: str
+    level: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table with a head; the columns between the first and the last hold numbers."""
+
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """Aspects in which a scenario ends differently on the two sides, which have these names."""
+
+    before: str
+    after: str
+    aspects: tuple[Told, ...]
+
+
+Block = Heading | Paragraph | Table | Outcomes
+
+
+def upgrade_blocks(upgrade: Upgrade, packages: Sequence[VersionMatrix], *, full: bool) -> Iterator[Block]:
+    """Yield the document about an upgrade; `full`: with every change and every aspect of it."""
+    before, after = upgrade.before.name, upgrade.after.name
+    yield Heading(1, f"STATEK {before} -> {after}: what changes")
+    yield Paragraph(
+        f"{_many(upgrade.scenarios, 'scenario')} ran on both sides: {upgrade.changed} behave differently, "
+        f"{upgrade.resized} more do the same with requests of another size."
+    )
+    yield Paragraph(_preset(upgrade.preset))
+    head = (f"Under preset {upgrade.preset}", before, after, "")
+    cells = [(answer.question, _answer(answer.before), _answer(answer.after)) for answer in upgrade.answers]
+    yield Table((head, *[(*cell, "" if cell[1] == cell[2] else "<-") for cell in cells]))
+    counted = [
+        (section.subject, str(len(section.changes)), stops_phrase(section)) for section in upgrade.sections
+    ]
+    yield Table((("What changes", "scenarios", f"under preset {upgrade.preset}"), *counted))
+    for section in upgrade.sections:
+        yield Heading(2, section.subject)
+        yield from _section(upgrade, section, packages, full=full)
+    if upgrade.unseen:
+        yield Heading(2, "Rules that differ and that none of these scenarios shows")
+        yield from map(_rule, upgrade.unseen)
+
+
+def _section(
+    upgrade: Upgrade, section: Section, packages: Sequence[VersionMatrix], *, full: bool
+) -> Iterator[Block]:
+    yield from map(_rule, section.rules)
+    most = None if full else MOST_CHANGES
+    families = [[change] for change in section.changes] if full else list(_families(section))
+    for family in families[:most]:
+        yield from _family(upgrade, family, section, packages, full=full)
+    yield from _more(
+        [] if most is None else [change.scenario for group in families[most:] for change in group]
+    )
+    shown = {change.scenario.id for change in section.changes}
+    others = [stop for stop in section.stops if stop.scenario.id not in shown]
+    if others:
+        yield Paragraph(f"Under preset {upgrade.preset} only:", 2)
+    for stop in others[:most]:
+        yield Paragraph(f"{stop.scenario.id}: {stop_phrase(stop)}", 3)
+    yield from _more([] if most is None else [stop.scenario for stop in others[most:]])
+    for causes in dict.fromkeys(found.causes for found in section.resized):
+        resized = [found for found in section.resized if found.causes == causes]
+        yield Paragraph(f"{_resized(resized)}; because of {' and '.join(causes)}", 2)
+
+
+def _rule(rule: Rule) -> Paragraph:
+    return Paragraph(f"{rule.name}: {rule.before} -> {rule.after}. {rule.doc}", 2)
+
+
+def _families(section: Section) -> Iterator[list[Change]]:
+    """Yield changes that are told in the same words for the same reason, those that stop or release a job first."""
+    decisive = {stop.scenario.id for stop in section.stops}
+    ordered = sorted(section.changes, key=lambda change: change.scenario.id not in decisive)
+    families: dict[object, list[Change]] = {}
+    for change in ordered:
+        shown = _shown(told(change))
+        families.setdefault((change.causes, shown[0].before, shown[0].after), []).append(change)
+    yield from families.values()
+
+
+def _shown(aspects: Sequence[Told]) -> list[Told]:
+    """Return how run and jobs end, else the first thing that differs."""
+    return [aspect for aspect in aspects if aspect.ending][:_ENDINGS] or list(aspects[:1])
+
+
+def _family(
+    upgrade: Upgrade,
+    family: Sequence[Change],
+    section: Section,
+    packages: Sequence[VersionMatrix],
+    *,
+    full: bool,
+) -> Iterator[Block]:
+    change = family[0]
+    yield Heading(3, f"{change.scenario.suite}/{change.scenario.id}: {change.scenario.title}")
+    aspects = told(change)
+    shown = aspects if full else _shown(aspects)
+    yield Outcomes(upgrade.before.name, upgrade.after.name, tuple(shown))
+    also = dict.fromkeys(aspect.about for aspect in aspects if aspect not in shown)
+    if also:
+        yield Paragraph(f"also: {'; '.join(also)}", 3)
+    yield Paragraph(f"because of {' and '.join(change.causes)}", 3)
+    for stop in section.stops:
+        if stop.scenario is change.scenario:
+            yield Paragraph(f"under preset {upgrade.preset} {stop_phrase(stop)}", 3)
+    witnesses = [
+        f"{matrix.version} {_WITNESS[row.verdict]}"
+        for matrix in packages
+        for row in matrix.rows
+        if row.scenario == change.scenario.id
+    ]
+    if witnesses:
+        yield Paragraph(f"real packages: {'; '.join(witnesses)}", 3)
+    if family[1:]:
+        names = ", ".join(other.scenario.id for other in family[1:])
+        yield Paragraph(f"the same in {len(family) - 1} more: {names}", 3)
+
+
+def _more(scenarios: Sequence[Scenario]) -> Iterator[Block]:
+    if scenarios:
+        names = ", ".join(scenario.id for scenario in scenarios)
+        yield Paragraph(f"{len(scenarios)} more, told by --markdown and --json: {names}", 2)
+
+
+def _preset(preset: str) -> str:
+    """Return which limits the verdicts on stops are about."""
+    settings = StatekSettings.from_env(load_preset(preset).values)
+    limits = (
+        f"{settings.max_turns} turns, {settings.max_exceptions} exceptions, "
+        f"{settings.max_consecutive_exceptions} in a row, "
+        f"{settings.max_token_usage:,} tokens, extension {settings.limit_extension_per_completion:g}"
+    )
+    return (
+        f"Outcomes are those under the limits of each scenario. What is said about preset {preset} "
+        f"({limits}) is how the same scenarios go under these limits alone."
+    )
+
+
+def _answer(answer: int | None) -> str:
+    return f"over {MOST}" if answer is None else f"{answer:,}"
+
+
+def stops_phrase(section: Section) -> str:
+    """Return what the changes of a section do to jobs under the preset."""
+    counts = section.stop_counts()
+    counted = "; ".join(_DONE[kind].format(_many(count, "job")) for kind, count in counts.items())
+    return counted or "stops no job and lets none go on"
+
+
+def stop_phrase(stop: Stop) -> str:
+    """Return what happens to one job under the preset."""
+    after = _end(stop.after, stop.calls_after)
+    if stop.before == stop.after:
+        after = f"after {stop.calls_after:,}"
+    return f"{stop.job} {_end(stop.before, stop.calls_before)} -> {after}"
+
+
+def _end(end: str, calls: int) -> str:
+    kind, _, reason = end.partition(": ")
+    called = f"after {_many(calls, 'LLM call')}"
+    match kind:
+        case "limit":
+            return f"is stopped by {reason} {called}"
+        case "failure":
+            return f"fails ({reason}) {called}"
+        case "absent":
+            return "does not exist"
+        case "hang":
+            return f"hangs {called}"
+        case _:
+            return f"is not stopped ({_many(calls, 'LLM call')})"
+
+
+def _resized(resized: Sequence[Resized]) -> str:
+    """Return by how much requests change in size, and in which scenarios."""
+    most = max(resized, key=lambda change: abs(change.after - change.before))
+    names = ", ".join(found.scenario.id for found in resized)
+    return (
+        f"Requests of another size, and nothing else, in {_many(len(resized), 'scenario')}; most in "
+        f"{most.scenario.id}, where {most.before:,} bytes become {most.after:,}: {names}"
+    )
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

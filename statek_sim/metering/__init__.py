@@ -1,1 +1,0 @@
-"""What a conversation costs: bytes as STATEK counts them, tokens measured here, tokens as reported."""

@@ -1,0 +1,340 @@
+"""Verdicts, and the matrix in words and numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import pytest
+
+from statek_sim.backends.installed.peer import Lost, Ran
+from statek_sim.backends.installed.record import installed_record
+from statek_sim.backends.record import RunRecord
+from statek_sim.compare import matrix as matrices
+from statek_sim.compare.declared import Declaration, Declarations
+from statek_sim.compare.facts import Difference
+from statek_sim.compare.json import comparison_json
+from statek_sim.compare.matrix import (
+    MOST_BY_CHANCE,
+    Row,
+    Verdict,
+    VersionMatrix,
+    compared,
+    judged,
+    run_matrix,
+)
+from statek_sim.compare.matrix_text import matrix_lines, unknown_declarations
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.scenario.schema import Scenario, ScenarioText
+from statek_sim.suite.run import builtin_suites
+from statek_sim.trace import (
+    CodeExecuted,
+    ConsoleLine,
+    DifficultyRaised,
+    Event,
+    ExitCalled,
+    JobStopped,
+    LLMReplied,
+    LLMRequested,
+    StatusChanged,
+    StepStarted,
+    StoreRemark,
+)
+
+ONE = Scenario.placed(
+    ScenarioText.model_validate({"id": "one", "title": "One.", "agents": {"clerk": {}}, "script": {}}),
+    {},
+    suite="some",
+    path=Path("some.yaml"),
+    line=1,
+    file_digest="",
+)
+LEDGER = Difference("ledger", ["a"], ["b"])
+TURNS = Difference("jobs.main.turns", 1, 2)
+DECLARED = Declaration(
+    scenario="one", fields=("ledger",), versions=("1.4.2",), reason="sets have no order", line=3
+)
+MAY_DIFFER = Declarations([DECLARED]).of("one", "1.4.2")
+
+
+def matrix(*rows: Row) -> VersionMatrix:
+    return VersionMatrix(version="1.4.2", profile="1.4", python="3.11.7", rows=rows)
+
+
+def test_no_difference_is_agreement() -> None:
+    assert judged("one", (), {}) == Row(scenario="one", verdict=Verdict.AGREE)
+
+
+def test_a_declared_difference_has_its_reason() -> None:
+    row = judged("one", (LEDGER,), MAY_DIFFER)
+
+    assert (row.verdict, row.reason) == (Verdict.DECLARED, "sets have no order")
+    assert not matrix(row).failed
+
+
+def test_one_undeclared_field_is_enough_to_differ() -> None:
+    row = judged("one", (LEDGER, TURNS), MAY_DIFFER)
+
+    assert row.verdict is Verdict.DIFFERS
+    assert row.differences == (TURNS,)
+    assert matrix(row).failed
+
+
+def test_a_declaration_that_no_longer_holds_fails_though_all_agrees() -> None:
+    row = judged("one", (), MAY_DIFFER)
+
+    assert row.verdict is Verdict.AGREE
+    assert matrix(row).failed
+    assert "one on 1.4.2: declared to differ in ledger, but it agrees" in matrix_lines([matrix(row)])
+
+
+def record(**facts: Any) -> RunRecord:
+    told = {"worker": None, "idle": False, "settled": True, **facts}
+    return installed_record(ONE, "1.4", Ran({"error": None, **told}, facts.get("events", ())), seed=0)
+
+
+def test_a_run_that_does_not_come_back_differs_in_its_error() -> None:
+    lost = installed_record(ONE, "1.4", Lost("hangs: killed after 60 s"), seed=0)
+
+    assert compared(record(), lost) == (Difference("error", None, "hangs: killed after 60 s"),)
+
+
+def test_a_run_that_comes_back_is_compared_by_its_facts() -> None:
+    assert compared(record(ledger=["a"]), record(ledger=["b"])) == (LEDGER,)
+
+
+def test_traces_are_compared_event_by_event_and_the_first_that_differs_is_told() -> None:
+    begun = StepStarted(0.0, "main", 1)
+    ours = record(events=(begun, ExitCalled(0.0, "main", "ok")))
+
+    assert compared(ours, record(events=(begun, ExitCalled(0.0, "main", "no")))) == (
+        Difference(
+            "trace",
+            {"position": 1, "event": {"event": "ExitCalled", "at": 0.0, "job": "main", "status": "ok"}},
+            {"position": 1, "event": {"event": "ExitCalled", "at": 0.0, "job": "main", "status": "no"}},
+        ),
+    )
+
+
+def test_usage_of_a_raised_difficulty_is_that_of_normal_text() -> None:
+    """The frames of a traceback are as long as the paths of the machine."""
+
+    def run(frames: str, *, sent: int, tokens: int) -> RunRecord:
+        text = f"Traceback (most recent call last):\n{frames}InvalidFormat: no"
+        asked = LLMRequested(0.0, "main", 1, 1, "gpt-4o", sent, 0, ({"role": "user", "content": text},))
+        replied = LLMReplied(0.0, "main", 1, 100, 1, 1, None, None, "", ())
+        return record(events=(asked, replied, DifficultyRaised(0.0, "main", "HIGH", tokens)))
+
+    frames = '  File "a.py", line 1, in b\n    c()\n'
+    size = len(json.dumps(frames)) - 2
+    here, there = run("", sent=1_000, tokens=275), run(frames, sent=1_000 + size, tokens=(1_100 + size) // 4)
+
+    assert compared(here, there) == ()
+    assert [
+        one.field for one in compared(run("", sent=1_000, tokens=276), run("", sent=1_000, tokens=275))
+    ] == ["trace"]
+
+
+def test_a_process_that_dbzero_ends_has_to_die_where_the_job_is_stopped_here() -> None:
+    why = "Contained: dbzero ends STATEK's process here, with every job in it: `own`: it contains itself"
+    begun = StepStarted(0.0, "main", 1)
+    ours = record(events=(begun, StepStarted(0.3, "main", 2), JobStopped(0.3, "main", "contained", why)))
+    died = Lost("its process died with SIGSEGV", events=(begun,))
+
+    assert compared(ours, installed_record(ONE, "1.4", died, seed=0)) == ()
+    assert compared(ours, record(events=(begun, StepStarted(0.3, "main", 2)))) == (
+        Difference("ending", "Dies", "goes on"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "same"), [("EXECUTION", True), (None, False)], ids=["an error without sense", "an answer"]
+)
+def test_what_dbzero_takes_for_a_list_of_its_own_ends_the_process_or_is_an_error(
+    error: str | None, same: bool
+) -> None:
+    why = "Contained: dbzero ends STATEK's process here: a list was added to a stored list from the left"
+    begun = StepStarted(0.0, "main", 1)
+    remark = StoreRemark(0.0, "main", "code", "kills", "rows", None)
+    ours = record(events=(begun, remark, JobStopped(0.0, "main", "contained", why)))
+    answered = record(events=(begun, ConsoleLine(0.0, "main", 0, "RuntimeError: read-only", error)))
+    died = Lost("its process died with SIGSEGV", events=(begun,))
+
+    assert compared(ours, installed_record(ONE, "1.4", died, seed=0)) == ()
+    assert (compared(ours, answered) == ()) is same
+
+
+def test_a_trace_that_ends_too_early_differs_where_it_ends() -> None:
+    begun = StepStarted(0.0, "main", 1)
+
+    (found,) = compared(record(events=(begun,)), record())
+
+    assert found.installed == {"position": 0, "event": None}
+
+
+def test_the_first_differing_field_is_shown_with_both_values() -> None:
+    row = judged("one", (TURNS, LEDGER), {})
+
+    assert list(matrix_lines([matrix(row)])) == [
+        "one on 1.4.2: differs in jobs.main.turns",
+        "    reference: 1",
+        "    installed: 2",
+        "    also: ledger",
+        "statek 1.4.2 (profile 1.4, Python 3.11.7): 1 scenarios: 0 agree, 0 declared, 1 differs",
+    ]
+
+
+def test_verdicts_are_counted() -> None:
+    rows = (
+        Row(scenario="one", verdict=Verdict.AGREE),
+        Row(scenario="two", verdict=Verdict.DECLARED, reason="sets have no order"),
+    )
+
+    assert comparison_json(None, [matrix(*rows)]) == {
+        "schema": "statek-sim/compare@1",
+        "upgrade": None,
+        "versions": {
+            "1.4.2": {
+                "scenarios": 2,
+                "agree": 1,
+                "declared": 1,
+                "varies": 0,
+                "differ": 0,
+                "random_examples": 0,
+                "random_differ": 0,
+                "verdicts": {"one": "agree", "two": "declared"},
+            }
+        },
+    }
+
+
+def test_declarations_that_nothing_was_compared_with_are_told() -> None:
+    of_nothing = Declarations([DECLARED])
+
+    assert list(unknown_declarations(of_nothing, [], [])) == ["line 3: no scenario has the id 'one'"]
+    assert list(unknown_declarations(of_nothing, ["one"], [matrix()])) == ["line 3: one was not run on 1.4.2"]
+    assert list(unknown_declarations(of_nothing, ["one"], [])) == []
+
+
+STOPPED = (
+    StepStarted(0.0, "main", 1),
+    CodeExecuted(0.0, "main", "code", "while True: pass", "contained"),
+    ConsoleLine(0.0, "main", 0, "Job main was stopped: too many", "EXECUTION"),
+    StatusChanged(0.0, "main", "STARTED", "DONE"),
+    JobStopped(
+        0.0, "main", "contained", "Contained: the code ran more than 5,000 loop iterations in one step"
+    ),
+)
+
+
+def lost(kind: str, *events: Event) -> RunRecord:
+    return installed_record(ONE, "1.4", Lost("killed", events, kind), seed=0)
+
+
+def test_code_that_is_stopped_here_and_never_ends_there_agrees() -> None:
+    assert compared(record(events=STOPPED), lost("NeverEnds", STOPPED[0])) == ()
+
+
+def test_code_that_is_stopped_here_and_ends_otherwise_there_differs() -> None:
+    assert compared(record(events=STOPPED), lost("OutOfMemory", STOPPED[0])) == (
+        Difference("ending", "NeverEnds", "OutOfMemory"),
+    )
+    assert compared(record(events=STOPPED), record(events=STOPPED[:1])) == (
+        Difference("ending", "NeverEnds", "goes on"),
+    )
+
+
+def test_before_the_stop_both_do_the_same_or_differ() -> None:
+    found = compared(record(events=STOPPED), lost("NeverEnds", StepStarted(0.0, "main", 2)))
+
+    assert [difference.field for difference in found] == ["trace"]
+
+
+def test_what_never_ends_there_but_is_not_stopped_here_differs() -> None:
+    assert compared(record(events=STOPPED[:1]), lost("NeverEnds", STOPPED[0])) == (
+        Difference("error", None, "killed"),
+    )
+
+
+REPEATED = (
+    StepStarted(0.0, "main", 1),
+    CodeExecuted(0.0, "main", "code", "raise BaseException", "contained"),
+)
+
+
+def test_a_step_that_its_worker_repeats_agrees_with_code_that_is_stopped_here() -> None:
+    detail = "Contained: model-written code raised BaseException: . STATEK would run the same reply again"
+    ours = record(events=(*REPEATED, JobStopped(0.0, "main", "contained", detail)))
+
+    assert compared(ours, record(events=(*REPEATED, StepStarted(0.0, "main", 2)))) == ()
+    assert compared(ours, record(events=REPEATED)) == (Difference("ending", "Repeats", "goes on"),)
+
+
+class Asked:
+    """Stands in for interpreters with STATEK: each has the next outcome of `outcomes`, for everything it is asked."""
+
+    outcomes: ClassVar[list[Lost]] = []
+    version, python_version = "1.2.7", "3.11.7"
+
+    def __init__(self, python: str) -> None:
+        self.interpreter = python
+        self._outcome = self.outcomes.pop(0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """It has nothing to close."""
+
+    def run(self, scenario: Scenario, profile: str) -> Lost:
+        """Return what this interpreter does with every scenario."""
+        return self._outcome
+
+
+DIES, LIVES = Lost("its process died with SIGSEGV"), Lost("hangs: killed after 60 s")
+
+
+@pytest.mark.parametrize(
+    ("further", "verdict"),
+    [
+        ([DIES, DIES], Verdict.VARIES),
+        ([LIVES], Verdict.DIFFERS),
+        ([DIES, LIVES], Verdict.DIFFERS),
+    ],
+    ids=["by chance", "each time", "every other time"],
+)
+def test_what_differs_is_asked_again_in_processes_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, further: list[Lost], verdict: Verdict
+) -> None:
+    ends = [
+        one for one in load_or_fail([builtin_suites()]) if one.id == "texts-that-two-kept-sets-have-in-common"
+    ]
+    monkeypatch.setattr(matrices, "Peer", Asked)
+    monkeypatch.setattr(Asked, "outcomes", [LIVES, *further])
+
+    (found,) = run_matrix(["python"], ends, Declarations())
+
+    assert [row.verdict for row in found.rows] == [verdict]
+    assert found.failed is (verdict is Verdict.DIFFERS)
+    assert Asked.outcomes == []
+    told = {
+        Verdict.VARIES: "agreed in 2 processes of its own after it had differed, by chance, in",
+        Verdict.DIFFERS: "differs in",
+    }
+    assert next(matrix_lines([found])) == f"{ends[0].id} on 1.2.7: {told[verdict]} ending"
+
+
+def test_many_that_differ_do_not_differ_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = [
+        one for one in load_or_fail([builtin_suites()]) if one.id == "texts-that-two-kept-sets-have-in-common"
+    ]
+    monkeypatch.setattr(matrices, "Peer", Asked)
+    monkeypatch.setattr(Asked, "outcomes", [LIVES])
+
+    (found,) = run_matrix(["python"], ends * (MOST_BY_CHANCE + 1), Declarations())
+
+    assert found.count(Verdict.DIFFERS) == MOST_BY_CHANCE + 1
