@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.agent.replies.reading import read_model_reply
-from statek_sim.cassettes.document import read
+from statek_sim.cassettes.document import read_decoded
 from statek_sim.cassettes.exchange import Exchange
-from statek_sim.cassettes.folders import cassette_files
+from statek_sim.cassettes.files import cassette_files
 from statek_sim.cassettes.jsontext import NotJson, parsed
 from statek_sim.errors import BadInput, BadRequest
 from statek_sim.evals.models.failures import FailureClass
@@ -37,7 +37,7 @@ class Calibrated:
 
 def calibrated(folder: Path, *, name: str, base: Profile) -> Calibrated:
     """Return the profile of the model whose recordings are in a folder; `BadInput` where it has no turns with tools."""
-    exchanges = [exchange for file in cassette_files(folder) for exchange in read(file)]
+    exchanges = [exchange for file in cassette_files(folder) for exchange in read_decoded(file)]
     models, turns = _turns(exchanges)
     if not turns:
         raise BadInput(
