@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from statek_sim.cassettes.secret_finder import (
     NOTHING_ELSE,
+    PLACEHOLDER,
     Finding,
     Sought,
     in_address,
@@ -13,10 +15,11 @@ from statek_sim.cassettes.secret_finder import (
     in_header,
     replaced,
 )
-from statek_sim.cassettes.secret_rules import shaped
+from statek_sim.cassettes.secret_rules import is_secret_member, shaped
 
 AROUND: Final = 8_000
 """Characters behind what is shown that are read with it: more than any secret has."""
+_SETTING: Final = re.compile(r"\s*(?:export\s+)?([\w.-]+)")
 _MOST_SHOWN: Final = 2_000
 
 
@@ -28,6 +31,14 @@ def without_keys(text: str) -> str:
 def without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
     """Return a text without what the recorder would replace in a body; `sent` are secrets that are known."""
     return replaced(text, in_body(text, Sought(sent) if sent else NOTHING_ELSE))
+
+
+def plain_setting(line: str) -> str:
+    """Return a line of a file of settings, broken ones too, without the value of one with the name of a secret."""
+    name = _SETTING.match(line)
+    if name is not None and is_secret_member(name[1]):
+        return f"{name[0]} {PLACEHOLDER}"
+    return without_secrets(line)
 
 
 def ends_without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:

@@ -273,7 +273,7 @@ def _odd(path: Path, text: str, known: set[int]) -> list[Leak]:
             else text[max(0, start - _BEFORE) : start]
         )
         value = value if sign else name
-        if _is_random(value) and _before_odd_value().search(before):
+        if _before_odd_value().search(before) and _is_random(value):
             line = lines.of(start) + 1
             if line not in known:
                 found.append(Leak(path, line, "looks like a secret", value[:_SHOWN], is_warning=True))

@@ -178,7 +178,7 @@ def replaced(text: str, found: Iterable[Finding]) -> str:
 
 
 def in_header(name: str, value: str, sought: Sought = NOTHING_ELSE) -> list[Finding]:
-    """Return the secrets in a header: all of it by its name, the values of cookies, or what is in its text.
+    """Return the secrets in a header: all of it by its name, the values of cookies, or what is in its text or address.
 
     Of Set-Cookie only the cookie's value counts, none of its attributes.
     """
@@ -190,7 +190,7 @@ def in_header(name: str, value: str, sought: Sought = NOTHING_ELSE) -> list[Find
         return [] if cookie is None else [Finding(*cookie.span("value"), kind)]
     if value and (is_secret_header(name) or sought.own.is_name(name)):
         return [Finding(0, len(value), kind)]
-    return in_text(value, sought)
+    return in_address(value, sought) if "://" in value else in_text(value, sought)
 
 
 def in_address(uri: str, sought: Sought = NOTHING_ELSE) -> list[Finding]:

@@ -24,6 +24,8 @@ _OFTEN_SEEN: Final = 1000
 """Characters of a text that is kept to know it again."""
 _LINES: Final = "-----BEGIN "
 """How a key in lines begins."""
+_LARGE: Final = 4000
+"""Characters of a row from which on it may be an image."""
 _SIDE: Final = 80
 """Characters of Base64 directly before or behind a match that make it a part of a blob."""
 
@@ -131,7 +133,9 @@ def shaped(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield where a text holds what has the shape of a key: start, end, and whose key it is."""
     if len(text) < _LEAST:
         return
-    found = "\n".join([text[start:end] for start, end in rows(text)])
+    # A stream has the same id in each event, and no key is as long as an image.
+    each = dict.fromkeys([text[start:end] for start, end in rows(text)])
+    found = "\n".join([row for row in each if len(row) < _LARGE or not _blob().fullmatch(row)])
     possible = _possible(found) if len(found) <= _OFTEN_SEEN else _possible.__wrapped__(found)
     for shape in (*possible, *(_in_lines() if _LINES in text else ())):
         for match in shape.pattern.finditer(text):
@@ -155,6 +159,11 @@ def _in_lines() -> tuple[Shape, ...]:
 def _words() -> re.Pattern[str]:
     word = r"(?:[A-Z]?[a-z]{1,15}|[A-Z]{1,15}|v?\d{1,8})"
     return re.compile(rf"{word}(?:[-_.]{{1,2}}{word})*")
+
+
+@cache
+def _blob() -> re.Pattern[str]:
+    return re.compile(r"[A-Za-z0-9+/]*+={0,2}")
 
 
 @cache

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 
 from statek_sim.cassettes.exchange import Exchange, Request
-from statek_sim.cassettes.matching import Matching
+from statek_sim.cassettes.matching import Compared, Matching
 
 
 class Tape:
@@ -25,6 +25,7 @@ class Tape:
         self.fingerprints = fingerprints
         self.redacted = tuple(redacted)
         self._exchange = exchange
+        self._compared: dict[int, Compared] = {}
         self._lock = Lock()
         self._lanes: dict[str, deque[int]] = {}
         for number, fingerprint in enumerate(fingerprints):
@@ -55,9 +56,14 @@ class Tape:
         seen = matching.compared(request)
         for number in self.redacted:
             lane = self.fingerprints[number]
-            if self.can_play(lane) and matching.compared(self._exchange(number).request).fits(seen):
+            if self.can_play(lane) and self._seen(number, matching).fits(seen):
                 return lane
         return fingerprint
+
+    def _seen(self, number: int, matching: Matching) -> Compared:
+        if number not in self._compared:
+            self._compared[number] = matching.compared(self._exchange(number).request)
+        return self._compared[number]
 
     def knows(self, fingerprint: str) -> bool:
         """Whether there are recordings of a request, played or not."""

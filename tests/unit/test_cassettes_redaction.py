@@ -146,6 +146,7 @@ def test_what_has_the_name_of_a_secret_is_replaced_whatever_it_looks_like(name: 
         ("Set-Cookie", "sid=x; Domain=api.test; Path=/; HttpOnly", "sid=REDACTED; Domain=api.test; Path=/; HttpOnly"),
         ("x-ratelimit-limit-tokens", "150000", "150000"),
         ("anthropic-version", "2023-06-01", "2023-06-01"),
+        ("location", "https://h.test/?api_key=plum&a=1", "https://h.test/?api_key=REDACTED&a=1"),
     ],
 )  # fmt: skip
 def test_headers_are_replaced_by_their_names(name: str, value: str, plain: str) -> None:

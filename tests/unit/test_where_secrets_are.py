@@ -260,6 +260,7 @@ def test_the_journal_of_tools_holds_no_secret_of_a_call() -> None:
     [
         ("a.env", f"OPENAI_API_KEY {SCRIPT}\n", ("run", "it.yaml", "--preset", "a.env")),
         ("a.env", f"export DB_PASSWORD={SENT} x='\n", ("run", "it.yaml", "--preset", "a.env")),
+        ("a.env", f"DB_PASSWORD {SENT}\n", ("run", "it.yaml", "--preset", "a.env")),
         ("a.env", f"OPENAI_API_KEY={SCRIPT}\n", ("run", "it.yaml", "--preset", "a.env")),
         ("a.yaml", f"{SCRIPT}: 1\n", ("validate", "a.yaml")),
         ("a.yaml", f"scenarios: {SCRIPT}\n", ("run", "a.yaml")),
