@@ -15,7 +15,7 @@ from statek_sim.cassettes.secret_finder import (
     in_header,
     replaced,
 )
-from statek_sim.cassettes.secret_rules import is_secret_member, shaped
+from statek_sim.cassettes.secret_rules import is_secret_variable, shaped
 
 AROUND: Final = 8_000
 """Characters behind what is shown that are read with it: more than any secret has."""
@@ -36,7 +36,7 @@ def without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
 def plain_setting(line: str) -> str:
     """Return a line of a file of settings, broken ones too, without the value of one with the name of a secret."""
     name = _SETTING.match(line)
-    if name is not None and is_secret_member(name[1]):
+    if name is not None and is_secret_variable(name[1]):
         return f"{name[0]} {PLACEHOLDER}"
     return without_secrets(line)
 

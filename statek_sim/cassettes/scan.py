@@ -34,7 +34,7 @@ from statek_sim.cassettes.secret_finder import (
     in_text,
     is_placeholder,
 )
-from statek_sim.cassettes.secret_rules import is_opaque, is_secret_member, rows
+from statek_sim.cassettes.secret_rules import is_opaque, is_secret_member, is_secret_variable, rows
 from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded
 from statek_sim.errors import BadCassette, BadInput
 from statek_sim.unreadable import link_problem, why_unreadable
@@ -242,7 +242,7 @@ def _in_lines(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
         found += [
             Finding(*match.span("value"), f"a value named {match['name']!r}")
             for match in _setting().finditer(text)
-            if is_secret_member(match["name"]) or sought.own.is_name(match["name"])
+            if is_secret_variable(match["name"]) or sought.own.is_name(match["name"])
         ]
     for finding in apart(found):
         value = text[finding.start : finding.end]

@@ -26,6 +26,7 @@ from statek_sim.cassettes.secret_rules import (
     is_secret_header,
     is_secret_member,
     is_secret_parameter,
+    is_secret_variable,
     shaped,
 )
 
@@ -92,7 +93,7 @@ def known_values(values: Iterable[str]) -> tuple[str, ...]:
 
 def known_in(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the secrets in environment variables or settings, by their names."""
-    return known_values(value for name, value in environment.items() if is_secret_member(name))
+    return known_values(value for name, value in environment.items() if is_secret_variable(name))
 
 
 def _is_worth_looking_for(value: str) -> bool:
@@ -216,7 +217,7 @@ def in_body(text: str, sought: Sought = NOTHING_ELSE, media_type: str = "") -> l
     The pieces of a stream are put together first.
     """
     found = in_text(text, sought)
-    if media_type == FORM:
+    if media_type == FORM and not text.startswith("{"):
         return apart([*found, *_in_pairs(_FIELD, text, sought, "the field")])
     if media_type.startswith(PARTS):
         return apart([*found, *_in_parts(text, sought)])

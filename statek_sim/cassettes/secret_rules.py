@@ -72,8 +72,13 @@ def is_secret_parameter(name: str) -> bool:
 
 
 def is_secret_member(name: str) -> bool:
-    """Whether a JSON member, a cookie or an environment variable of this name holds a secret."""
+    """Whether a JSON member of this name holds a secret."""
     return _ends(name, "everywhere")
+
+
+def is_secret_variable(name: str) -> bool:
+    """Whether an environment variable or a setting of this name holds a secret."""
+    return is_secret_member(name) and folded(name) not in _names("of_folders")
 
 
 @cache

@@ -104,12 +104,18 @@ def test_an_ordinary_word_as_a_key_is_looked_for_nowhere(value: str) -> None:
     assert redacted(exchange(body, body), known=known_in({"OPENAI_API_KEY": value})) == exchange(body, body)
 
 
+def test_the_working_directory_is_no_secret() -> None:
+    assert known_in({"PWD": "/work/project", "OLDPWD": "/work/other", "DB_PASS": "plumtree9"}) == (
+        "plumtree9",
+    )
+
+
 # -- (b) names -----------------------------------------------------------------------------------------------------
 
 NAMES: Final = (
     "password", "api_key", "apiKey", "API-KEY", "db_password", "openaiApiKey", "client_secret", "access_token",
     "refreshToken", "token", "authorization", "private_key", "passphrase", "jwt", "user[password]", "auth.token",
-    "aws_secret_access_key", "password2", "signing_key", "subscription-key", "pwd", "secret",
+    "aws_secret_access_key", "password2", "signing_key", "subscription-key", "pwd", "secret", "SMTP_PASS",
 )  # fmt: skip
 
 
@@ -142,6 +148,8 @@ def test_what_has_the_name_of_a_secret_is_replaced_whatever_it_looks_like(name: 
         ("X-Vault-Token", "plum", "REDACTED"),
         ("Proxy-Authorization", "Basic eDp5", "REDACTED"),
         ("x-auth", "plum", "REDACTED"),
+        ("x-functions-key", "plum", "REDACTED"),
+        ("sec-websocket-key", "plum", "plum"),
         ("Cookie", "a=1; sid=x=y", "a=REDACTED; sid=REDACTED"),
         ("Set-Cookie", "sid=x; Domain=api.test; Path=/; HttpOnly", "sid=REDACTED; Domain=api.test; Path=/; HttpOnly"),
         ("x-ratelimit-limit-tokens", "150000", "150000"),
