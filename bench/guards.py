@@ -16,7 +16,7 @@ from statek_sim.agent.guards.injection import rules
 from statek_sim.agent.guards.personal import KINDS
 from statek_sim.agent.guards.pipeline import GuardSet
 from statek_sim.agent.guards.shipped import texts
-from statek_sim.cassettes.shapes import SHAPES
+from statek_sim.cassettes.secret_rules import shapes
 
 MOST_MILLISECONDS: Final = 5.0
 _SIZE: Final = 10 * 1024
@@ -33,7 +33,7 @@ def guard_entries(runs: int) -> Iterator[Entry]:
     patterns = [
         *(re.compile(rule.pattern) for rule in rules()),
         *(kind.pattern for kind in KINDS),
-        *(shape.pattern for shape in SHAPES),
+        *(shape.pattern for shape in shapes()),
     ]
 
     def naive(text: str) -> None:

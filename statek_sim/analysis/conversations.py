@@ -16,9 +16,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
-from statek_sim.cassettes.document import read
+from statek_sim.cassettes.document import read_decoded
 from statek_sim.cassettes.exchange import Exchange
-from statek_sim.cassettes.folders import cassette_files
+from statek_sim.cassettes.files import cassette_files
 from statek_sim.cassettes.jsontext import NotJson, canonical, parsed
 from statek_sim.errors import BadInput, BadRequest, InvalidFormat
 from statek_sim.harness.usage_basis import UsageBasis
@@ -83,7 +83,7 @@ class Traffic:
 def traffic_under(path: Path, tokenizers: TokenizerRegistry | None = None) -> Traffic:
     """Return the conversations of a cassette, or of a folder of them; `BadInput` when there is none to read."""
     files = cassette_files(path)
-    traffic = traffic_of({_name(file, path): read(file) for file in files}, tokenizers)
+    traffic = traffic_of({_name(file, path): read_decoded(file) for file in files}, tokenizers)
     if not traffic.conversations:
         raise BadInput(f"{path}: no answered chat request in {len(files)} cassettes")
     return traffic

@@ -1,10 +1,12 @@
 """Cassettes: recorded HTTP conversations with providers, in vcrpy's file format.
 
-`exchange` what is recorded · `jsontext`, `endpoint`, `matching` which requests are the same · `names`, `shapes`,
-`own_secrets` what secrets are called and look like · `bodies`, `view`, `members` the texts that are in a body ·
-`words`, `elements`, `tables`, `commands` what stands behind a name · `secrets`, `reading`, `scrub` where secrets are,
-and exchanges without them · `emit`, `document`, `layout` the file ·
-`index` the file read before · `tape` all recordings by request · `nearest` what a miss tells · `session` one test's or
-one run's use of a cassette · `tap`, `httpx_tap`, `aiohttp_tap` vcrpy, which puts a session between HTTP clients and the
-network · `scan`, `orphans` look after files.
+vcrpy takes hold of HTTP clients and reads and writes their messages; here is what it lacks: requests matched by JSON
+body, secrets replaced by one rule, readable files, cassettes that several tests share.
+
+`exchange` what is recorded · `bodies`, `jsontext` bodies as texts · `secret_rules`, `own_secrets` what secrets are
+called and look like · `json_strings`, `secret_finder` where they are · `redaction` exchanges without them ·
+`safe_text` messages without them · `matching` which requests are the same · `emit`, `document`, `yaml_values` the file
+· `tape` all recordings by request · `nearest`, `difference` what a miss tells · `store`,
+`sharing`, `session` one test's or one run's use of a cassette · `tap`, `httpx_tap`, `aiohttp_tap`, `vcr_adapter` a
+session between HTTP clients and the network · `scan`, `files` look after files.
 """

@@ -13,6 +13,8 @@ from typing import Any, Final, Protocol
 
 from vcr.request import Request as VcrRequest
 
+from statek_sim.cassettes.redaction import plain_uri
+
 NAME: Final = "aiohttp"
 
 _TYPE: Final = "Content-Type"
@@ -39,6 +41,9 @@ class Deck(Protocol):
     def append(self, request: VcrRequest, response: Mapping[str, Any]) -> None:
         """Record what went live."""
 
+    def refuse(self, why: str) -> None:
+        """Remember what is not recorded."""
+
 
 def patches(deck: Deck) -> Iterator[tuple[type, str, Send]]:
     """Yield what is to be replaced in aiohttp, where it is installed, for as long as the deck is open."""
@@ -58,7 +63,11 @@ def _request(package: Any, deck: Deck, real: Send) -> Send:
     async def request(session: Any, method: str, url: Any, **options: Any) -> Any:
         await _make_body(package, session, options)
         call = stubs.vcr_request(_Read(deck, decompressed=_decompresses(session, options)), real)
-        return await call(session, method, url, **options)
+        try:
+            return await call(session, method, url, **options)
+        except package.ClientPayloadError as error:
+            deck.refuse(f"{method} {plain_uri(str(url))}: its answer broke off: {error}")
+            raise
 
     return request
 

@@ -25,7 +25,7 @@ _MARKS: Final = (
 )
 _CHARSET: Final = re.compile(r"charset=\"?([\w.:-]+)", re.IGNORECASE)
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-_CONTROL_BYTES: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_CONTROL_BYTES: Final = bytes((*range(0x09), *range(0x0E, 0x1B), *range(0x1C, 0x20)))
 _PART_TYPE: Final = re.compile(rb"\r?\ncontent-type:[ \t]*([\w.+/-]+)", re.IGNORECASE)
 _PARTS: Final = "multipart/"
 _ZSTD_STEP: Final = 256
@@ -169,7 +169,7 @@ def _plain(body: bytes, mark: bytes = b"") -> Text | None:
     """Return a body that is printable ASCII, whatever it says that it is: in UTF-16 a secret has zeros in it."""
     return (
         Text(body.decode("ascii"), "utf-8", mark)
-        if body.isascii() and not _CONTROL_BYTES.search(body)
+        if body.isascii() and len(body.translate(None, _CONTROL_BYTES)) == len(body)
         else None
     )
 

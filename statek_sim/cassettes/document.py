@@ -4,31 +4,56 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from pathlib import Path
 from reprlib import Repr
 from typing import Final
 
-from statek_sim.cassettes.collector import no_garbage_collection
+from statek_sim.cassettes.bodies import Undecodable, opened
 from statek_sim.cassettes.emit import CHUNKS, REMARKS, VERSION
-from statek_sim.cassettes.endpoint import endpoint
-from statek_sim.cassettes.exchange import Chunk, Exchange, Headers, Request, Response
-from statek_sim.cassettes.layout import original
-from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded
+from statek_sim.cassettes.exchange import Chunk, Exchange, Headers, Request, Response, header, without
+from statek_sim.cassettes.jsontext import original
+from statek_sim.cassettes.matching import address_of
+from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded, no_garbage_collection
 from statek_sim.errors import BadCassette
 from statek_sim.unreadable import content_of, why_unreadable
 
+PARSED: Final = "parsed_body"
+"""The key of a JSON body that pydantic-ai's serializer for vcrpy keeps as values."""
 _LONGEST: Final = 60
 """Characters of a value that an error shows."""
 _BRIEF: Final = Repr()
 _BRIEF.maxstring = _BRIEF.maxother = _LONGEST
+_ENCODING: Final = "content-encoding"
 _ADVICE: Final = "delete the file and record it again"
 
 
 def read(path: Path) -> list[Exchange]:
     """Return the exchanges of a cassette; `BadCassette` when it is none, or cannot be read."""
     return parse(source_of(path), path)
+
+
+def read_decoded(path: Path) -> list[Exchange]:
+    """Return the exchanges of a cassette with bodies as texts: vcrpy keeps those that were compressed as they came.
+
+    Replaying takes `read`, so that clients get the very bytes. A body that cannot be opened stays as it is.
+    """
+    return [decoded(exchange) for exchange in read(path)]
+
+
+def decoded(exchange: Exchange) -> Exchange:
+    """Return an exchange with the body of its response without content encoding, if that can be undone."""
+    response = exchange.response
+    encoding = header(response.headers, _ENCODING)
+    if not encoding:
+        return exchange
+    try:
+        body = opened(response.body, encoding)
+    except Undecodable:
+        return exchange
+    headers = _true_length(without(response.headers, [_ENCODING]), len(body))
+    return replace(exchange, response=replace(response, headers=headers, body=body))
 
 
 def brief(value: object) -> str:
@@ -91,7 +116,7 @@ def _exchanges(top: _Spot, document: Document) -> Iterator[Exchange]:
 
 
 def _request(spot: _Spot) -> Request:
-    body = spot.at("body").sent()
+    body = spot.parsed_body() if PARSED in spot.mapping() else spot.at("body").sent()
     return Request(
         method=spot.at("method").text(),
         uri=_address(spot.at("uri")),
@@ -104,7 +129,7 @@ def _address(spot: _Spot) -> str:
     """Return an absolute address: a relative one says not whom the request went to, and nothing can match it."""
     uri = spot.text()
     try:
-        endpoint(uri)
+        address_of(uri)
     except ValueError as error:
         raise spot.error(f"{spot.name}: {error}") from None
     return uri
@@ -117,11 +142,14 @@ def _response(spot: _Spot) -> Response:
         if REMARKS in spot.mapping()
         else {}
     )
-    string = spot.at("body").at("string")
-    try:
-        body = original(string.body(), remarks)
-    except ValueError as error:
-        raise string.error(str(error)) from None
+    if PARSED in spot.mapping():
+        body = spot.parsed_body()
+    else:
+        string = spot.at("body").at("string")
+        try:
+            body = original(string.body(), remarks)
+        except ValueError as error:
+            raise string.error(str(error)) from None
     return Response(
         status=status.at("code").number(),
         reason=status.at("message").text_or_nothing(),
@@ -215,6 +243,14 @@ class _Spot:
             return json.dumps(self.value)
         except (TypeError, ValueError):
             raise self.error(f"{self.name}: expected a text or what JSON has, got {self._short()}") from None
+
+    def parsed_body(self) -> bytes:
+        """Return the JSON of a body that is kept as values."""
+        spot = self.at(PARSED)
+        try:
+            return json.dumps(spot.value).encode("ascii")
+        except (TypeError, ValueError):
+            raise spot.error(f"{spot.name}: expected what JSON has, got {spot._short()}") from None
 
     def body(self) -> str | bytes:
         """Return a text, or bytes that are no text; nothing is no bytes."""

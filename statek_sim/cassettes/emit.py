@@ -9,14 +9,14 @@ the same events, and `document.read` gives back the very bytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import yaml
 
-from statek_sim.cassettes.collector import no_garbage_collection
 from statek_sim.cassettes.exchange import Exchange, Headers
-from statek_sim.cassettes.layout import NEWLINE, shown
+from statek_sim.cassettes.jsontext import NEWLINE, body_layout
+from statek_sim.cassettes.yaml_values import no_garbage_collection
 
 VERSION: Final = 1
 """The only version of the format that there is, since vcrpy 1.0."""
@@ -31,12 +31,44 @@ def rendered(exchanges: Sequence[Exchange]) -> str:
     """Return the text of a cassette: the same for the same exchanges, one line per line of a body."""
     with no_garbage_collection():
         document = {"interactions": [_interaction(exchange) for exchange in exchanges], "version": VERSION}
-        text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDE)
+        text = _yaml(document)
+        stand_ins = _stand_ins(text)
+        if stand_ins:
+            text = _yaml(_translated(document, stand_ins))
+            text = text.translate({ord(stand_in): code for code, stand_in in stand_ins.items()})
+    return text
+
+
+_BREAKS: Final = re.compile("[\x85\u2028\u2029]")
+_ESCAPED: Final = re.compile(r"\\U([0-9A-F]{8})")
+_PRIVATE_USE: Final = range(0xE000, 0xF900)
+
+
+def _yaml(document: object) -> str:
+    text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDE)
     # libyaml says where a document ends after any text that keeps its last line breaks; vcrpy's files do not.
     return text.removesuffix("...\n")
 
 
-_BREAKS: Final = re.compile("[\x85\u2028\u2029]")
+def _stand_ins(text: str) -> dict[int, str]:
+    """Return a character for each that libyaml has escaped because it is beyond U+FFFF; none of them is in the text.
+
+    libyaml takes them for unprintable, so that a body of many lines with one emoji would be one line of escapes.
+    """
+    wide = sorted({int(code, 16) for code in _ESCAPED.findall(text)})
+    there = frozenset(text)
+    free = (chr(code) for code in _PRIVATE_USE if chr(code) not in there)
+    return dict(zip(wide, free, strict=False))
+
+
+def _translated(value: object, table: Mapping[int, str]) -> object:
+    if isinstance(value, dict):
+        return {key: _translated(item, table) for key, item in value.items()}
+    if isinstance(value, list) and not isinstance(value, _Row):
+        return [_translated(item, table) for item in value]
+    if isinstance(value, str):
+        return type(value)(value.translate(table))
+    return value
 
 
 class _Block(str):
@@ -79,7 +111,7 @@ _Dumper.add_representer(_Row, _write_row)
 
 def _interaction(exchange: Exchange) -> dict[str, object]:
     request, response = exchange.request, exchange.response
-    body, told_of_body = shown(response.body)
+    body, told_of_body = body_layout(response.body)
     remarks: dict[str, object] = {**told_of_body}
     if response.chunks:
         remarks[CHUNKS] = _Row(_Row([chunk.at, chunk.size]) for chunk in response.chunks)
@@ -117,7 +149,7 @@ def _with_length(headers: Headers, body: str | bytes) -> Headers:
 
 def _sent(body: bytes) -> str | bytes:
     """Return a request's body as the file shows it; there is no place for remarks, so that line ends stay."""
-    text, remarks = shown(body)
+    text, remarks = body_layout(body)
     return body.decode("utf-8") if NEWLINE in remarks else text
 
 

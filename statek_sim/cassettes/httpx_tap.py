@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any, Final
 
@@ -16,9 +17,9 @@ from vcr.request import Request as VcrRequest
 from vcr.stubs.httpx_stubs import vcr_handle_async_request, vcr_handle_request
 
 from statek_sim.cassettes.exchange import Chunk, Request, Response
+from statek_sim.cassettes.redaction import plain_uri
 from statek_sim.cassettes.session import CassetteSession
-from statek_sim.cassettes.unrecorded import played
-from statek_sim.cassettes.vcr_values import request_of, response_of
+from statek_sim.cassettes.vcr_adapter import played, request_of, response_of
 
 PACKAGES: Final = ("httpx", "httpx2")
 """The packages, which are one in all that is used here."""
@@ -94,6 +95,7 @@ class _LiveCall:
     def __init__(self, session: CassetteSession, real: Handler) -> None:
         self._session = session
         self._real = real
+        self._title = ""
         self._sent = 0.0
         self._chunks: list[Chunk] = []
 
@@ -109,41 +111,59 @@ class _LiveCall:
         """Send the request, and note when the pieces of the body come."""
         self._start(request)
         response = self._real(transport, request)
-        response.stream = _Pieces(response.stream, self._note)
+        response.stream = _Pieces(response.stream, self._note, self._broke_off)
         return response
 
     async def send_async(self, transport: Any, request: Any) -> Any:
         """Send the request, and note when the pieces of the body come."""
         self._start(request)
         response = await self._real(transport, request)
-        response.stream = _Pieces(response.stream, self._note)
+        response.stream = _Pieces(response.stream, self._note, self._broke_off)
         return response
 
     def _start(self, request: Any) -> None:
         if "accept-encoding" in request.headers:
             request.headers["accept-encoding"] = _ENCODINGS
+        self._title = f"{request.method} {plain_uri(str(request.url), self._session.matching.own)}"
         self._sent = monotonic()
+
+    def _broke_off(self, error: Exception) -> None:
+        size = sum(chunk.size for chunk in self._chunks)
+        self._session.refuse(f"{self._title}: its answer broke off after {size} bytes: {error}")
 
     def _note(self, size: int) -> None:
         self._chunks.append(Chunk(round(monotonic() - self._sent, 3), size))
 
 
 class _Pieces:
-    """A response's stream that tells the size of each piece as it passes."""
+    """A response's stream that tells the size of each piece as it passes, and what breaks it."""
 
-    def __init__(self, stream: Any, note: Callable[[int], None]) -> None:
+    def __init__(
+        self, stream: Any, note: Callable[[int], None], broke_off: Callable[[Exception], None]
+    ) -> None:
         self._stream = stream
         self._note = note
+        self._broke_off = broke_off
 
     def __iter__(self) -> Iterator[bytes]:
-        for piece in self._stream:
-            self._note(len(piece))
-            yield piece
+        with self._told():
+            for piece in self._stream:
+                self._note(len(piece))
+                yield piece
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in self._stream:
-            self._note(len(piece))
-            yield piece
+        with self._told():
+            async for piece in self._stream:
+                self._note(len(piece))
+                yield piece
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self._broke_off(error)
+            raise
 
     def close(self) -> None:
         self._stream.close()

@@ -1,7 +1,8 @@
 """Which requests count as the same: method, address and canonical JSON body, less what is ignored.
 
 The body counts by default, unlike in vcrpy: a changed prompt must not get the old prompt's answer. Headers never
-count: they hold keys, versions and ids that change without changing the answer.
+count: they hold keys, versions and ids that change without changing the answer. Where a recording has `REDACTED`,
+any value matches, and only there: in a longer text it stands for one word without blanks.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, Self
+from urllib.parse import parse_qsl, urlsplit
 
-from statek_sim.cassettes.endpoint import endpoint
 from statek_sim.cassettes.exchange import Request, header
 from statek_sim.cassettes.jsontext import NotJson, canonical, parsed
 from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
-from statek_sim.cassettes.scrub import comparable, plain_uri
+from statek_sim.cassettes.redaction import comparable
+from statek_sim.cassettes.secret_finder import PLACEHOLDER
+from statek_sim.cassettes.secret_rules import is_secret_member, is_secret_parameter
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON
@@ -28,6 +32,10 @@ ANY: Final = "*"
 _STEPS: Final = re.compile(r"(?:\.[^.\[\]]+|\[(?:\d+|\*)\])+")
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+|\*)\]")
 _BOUNDARY: Final = re.compile(r'boundary="?([^";,]+)', re.IGNORECASE)
+_ONE_WORD: Final = re.compile(r"[^\s&\"'<>]*+")
+_PORTS: Final = {"http": 80, "https": 443}
+
+Address = tuple[tuple[str, JSON], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +43,26 @@ class Compared:
     """What of a request is compared. `address` names its parts; a body that is not JSON is its text."""
 
     method: str
-    address: tuple[tuple[str, JSON], ...]
+    address: Address
     body: JSON
     is_json: bool
+
+    def fits(self, request: Compared) -> bool:
+        """Whether a request has all that this recorded one has, any value where this one has `REDACTED`."""
+        names = [name for name, _ in self.address]
+        if (self.method, self.is_json, names) != (
+            request.method,
+            request.is_json,
+            [name for name, _ in request.address],
+        ):
+            return False
+        parts = zip(self.address, request.address, strict=True)
+        try:
+            return all(_fits_part(name, old, new) for (name, old), (_, new) in parts) and _fits(
+                self.body, request.body
+            )
+        except RecursionError:
+            return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +95,9 @@ class Matching:
 
     def fingerprint(self, request: Request) -> str:
         """Return 32 hexadecimal digits that are the same for requests that count as the same."""
-        return _digest(self.compared(request))
-
-    def fingerprint_as_sent(self, request: Request) -> str:
-        """Return the fingerprint that a request has if its body holds no secret; several times quicker.
-
-        Only good for looking up: recordings hold no secrets, so that a request which is like one holds none.
-        """
-        body, is_json = self._body(request)
-        return _digest(
-            Compared(request.method.upper(), self._address(plain_uri(request.uri, self.own)), body, is_json)
-        )
+        seen = self.compared(request)
+        text = canonical([seen.method, [list(part) for part in seen.address], seen.is_json, seen.body])
+        return blake2b(text.encode("ascii"), digest_size=16).hexdigest()
 
     def compared(self, request: Request) -> Compared:
         """Return what of a request counts, secrets replaced: a recording holds none."""
@@ -88,8 +105,8 @@ class Matching:
         body, is_json = self._body(clean)
         return Compared(clean.method.upper(), self._address(clean.uri), body, is_json)
 
-    def _address(self, uri: str) -> tuple[tuple[str, JSON], ...]:
-        parts = endpoint(uri).named()
+    def _address(self, uri: str) -> Address:
+        parts = address_of(uri)
         if not self._parts:
             return parts
         return tuple(
@@ -110,9 +127,71 @@ class Matching:
         return value, True
 
 
-def _digest(seen: Compared) -> str:
-    text = canonical([seen.method, [list(part) for part in seen.address], seen.is_json, seen.body])
-    return blake2b(text.encode("ascii"), digest_size=16).hexdigest()
+@lru_cache(maxsize=4096)
+def address_of(uri: str) -> Address:
+    """Return the parts of an absolute address by name, parameters as `query.name`, those sorted by name.
+
+    A user name and a fragment are no part of it. `ValueError` when it has no host, or a port that is none.
+    """
+    parts = urlsplit(uri)
+    scheme = parts.scheme.lower()
+    if not parts.hostname:
+        raise ValueError(f"expected an absolute address such as https://host/path, got {uri!r}")
+    # Servers do not care about the order of different names.
+    query = sorted(parse_qsl(parts.query, keep_blank_values=True), key=lambda pair: pair[0])
+    return (
+        ("scheme", scheme),
+        ("host", parts.hostname),
+        ("port", parts.port or _PORTS.get(scheme, 0)),
+        ("path", parts.path or "/"),
+        *((f"query.{name}", value) for name, value in query),
+    )
+
+
+def has_redacted_place(request: Request) -> bool:
+    """Whether a recorded request has `REDACTED` where requests are compared, so that other values match it."""
+    return PLACEHOLDER in request.uri or PLACEHOLDER.encode("ascii") in request.body
+
+
+def _fits_part(name: str, recorded: JSON, now: JSON) -> bool:
+    if name == "path" and isinstance(recorded, str) and isinstance(now, str):
+        return _fits([*recorded.split("/")], [*now.split("/")])
+    return _fits(recorded, now, is_secret=is_secret_parameter(name.removeprefix("query.")))
+
+
+def _fits(recorded: JSON, now: JSON, *, is_secret: bool = False) -> bool:
+    if isinstance(recorded, dict) and isinstance(now, dict):
+        return recorded.keys() == now.keys() and all(
+            _fits(value, now[name], is_secret=is_secret_member(name)) for name, value in recorded.items()
+        )
+    if isinstance(recorded, list) and isinstance(now, list):
+        return len(recorded) == len(now) and all(
+            _fits(old, new, is_secret=is_secret) for old, new in zip(recorded, now, strict=True)
+        )
+    if isinstance(recorded, str) and PLACEHOLDER in recorded:
+        whole = is_secret and recorded == PLACEHOLDER and not isinstance(now, dict | list)
+        return whole or (isinstance(now, str) and _fits_text(recorded, now))
+    return recorded == now and type(recorded) is type(now)
+
+
+def _fits_text(recorded: str, now: str) -> bool:
+    """Whether a text is the recorded one with one word or none in each place of the placeholder."""
+    first, *parts = recorded.split(PLACEHOLDER)
+    if not now.startswith(first):
+        return False
+    at = len(first)
+    for number, part in enumerate(parts, start=1):
+        word = _ONE_WORD.match(now, at)
+        end = at if word is None else word.end()
+        is_last = number == len(parts)
+        if is_last and not now.endswith(part):
+            return False
+        # What follows may go on with signs that a word has too.
+        found = len(now) - len(part) if is_last else now.find(part, at, end + len(part))
+        if not at <= found <= end:
+            return False
+        at = found + len(part)
+    return True
 
 
 def _check(name: str) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 from statek_sim.cassettes.difference import Difference, differences
 from statek_sim.cassettes.exchange import Request
 from statek_sim.cassettes.matching import Compared, Matching
-from statek_sim.cassettes.scrub import plain_uri
+from statek_sim.cassettes.redaction import plain_uri
 from statek_sim.cassettes.tape import Tape
 from statek_sim.values import JSON
 

@@ -1,4 +1,4 @@
-"""Secrets that only one team has: what it calls them, and what they look like."""
+"""Secrets that only one team has: what it calls them, what they look like, and its own last word about a text."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ Redact = Callable[[str, str], str]
 
 _TYPE: Final = re.compile(r"[\w.+*-]+/[\w.+*-]+")
 _NAME: Final = re.compile(r"[\w.-]+")
+_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
+"""What stands in a text for a byte that is none of it, or is half of a character."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,25 @@ class OwnSecrets:
             for match in pattern.finditer(text):
                 if match[group]:
                     yield *match.span(group), f"a secret of your own ({pattern.pattern})"
+
+    def redacted(self, place: str, text: str) -> str:
+        """Return a text as the team's own function leaves it; `BadInput` when that fails or returns something else."""
+        if self.redact is None:
+            return text
+        try:
+            clean = self.redact(place, text)
+        except Exception as error:
+            raise BadInput(
+                f"statek_cassette_redact: {type(error).__name__} for the {place}: {error}"
+            ) from error
+        if not isinstance(clean, str):
+            raise BadInput(f"statek_cassette_redact: expected a text for the {place}, got {clean!r}")
+        if clean != text and (odd := set(_SURROGATE.findall(clean)) - set(text)):
+            raise BadInput(
+                f"statek_cassette_redact: what it made of the {place} has half a character in it ({min(odd)!r}), "
+                "which no file can hold"
+            )
+        return clean
 
 
 NO_OWN: Final = OwnSecrets()

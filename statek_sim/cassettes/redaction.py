@@ -1,96 +1,219 @@
-"""The last word of a team's own function, `statek_cassette_redact`, about every text of a cassette.
+"""Exchanges without their secrets before they are written, and requests without them before they are compared.
 
-A model writes a customer's number as it writes all else, some characters per event: a function that is only given the
-body of a stream never meets it. So it is given, too, each text that the pieces of a stream add up to.
+`secret_finder` says what a secret is. Known are, here, what the request was sent with (its headers, parameters and
+login) and what the caller knows, such as the environment. Redacting twice changes nothing.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from typing import Final
+from base64 import b64decode
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from itertools import accumulate
+from typing import Final, TypeVar
+from urllib.parse import unquote
 
-from statek_sim.cassettes.members import columns, leaves
-from statek_sim.cassettes.own_secrets import OwnSecrets
-from statek_sim.cassettes.view import Range, View
-from statek_sim.errors import BadInput
-from statek_sim.values import in_common
+from statek_sim.cassettes.bodies import Undecodable, as_text, is_allowed, opened
+from statek_sim.cassettes.exchange import (
+    Chunk,
+    Exchange,
+    Headers,
+    Request,
+    Response,
+    header,
+    media_type,
+    without,
+)
+from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
+from statek_sim.cassettes.secret_finder import (
+    Sought,
+    bare,
+    by_redact,
+    in_address,
+    in_body,
+    in_header,
+    in_text,
+    is_placeholder,
+    known_values,
+    replaced,
+)
+from statek_sim.cassettes.secret_rules import is_secret_header
 
-_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
-"""What stands in a text for a byte that is none of it, or is half of a character."""
+_ENCODING: Final = "content-encoding"
+# What differs with every call or every machine would be all that a diff shows; nothing of it is needed to replay.
+_OF_REQUESTS: Final = frozenset(
+    {
+        "accept-encoding", "connection", "content-length", "host", "idempotency-key", "openai-organization",
+        "openai-project", "te", "traceparent", "tracestate", "transfer-encoding", "user-agent",
+        "x-goog-api-client", "x-goog-user-project",
+    }
+)  # fmt: skip
+_OF_RESPONSES: Final = frozenset(
+    {
+        "age", "alt-svc", "anthropic-organization-id", "cf-cache-status", "cf-ray", "connection", "content-encoding",
+        "date", "expires", "keep-alive", "nel", "openai-organization", "openai-processing-ms", "openai-project",
+        "report-to", "reporting-endpoints", "request-id", "server", "server-timing", "strict-transport-security",
+        "transfer-encoding", "vary", "via", "x-cloud-trace-context", "x-envoy-upstream-service-time", "x-request-id",
+        "x-robots-tag",
+    }
+)  # fmt: skip
+_STARTS: Final = (
+    "x-stainless-",
+    "x-ratelimit-",
+    "anthropic-ratelimit-",
+    "access-control-",
+    "x-amz-cf-",
+    "cf-",
+)
+_Message = TypeVar("_Message", Request, Response)
 
-MOST_ROUNDS: Final = 20
-"""So often the texts of a stream are given to the function again after it changed some of them."""
+
+def redacted(exchange: Exchange, own: OwnSecrets = NO_OWN, known: tuple[str, ...] = ()) -> Exchange:
+    """Return the exchange without secrets, `known` ones among them; `Undecodable` for a body that is no text."""
+    sent, received = _opened(exchange.request), _opened(exchange.response)
+    for message, what in ((sent, "request"), (received, "response")):
+        _check(message, what, own)
+    sought = Sought(tuple(sorted({*known, *sent_with(sent.uri, sent.headers, own)})), own)
+    return replace(exchange, request=_request(sent, sought), response=_response(received, sought))
 
 
-def redacted(place: str, text: str, own: OwnSecrets) -> str:
-    """Return a text as a team's own function leaves it; `BadInput` when that fails or returns something else."""
-    if own.redact is None:
-        return text
+def comparable(request: Request, own: OwnSecrets = NO_OWN) -> Request:
+    """Return a request without secrets for comparing: what `redacted` makes of it without other known values."""
     try:
-        clean = own.redact(place, text)
-    except Exception as error:
-        raise BadInput(f"statek_cassette_redact: {type(error).__name__} for the {place}: {error}") from error
-    if not isinstance(clean, str):
-        raise BadInput(f"statek_cassette_redact: expected a text for the {place}, got {clean!r}")
-    if clean != text and (odd := set(_SURROGATE.findall(clean)) - set(text)):
-        raise BadInput(
-            f"statek_cassette_redact: what it made of the {place} has half a character in it ({min(odd)!r}), which no "
-            "file can hold"
-        )
-    return clean
+        sent = _opened(request)
+    except Undecodable:
+        # Nothing like it was recorded.
+        return request
+    return _request(sent, Sought(sent_with(sent.uri, sent.headers, own), own))
 
 
-def redacted_body(text: str, own: OwnSecrets) -> str:
-    """Return a body as a team's own function leaves it: the whole of it, and the texts its pieces add up to.
+@lru_cache(maxsize=4096)
+def plain_uri(uri: str, own: OwnSecrets = NO_OWN) -> str:
+    """Return an address without secrets, of a request whose headers are not known."""
+    return _uri(uri, Sought(own=own))
 
-    What lies between the first and the last change of such a text comes in one piece then. `BadInput` as for
-    `redacted`, and when the function changes what it returned, again and again.
-    """
-    clean = redacted("body", text, own)
-    if own.redact is None:
-        return clean
-    for _ in range(MOST_ROUNDS):
-        changes = _changes(clean, own)
-        if not changes:
-            return clean
-        for (start, end), replacement in sorted(changes, reverse=True):
-            clean = clean[:start] + replacement + clean[end:]
-    raise BadInput(
-        "statek_cassette_redact: changes what it returned: it must leave a text alone that has been through it"
+
+@lru_cache(maxsize=1024)
+def sent_with(target: str, headers: Headers, own: OwnSecrets = NO_OWN) -> tuple[str, ...]:
+    """Return the secrets that a request's address and headers have by their names, to be looked for in the rest."""
+    return known_values((*_in_headers(headers, own), *_in_target(target, own)))
+
+
+def _in_headers(headers: Headers, own: OwnSecrets) -> Iterator[str]:
+    for name, value in headers:
+        if name.lower() == "cookie":
+            yield from (value[each.start : each.end] for each in in_header(name, value))
+        elif (is_secret_header(name) or own.is_name(name)) and not is_placeholder(value):
+            yield bare(value)
+            if value.lower().startswith("basic "):
+                yield from _of_login(bare(value))
+
+
+def _of_login(key: str) -> Iterator[str]:
+    """Yield the `user:password` of HTTP Basic, and the password; some send a key as the name of who they are."""
+    try:
+        login = b64decode(key + "==").decode("utf-8")
+    except ValueError:
+        return
+    user, colon, password = login.partition(":")
+    if colon:
+        yield login
+        yield password or user
+
+
+def _in_target(target: str, own: OwnSecrets) -> Iterator[str]:
+    for each in in_address(target, Sought(own=own)):
+        yield target[each.start : each.end]
+        yield unquote(target[each.start : each.end])
+
+
+def _check(message: Request | Response, what: str, own: OwnSecrets) -> None:
+    """Let a body pass that is a text, or of a kind that is allowed; `Undecodable` for any other."""
+    body, headers = message.body, message.headers
+    if body and as_text(body, headers).binary and not is_allowed(body, headers, own.undecoded):
+        kind = media_type(headers) or "no content type"
+        raise Undecodable(f"the {what}'s body ({kind}) is no text, so that secrets in it would not be seen")
+
+
+def _opened(message: _Message) -> _Message:
+    """Return a message with its body as it was before it was compressed."""
+    encoding = header(message.headers, _ENCODING)
+    if not encoding or not message.body:
+        return message
+    headers = without(message.headers, [_ENCODING])
+    return replace(message, body=opened(message.body, encoding), headers=headers)
+
+
+def _request(request: Request, sought: Sought) -> Request:
+    return replace(
+        request,
+        uri=_uri(request.uri, sought),
+        headers=_headers(request.headers, sought),
+        body=_body(request.body, request.headers, sought),
     )
 
 
-def _changes(source: str, own: OwnSecrets) -> list[tuple[Range, str]]:
-    """Return what the function replaces in the texts of a stream, as parts of the source that are apart."""
-    view = View.of(source)
-    changes: list[tuple[Range, str]] = []
-    for column in columns(view, leaves(source)):
-        clean = redacted("body", column.text, own) if column.text else ""
-        if clean == column.text:
-            continue
-        change = _change(column, clean, quoted=source[column.ranges(0, 1)[0][0] - 1] == '"')
-        # One piece may belong to two texts: the second is read again, with the first as it is by then.
-        if all(right <= start or end <= left for (start, end), _ in change for (left, right), _ in changes):
-            changes += change
-    return changes
+def _response(response: Response, sought: Sought) -> Response:
+    body = _body(response.body, response.headers, sought)
+    reason = replaced(response.reason, in_text(response.reason, sought))
+    return replace(
+        response,
+        reason=sought.own.redacted("reason", reason),
+        headers=_headers(response.headers, sought),
+        body=body,
+        chunks=response.chunks if body == response.body else tuple(_resized(response, body)),
+    )
 
 
-def _change(column: View, clean: str, *, quoted: bool) -> list[tuple[Range, str]]:
-    """Return what makes a text `clean`: what is new goes into the first piece that changes, the others lose theirs."""
-    before = column.text
-    start = in_common(before, clean)
-    same_end = in_common(before[start:][::-1], clean[start:][::-1])
-    new = clean[start : len(clean) - same_end]
-    written = json.dumps(new, ensure_ascii=False)[1:-1] if quoted else new.replace("\n", "\ndata: ")
-    end = len(before) - same_end
-    if start < end:
-        first, *others = column.ranges(start, end)
-    elif start:
-        # Only something more: it goes behind what is before it.
-        last = column.ranges(start - 1, start)[-1][1]
-        first, others = (last, last), []
-    else:
-        begin = column.ranges(0, 1)[0][0]
-        first, others = (begin, begin), []
-    return [(first, written), *((place, "") for place in others)]
+def _resized(response: Response, body: bytes) -> Iterator[Chunk]:
+    """Yield the chunks that a changed body came in: each ends in the line it ended in, at most as far along."""
+    before, after = response.body.split(b"\n"), body.split(b"\n")
+    starts = [list(accumulate((len(line) + 1 for line in lines), initial=0)) for lines in (before, after)]
+    sent, covered = 0, 0
+    for chunk in response.chunks:
+        sent += chunk.size
+        line = min(bisect_right(starts[0], sent) - 1, len(after) - 1)
+        end = min(starts[1][line] + min(sent - starts[0][line], len(after[line])), len(body))
+        end = max(end, covered)
+        yield Chunk(chunk.at, end - covered)
+        covered = end
+
+
+def _headers(headers: Headers, sought: Sought) -> Headers:
+    return tuple(
+        (name, sought.own.redacted(f"header {name}", replaced(value, in_header(name, value, sought))))
+        for name, value in headers
+    )
+
+
+def _uri(uri: str, sought: Sought) -> str:
+    return sought.own.redacted("uri", replaced(uri, in_address(uri, sought)))
+
+
+def _body(body: bytes, headers: Headers, sought: Sought) -> bytes:
+    """Return a body without secrets; one that is no text stays as it is."""
+    text = as_text(body, headers)
+    if not body or text.binary:
+        return body
+    plain = replaced(text.text, in_body(text.text, sought, media_type(headers)))
+    clean = by_redact(plain, sought.own)
+    return body if clean == text.text else text.encoded(clean)
+
+
+def lasting(exchange: Exchange) -> Exchange:
+    """Return the exchange without the headers that change from call to call."""
+    return replace(
+        exchange,
+        request=replace(exchange.request, headers=_kept_headers(exchange.request.headers, _OF_REQUESTS)),
+        response=replace(exchange.response, headers=_kept_headers(exchange.response.headers, _OF_RESPONSES)),
+    )
+
+
+def _kept_headers(headers: Headers, dropped: frozenset[str]) -> Headers:
+    return tuple(
+        (name, value)
+        for name, value in headers
+        if name.lower() not in dropped and not name.lower().startswith(_STARTS)
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -18,10 +19,10 @@ from typing import Final
 from statek_sim.cassettes import sharing
 from statek_sim.cassettes.bodies import Undecodable
 from statek_sim.cassettes.exchange import Exchange, Request, Response
-from statek_sim.cassettes.headers import lasting
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.nearest import Advice, miss_message
-from statek_sim.cassettes.scrub import plain_uri, scrubbed
+from statek_sim.cassettes.redaction import lasting, plain_uri, redacted
+from statek_sim.cassettes.secret_finder import known_in
 from statek_sim.cassettes.sharing import Asked, Run, existed_before
 from statek_sim.cassettes.store import LONGEST_NAME, check_changeable, check_writable, load, tape_of
 from statek_sim.cassettes.tape import Tape
@@ -58,7 +59,8 @@ class Saved:
 class CassetteSession:
     """Plays and records one cassette; safe to use from several threads.
 
-    `misses` are the messages of all misses. `shown` is how messages name the file: shorter than `path`, maybe.
+    `misses` are the messages of all misses. `shown` is how messages name the file: shorter than `path`, maybe. Secrets
+    in `environment`, by the names of its variables, are not recorded.
     """
 
     path: Path
@@ -71,6 +73,7 @@ class CassetteSession:
     refused: list[str] = field(default_factory=list)
     _tape: Tape = field(init=False)
     run: Run | None = None
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     _asked: list[Asked] = field(default_factory=list)
     _times: Counter[str] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
@@ -112,28 +115,23 @@ class CassetteSession:
         return len(self._tape)
 
     def can_play(self, request: Request) -> bool:
-        """Whether a recording of the request is left."""
-        return self.plays and (
-            self._tape.can_play(self.matching.fingerprint_as_sent(request))
-            or self._tape.can_play(self.matching.fingerprint(request))
-        )
+        """Return whether a recording of the request is left."""
+        return self.plays and self._tape.can_play(self._tape.lane_of(request, self.matching))
 
     def play(self, request: Request) -> Response | None:
         """Return the recorded response, or None when the request is to go live; `CassetteMiss` when it must not."""
-        found = self._find(request) if self.plays else None
-        if found is not None:
-            if self._may_record and self.run is not None:
-                self._note(self.matching.fingerprint(request))
-            return found.response
+        while self.plays and self._tape.can_play(lane := self._tape.lane_of(request, self.matching)):
+            # Another thread may have been quicker.
+            found = self._tape.play(lane)
+            if found is not None:
+                if self._may_record and self.run is not None:
+                    self._note(lane)
+                return found.response
         if self._may_record:
             return None
         message = miss_message(request, self._tape, self.shown or self.path, self.matching, self.advice)
         self.misses.append(message)
         raise CassetteMiss(message)
-
-    def _find(self, request: Request) -> Exchange | None:
-        found = self._tape.play(self.matching.fingerprint_as_sent(request))
-        return found or self._tape.play(self.matching.fingerprint(request))
 
     def record(self, request: Request, response: Response) -> None:
         """Keep a live exchange, without its secrets and its headers that change each time, for `close` to write.
@@ -141,12 +139,17 @@ class CassetteSession:
         What may not be written, because nobody can say what is in it, is among `refused`, and `close` tells of it.
         """
         try:
-            exchange = lasting(scrubbed(Exchange(request=request, response=response), self.matching.own))
+            whole = Exchange(request=request, response=response)
+            exchange = lasting(redacted(whole, self.matching.own, known_in(self.environment)))
         except (BadInput, Undecodable) as error:
             question = f"{request.method} {plain_uri(request.uri, self.matching.own)}"
-            self.refused.append(f"{self.shown or self.path}: not recorded: {question}: {error}")
+            self.refuse(f"{question}: {error}")
             return
         self._note(self.matching.fingerprint(exchange.request), exchange)
+
+    def refuse(self, why: str) -> None:
+        """Remember what is not recorded and why, such as an answer that broke off, for `close` to tell."""
+        self.refused.append(f"{self.shown or self.path}: not recorded: {why}")
 
     def _note(self, fingerprint: str, exchange: Exchange | None = None) -> None:
         """Remember what was asked, and how often before."""
@@ -167,7 +170,8 @@ class CassetteSession:
     def close(self, *, failed: bool = False) -> Saved:
         """Write what was recorded. After a failure a file that would be replaced stays; the new one is put aside.
 
-        `BadInput` when it cannot be written, and, unless the run failed already, when something was not recorded.
+        `BadInput` when it cannot be written, and, unless the run failed already, when something was not recorded: a
+        body of which nobody can say what is in it, an answer that broke off.
         """
         saved = self._save(failed=failed)
         if self.refused and not failed:

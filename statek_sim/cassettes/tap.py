@@ -6,8 +6,10 @@ response that it takes for real. The httpx-like packages are taken hold of in `h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import wraps
+from http.client import HTTPException, HTTPResponse
 from typing import Any
 
 from vcr.patch import CassettePatcherBuilder
@@ -16,9 +18,8 @@ from vcr.request import Request as VcrRequest
 
 from statek_sim.cassettes import aiohttp_tap, httpx_tap
 from statek_sim.cassettes.session import CassetteSession
-from statek_sim.cassettes.unrecorded import UnrecordedRequest as UnrecordedRequest
-from statek_sim.cassettes.unrecorded import played
-from statek_sim.cassettes.vcr_values import for_vcrpy, request_of, response_of
+from statek_sim.cassettes.vcr_adapter import UnrecordedRequest as UnrecordedRequest
+from statek_sim.cassettes.vcr_adapter import for_vcrpy, played, request_of, response_of
 
 
 @contextmanager
@@ -29,6 +30,21 @@ def tapped(session: CassetteSession) -> Iterator[None]:
         for patcher in CassettePatcherBuilder(deck).build():
             stack.enter_context(patcher)
         yield
+
+
+def _whole_reads(session: CassetteSession) -> Callable[..., bytes]:
+    """Return what reads a live answer for vcrpy, and tells of one that breaks off."""
+    real = HTTPResponse.read
+
+    @wraps(real)
+    def read(response: HTTPResponse, *size: Any) -> bytes:
+        try:
+            return real(response, *size)
+        except (HTTPException, OSError) as error:
+            session.refuse(f"an answer broke off: {error}")
+            raise
+
+    return read
 
 
 class _Deck:
@@ -43,7 +59,15 @@ class _Deck:
     def __init__(self, session: CassetteSession) -> None:
         self._session = session
         self._path = str(session.path)
-        self.custom_patches = (*httpx_tap.patches(session), *aiohttp_tap.patches(self))
+        self.custom_patches = (
+            *httpx_tap.patches(session),
+            *aiohttp_tap.patches(self),
+            (HTTPResponse, "read", _whole_reads(session)),
+        )
+
+    def refuse(self, why: str) -> None:
+        """Remember what is not recorded."""
+        self._session.refuse(why)
 
     def filter_request(self, request: VcrRequest) -> VcrRequest:
         """Return the request: every one counts."""

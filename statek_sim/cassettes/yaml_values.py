@@ -6,9 +6,11 @@ vcrpy writes for values that repeat, and two harmless tags of its older releases
 
 from __future__ import annotations
 
+import gc
 import re
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -17,8 +19,8 @@ import yaml
 
 from statek_sim.errors import BadCassette
 
-MAX_DEPTH: Final = 20
-"""Deepest nesting; a cassette needs seven levels."""
+MAX_DEPTH: Final = 100
+"""Deepest nesting; a cassette needs seven levels, and more where a body is kept as values."""
 MAX_DIGITS: Final = 20
 """Longer numbers are text."""
 
@@ -42,6 +44,18 @@ class Document:
     value: object = None
     lines: list[int] = field(default_factory=list)
     end: int = 1
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """A large cassette is a million small objects, and all of them stay: looking for garbage doubles the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def loaded(text: str, path: Path) -> Document:

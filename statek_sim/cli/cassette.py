@@ -32,9 +32,9 @@ def scan(
 ) -> None:
     """Find what looks like a credential.
 
-    In our cassettes and in others', also in nested JSON and in the pieces of a stream. Exits 1 when something is
-    found, of which only the first four characters are shown, and when a file has more in it than is looked into,
-    or a body that cannot be opened. Pipes, sockets and devices are skipped.
+    In our cassettes and in others', also in the pieces of a stream. Exits 1 when something is found, of which only the
+    first four characters are shown, and when a file has more in it than is looked into, or a body that cannot be
+    opened. What only looks odd is a warning. Pipes, sockets and devices in a folder are skipped.
     """
     from statek_sim.cassettes.own_secrets import OwnSecrets
     from statek_sim.cassettes.scan import Leak, Skipped, files_under, scanned
@@ -45,6 +45,7 @@ def scan(
     unread: list[str] = []
     unopened: list[str] = []
     leaks: list[Leak] = []
+    warnings: list[Leak] = []
     for file in files:
         try:
             found = scanned(file, own)
@@ -52,10 +53,12 @@ def scan(
             unread.append(f"{file}: not scanned: {bound}")
             continue
         leaks += found.leaks
+        warnings += found.warnings
         unopened += map(str, found.unopened)
-    say(map(str, leaks))
+    say(map(str, sorted([*leaks, *warnings])))
     number = plural(len(files) - len(unread), "file")
     end = f"{number} scanned, {plural(len(leaks), 'credential')} found"
+    end += f", {plural(len(warnings), 'warning')}" if warnings else ""
     say([*skipped, *unread, *unopened, end], err=True)
     if leaks or unread or unopened:
         raise typer.Exit(1)
@@ -75,11 +78,11 @@ def diff(
     Replies, tool calls, token usage, model version; ids and times, which always differ, do not count. Exits 1 when
     something differs. A body that is no answer in the format of its address is told, and compared as JSON or text.
     """
-    from statek_sim.cassettes.document import read
+    from statek_sim.cassettes.document import read_decoded
     from statek_sim.cassettes.matching import Matching
     from statek_sim.reporting.cassette_diff import changes, unread
 
-    before, now = read(old), read(new)
+    before, now = read_decoded(old), read_decoded(new)
     for path, exchanges in ((old, before), (new, now)):
         say((f"{path}: {line}" for line in unread(exchanges)), err=True)
     lines = changes(before, now, Matching.ignoring(ignore or ()))
@@ -99,8 +102,8 @@ def orphans(
 
     Exits 1 when there are any.
     """
-    from statek_sim.cassettes.orphans import cassettes_under
-    from statek_sim.cassettes.orphans import orphans as unused
+    from statek_sim.cassettes.files import cassettes_under
+    from statek_sim.cassettes.files import orphans as unused
 
     folders = paths or [Path()]
     for folder in folders:

@@ -102,7 +102,7 @@ WeightsOption = Annotated[
         metavar="MIB",
         min=0,
         show_default=False,
-        help="With --card: weights still to be loaded; default: a GGUF file's size, else 0.",
+        help="With --card: weights still to be loaded, in MiB; default: 0.",
     ),
 ]
 PresetsOption = Annotated[

@@ -13,7 +13,7 @@ from typing import Final
 
 from dotenv.parser import Binding, parse_stream
 
-from statek_sim.cassettes.shown import without_secrets
+from statek_sim.cassettes.safe_text import plain_setting
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting
 from statek_sim.harness.settings import StatekSettings
@@ -140,7 +140,7 @@ def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:
     """Return what is wrong with one entry, or None."""
     name, text = binding.key, binding.value
     if binding.error or name is None or text is None or len(name) > _SHOWN:
-        return f"{without_secrets(_shown(binding.original.string.strip()))!r}: expected KEY=VALUE"
+        return f"{plain_setting(_shown(binding.original.string.strip()))!r}: expected KEY=VALUE"
     if name in first_line:
         return f"{name}: already set on line {first_line[name]}"
     if name not in VARIABLES and not name.upper().startswith(PREFIX):

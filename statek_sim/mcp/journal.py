@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from statek_sim.cassettes.shown import without_secrets
+from statek_sim.cassettes.safe_text import without_secrets
 from statek_sim.values import JSON
 
 What = Literal["started", "request", "notification", "response", "fault", "cancelled", "refused"]

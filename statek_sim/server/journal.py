@@ -7,10 +7,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from statek_sim.cassettes.names import holds_secret
-from statek_sim.cassettes.scrub import sent_with
-from statek_sim.cassettes.shown import plain_header, plain_target, without_secrets
-from statek_sim.cassettes.view import AROUND
+from statek_sim.cassettes.redaction import sent_with
+from statek_sim.cassettes.safe_text import AROUND, plain_header, plain_target, without_secrets
+from statek_sim.cassettes.secret_rules import is_secret_header
 from statek_sim.providers.mismatch import describe
 from statek_sim.providers.reply_lane import Entry
 from statek_sim.providers.wire.format import FormatName
@@ -59,7 +58,7 @@ class JournalEntry(NamedTuple):
     def headers(self) -> dict[str, str]:
         """The headers by name in lower case; credentials are hidden, by name and by how they look."""
         return {
-            name: HIDDEN if holds_secret(name, value) else plain_header(name, value)
+            name: HIDDEN if is_secret_header(name) else plain_header(name, value)
             for name, value in self.raw_headers.items()
         }
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from rapidfuzz import fuzz
 
-from statek_sim.cassettes.scrub import sent_with
-from statek_sim.cassettes.shown import ends_without_secrets
+from statek_sim.cassettes.redaction import sent_with
+from statek_sim.cassettes.safe_text import ends_without_secrets
 from statek_sim.providers.condition import Condition, TextMatch, text_accepts
 from statek_sim.providers.mismatch import PendingReply, conversation_tail, shorten
 from statek_sim.providers.protocol import ChatRequest

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
+from statek_sim.cassettes.document import decoded
 from statek_sim.cassettes.exchange import Exchange, Response, header
 from statek_sim.errors import BadRequest
 from statek_sim.providers.condition import Condition, equals
@@ -24,7 +25,7 @@ def replies_of(exchanges: Sequence[Exchange]) -> list[Reply]:
     A reply is for a request with the same model and the same last message, or the same text to embed. A stream keeps
     its pieces and their timing. Embeddings come text by text, so that a batch may ask for them otherwise than it did.
     """
-    return [reply for exchange in exchanges for reply in _replies(exchange)]
+    return [reply for exchange in exchanges for reply in _replies(decoded(exchange))]
 
 
 def _replies(exchange: Exchange) -> Iterator[Reply]:

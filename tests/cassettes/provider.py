@@ -23,6 +23,8 @@ class Provider:
     requests: list[str] = field(default_factory=list)
     encodings: list[str] = field(default_factory=list)
     say: Callable[[dict[str, Any]], str] = lambda body: REPLY
+    breaks_off: bool = False
+    """Whether a stream ends after its second event, in the middle of its body."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -63,7 +65,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream; charset=utf-8")
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        for event in events:
+        for number, event in enumerate(events):
+            if self.provider.breaks_off and number == 2:
+                self.close_connection = True
+                return
             data = event.encode()
             self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
             self.wfile.flush()

@@ -7,12 +7,13 @@ import gzip
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import httpx2
 import pytest
 import requests
 import vcr
@@ -21,7 +22,7 @@ from statek_sim.cassettes.document import read
 from statek_sim.cassettes.scan import scan
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.cassettes.tap import UnrecordedRequest, tapped
-from statek_sim.errors import ProviderUnreachable
+from statek_sim.errors import BadInput, ProviderUnreachable
 from statek_sim.providers.http_transport import HttpRequest
 from statek_sim.providers.live import LiveTransport
 from tests.cassettes.provider import REPLY, Provider, provider
@@ -288,6 +289,45 @@ def test_a_provider_that_is_gone_is_told_by_the_live_transport_and_not_recorded(
         LiveTransport().send(request_to(live.url))
     assert session.close().recorded == 0
     assert not (tmp_path / "live.yaml").exists()
+
+
+def with_httpx(url: str, question: str = QUESTION) -> list[str]:
+    with httpx2.Client() as client:
+        client.post(place(url), json=body_of(question, stream=True))
+    return []
+
+
+async def stream_with_aiohttp(url: str) -> None:
+    async with (
+        aiohttp.ClientSession() as client,
+        client.post(place(url), json=body_of("a", stream=True)) as pieces,
+    ):
+        await pieces.read()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        with_httpx,
+        with_requests,
+        lambda url: asyncio.run(stream_with_aiohttp(url)),
+    ],
+    ids=["httpx", "requests", "aiohttp"],
+)
+def test_an_answer_that_breaks_off_is_not_recorded_and_told(tmp_path: Path, asked: Ask) -> None:
+    path = tmp_path / "live.yaml"
+    session = CassetteSession(path, RecordMode.ONCE)
+    with provider() as live:
+        live.breaks_off = True
+        with (
+            tapped(session),
+            suppress(httpx2.HTTPError, requests.RequestException, aiohttp.ClientError, OSError),
+        ):
+            asked(live.url)
+    with pytest.raises(BadInput, match=r"live\.yaml: not recorded: .*answer broke off.*: ") as told:
+        session.close()
+    assert KEY not in str(told.value)
+    assert not path.exists() or b"true" not in path.read_bytes()
 
 
 def test_a_miss_is_no_failure_of_the_provider_that_the_live_transport_would_tell(tmp_path: Path) -> None:

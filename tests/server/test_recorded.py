@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -92,3 +93,10 @@ def test_a_cassette_is_served_by_model_and_last_message(tmp_path: Path) -> None:
 def test_a_recorded_request_that_is_no_chat_request_is_left_out(body: bytes) -> None:
     request = Request(method="POST", uri="https://api.openai.com/v1/chat/completions", body=body)
     assert replies_of([Exchange(request=request, response=stream())]) == []
+
+
+def test_a_body_that_vcrpy_kept_compressed_is_played() -> None:
+    headers = (("content-type", "application/json"), ("content-encoding", "gzip"))
+    body = b'{"choices": [{"message": {"role": "assistant", "content": "Paris"}}]}'
+    one = recorded(openai("hi"), Response(status=200, headers=headers, body=gzip.compress(body)))
+    assert whole(ask(FakeLLM(replies_of([one])), openai("hi"))) == json.loads(body)

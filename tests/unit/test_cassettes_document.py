@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from statek_sim.cassettes.document import parse, read
+from statek_sim.cassettes.document import parse, read, read_decoded
 from statek_sim.cassettes.emit import rendered
 from statek_sim.cassettes.exchange import Chunk, Exchange, Request, Response
 from statek_sim.errors import BadCassette
@@ -143,8 +146,11 @@ CASES = [
         "3: !!binary: string argument should contain only ASCII characters",
     ),
     ("interactions: *nothing\nversion: 1\n", "1: nothing is called &nothing above"),
-    (f"interactions: {'[' * 30}{']' * 30}\nversion: 1\n", "1: nested deeper than 20 levels: not a cassette"),
-    (f"interactions: {'[' * 100_000}\nversion: 1\n", "1: nested deeper than 20 levels: not a cassette"),
+    (
+        f"interactions: {'[' * 130}{']' * 130}\nversion: 1\n",
+        "1: nested deeper than 100 levels: not a cassette",
+    ),
+    (f"interactions: {'[' * 100_000}\nversion: 1\n", "1: nested deeper than 100 levels: not a cassette"),
     ("a: 1\n--- b\n", "2: a second document; a cassette is one"),
     (
         WHOLE.replace("version: 1", "interactions: []\nversion: 1"),
@@ -206,3 +212,75 @@ def test_an_address_without_a_host_is_told_with_its_line(tmp_path: Path, uri: st
     )
     with pytest.raises(BadCassette, match=r"relative\.yaml:3: "):
         read(path)
+
+
+OF_PYDANTIC_AI = """\
+interactions:
+- request:
+    headers:
+      content-type:
+      - application/json
+    method: POST
+    parsed_body:
+      messages:
+      - content: hello
+        role: user
+      model: gpt-4o
+      temperature: 0.5
+      tools:
+      - function: {a: {b: {c: {d: {e: {f: {g: {h: {i: {j: {k: {l: {m: {n: {o: deep}}}}}}}}}}}}}}}
+    uri: https://api.test/v1/chat/completions
+  response:
+    headers:
+      content-type:
+      - application/json
+    parsed_body:
+      choices:
+      - finish_reason: stop
+        message: {content: null, done: true}
+    status:
+      code: 200
+      message: OK
+version: 1
+"""
+
+
+def test_bodies_that_are_kept_as_values_are_read() -> None:
+    (one,) = parse(OF_PYDANTIC_AI.encode(), PATH)
+    sent = json.loads(one.request.body)
+    assert (sent["model"], sent["temperature"]) == ("gpt-4o", 0.5)
+    assert json.loads(one.response.body) == {
+        "choices": [{"finish_reason": "stop", "message": {"content": None, "done": True}}]
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["line \U0001f600\nline two \U0001f469\u200d\U0001f467", "a \ue000 \U0001f600\n\ue001"]
+)
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_an_emoji_does_not_make_one_line_of_a_body(text: str, *, ascii_only: bool) -> None:
+    said = json.dumps({"choices": [{"a": text, "b": 1}]}, ensure_ascii=ascii_only).encode()
+    events = f"data: {text.partition(chr(10))[0]}\n\ndata: more\n\n".encode()
+    made = [
+        Exchange(request=replace(ONE.request, body=body), response=Response(status=200, body=body))
+        for body in (said, events)
+    ]
+    written = rendered(made)
+    assert "\U0001f600" in written
+    assert "\\U000" not in written
+    assert written.count("\n") > 40
+    again = parse(written.encode(), PATH)
+    assert [each.response.body for each in again] == [said, events]
+    assert json.loads(again[0].request.body) == json.loads(said)
+
+
+def test_a_compressed_body_is_replayed_as_it_came_and_read_without_compression(tmp_path: Path) -> None:
+    path = tmp_path / "it.yaml"
+    headers = (("content-encoding", "gzip"), ("content-type", "application/json"))
+    compressed = gzip.compress(b'{"a": 1}')
+    path.write_text(
+        rendered([replace(ONE, response=Response(status=200, headers=headers, body=compressed))]), "utf-8"
+    )
+    assert read(path)[0].response.body == compressed
+    (plain,) = read_decoded(path)
+    assert (plain.response.body, plain.response.headers) == (b'{"a": 1}', headers[1:])

@@ -20,11 +20,10 @@ from statek_sim.agent.checkpoints.keeping import Keeper
 from statek_sim.agent.checkpoints.sql import SqlStore
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.telemetry.otel import trace_spans
-from statek_sim.cassettes import shown
+from statek_sim.cassettes import safe_text
 from statek_sim.cassettes.exchange import Exchange, Request, Response
-from statek_sim.cassettes.reading import Found, read
-from statek_sim.cassettes.scrub import scrubbed
-from statek_sim.cassettes.secrets import Sought
+from statek_sim.cassettes.redaction import redacted
+from statek_sim.cassettes.secret_finder import Finding, Sought, in_body
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.cassettes.store import write
 from statek_sim.cli import main
@@ -201,7 +200,7 @@ def entry(body: object, target: str = "/v1/chat/completions", problem: str | Non
     [
         entry({"messages": []}),
         entry({"messages": [{"role": "user", "content": f"it is {SCRIPT}, or {SENT} again"}]}),
-        entry({"password": SENT, "deep": {"api_key": [SENT]}, "n": json.dumps({"token": SENT})}),
+        entry({"password": SENT, "deep": {"api_key": [SENT]}}),
         entry({}, f"/v1/chat?password={SENT}&sig={SENT}&key={SENT}#access_token={SENT}"),
         entry({}, f"/v1/{SCRIPT}/chat"),
         entry({}, problem=f"request 1 fits none\n  user: it is {SCRIPT}"),
@@ -230,7 +229,7 @@ def test_what_a_miss_tells_holds_no_secret_of_the_address(tmp_path: Path, uri: s
     asked = Request(method="POST", uri=uri, body=b"{}")
     for recorded in ([], [Exchange(request=replace(asked, body=b"[]"), response=Response(status=200))]):
         if recorded:
-            write(cassette, [scrubbed(one) for one in recorded])
+            write(cassette, [redacted(one) for one in recorded])
         with pytest.raises(CassetteMiss) as miss:
             CassetteSession(cassette, RecordMode.NONE).play(asked)
         assert "h.test" in str(miss.value)
@@ -262,6 +261,7 @@ def test_the_journal_of_tools_holds_no_secret_of_a_call() -> None:
     [
         ("a.env", f"OPENAI_API_KEY {SCRIPT}\n", ("run", "it.yaml", "--preset", "a.env")),
         ("a.env", f"export DB_PASSWORD={SENT} x='\n", ("run", "it.yaml", "--preset", "a.env")),
+        ("a.env", f"DB_PASSWORD {SENT}\n", ("run", "it.yaml", "--preset", "a.env")),
         ("a.env", f"OPENAI_API_KEY={SCRIPT}\n", ("run", "it.yaml", "--preset", "a.env")),
         ("a.yaml", f"{SCRIPT}: 1\n", ("validate", "a.yaml")),
         ("a.yaml", f"scenarios: {SCRIPT}\n", ("run", "a.yaml")),
@@ -288,17 +288,17 @@ def test_of_a_long_text_only_the_ends_are_read_and_they_show_no_secret(
 ) -> None:
     sizes: list[int] = []
 
-    def measured(text: str, sought: Sought) -> list[Found]:
+    def measured(text: str, sought: Sought) -> list[Finding]:
         sizes.append(len(text))
-        return read(text, sought)
+        return in_body(text, sought)
 
-    monkeypatch.setattr(shown, "read", measured)
+    monkeypatch.setattr(safe_text, "in_body", measured)
     long = f"it is {SCRIPT} {'and so on ' * 100_000} and {SCRIPT} it was"
-    clean = shown.ends_without_secrets(long)
+    clean = safe_text.ends_without_secrets(long)
     for size in (80, 200, 2_000):
         line = shorten(clean, size)
         assert len(line) <= size
         assert line.startswith("it is REDACTED and so on")
         assert line.endswith("and REDACTED it was")
     assert sum(sizes) < 20_000
-    assert shown.ends_without_secrets(f"it is {SCRIPT}") == "it is REDACTED"
+    assert safe_text.ends_without_secrets(f"it is {SCRIPT}") == "it is REDACTED"

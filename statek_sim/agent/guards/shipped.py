@@ -20,7 +20,7 @@ from statek_sim.agent.guards.personal import BY_NAME, KINDS, found_in
 from statek_sim.agent.guards.views import views
 from statek_sim.agent.people import question_about
 from statek_sim.agent.schema import errors_of, validator_of
-from statek_sim.cassettes.secrets import find_secrets
+from statek_sim.cassettes.secret_rules import shaped
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
@@ -53,13 +53,13 @@ def personal_data(kinds: Sequence[str] = (), *, action: Action = "modify") -> Gu
 
 
 def secrets(*, action: Action = "modify") -> Guard:
-    """Find credentials, by the rules that cassettes are scrubbed with, and put `[secret]` in their place."""
+    """Find credentials by the published shapes that cassettes are redacted by; put `[secret]` in their place."""
 
     def check(subject: Subject) -> Finds:
         seen: set[tuple[int, int]] = set()
         for view in views(subject.text):
-            for span in find_secrets(view.text):
-                place = view.span(span.start, span.end)
+            for start, end, _ in shaped(view.text):
+                place = view.span(start, end)
                 if place not in seen:
                     seen.add(place)
                     yield Find("credential", place, "[secret]")

@@ -1,4 +1,4 @@
-"""Requests and responses as vcrpy has them, and as we have them."""
+"""Requests, responses and misses on their way through vcrpy and the HTTP clients that it patches."""
 
 from __future__ import annotations
 
@@ -11,8 +11,29 @@ from vcr.util import read_body
 
 from statek_sim.cassettes.bodies import Undecodable, opened
 from statek_sim.cassettes.exchange import Chunk, Headers, Request, Response, header, without
+from statek_sim.cassettes.session import CassetteSession
+from statek_sim.errors import BadInput, CassetteMiss
 
 _ENCODING: Final = "content-encoding"
+
+
+class UnrecordedRequest(BaseException):
+    """A client sent a request that the cassette has no recording of.
+
+    Not an `Exception`: clients retry on those and then tell of a connection error, and agents live on with one. A
+    missing recording ends the test.
+    """
+
+
+def played(session: CassetteSession, request: Request) -> Response | None:
+    """Return the recorded response, or None for a request that is to go live.
+
+    `UnrecordedRequest` for a miss, and where a team's own redaction fails.
+    """
+    try:
+        return session.play(request)
+    except (BadInput, CassetteMiss) as miss:
+        raise UnrecordedRequest(str(miss)) from None
 
 
 def request_of(request: VcrRequest) -> Request:

@@ -1,0 +1,358 @@
+"""Where a text holds secrets: by one rule, for the recorder, for `cassette scan` and for what is shown.
+
+A secret is (a) a value that is known, in the encodings that occur; (b) what has the name of a secret: a header, a
+query parameter, a cookie, a form field, a JSON member; (c) what has a published shape with a fixed prefix. Names and
+shapes are data, `secret_rules.toml`. Prose, code and tables are not read. Numbers, signatures, encrypted texts, log
+probabilities and rows of Base64 are left alone. vcrpy's own filters know names only, of the top level of a body, and
+write a body anew; here all that is no secret keeps its bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode, urlsafe_b64encode
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+from urllib.parse import quote, quote_plus, unquote_plus
+
+from statek_sim.cassettes.json_strings import JsonString, columns, is_json, json_strings
+from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
+from statek_sim.cassettes.secret_rules import (
+    is_secret_header,
+    is_secret_member,
+    is_secret_parameter,
+    is_secret_variable,
+    shaped,
+)
+
+PLACEHOLDER: Final = "REDACTED"
+"""What stands in a cassette where a secret was."""
+KNOWN: Final = "a secret that is known"
+
+LEAST_KNOWN: Final = 6
+"""Shortest value, in characters, that is looked for; of a plain word or number eight."""
+_WHOLE_WORDS: Final = 12
+"""A known value shorter than this is looked for as a word of its own."""
+_PROTOCOL: Final = frozenset(
+    {
+        "anthropic", "application", "assistant", "completion", "completions", "content", "developer", "embedding",
+        "function", "functions", "lm-studio", "localhost", "message", "messages", "no-key", "not-needed", "ollama",
+        "openai", "response", "responses", "subject", "thinking", "tool_use", "username",
+    }
+)  # fmt: skip
+"""Words that are passed as keys where none is needed, or that bodies are made of: not looked for."""
+_PLACEHOLDERS: Final = re.compile(
+    r"(?:bearer |basic |token )?(?:\[?(?:redacted|filtered|scrubbed|removed|hidden|masked|dummy|fake|test|placeholder|"
+    r"example|none|null|nil|true|false|undefined|string|xxx+)\]?|[*x.•…-]+|<[^<>]*>|\$?\{\{?[^{}]*\}?\}|\$[A-Z_]+)?",
+    re.IGNORECASE,
+)
+_MEMBER: Final = re.compile(r'"([^"\\]{1,80}+)"\s*+:\s*+(?=["\[])')
+_PARAMETER: Final = re.compile(r"(?<=[?&#])(?P<name>[^&=#?]++)=(?P<value>[^&#]*+)")
+_FIELD: Final = re.compile(r"(?:\A|(?<=&))(?P<name>[^&=]++)=(?P<value>[^&]*+)")
+_LOGIN: Final = re.compile(r"[A-Za-z][\w+.-]{0,40}://(?P<user>[^/?#@:]*):(?P<password>[^/?#]*)@")
+_COOKIE: Final = re.compile(r"(?:\A|(?<=;))[^=;]++=\s*+(?P<value>[^;]++)")
+_PART: Final = re.compile(
+    r"^content-disposition:(?P<line>[^\r\n]*+)\r?\n(?:(?!--)[^\r\n]++\r?\n)*+\r?\n",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NAME_OF_PART: Final = re.compile(r"[;\s]name=\"?(?P<name>[^\";]{1,200})", re.IGNORECASE)
+FORM: Final = "application/x-www-form-urlencoded"
+PARTS: Final = "multipart/"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """A secret in a text: `text[start:end]`, what it seems to be, and what takes its place."""
+
+    start: int
+    end: int
+    kind: str
+    replacement: str = PLACEHOLDER
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What is looked for beside what everyone knows: `known` values, and a team's own secrets."""
+
+    known: tuple[str, ...] = ()
+    own: OwnSecrets = NO_OWN
+
+
+NOTHING_ELSE: Final = Sought()
+
+
+def known_values(values: Iterable[str]) -> tuple[str, ...]:
+    """Return the values that are worth looking for: no ordinary words and short numbers."""
+    return tuple(sorted({value.strip() for value in values if _is_worth_looking_for(value.strip())}))
+
+
+def known_in(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the secrets in environment variables or settings, by their names."""
+    return known_values(value for name, value in environment.items() if is_secret_variable(name))
+
+
+def _is_worth_looking_for(value: str) -> bool:
+    if len(value) < LEAST_KNOWN or value.lower() in _PROTOCOL or is_placeholder(value):
+        return False
+    plain = value.isdigit() or (value.isalpha() and (value.islower() or value.isupper() or value.istitle()))
+    return not plain or len(value) >= 8
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a value stands for a secret that is not there: `REDACTED`, `<api key>`, `***`, or nothing."""
+    return _PLACEHOLDERS.fullmatch(value.strip()) is not None
+
+
+def bare(value: str) -> str:
+    """Return a header's value without the word that says what it is: `Bearer abc` is `abc`."""
+    kind, space, rest = value.strip().partition(" ")
+    return rest.strip() if space and kind.lower() in ("bearer", "basic", "token", "apikey") else value.strip()
+
+
+@lru_cache(maxsize=64)
+def _forms(known: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the known values in the encodings that occur, the longest first."""
+    return tuple(
+        sorted({form for value in known for form in _encodings(value)}, key=lambda form: (-len(form), form))
+    )
+
+
+def _encodings(value: str) -> Iterator[str]:
+    yield value
+    yield from (quote(value, safe=""), quote(value), quote_plus(value))
+    content = value.encode("utf-8", "surrogatepass")
+    yield from (encoded(content).decode("ascii").rstrip("=") for encoded in (b64encode, urlsafe_b64encode))
+    for ascii_only in (True, False):
+        once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+        # JSON in a string of JSON is escaped twice, and some escape slashes.
+        yield from (once, json.dumps(once, ensure_ascii=ascii_only)[1:-1], once.replace("/", "\\/"))
+
+
+def in_text(text: str, sought: Sought = NOTHING_ELSE) -> list[Finding]:
+    """Return the known values, the shapes and a team's own patterns in a text, apart and in order."""
+    found = [
+        Finding(*span, KNOWN) for form in _forms(sought.known) if form in text for span in _places(text, form)
+    ]
+    found += [Finding(*each) for each in (*shaped(text), *sought.own.found(text))]
+    return apart(found)
+
+
+def _places(text: str, form: str) -> Iterator[tuple[int, int]]:
+    at = text.find(form)
+    while at >= 0:
+        end = at + len(form)
+        around = text[max(0, at - 1) : at], text[end : end + 1]
+        if (
+            len(form) >= _WHOLE_WORDS
+            or not any(each.isalnum() for each in around)
+            or text[at - 2 : at] == "\\n"
+        ):
+            yield at, end
+        at = text.find(form, end)
+
+
+def apart(found: Iterable[Finding]) -> list[Finding]:
+    """Return findings in order; of those that overlap the first, with as much as both."""
+    kept: list[Finding] = []
+    for each in sorted(found, key=lambda finding: (finding.start, -finding.end, finding.kind == KNOWN)):
+        if kept and each.start < kept[-1].end:
+            if each.end > kept[-1].end:
+                kept[-1] = Finding(kept[-1].start, each.end, kept[-1].kind, kept[-1].replacement)
+        else:
+            kept.append(each)
+    return kept
+
+
+def replaced(text: str, found: Iterable[Finding]) -> str:
+    """Return a text with something else in the place of what was found, which is apart and in order."""
+    pieces: list[str] = []
+    at = 0
+    for each in found:
+        pieces += (text[at : each.start], each.replacement)
+        at = each.end
+    return "".join((*pieces, text[at:]))
+
+
+def in_header(name: str, value: str, sought: Sought = NOTHING_ELSE) -> list[Finding]:
+    """Return the secrets in a header: all of it by its name, the values of cookies, or what is in its text or address.
+
+    Of Set-Cookie only the cookie's value counts, none of its attributes.
+    """
+    kind = f"a value named {name!r}"
+    if name.lower() == "cookie":
+        return [Finding(*match.span("value"), kind) for match in _COOKIE.finditer(value)]
+    if name.lower() == "set-cookie":
+        cookie = _COOKIE.match(value)
+        return [] if cookie is None else [Finding(*cookie.span("value"), kind)]
+    if value and (is_secret_header(name) or sought.own.is_name(name)):
+        return [Finding(0, len(value), kind)]
+    return in_address(value, sought) if "://" in value else in_text(value, sought)
+
+
+def in_address(uri: str, sought: Sought = NOTHING_ELSE) -> list[Finding]:
+    """Return the secrets in an address: the password of its login, parameters by name, what is in its text."""
+    found = in_text(uri, sought)
+    if (login := _LOGIN.match(uri)) is not None:
+        # Some send a key as the name of who they are.
+        group = "password" if login["password"] else "user"
+        found += [Finding(*login.span(group), "a password in an address")] if login[group] else []
+    return apart([*found, *_in_pairs(_PARAMETER, uri, sought, "the parameter")])
+
+
+def _in_pairs(pairs: re.Pattern[str], text: str, sought: Sought, what: str) -> Iterator[Finding]:
+    for pair in pairs.finditer(text):
+        name = unquote_plus(pair["name"])
+        if pair["value"] and (is_secret_parameter(name) or sought.own.is_name(name)):
+            yield Finding(*pair.span("value"), f"{what} {name!r}")
+
+
+def in_body(text: str, sought: Sought = NOTHING_ELSE, media_type: str = "") -> list[Finding]:
+    """Return the secrets in a body: in its text, by the names of its form's fields or its JSON's members.
+
+    The pieces of a stream are put together first.
+    """
+    found = in_text(text, sought)
+    if media_type == FORM and not text.startswith("{"):
+        return apart([*found, *_in_pairs(_FIELD, text, sought, "the field")])
+    if media_type.startswith(PARTS):
+        return apart([*found, *_in_parts(text, sought)])
+    if not is_json(text):
+        return apart([*found, *_in_pieces(text, [], sought)]) if "data:" in text else found
+    escaped = bool(sought.own.patterns) and "\\" in text
+    if not (found or escaped or _may_be_stream(text) or _has_secret_member(text, sought)):
+        return []
+    strings = json_strings(text)
+    found = [each for each in found if _counts(each, text, strings)]
+    if escaped:
+        found = apart([*found, *_in_escaped(text, strings, sought.own)])
+    named = [
+        Finding(string.start, string.end, f"a value named {string.name!r}")
+        for string in strings
+        if string.name and string.start < string.end and _is_secret(string, sought)
+    ]
+    return apart([*named, *_apart_from(found, named), *_in_pieces(text, strings, sought)])
+
+
+def _in_escaped(text: str, strings: list[JsonString], own: OwnSecrets) -> Iterator[Finding]:
+    """Yield the strings with escapes in which a team's own pattern is only seen without them, written anew."""
+    for string in strings:
+        source = text[string.start : string.end]
+        if "\\" in source and not string.opaque and not any(own.found(source)):
+            plain = _unescaped(source)
+            found = apart(Finding(*each) for each in own.found(plain))
+            if found:
+                clean = json.dumps(replaced(plain, found), ensure_ascii=source.isascii())[1:-1]
+                yield Finding(string.start, string.end, found[0].kind, clean)
+
+
+def _apart_from(found: list[Finding], named: list[Finding]) -> Iterator[Finding]:
+    """Yield what is found outside of the values that are replaced as a whole."""
+    starts = [each.start for each in named]
+    for each in found:
+        number = bisect_right(starts, each.start) - 1
+        if number < 0 or named[number].end <= each.start:
+            yield each
+
+
+def _in_parts(text: str, sought: Sought) -> Iterator[Finding]:
+    """Yield the values of a multipart form that have the name of a secret; each ends where a boundary begins."""
+    for part in _PART.finditer(text):
+        named = _NAME_OF_PART.search(part["line"])
+        if named is not None and (is_secret_parameter(named["name"]) or sought.own.is_name(named["name"])):
+            end = text.find("\n--", part.end())
+            end = len(text) if end < 0 else end - (text[end - 1 : end] == "\r")
+            if part.end() < end:
+                yield Finding(part.end(), end, f"the field {named['name']!r}")
+
+
+def _may_be_stream(text: str) -> bool:
+    start = text.lstrip()[:1]
+    return start != "{" or "}\n{" in text or "}\r\n{" in text
+
+
+def _has_secret_member(text: str, sought: Sought) -> bool:
+    """Whether a quick look shows a member with the name of a secret."""
+    return any(is_secret_member(name) or sought.own.is_name(name) for name in set(_MEMBER.findall(text)))
+
+
+def _is_secret(string: JsonString, sought: Sought) -> bool:
+    if string.opaque:
+        return False
+    if sought.own.is_name(string.name):
+        return True
+    return is_secret_member(string.name) and not (string.name == "token" and string.is_piece_of_text)
+
+
+def _counts(finding: Finding, text: str, strings: list[JsonString]) -> bool:
+    """Whether something found in JSON is in a string that is not opaque: never in a number."""
+    number = bisect_right(strings, finding.start, key=lambda string: string.start) - 1
+    if number < 0 or strings[number].end < finding.end:
+        return not text[finding.start : finding.end].isdigit()
+    return not strings[number].opaque
+
+
+def _in_pieces(text: str, strings: list[JsonString], sought: Sought) -> Iterator[Finding]:
+    """Yield what is in several pieces of a stream: the first gets the placeholder, the others lose their part."""
+    for column in columns(text, strings):
+        for each in in_text(column.text, sought):
+            first, *others = column.ranges(each.start, each.end)
+            if others:
+                yield Finding(*first, f"{each.kind}, in pieces of a stream")
+                yield from (Finding(*place, each.kind, "") for place in others)
+
+
+def by_redact(text: str, own: OwnSecrets) -> str:
+    """Return a body as a team's own function leaves it: the whole of it, and the texts that its pieces add up to.
+
+    What the function changes of such a text comes in one piece then. `BadInput` as for `OwnSecrets.redacted`.
+    """
+    clean = own.redacted("body", text)
+    if own.redact is None:
+        return clean
+    found: list[Finding] = []
+    for column in columns(clean, json_strings(clean) if is_json(clean) else []):
+        plain = [
+            _unescaped(clean[start:end]) if column.is_json else clean[start:end]
+            for start, end in column.pieces
+        ]
+        before = "".join(plain)
+        after = own.redacted("body", before)
+        if after != before:
+            found += _rewritten(column.pieces, plain, after, is_json=column.is_json)
+    return replaced(clean, _without_overlaps(found))
+
+
+def _without_overlaps(found: list[Finding]) -> list[Finding]:
+    ordered = sorted(found)
+    return [each for before, each in pairwise((Finding(-1, -1, ""), *ordered)) if before.end <= each.start]
+
+
+def _rewritten(
+    pieces: tuple[tuple[int, int], ...], plain: list[str], after: str, *, is_json: bool
+) -> Iterator[Finding]:
+    """Yield what makes the pieces add up to `after`: those that begin and end it alike stay as they are."""
+    first, last = 0, len(plain)
+    while first < last - 1 and after.startswith(plain[first]):
+        after = after[len(plain[first]) :]
+        first += 1
+    while last - 1 > first and after.endswith(plain[last - 1]):
+        after = after[: len(after) - len(plain[last - 1])]
+        last -= 1
+    written = json.dumps(after, ensure_ascii=False)[1:-1] if is_json else after.replace("\n", "\ndata: ")
+    yield Finding(*pieces[first], "", written)
+    yield from (Finding(*piece, "", "") for piece in pieces[first + 1 : last])
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    try:
+        plain: str = json.loads(f'"{text}"', strict=False)
+    except ValueError:
+        return text
+    return plain
