@@ -248,7 +248,7 @@ def _check_accept(
 
 def _check_store(store: str, backend: Backend, recordings: _Recordings) -> None:
     """Refuse what a store does not keep, and a store that cannot be opened."""
-    from statek_sim.store.opening import open_store
+    from statek_sim.store.open import open_store
     from statek_sim.store.worker import real_seconds
 
     if backend is not Backend.REFERENCE:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from statek_sim.durability.anchors import anchored
+from statek_sim.durability.graph import Graph
 from statek_sim.metering.conversation import MessageMeter
 from statek_sim.metering.tokenizers import tokenizer_for_model
 from statek_sim.stand_in.keeping import StoredObjects
 from statek_sim.stand_in.memo import enum, memo, number_of
 from statek_sim.stand_in.queries import as_tag, find, tags
 from statek_sim.stand_in.store import current_store, opened_store
-from statek_sim.store.anchors import anchored
-from statek_sim.store.graph import Graph
 
 Paint = enum("Paint", ["RED", "GREEN"])
 
