@@ -180,7 +180,7 @@ class LabRuntime(Runtime):
         lease: float = LEASE,
         beside: Beside | None = None,
     ) -> KeptRuntime:
-        """Keep everything in a store, `sqlite:PATH` or `postgresql://...`, from before the first job on.
+        """Keep everything in a store from before the first job on: `sqlite:PATH`, `files:FOLDER`, `postgresql://...`.
 
         Where the store has the run, it is gone on with: its jobs are there, and what was in flight is done again.
         `lease` are the real seconds for which the run stays with a process that is not heard of;

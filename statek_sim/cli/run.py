@@ -159,7 +159,7 @@ StoreOption = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Keep the runs in this store, sqlite:PATH or postgresql://..., and go on with those that it has: see "
+        help="Keep the runs in this store (sqlite:PATH, files:FOLDER or postgresql://...) and resume those it has: see "
         "`statek-sim jobs`.",
     ),
 ]

@@ -115,7 +115,7 @@ def _base64(content: bytes) -> str:
     return base64.b64encode(content).decode("ascii")
 
 
-def _moment(kind: str, value: Any) -> JSON:
+def _datetime(kind: str, value: Any) -> JSON:
     """Return a datetime or time: ISO text, fold, zone."""
     return tagged(kind, [value.replace(tzinfo=None, fold=0).isoformat(), value.fold, _zone(value.tzinfo)])
 
@@ -150,8 +150,8 @@ _WRITERS: Final[Mapping[type, Callable[[Any], JSON]]] = {
     complex: lambda value: tagged("complex", repr(value)),
     Decimal: lambda value: tagged("decimal", str(value)),
     date: lambda value: tagged("date", value.isoformat()),
-    datetime: lambda value: _moment("datetime", value),
-    time: lambda value: _moment("time", value),
+    datetime: lambda value: _datetime("datetime", value),
+    time: lambda value: _datetime("time", value),
     timedelta: lambda value: tagged("timedelta", [value.days, value.seconds, value.microseconds]),
     range: lambda value: tagged("range", [value.start, value.stop, value.step]),
 }
