@@ -11,16 +11,17 @@ from time import perf_counter
 from typing import Any, Final
 
 from bench.entry import Entry
-from statek_sim.agent.checkpoints.codec import canonical, encoded
-from statek_sim.agent.checkpoints.database import Sqlite
-from statek_sim.agent.checkpoints.keeping import entry_of
+from statek_sim.agent.checkpoints.persistence import entry_of
 from statek_sim.agent.checkpoints.records import Entry as Saved
-from statek_sim.agent.checkpoints.sql import SqlStore
+from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.simulated import Simulation
 from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.script import text, tool_call
+from statek_sim.store.codec import canonical, encoded
+from statek_sim.store.database import Sqlite
+from statek_sim.store.sql import SqlStore
 
 COMMITS: Final = 300
 TURNS: Final = 6
@@ -78,7 +79,7 @@ def state_of_a_run() -> dict[str, Any]:
 def _commits(state: dict[str, Any]) -> tuple[float, float]:
     """Return the seconds of one of our commits and of a bare one, in turns, so that the disk is as busy for both."""
     with tempfile.TemporaryDirectory() as folder:
-        store = SqlStore(Sqlite(Path(folder) / "ours.db"), clock=lambda: 0.0)
+        store = SessionStore(SqlStore(Sqlite(Path(folder) / "ours.db"), clock=lambda: 0.0))
         lease = store.claim("s", worker="w", plan="p")
         entry = Saved(point="replied", status="running", at=1.0, state=state)
         bare = Sqlite(Path(folder) / "bare.db")
@@ -106,7 +107,7 @@ def _resumes(state: dict[str, Any]) -> tuple[float, float]:
         database = Sqlite(Path(folder) / "many.db")
         # Filling it is not what is measured.
         database.execute("PRAGMA synchronous = OFF")
-        store = SqlStore(database, clock=lambda: 0.0)
+        store = SessionStore(SqlStore(database, clock=lambda: 0.0))
         entry = Saved(point="replied", status="running", at=1.0, state=state)
         small = Saved(point="replied", status="running", at=1.0, state={"n": 1})
         for number in range(FEW):
@@ -120,7 +121,7 @@ def _resumes(state: dict[str, Any]) -> tuple[float, float]:
     return few, many
 
 
-def _load(store: SqlStore, count: int) -> float:
+def _load(store: SessionStore, count: int) -> float:
     return median(_seconds(lambda at=at: store.latest(f"session-{at % count}")) for at in range(LOADS))  # type: ignore[misc]
 
 

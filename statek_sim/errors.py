@@ -7,6 +7,12 @@
     |   +-- BadPolicy            a policy file of the gate; the message starts with `path:line`
     |   +-- BadCassette          a cassette file; the message starts with `path:line`
     |   +-- BadTool              a tool, subtask or error handler that breaks its protocol
+    |   +-- BadStore             a store of jobs or sessions; the message starts with its address
+    |       +-- NoSuchRun        no run or session of this name
+    |       +-- Damaged          what is stored is not what was saved
+    |       +-- Held, Fenced     another worker holds the run, or has taken it over
+    |       +-- OtherPlan        the session was saved for another task
+    |       +-- NotOurs          only the application that keeps the run can go on with it
     +-- TransitionError          a job status change that the status table does not allow
     +-- ScriptError              the scripted LLM and the job disagree
     |   +-- ScriptExhausted      the job asked for a reply that the script does not have
@@ -226,42 +232,33 @@ class ContextOverflow(CompactionFailed):
 
 
 class BadStore(BadInput):
-    """A store of runs cannot be used as it was asked: no store of ours, of a newer package, without the run."""
+    """A store cannot be used as requested: it is no store, one of a newer package, or does not have the run.
+
+    The message starts with the store's address, as do those of the classes below.
+    """
 
 
-class DamagedStore(BadStore):
-    """What is stored is not what was saved. The message is `address: what, and what to do`."""
+class Damaged(BadStore):
+    """What is stored is not what was saved: torn, edited, moved, or written by another program."""
+
+
+class NoSuchRun(BadStore):
+    """The store has no run or session of this name."""
 
 
 class NotOurs(BadStore):
     """Only the application that keeps the run can go on with it."""
 
 
-class RunHeld(BadStore):
-    """Another worker works on the run, and its lease has not run out."""
+class Held(BadStore):
+    """Another worker holds the run and its lease has not run out, or another process holds a lock."""
 
 
-class RunTakenOver(BadStore):
+class Fenced(BadStore):
     """Another worker has taken the run over; this one's state is out of date and nothing more of it is saved."""
 
 
-class CheckpointError(StatekSimError):
-    """A store of checkpoints cannot do what it was asked."""
-
-
-class Damaged(CheckpointError):
-    """What is stored is not what was saved: torn, edited, moved, or of somebody else."""
-
-
-class Fenced(CheckpointError):
-    """Another worker has taken the session over; this one's state is out of date and nothing of it was saved."""
-
-
-class Held(CheckpointError):
-    """Another worker holds the session, and its lease has not run out."""
-
-
-class OtherPlan(CheckpointError):
+class OtherPlan(BadStore):
     """The session was saved for another task than the one that is to be resumed."""
 
 

@@ -13,6 +13,8 @@ from typing import Any, Final, ParamSpec, Protocol, TypeVar, final, runtime_chec
 from statek_sim import trace as events
 from statek_sim.backends.reference import measured
 from statek_sim.clock import FOREVER, VirtualClock
+from statek_sim.durability.persistence import Beside, KeptRuntime
+from statek_sim.durability.undelivered_replies import script_of
 from statek_sim.errors import BadInput, ProviderBug, ScriptError, UnmatchedRequest
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import ExtensionRule, HarnessLimits
@@ -28,11 +30,8 @@ from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought
 from statek_sim.runtime.execution.waiting_passes import MOST_IDLE_POLLS
 from statek_sim.runtime.state.context import traced_job
 from statek_sim.semantics import profile_named
-from statek_sim.store.keeping import Beside, KeptRuntime
-from statek_sim.store.opening import open_store
-from statek_sim.store.owed import script_of
-from statek_sim.store.sql import SqlRuns
-from statek_sim.store.store import LEASE
+from statek_sim.store.open import open_store
+from statek_sim.store.protocol import LEASE, Store
 from statek_sim.store.worker import real_seconds, worker_name
 from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.world.queue import WorkItem, WorkQueue
@@ -159,7 +158,7 @@ class LabRuntime(Runtime):
 
     create_job = at_the_caller(Runtime.create_job)
     _kept: KeptRuntime | None = None
-    _store: SqlRuns | None = None
+    _store: Store | None = None
 
     @at_the_caller
     def run(self, until: float = FOREVER) -> RunOutcome:
@@ -181,7 +180,7 @@ class LabRuntime(Runtime):
         lease: float = LEASE,
         beside: Beside | None = None,
     ) -> KeptRuntime:
-        """Keep everything in a store, `sqlite:PATH` or `postgresql://...`, from before the first job on.
+        """Keep everything in a store from before the first job on: `sqlite:PATH`, `files:FOLDER`, `postgresql://...`.
 
         Where the store has the run, it is gone on with: its jobs are there, and what was in flight is done again.
         `lease` are the real seconds for which the run stays with a process that is not heard of;

@@ -16,9 +16,8 @@ from statistics import median
 from time import process_time
 from typing import Any, Final
 
-from statek_sim.agent.checkpoints.database import Sqlite
-from statek_sim.agent.checkpoints.keeping import Keeper
-from statek_sim.agent.checkpoints.sql import SqlStore
+from statek_sim.agent.checkpoints.persistence import Keeper
+from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.agent.effects import Parts, Snapshot
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.simulated import Simulation
@@ -26,8 +25,10 @@ from statek_sim.backends.durable import DurableRun, about, run_name
 from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.script import text, tool_call
 from statek_sim.scenario.load import load_or_fail
-from statek_sim.store.opening import open_store
-from statek_sim.store.store import Changes, Lease, RunStore
+from statek_sim.store.database import Sqlite
+from statek_sim.store.open import open_store
+from statek_sim.store.protocol import Changes, Lease, Store
+from statek_sim.store.sql import SqlStore
 
 TURNS: Final = 300
 JOBS: Final = 60
@@ -69,7 +70,7 @@ Costs = list[tuple[float, int]]
 class Weighing:
     """A store that says what each commit writes."""
 
-    def __init__(self, store: RunStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self.written: list[int] = []
 
@@ -92,7 +93,7 @@ def of_a_run(scenario_text: str, folder: Path) -> Costs:
     with closing(open_store(f"sqlite:{folder / 'costs.db'}", clock=lambda: 0.0)) as opened:
         store = Weighing(opened)
         description = about(scenario, profile, preset=None, seed=None)
-        lease = store.begin(run_name(scenario, profile), description, worker="costs")
+        lease = store.claim(run_name(scenario, profile), worker="costs", about=description)
         run = DurableRun(store, lease, scenario, profile)
         commit = run._session._commit
 
@@ -124,7 +125,7 @@ def of_an_agent(folder: Path) -> Costs:
     )
     assert harness.provider is not None, "it was made with one"
     database = Sqlite(folder / "agent.db")
-    keeper = Keeper(SqlStore(database, clock=lambda: 0.0), "costs", worker="w", plan="p")
+    keeper = Keeper(SessionStore(SqlStore(database, clock=lambda: 0.0)), "costs", worker="w", plan="p")
 
     def committed(snapshot: Snapshot) -> None:
         began = process_time()

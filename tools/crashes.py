@@ -20,15 +20,8 @@ from typing import Any, Final
 import psycopg
 
 from statek_sim.agent.budget import Budget
-from statek_sim.agent.checkpoints.crashing import DyingDatabase, Killed, SimulatedDisk
-from statek_sim.agent.checkpoints.database import Database, Sqlite
-from statek_sim.agent.checkpoints.disk import Disk
-from statek_sim.agent.checkpoints.document import DocumentStore
-from statek_sim.agent.checkpoints.files import FileStore
-from statek_sim.agent.checkpoints.keeping import Keeper
-from statek_sim.agent.checkpoints.postgres import Postgres
-from statek_sim.agent.checkpoints.sql import SqlStore
-from statek_sim.agent.checkpoints.store import CheckpointStore
+from statek_sim.agent.checkpoints.persistence import Keeper
+from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.agent.effects import Ask, Parts, PersonSaid, Question
 from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price
 from statek_sim.agent.harness import AgentHarness
@@ -40,6 +33,13 @@ from statek_sim.errors import ProviderHTTPError, StatekSimError
 from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_call, tool_calls
+from statek_sim.store.database import Database, Sqlite
+from statek_sim.store.disk import Disk
+from statek_sim.store.files import FileStore
+from statek_sim.store.postgres import Postgres
+from statek_sim.store.simulated_disk import Killed, SimulatedDisk
+from statek_sim.store.sql import SqlStore
+from tools.dying_database import DyingDatabase
 from tools.npm import NotHere
 from tools.postgres import server
 
@@ -149,7 +149,7 @@ def agent(world: World, errand: Errand = WHOLE) -> AgentHarness:
     )
 
 
-MakeStore = Callable[[], CheckpointStore]
+MakeStore = Callable[[], SessionStore]
 
 
 def lived(make_store: MakeStore, world: World, errand: Errand = WHOLE) -> dict[str, Any]:
@@ -198,7 +198,7 @@ class Tally:
         return not wrong
 
 
-OnDisk = Callable[[Disk], CheckpointStore]
+OnDisk = Callable[[Disk], SessionStore]
 
 
 def kill_on_disk(
@@ -260,7 +260,7 @@ def kill_in_database(
     """
     first, _ = fresh()
     counting = DyingDatabase(first)
-    expected = lived(lambda: SqlStore(counting, clock=lambda: 0.0), World(), errand)
+    expected = lived(lambda: in_database(counting), World(), errand)
     counting.close()
     tally = Tally(name)
     for point in range(0, counting.statements, every):
@@ -283,13 +283,13 @@ def kill_in_database(
 def _statements(database: Database, most: int, world: World, errand: Errand) -> bool:
     """Run an agent for so many statements; return whether it came to its end."""
     dying = DyingDatabase(database, dies_at=most)
-    ended = _until_killed(lambda: SqlStore(dying, clock=lambda: 0.0), world, errand)
+    ended = _until_killed(lambda: in_database(dying), world, errand)
     dying.close()
     return ended
 
 
 def _in_database(database: Database, world: World, errand: Errand) -> dict[str, Any]:
-    return lived(lambda: SqlStore(database, clock=lambda: 0.0), world, errand)
+    return lived(lambda: in_database(database), world, errand)
 
 
 @contextmanager
@@ -317,9 +317,14 @@ class NoSync(SimulatedDisk):
         """Do not wait."""
 
 
-def files(disk: Disk) -> CheckpointStore:
-    """Return our store of files."""
-    return FileStore(disk, clock=lambda: 0.0)
+def files(disk: Disk) -> SessionStore:
+    """Return sessions in a store of files."""
+    return SessionStore(FileStore(disk, clock=lambda: 0.0))
+
+
+def in_database(database: Database) -> SessionStore:
+    """Return sessions in a database."""
+    return SessionStore(SqlStore(database, clock=lambda: 0.0))
 
 
 def table(tallies: list[Tally]) -> str:
@@ -348,7 +353,6 @@ def tallies() -> Iterator[Tally]:
     except NotHere as why:
         print(f"NOT TESTED WITH POSTGRESQL: {why}", file=sys.stderr)
     yield kill_on_disk("files that nobody syncs", files, made=NoSync)
-    yield kill_on_disk("the document's files, hardened loop", DocumentStore)
 
 
 def fresh_postgres(conninfo: str) -> tuple[Database, Fresh]:
@@ -356,7 +360,7 @@ def fresh_postgres(conninfo: str) -> tuple[Database, Fresh]:
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("CREATE SCHEMA public")
-    return Postgres(conninfo), lambda: Postgres(conninfo)
+    return Postgres(conninfo, address="PostgreSQL"), lambda: Postgres(conninfo, address="PostgreSQL")
 
 
 def main() -> int:

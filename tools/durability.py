@@ -29,8 +29,8 @@ from statek_sim.explore.state import States
 from statek_sim.explore.variation import Undisturbed, undisturbed
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
-from statek_sim.store.opening import open_store
-from statek_sim.store.store import LEASE, Changes, Lease, Listed, Stored
+from statek_sim.store.open import open_store
+from statek_sim.store.protocol import LEASE, Changes, Kind, Lease, Listed, Stored
 from statek_sim.suite.run import builtin_suites
 from statek_sim.values import JSON
 
@@ -43,15 +43,13 @@ class NoStore:
     address = "nowhere"
     lease_seconds = LEASE
 
-    def begin(self, run: str, about: Mapping[str, JSON], *, worker: str) -> Lease:
+    def claim(
+        self, run: str, *, worker: str, kind: Kind = "jobs", about: Mapping[str, JSON] | None = None
+    ) -> Lease:
         """Take note of nothing."""
         return _LEASE
 
-    def claim(self, run: str, *, worker: str) -> Lease:
-        """Take note of nothing."""
-        return _LEASE
-
-    def claim_next(self, *, worker: str, besides: Collection[str] = ()) -> Lease | None:
+    def claim_next(self, *, worker: str, kind: Kind = "jobs", besides: Collection[str] = ()) -> Lease | None:
         """Have no run."""
         return None
 
@@ -69,7 +67,7 @@ class NoStore:
         """Have nothing."""
         raise KeyError(run)
 
-    def runs(self) -> Sequence[Listed]:
+    def runs(self, kind: Kind = "jobs") -> Sequence[Listed]:
         """Have no run."""
         return ()
 
@@ -153,7 +151,7 @@ def _live(address: str, base: Undisturbed, place: Place) -> None:
 
     with closing(open_store(address, clock=lambda: 0.0)) as store:
         description = about(base.scenario, base.profile, preset=None, seed=None)
-        lease = store.begin(run_name(base.scenario, base.profile), description, worker="dies")
+        lease = store.claim(run_name(base.scenario, base.profile), worker="dies", about=description)
         DurableRun(store, lease, base.scenario, base.profile, first_run=base.first_run, watch=watch).finish()
 
 

@@ -7,20 +7,21 @@ that of a run that nobody killed. States that differ only in what no process loo
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from hashlib import sha256
 from typing import Final
 
-from statek_sim.agent.checkpoints.crashing import SimulatedDisk
-from statek_sim.agent.checkpoints.files import FileStore
+from statek_sim.store.simulated_disk import SimulatedDisk
 from tools.crashes import BRIEF, KEEP, SESSION, Errand, Tally, World, files, lived, row
 
 _SEAL: Final = re.compile(rb"sha256:[0-9a-f]+")
-_FENCE: Final = re.compile(rb'"fence": \d+')
-_PLACES: Final = re.compile(rb'"first": (\d+),\s+"head": (\d+)')
+_FENCE: Final = re.compile(rb'"fence":\d+')
+_PLACES: Final = re.compile(rb'"first":(\d+),"newest":(\d+)')
 _NUMBER: Final = re.compile(r"cp-(\d+)")
 
 Files = Mapping[str, bytes]
@@ -36,28 +37,31 @@ class State:
 
 
 def key(state: State) -> Key:
-    """Return what of a state a process may look at.
+    """Return what of a state a process may look at: run.json and the files that it names.
 
     Seals stand for the order in which they are met, and checkpoints count from the oldest one, up to what pruning
-    sees of their numbers. Left out are fences, which are only compared with the newest one; files that were being
-    made; progress.txt, and what results have in them.
+    sees of their numbers. Left out are fences and revisions, which are only compared with the newest one, and in which
+    of its two files a row is.
     """
-    base = _base(state.files)
+    content = state.files.get(f"{SESSION}/run.json", b"")
+    try:
+        record = json.loads(content)["of"]
+    except ValueError:
+        return (*state.done, content)
+    rows = {
+        name: (state.files.get(f"{SESSION}/{file}", b""), digest)
+        for name, (file, digest) in record["rows"].items()
+    }
+    found = _PLACES.search(rows["head.json"][0]) if "head.json" in rows else None
+    base = 0 if found is None else (int(found[1]) - 1) // KEEP * KEEP
     seals: dict[bytes, int] = {}
-    parts: list[object] = [*state.done]
-    for path, content in state.files.items():
-        if path.endswith((".new", "/progress.txt")):
-            continue
-        parts.append(_NUMBER.sub(lambda found: f"cp-{int(found[1]) - base}", path))
-        if "/results/" not in path:
-            text, named = _told(content)
-            parts += [_numbered(text, base), *(seals.setdefault(seal, len(seals)) for seal in named)]
+    parts: list[object] = [*state.done, record["status"], record["worker"]]
+    for name, (content, digest) in sorted(rows.items()):
+        text, named = _told(content)
+        parts.append(_NUMBER.sub(lambda found: f"cp-{int(found[1]) - base}", name))
+        parts += [sha256(content).hexdigest() == digest, _numbered(text, base)]
+        parts += [seals.setdefault(seal, len(seals)) for seal in named]
     return tuple(parts)
-
-
-def _base(files_: Files) -> int:
-    found = _PLACES.search(files_.get(f"{SESSION}/session.json", b""))
-    return 0 if found is None else (int(found[1]) - 1) // KEEP * KEEP
 
 
 def _numbered(text: bytes, base: int) -> bytes:
@@ -96,7 +100,7 @@ def kill_again(kills: int, *, errand: Errand = BRIEF, every: int = 1) -> Iterato
         for state in states:
             world = World([*state.done])
             disk = Watched(state, world)
-            lived(lambda disk=disk: FileStore(disk, clock=lambda: 0.0), world, errand)  # type: ignore[misc]
+            lived(lambda disk=disk: files(disk), world, errand)  # type: ignore[misc]
             tally.points += disk.moments
             found |= {state_key: left for state_key, left in disk.left.items() if state_key not in known}
         known |= found.keys()

@@ -50,7 +50,7 @@ def ensure_savers() -> Path:
 def report() -> dict[str, Any]:
     """Return what the tests found; raises NotHere or Broken."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ensure_savers())))}
-    command = (sys.executable, "-m", "tests.checkpoints.savers_report")
+    command = (sys.executable, "-m", "tests.store.savers_report")
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Broken(f"{' '.join(command[1:])} failed: {done.stderr}")

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from statek_sim.agent.budget import Budget
-from statek_sim.agent.checkpoints.keeping import Keeper, plan_hash, saved_run
+from statek_sim.agent.checkpoints.persistence import Keeper, plan_hash, saved_run
 from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.variants import HARDENED as HARDENED_CONTEXT

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from statek_sim import trace as events
 from statek_sim.agent.budget import Budget, Prices
-from statek_sim.agent.checkpoints.keeping import saved_run
+from statek_sim.agent.checkpoints.persistence import saved_run
 from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.variants import context_rules

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from statek_sim.agent.checkpoints.crashing import SimulatedDisk
 from statek_sim.agent.memory.block import document_block, memory_block
 from statek_sim.agent.memory.handoff import HandoffFile
 from statek_sim.agent.memory.instructions import discover, instructions_block
 from statek_sim.agent.variants import Variant
-from statek_sim.errors import BadInput, CheckpointError
+from statek_sim.errors import BadInput, BadStore
 from statek_sim.scenario.agent import LayersText
+from statek_sim.store.simulated_disk import SimulatedDisk
 
 
 def project_layer(text: LayersText) -> str:
@@ -38,6 +38,6 @@ def _block(content: str, variant: Variant) -> str:
     disk = SimulatedDisk({"handoff.json": content.encode()})
     try:
         handoff = HandoffFile(disk, wall=lambda: "", path="handoff.json").resume()
-    except CheckpointError as error:
+    except BadStore as error:
         raise BadInput(f"layers.handoff: {error}") from error
     return "" if handoff is None else memory_block(handoff)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from statek_sim.agent.checkpoints.database import Sqlite
-from statek_sim.agent.checkpoints.keeping import entry_of
-from statek_sim.agent.checkpoints.records import Kept, Lease
-from statek_sim.agent.checkpoints.sql import SqlStore
+from statek_sim.agent.checkpoints.persistence import entry_of
+from statek_sim.agent.checkpoints.records import Kept
+from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.agent.effects import Receipt, Snapshot
+from statek_sim.store.database import Sqlite
+from statek_sim.store.protocol import Lease
+from statek_sim.store.sql import SqlStore
 
 
 class Sessions:
     """The sessions of one scenario's jobs, by their names, in a database in memory."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._store = SqlStore(Sqlite(":memory:"), clock=clock)
+        self._store = SessionStore(SqlStore(Sqlite(":memory:"), clock=clock))
         self._leases: dict[str, Lease] = {}
 
     def committed(self, snapshot: Snapshot) -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from statek_sim import trace as events
 from statek_sim.backends.event_words import told
 from statek_sim.backends.pinned_replies import FirstRun, PinnedReplies
+from statek_sim.durability.undelivered_replies import REPLY_OVER
 from statek_sim.errors import BadScenario
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.runtime.execution.runtime import Runtime
@@ -22,7 +23,6 @@ from statek_sim.runtime.state.containment import WorkerKilled
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.schema import Scenario
-from statek_sim.store.owed import REPLY_OVER
 from statek_sim.trace import Event
 
 Place = tuple[int, int]

@@ -14,13 +14,13 @@ from statek_sim.backends.pinned_replies import FirstRun
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.backends.written_values import world_object
-from statek_sim.errors import BadStore, DamagedStore, NotOurs
+from statek_sim.durability.anchors import Anchors, anchored
+from statek_sim.durability.persistence import APPLICATION
+from statek_sim.durability.session import Session
+from statek_sim.errors import BadStore, Damaged, NotOurs
 from statek_sim.scenario.references import WorldReference, references_in
 from statek_sim.scenario.schema import Scenario
-from statek_sim.store.anchors import Anchors, anchored
-from statek_sim.store.keeping import APPLICATION
-from statek_sim.store.session import Session
-from statek_sim.store.store import Lease, RunStore, Status, Stored
+from statek_sim.store.protocol import Lease, Status, Store, Stored
 from statek_sim.trace import event_of
 from statek_sim.values import JSON
 
@@ -41,7 +41,7 @@ class DurableRun:
 
     def __init__(
         self,
-        store: RunStore,
+        store: Store,
         lease: Lease,
         scenario: Scenario,
         profile: str,
@@ -116,8 +116,7 @@ class DurableRun:
         world = saved["world"]
         run.world.queue.items.clear()
         run.world.queue.items.update((item.id, item) for item in world["items"])
-        # Earlier packages stored nothing that agent code wrote to an owner.
-        for name, members in world.get("owners", {}).items():
+        for name, members in world["owners"].items():
             run.world.owner_named(name).become(members)
         run.world.events.resume(world["events"])
         run.world.ledger.lines[:] = world["ledger"]
@@ -221,7 +220,7 @@ def run_name(scenario: Scenario, profile: str) -> str:
 
 
 def opened_run(
-    store: RunStore,
+    store: Store,
     scenario: Scenario,
     profile: str,
     *,
@@ -232,10 +231,7 @@ def opened_run(
 ) -> DurableRun:
     """Begin a run on a store, or go on with it where the store has it; `BadStore` where it is about something else."""
     name, facts = run_name(scenario, profile), about(scenario, profile, preset=preset, seed=seed)
-    if name not in {stored_run.run for stored_run in store.runs()}:
-        lease = store.begin(name, facts, worker=worker)
-        return DurableRun(store, lease, scenario, profile, preset=preset, seed=seed)
-    lease = store.claim(name, worker=worker)
+    lease = store.claim(name, worker=worker, about=facts)
     stored = store.load(name)
     if _without_place(stored.about) != _without_place(facts):
         store.release(lease)
@@ -248,7 +244,7 @@ def opened_run(
     )
 
 
-def resumed_run(store: RunStore, lease: Lease, *, restart: float = 0.0) -> DurableRun:
+def resumed_run(store: Store, lease: Lease, *, restart: float = 0.0) -> DurableRun:
     """Go on with a run that was claimed, from what the store says alone."""
     stored = store.load(lease.run)
     facts: Mapping[str, Any] = stored.about
@@ -260,7 +256,7 @@ def resumed_run(store: RunStore, lease: Lease, *, restart: float = 0.0) -> Durab
         scenario = Scenario.model_validate({**facts["scenario"], "path": Path(facts["scenario"]["path"])})
         profile, preset, seed = facts["profile"], facts["preset"], facts["seed"]
     except (KeyError, TypeError, ValueError) as error:
-        raise DamagedStore(
+        raise Damaged(
             f"{store.address}: run {lease.run!r}: what it is about cannot be read: {error}"
         ) from error
     return DurableRun(

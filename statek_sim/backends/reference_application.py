@@ -7,12 +7,12 @@ from typing import Any
 
 from statek_sim.backends.application import FUTURE, FUTURE_TEXT, AppJob, AppOutcome, ToolUse, ToolUses
 from statek_sim.backends.facts import job_record, plain, worker_death
+from statek_sim.durability.persistence import KeptRuntime
 from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.state.shown import shown
-from statek_sim.store.keeping import KeptRuntime
 
 
 class ReferenceApplication:

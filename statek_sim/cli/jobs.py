@@ -13,12 +13,11 @@ import typer
 
 from statek_sim.cli.app import JsonOption, app
 from statek_sim.cli.inputs import check_json, say, written_as_json
-from statek_sim.errors import BadInput, BadStore, DamagedStore, NotOurs, RunTakenOver
+from statek_sim.errors import BadInput, BadStore, Damaged, Fenced, NotOurs
 
 if TYPE_CHECKING:
-    from statek_sim.store.shown import ShownJob
-    from statek_sim.store.sql import SqlRuns
-    from statek_sim.store.store import Lease, Listed
+    from statek_sim.durability.job_view import JobView
+    from statek_sim.store.protocol import Lease, Listed, Store
 
 SCHEMA: Final = "statek-sim/jobs@1"
 """What `list --json` prints."""
@@ -36,7 +35,9 @@ app.add_typer(jobs, name="jobs")
 StoreOption = Annotated[
     str,
     typer.Option(
-        "--store", metavar="ADDRESS", help="The store: sqlite:PATH or postgresql://USER@HOST/DATABASE."
+        "--store",
+        metavar="ADDRESS",
+        help="The store: sqlite:PATH, files:FOLDER or postgresql://USER@HOST/DATABASE.",
     ),
 ]
 RunArgument = Annotated[
@@ -117,7 +118,7 @@ def resume_jobs(
 ) -> None:
     """Go on with runs that a dead process left, to their ends.
 
-    Several of these commands share the work.
+    Several of these commands share the work. Runs that a live worker holds are named, and left to it.
     """
     from statek_sim.suite.stored import finish
 
@@ -131,21 +132,25 @@ def resume_jobs(
                 if run:
                     raise
                 besides.add(claimed.run)
-                bad += not isinstance(error, NotOurs | RunTakenOver)
+                bad += not isinstance(error, NotOurs | Fenced)
                 say([f"left     {claimed.run}", f"         {error}"])
                 continue
             resumed += 1
             failed += bool(result.mismatches)
             say([f"{'FAILED' if result.mismatches else 'ok':8} {claimed.run}"])
             say(f"         {line}" for line in _problems(result))
-    say([f"{resumed} resumed, {failed} failed" + (f", {bad} cannot be gone on with" if bad else "")])
+        leased = [] if run else [one for one in opened.runs() if one.status == "running" and one.worker]
+    say(f"leased   {one.run}\n         by worker {one.worker} for {one.left:.0f} s yet" for one in leased)
+    counts = (f"{resumed} resumed", f"{failed} failed")
+    more = ((bad, "cannot be gone on with"), (len(leased), "still leased"))
+    say([", ".join((*counts, *(f"{count} {what}" for count, what in more if count)))])
     if bad:
         raise typer.Exit(2)
     if failed:
         raise typer.Exit(1)
 
 
-def _claims(opened: SqlRuns, names: Sequence[str], besides: Collection[str]) -> Iterator[Lease]:
+def _claims(opened: Store, names: Sequence[str], besides: Collection[str]) -> Iterator[Lease]:
     from statek_sim.store.worker import worker_name
 
     for name in names:
@@ -160,28 +165,28 @@ def _problems(result: Any) -> Iterator[str]:
     yield from map(str, result.mismatches)
 
 
-def _opened(address: str, *, lease: float = DEFAULT_LEASE, read_only: bool = False) -> SqlRuns:
-    from statek_sim.store.opening import open_store
+def _opened(address: str, *, lease: float = DEFAULT_LEASE, read_only: bool = False) -> Store:
+    from statek_sim.store.open import open_store
     from statek_sim.store.worker import real_seconds
 
     return open_store(address, clock=real_seconds, lease=lease, must_exist=True, read_only=read_only)
 
 
-def _shown(opened: SqlRuns, run: str) -> list[ShownJob]:
-    from statek_sim.store.shown import shown_jobs
+def _shown(opened: Store, run: str) -> list[JobView]:
+    from statek_sim.durability.job_view import job_views
 
-    return shown_jobs(opened.load(run))
+    return job_views(opened.load(run))
 
 
-def _readable(opened: SqlRuns, run: str) -> tuple[list[ShownJob], str | None]:
+def _readable(opened: Store, run: str) -> tuple[list[JobView], str | None]:
     """Return the jobs of a run, and why it cannot be read where that is so: the other runs can."""
     try:
         return _shown(opened, run), None
-    except DamagedStore as error:
+    except Damaged as error:
         return [], str(error)
 
 
-def _lines(listed: Listed, found: Sequence[ShownJob], problem: str | None) -> Iterator[str]:
+def _lines(listed: Listed, found: Sequence[JobView], problem: str | None) -> Iterator[str]:
     held = f", {listed.worker} works on it" if listed.worker else ""
     yield f"{listed.run}  {listed.status}, revision {listed.revision}{held}"
     if problem is not None:
@@ -191,7 +196,7 @@ def _lines(listed: Listed, found: Sequence[ShownJob], problem: str | None) -> It
         yield f"  {job.id:20} {job.role:16} {job.status:11} {job.turns:4} turns  {reason}".rstrip()
 
 
-def _shown_lines(job: ShownJob) -> Iterator[str]:
+def _shown_lines(job: JobView) -> Iterator[str]:
     yield f"job {job.id} of run {job.run}, agent {job.role}"
     yield f"  status    {job.status}" + (f" ({job.stop})" if job.stop else "")
     yield f"  at        virtual second {job.at:g}"

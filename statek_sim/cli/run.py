@@ -98,7 +98,7 @@ StoreOption = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Keep the runs in this store, sqlite:PATH or postgresql://..., and go on with those that it has: see "
+        help="Keep the runs in this store (sqlite:PATH, files:FOLDER or postgresql://...) and resume those it has: see "
         "`statek-sim jobs`.",
     ),
 ]
@@ -202,7 +202,7 @@ def _check_accept(
 
 def _check_store(store: str, backend: Backend, recordings: Recordings) -> None:
     """Refuse what a store does not keep, and a store that cannot be opened."""
-    from statek_sim.store.opening import open_store
+    from statek_sim.store.open import open_store
     from statek_sim.store.worker import real_seconds
 
     if backend is not Backend.REFERENCE:

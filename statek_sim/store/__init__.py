@@ -1,1 +1,1 @@
-"""Durable state of the STATEK runtime: its objects as tagged JSON, in SQLite or PostgreSQL (docs/durability.md)."""
+"""One store for everything that survives its process: jobs of engine one, sessions of engine two."""

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from statek_sim.errors import BadStore, RunTakenOver
-from statek_sim.store.store import Lease, RunStore
+from statek_sim.errors import BadStore, Fenced
+from statek_sim.store.protocol import Lease, Store
 
 BEATS: Final = 3
 """So often in the time of one lease it is begun anew: two renewals may fail before others may take the run."""
@@ -24,10 +24,10 @@ class Heartbeat:
     left to the next one, and to the next commit, which tells it.
     """
 
-    def __init__(self, store: RunStore, lease: Lease) -> None:
+    def __init__(self, store: Store, lease: Lease) -> None:
         self._store = store
         self._lease = lease
-        self.taken: RunTakenOver | None = None
+        self.taken: Fenced | None = None
 
     @contextmanager
     def beating(self) -> Iterator[None]:
@@ -45,7 +45,7 @@ class Heartbeat:
         while not over.wait(self._store.lease_seconds / BEATS):
             try:
                 self._store.renew(self._lease)
-            except RunTakenOver as error:
+            except Fenced as error:
                 self.taken = error
                 return
             except BadStore:

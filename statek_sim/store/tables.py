@@ -1,21 +1,22 @@
-"""The tables of a store of runs, and the way from one version to the next."""
+"""The tables of a store, and the way from one version to the next."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from statek_sim.agent.checkpoints.database import Database, transaction
-from statek_sim.errors import BadStore
-from statek_sim.store.pieces import MARK, PIECE
+from statek_sim.errors import BadStore, Damaged
+from statek_sim.store.database import Database, Row, transaction
 
-FORMAT: Final = "statek-sim/runs"
+FORMAT: Final = "statek-sim/store"
 """What a store of ours says of itself."""
 
 _RUNS: Final = """
 CREATE TABLE statek_runs (
     id TEXT PRIMARY KEY CHECK (length(id) > 0),
+    kind TEXT NOT NULL CHECK (kind IN ('jobs', 'session')),
     about TEXT NOT NULL,
-    status TEXT NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'ended')),
+    status TEXT NOT NULL DEFAULT 'running'
+        CHECK (status IN ('running', 'ended', 'paused', 'completed', 'failed')),
     revision INTEGER NOT NULL DEFAULT 0 CHECK (revision >= 0),
     events INTEGER NOT NULL DEFAULT 0 CHECK (events >= 0),
     fence INTEGER NOT NULL DEFAULT 0 CHECK (fence >= 0),
@@ -40,34 +41,14 @@ CREATE TABLE statek_events (
     PRIMARY KEY (run, number)
 )"""
 
-_FURTHER_PIECES: Final = f"""
-INSERT INTO statek_rows (run, name, revision, content)
-WITH RECURSIVE pieces (run, name, revision, content, number) AS (
-    SELECT run, name, revision, content, 1 FROM statek_rows WHERE LENGTH(content) > {PIECE}
-    UNION ALL
-    SELECT run, name, revision, content, number + 1 FROM pieces WHERE LENGTH(content) > {PIECE} * (number + 1)
-)
-SELECT run, name || '{MARK}' || CAST(number AS TEXT), revision, SUBSTR(content, number * {PIECE} + 1, {PIECE})
-FROM pieces"""
-
-_FIRST_PIECES: Final = (
-    f"UPDATE statek_rows SET content = SUBSTR(content, 1, {PIECE}) WHERE LENGTH(content) > {PIECE}"
-)
-
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
-    (_RUNS, _ROWS, _EVENTS),
-    ("CREATE INDEX statek_runs_free ON statek_runs (status, lease_until, id)",),
-    # Long rows are in pieces: the tables are the same, and an older package would read a piece for a row.
-    (_FURTHER_PIECES, _FIRST_PIECES),
+    (_RUNS, _ROWS, _EVENTS, "CREATE INDEX statek_runs_free ON statek_runs (kind, status, lease_until, id)"),
 )
-"""What makes each version of the tables of the one before it."""
-
-_LOCK: Final = 7_004_003
-"""The number of PostgreSQL's lock under which tables are made."""
+"""The statements that make each version of the tables from the one before it."""
 
 
-def recognise(database: Database, address: str) -> None:
-    """Change nothing; `BadStore` for what is no store of ours, and for tables from the future."""
+def recognise(database: Database) -> None:
+    """Change nothing; `BadStore` for what is no store of ours, and for tables of a newer package."""
     try:
         rows = database.execute("SELECT format, version FROM statek_store")
     except BadStore as error:
@@ -76,21 +57,19 @@ def recognise(database: Database, address: str) -> None:
         rows = []
     if not rows:
         raise BadStore(
-            f"{address}: it is no store of runs, there is nothing in a table statek_store; name another store"
+            f"{database.address}: it is no store: there is nothing in a table statek_store; name another store"
         )
-    _version(rows, address)
+    _version(rows, database.address)
 
 
-def migrate(database: Database, address: str) -> None:
-    """Bring the tables to the newest version; `BadStore` for tables from the future, and for somebody else's."""
+def migrate(database: Database) -> None:
+    """Bring the tables to the newest version; `BadStore` for those of a newer package, and of another program."""
     with transaction(database):
-        if database.words["json"] == "JSONB":
-            database.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
+        database.execute(database.dialect["lock"])
         database.execute(
             "CREATE TABLE IF NOT EXISTS statek_store (format TEXT NOT NULL, version INTEGER NOT NULL)"
         )
-        rows = database.execute("SELECT format, version FROM statek_store")
-        version = _version(rows, address)
+        version = _version(database.execute("SELECT format, version FROM statek_store"), database.address)
         for statements in MIGRATIONS[version:]:
             for statement in statements:
                 database.execute(statement)
@@ -101,17 +80,17 @@ def migrate(database: Database, address: str) -> None:
             )
 
 
-def _version(rows: list[tuple[object, ...]], address: str) -> int:
+def _version(rows: list[Row], address: str) -> int:
     if not rows:
         return 0
     name, version = rows[0]
     if len(rows) != 1 or name != FORMAT or not isinstance(version, int) or version < 1:
-        raise BadStore(
-            f"{address}: it says of itself {rows!r}, expected {FORMAT!r} and a version; name another store"
+        raise Damaged(
+            f"{address}: its table statek_store has {rows!r}, expected {FORMAT!r} and a version; name another store"
         )
     if version > len(MIGRATIONS):
         raise BadStore(
-            f"{address}: its tables have version {version}, and this package knows up to {len(MIGRATIONS)}; update the "
+            f"{address}: its tables have version {version}, and this package reads up to {len(MIGRATIONS)}; update the "
             "package"
         )
     return version

@@ -14,8 +14,12 @@ from typing import Final
 _PARTS: Final = 5
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE: Final = Path("/proc/self/ns/pid")
+_STATE: Final = 0
 _START: Final = 19
-"""Where a process's start, in ticks since the machine's, is in what follows its command in `/proc/PID/stat`."""
+"""Where a process's state, and its start in ticks since the machine's, are after its command in `/proc/PID/stat`."""
+
+_DEAD: Final = frozenset({"Z", "X", "x"})
+"""States of a process that has ended: a zombie is there until its parent asks how it ended."""
 
 
 def worker_name() -> str:
@@ -35,7 +39,10 @@ def real_seconds() -> float:
 
 
 def is_gone(worker: str) -> bool:
-    """Return whether a worker is a process of this machine that is no more; False for all that cannot be known."""
+    """Return whether a worker is a process of this machine that has ended, also one that is a zombie yet.
+
+    False for all that cannot be known.
+    """
     parts = worker.split("/")
     if len(parts) != _PARTS:
         return False
@@ -48,8 +55,9 @@ def is_gone(worker: str) -> bool:
         return True
     except (OSError, OverflowError):
         return False
+    stat = _stat(int(number))
     # Another process may have its number by now.
-    return _start_of(int(number)) not in ("", start)
+    return bool(stat) and (stat[_STATE] in _DEAD or stat[_START] != start)
 
 
 def _world() -> str:
@@ -60,11 +68,18 @@ def _world() -> str:
     return hashlib.sha256(machine.encode()).hexdigest()[:12]
 
 
-def _start_of(number: int) -> str:
-    with suppress(OSError, IndexError):
+def _stat(number: int) -> list[str]:
+    """Return what `/proc` says about a process after its command; nothing where there is no `/proc`."""
+    with suppress(OSError):
         # A command may have spaces and brackets of its own.
-        return Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[_START]
-    return ""
+        fields = Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        return fields if len(fields) > _START else []
+    return []
+
+
+def _start_of(number: int) -> str:
+    stat = _stat(number)
+    return stat[_START] if stat else ""
 
 
 @cache

@@ -10,8 +10,8 @@ from statek_sim.backends.durable import opened_run, resumed_run
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.errors import BadInput
 from statek_sim.scenario.schema import Profile, Scenario
-from statek_sim.store.opening import open_store
-from statek_sim.store.store import LEASE, Lease, RunStore
+from statek_sim.store.open import open_store
+from statek_sim.store.protocol import LEASE, Lease, Store
 from statek_sim.store.worker import real_seconds, worker_name
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.run import compared, located_preset, profile_known
@@ -57,7 +57,7 @@ class StoredRunner:
         )
 
 
-def finish(store: RunStore, lease: Lease, *, restart: float = 0.0) -> ScenarioResult:
+def finish(store: Store, lease: Lease, *, restart: float = 0.0) -> ScenarioResult:
     """Go on with a run that was claimed, to its end, and compare."""
     started = time.perf_counter()
     try:

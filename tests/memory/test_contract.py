@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from statek_sim.agent.checkpoints.disk import Disk
 from statek_sim.agent.memory.contract import (
     HandoffFinding,
     MakeHandoff,
@@ -16,6 +15,7 @@ from statek_sim.agent.memory.contract import (
 )
 from statek_sim.agent.memory.handoff import HandoffFile
 from statek_sim.errors import ContractViolation
+from statek_sim.store.disk import Disk
 
 
 class Ours:

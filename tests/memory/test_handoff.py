@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statek_sim.agent.checkpoints.crashing import Killed, SimulatedDisk
-from statek_sim.agent.checkpoints.disk import RealDisk
 from statek_sim.agent.memory.block import document_block, memory_block
 from statek_sim.agent.memory.handoff import PATH, Handoff, HandoffFile
 from statek_sim.errors import Damaged, Fenced, Held, OtherPlan
 from tests.tables import table_test
+from statek_sim.store.disk import RealDisk
+from statek_sim.store.simulated_disk import Killed, SimulatedDisk
 
 STEPS = ("plan", "code", "test")
 NOW = "2026-01-01T09:00:00+00:00"

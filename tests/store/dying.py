@@ -11,7 +11,7 @@ from statek_sim.backends.deviating import Place, Point
 from statek_sim.backends.durable import DurableRun, about, run_name
 from statek_sim.backends.pinned_replies import FirstRun
 from statek_sim.scenario.schema import Scenario
-from statek_sim.store.opening import open_store
+from statek_sim.store.open import open_store
 
 
 def in_a_process(work: Callable[[], None]) -> int:
@@ -42,7 +42,9 @@ def killed_run(
 
         with closing(open_store(address, clock=lambda: 0.0)) as store:
             name = run_name(scenario, profile)
-            lease = store.begin(name, about(scenario, profile, preset=None, seed=None), worker="the dead one")
+            lease = store.claim(
+                name, worker="the dead one", about=about(scenario, profile, preset=None, seed=None)
+            )
             DurableRun(store, lease, scenario, profile, first_run=first_run, watch=watch).finish()
 
     status = in_a_process(work)

@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 
 from statek_sim.backends.durable import opened_run
-from statek_sim.errors import BadStore, RunTakenOver
+from statek_sim.durability.persistence import KeptRuntime
+from statek_sim.errors import BadStore, Fenced
 from statek_sim.providers.script import code
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.tools.declaration import tool
 from statek_sim.scenario.schema import Scenario
-from statek_sim.store.keeping import KeptRuntime
-from statek_sim.store.opening import open_store
-from statek_sim.store.sql import SqlRuns
-from statek_sim.store.store import Changes, Lease
+from statek_sim.store.open import open_store
+from statek_sim.store.protocol import Changes, Lease, Store
 from statek_sim.testing import Lab, LabSettings
 from tests.explore import samples
 
@@ -30,7 +29,7 @@ FULL = "the disk is full"
 class Failing:
     """A store whose commit number `fails_at` fails, and that counts how many reach it."""
 
-    def __init__(self, store: SqlRuns, fails_at: int, error: Callable[[str], Exception]) -> None:
+    def __init__(self, store: Store, fails_at: int, error: Callable[[str], Exception]) -> None:
         self._store = store
         self._fails_at = fails_at
         self._error = error
@@ -65,7 +64,7 @@ def history(path: Path) -> tuple[str, list[str]]:
         return listed.status, [*store.load(listed.run).events]
 
 
-@pytest.mark.parametrize(("error", "first"), [(BadStore, 1), (RunTakenOver, 2), (RecursionError, 3)])
+@pytest.mark.parametrize(("error", "first"), [(BadStore, 1), (Fenced, 2), (RecursionError, 3)])
 def test_wherever_a_commit_fails_the_run_raises_and_the_store_can_be_gone_on_with(
     tmp_path: Path, error: Error, first: int
 ) -> None:
@@ -126,7 +125,7 @@ def test_a_run_that_was_taken_over_gives_nothing_back(tmp_path: Path) -> None:
 
         taken: Any = TakenOver(store, 0, BadStore)
         run = opened_run(taken, scenario, "docs", worker="w")
-        with pytest.raises(RunTakenOver, match=r"another worker has taken it over from 'w' \(revision 20\)"):
+        with pytest.raises(Fenced, match=r"has taken it over from 'w'.*; nothing after revision 20 is"):
             run.finish()
         listed = store.runs()[0]
         assert (listed.worker, listed.revision, listed.status) == ("w", 20, "running")

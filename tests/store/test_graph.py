@@ -18,19 +18,18 @@ from hypothesis import strategies as st
 from statek_sim.backends.durable import DurableRun
 from statek_sim.backends.durable import _anchors as anchors_of
 from statek_sim.errors import DamagedStore
+from statek_sim.durability.anchors import Anchors
+from statek_sim.durability.graph import Graph
+from statek_sim.durability.pieces import PIECE, all_pieces, changed_pieces, whole_rows
+from statek_sim.durability.writing import DEEPEST, ROOT, STRETCH
+from statek_sim.errors import Damaged
 from statek_sim.runtime.state.access import FULL, access
-from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.stored.kinds import stored
 from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet
 from statek_sim.scenario.load import load_or_fail
-from statek_sim.store.anchors import Anchors
-from statek_sim.store.graph import Graph
-from statek_sim.store.kinds import with_names_of_today
-from statek_sim.store.pieces import PIECE, all_pieces, changed_pieces, whole_rows
-from statek_sim.store.store import Changes, Lease, Stored
-from statek_sim.store.writing import DEEPEST, ROOT, STRETCH
+from statek_sim.store.protocol import Changes, Lease, Stored
 from statek_sim.suite.run import builtin_suites
 from statek_sim.usage.conversation import MessageMeter
 from statek_sim.usage.tokenizers import tokenizer_for_model
@@ -211,7 +210,7 @@ def test_what_cannot_be_stored_says_why(value: object, reason: str | None) -> No
     ],
 )  # fmt: skip
 def test_rows_that_were_never_written_so_are_damage(rows: dict[str, str], told: str) -> None:
-    with pytest.raises(DamagedStore, match=told):
+    with pytest.raises(Damaged, match=told):
         Graph(anchors(), METER).read(rows)
 
 
@@ -409,24 +408,5 @@ def test_a_long_row_is_written_in_pieces_and_read_as_one(before: str | None, now
 def test_only_the_end_of_a_long_row_is_written_again() -> None:
     changed, gone = changed_pieces("e1", "a" * (9 * PIECE), "a" * (9 * PIECE) + "b")
     assert (changed, gone) == ({"e1#9": "b"}, [])
-    with pytest.raises(DamagedStore, match=r"row 'e1': a piece of it is missing"):
+    with pytest.raises(Damaged, match=r"row 'e1': a piece of it is missing"):
         whole_rows({"e1": "a", "e1#2": "c"})
-
-
-class _Wait(FutureResult):
-    """As an application's memo class: what is asked for its dictionary gets a copy."""
-
-    def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        return dict(found) if name == "__dict__" else found
-
-
-@pytest.mark.parametrize("kind", [FutureResult, _Wait])
-def test_a_future_that_an_earlier_package_stored_has_the_names_of_today(kind: type[FutureResult]) -> None:
-    future = kind()
-    members = object.__getattribute__(future, "__dict__")
-    members.clear()
-    members.update(deps=None, state_num=3, _condition=bool, _complement=repr, _pending=None)
-    with_names_of_today(future)
-    assert future.check_condition()
-    assert future.value == repr(future)

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from statek_sim.cli import main
-from statek_sim.errors import BadInput, BadStore, DamagedStore
+from statek_sim.durability.persistence import KeptRuntime
+from statek_sim.errors import BadInput, BadStore, Damaged
 from statek_sim.providers.script import code
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.kinds import stored
 from statek_sim.runtime.tools.declaration import tool
-from statek_sim.store.keeping import KeptRuntime
 from statek_sim.testing import Lab, LabSettings
 from statek_sim.trace import Event, StoreRemark
 from tests.store.dying import in_a_process
@@ -154,9 +154,7 @@ def test_other_agents_than_the_run_began_with_are_named(tmp_path: Path) -> None:
     lab.runtime.close()
     other = Lab(LabSettings())
     other.llm.script(clerk=SCRIPT)
-    with pytest.raises(
-        DamagedStore, match="the store names 'agent:clerk', which this application does not have"
-    ):
+    with pytest.raises(Damaged, match="the store names 'agent:clerk', which this application does not have"):
         other.runtime.keep_in(f"sqlite:{tmp_path / 'shop.db'}", agents=[Agent("cook", "You cook.")])
     other.runtime.close()
 
@@ -212,9 +210,9 @@ def test_a_damaged_store_is_told_and_given_back(tmp_path: Path) -> None:
     other = Lab(LabSettings())
     other.llm.script(clerk=SCRIPT)
     with pytest.raises(
-        DamagedStore, match=r"run 'main': what is stored cannot be gone on with: KeyError: 'event'; put"
+        Damaged, match=r"run 'main': what is stored cannot be gone on with: KeyError: 'event'; put"
     ):
         other.runtime.keep_in(f"sqlite:{tmp_path / 'shop.db'}", agents=[clerk()])
     other.runtime.close()
     with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
-        assert database.execute("SELECT worker, lease_until FROM statek_runs").fetchall() == [("", 0)]
+        assert database.execute("SELECT worker FROM statek_runs").fetchall() == [("",)]

@@ -9,11 +9,8 @@ import pytest
 from statek_sim.backends.durable import DurableRun
 from statek_sim.explore.plan import distinct_points, kill_at, restart_of
 from statek_sim.explore.variation import Undisturbed, undisturbed, varied
-from statek_sim.runtime.state.access import RESTRICTED, access
-from statek_sim.store.kinds import made
-from statek_sim.store.store import Lease
+from statek_sim.store.protocol import Lease
 from statek_sim.suite.run import builtin_suites
-from statek_sim.world.queue import ItemStatus, WorkItem
 from tests.explore import samples
 from tests.store.dying import killed_run
 from tools.durability import NoStore, Tally, pairs, resumed, stored_points, try_point
@@ -87,17 +84,6 @@ def test_what_agent_code_wrote_to_items_and_owners_is_there_for_another_process(
     for point in points[written : written + 2]:
         try_point(tally, base, point, tmp_path)
     assert (tally.wrong, tally.alike) == ([], 2)
-
-
-def test_an_item_that_an_earlier_package_stored_can_be_read() -> None:
-    item = made(WorkItem)
-    # All that it stored.
-    for name, value in {"id": "invoice-1", "status": ItemStatus.READY, "owner_id": None}.items():
-        object.__setattr__(item, name, value)
-    with access(RESTRICTED):
-        assert (item.id, item.status) == ("invoice-1", ItemStatus.READY)
-        item.note = 5
-        assert item.note == 5
 
 
 def test_a_key_that_dbzero_lost_is_stored() -> None:

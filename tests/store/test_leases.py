@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
-from statek_sim.errors import BadStore, RunHeld, RunTakenOver
+from statek_sim.errors import BadStore, Fenced, Held
 from statek_sim.providers.script import code
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.tools.declaration import tool
 from statek_sim.store.heartbeat import Heartbeat
-from statek_sim.store.opening import open_store
-from statek_sim.store.sql import SqlRuns
-from statek_sim.store.store import Changes, Lease
+from statek_sim.store.open import open_store
+from statek_sim.store.protocol import Changes, Lease, Store
 from statek_sim.store.worker import real_seconds
 from statek_sim.testing import Lab, LabSettings
 
@@ -84,7 +83,7 @@ def waited_for(path: Path) -> None:
         time.sleep(0.01)
 
 
-def other_worker(address: str) -> closing[SqlRuns]:
+def other_worker(address: str) -> closing[Store]:
     return closing(open_store(address, clock=real_seconds, lease=LEASE, must_exist=True))
 
 
@@ -97,7 +96,7 @@ def test_a_slow_worker_keeps_its_run_and_its_trace_is_that_of_a_quick_one(
         with other_worker(address) as store:
             while real_seconds() < until:
                 assert store.claim_next(worker="another") is None
-                with pytest.raises(RunHeld, match="works on it"):
+                with pytest.raises(Held, match="works on it"):
                     store.claim("main", worker="another")
                 time.sleep(LEASE / 10)
     assert (tmp_path / "surveys").read_text() == "x"
@@ -120,9 +119,9 @@ def test_a_worker_that_gave_no_sign_of_life_is_fenced_and_the_run_is_ended_by_an
             store.release(lease)
         # It wakes up in the middle of its tool, and finds its run gone.
     outcome = (tmp_path / "outcome").read_text()
-    assert outcome.startswith("RunTakenOver: ")
+    assert outcome.startswith("Fenced: ")
     assert "run 'main': another worker has taken it over from " in outcome
-    assert ", which was not heard of for 1 s; nothing that it does from now on is kept" in outcome
+    assert ", whose lease was not renewed for 1 s" in outcome
     with other_worker(address) as store:
         assert store.load("main").revision == lease.revision
     # An effect outside of the store cannot be taken back, and is there once more.
@@ -154,7 +153,7 @@ def beaten(store: Any, until: Callable[[], bool]) -> Heartbeat:
 
 
 def test_a_renewal_that_fails_is_tried_again_and_one_that_comes_too_late_is_the_last() -> None:
-    over = RunTakenOver("somebody has it")
+    over = Fenced("somebody has it")
     store = Beaten(BadStore("busy"), None, BadStore("busy"), over, BadStore("never asked"))
     heartbeat = beaten(store, lambda: len(store.answers) == 1)
     assert heartbeat.taken is over
@@ -166,7 +165,7 @@ def test_a_renewal_that_fails_is_tried_again_and_one_that_comes_too_late_is_the_
 def test_a_renewal_changes_the_lease_alone(tmp_path: Path) -> None:
     now = [100.0]
     with closing(open_store(f"sqlite:{tmp_path / 'runs.db'}", clock=lambda: now[0], lease=10.0)) as store:
-        lease = store.begin("main", {}, worker="me")
+        lease = store.claim("main", worker="me", about={})
         lease = store.commit(lease, Changes(rows={"root": "{}"}))
         now[0] = 108.0
         store.renew(lease)
@@ -176,8 +175,8 @@ def test_a_renewal_changes_the_lease_alone(tmp_path: Path) -> None:
         lease = store.commit(lease, Changes(rows={"root": "[]"}))
         now[0] = 126.0
         taken = store.claim("main", worker="another")
-        with pytest.raises(RunTakenOver, match="from 'me', which was not heard of for 10 s"):
+        with pytest.raises(Fenced, match="from 'me', whose lease was not renewed for 10 s"):
             store.renew(lease)
         store.release(taken)
-        with pytest.raises(RunTakenOver, match=r"from 'me' \(revision 2\), which"):
+        with pytest.raises(Fenced, match=r"from 'me'.*; nothing after revision 2 is kept"):
             store.commit(lease, Changes(rows={"root": "{}"}))

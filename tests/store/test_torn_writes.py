@@ -18,9 +18,8 @@ from statek_sim.backends.durable import about, opened_run, resumed_run, run_name
 from statek_sim.errors import BadStore
 from statek_sim.explore.variation import undisturbed
 from statek_sim.scenario.schema import Scenario
-from statek_sim.store.opening import open_store
-from statek_sim.store.sql import SqlRuns
-from statek_sim.store.store import Changes, Lease
+from statek_sim.store.open import open_store
+from statek_sim.store.protocol import Changes, Lease, Store
 from tests.explore import samples
 
 PAGE = 512
@@ -30,7 +29,7 @@ CUTS = 4
 class Copying:
     """A store that copies its files after every commit that it acknowledges."""
 
-    def __init__(self, store: SqlRuns, path: Path, folder: Path) -> None:
+    def __init__(self, store: Store, path: Path, folder: Path) -> None:
         self._store = store
         self._path = path
         self._folder = folder
@@ -122,7 +121,7 @@ def test_a_log_that_nobody_waited_for_would_lose_commits(tmp_path: Path, scenari
 def test_a_run_that_died_before_its_first_commit_begins_anew(tmp_path: Path, scenario: Scenario) -> None:
     store = open_store(f"sqlite:{tmp_path / 'runs.db'}", clock=lambda: 0.0)
     told = about(scenario, "docs", preset=None, seed=None)
-    store.release(store.begin(run_name(scenario, "docs"), told, worker="w"))
+    store.release(store.claim(run_name(scenario, "docs"), worker="w", about=told))
     lease = store.claim_next(worker="next")
     assert lease is not None
     assert resumed_run(store, lease).finish().digest == undisturbed(scenario, "docs")[0].digest

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from statek_sim import trace as events
-from statek_sim.agent.checkpoints.database import Sqlite
-from statek_sim.agent.checkpoints.keeping import Keeper
-from statek_sim.agent.checkpoints.sql import SqlStore
+from statek_sim.agent.checkpoints.persistence import Keeper
+from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Subject, Verdict
 from statek_sim.agent.escalation.ladder import Ladder, Level
 from statek_sim.agent.harness import AgentHarness
@@ -39,6 +38,8 @@ from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, fault, text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.store.database import Sqlite
+from statek_sim.store.sql import SqlStore
 
 
 def look(place: str) -> str:
@@ -137,7 +138,7 @@ def test_a_run_that_another_process_takes_up_is_a_restore_in_that_process_own_tr
 
     def process(model: FunctionLLM) -> list[TaskFacts]:
         agent = AgentHarness(model)
-        store = SqlStore(Sqlite(tmp_path / "sessions.db"), clock=lambda: 0.0)
+        store = SessionStore(SqlStore(Sqlite(tmp_path / "sessions.db"), clock=lambda: 0.0))
         with contextlib.suppress(Killed):
             agent.run("Work.", keeper=Keeper(store, "s", worker="w", plan=agent.plan("Work.")))
         store.close()

@@ -15,9 +15,8 @@ from typing import Final
 import pytest
 
 from statek_sim import ScriptedLLM, text, tool_call
-from statek_sim.agent.checkpoints.database import Sqlite
-from statek_sim.agent.checkpoints.keeping import Keeper
-from statek_sim.agent.checkpoints.sql import SqlStore
+from statek_sim.agent.checkpoints.persistence import Keeper
+from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.telemetry.otel import trace_spans
 from statek_sim.cassettes import safe_text
@@ -32,6 +31,8 @@ from statek_sim.harness.preset import load_preset
 from statek_sim.mcp.journal import Asked, McpJournal
 from statek_sim.providers.mismatch import shorten
 from statek_sim.server.journal import Journal, JournalEntry
+from statek_sim.store.database import Sqlite
+from statek_sim.store.sql import SqlStore
 from statek_sim.values import JSON
 from tests.tables import table_test
 
@@ -172,7 +173,7 @@ def test_spans_hold_texts_where_they_were_asked_for(
 
 def test_a_checkpoint_is_the_whole_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", OF_PROCESS)
-    made, store = agent(), SqlStore(Sqlite(tmp_path / "it.db"), clock=lambda: 0.0)
+    made, store = agent(), SessionStore(SqlStore(Sqlite(tmp_path / "it.db"), clock=lambda: 0.0))
     made.run("Work.", keeper=Keeper(store, "one", worker="w", plan=made.plan("Work.")))
     store.close()
     kept = b"".join(path.read_bytes() for path in tmp_path.iterdir()).decode("latin-1")

@@ -1,4 +1,4 @@
-"""What a store of checkpoints holds: sessions, checkpoints and receipts, as values."""
+"""What a session consists of: checkpoints and receipts, as values."""
 
 from __future__ import annotations
 
@@ -9,29 +9,12 @@ from typing import Any, Final, Literal
 from statek_sim.agent.effects import Receipt
 
 SCHEMA: Final = 1
-"""The version of what a checkpoint's state looks like; a store refuses a newer one."""
+"""The version of what a checkpoint's state looks like; a newer one is refused."""
 
-Status = Literal["running", "paused", "completed", "failed"]
-"""What a session is, in the words of 002 §4."""
+SessionStatus = Literal["running", "paused", "completed", "failed"]
+"""What a session is, in the words of 002 section 4."""
 
-STATUSES: Final[tuple[Status, ...]] = ("running", "paused", "completed", "failed")
-
-
-LEASE: Final = 60.0
-"""Seconds for which a session belongs to a worker that is not heard of; every save begins them anew."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
-    """The right to save a session: `fence` grows with every claim, and only the newest one counts.
-
-    It runs for `seconds` from the claim, or from when its worker was last heard of.
-    """
-
-    session: str
-    fence: int
-    worker: str
-    seconds: float = LEASE
+STATUSES: Final[tuple[SessionStatus, ...]] = ("running", "paused", "completed", "failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +27,7 @@ class Entry:
     """
 
     point: str
-    status: Status
+    status: SessionStatus
     at: float
     state: Mapping[str, Any]
     progress: Mapping[str, Any] = field(default_factory=dict)

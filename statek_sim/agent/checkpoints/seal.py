@@ -11,8 +11,8 @@ import hmac
 from dataclasses import dataclass
 from typing import Protocol
 
-from statek_sim.agent.checkpoints.codec import canonical
 from statek_sim.errors import Damaged
+from statek_sim.store.codec import canonical
 from statek_sim.values import JSON
 
 
@@ -26,17 +26,17 @@ class Sealer:
         if self.key is not None and len(self.key) < 16:
             raise ValueError(f"a key of seals has 16 bytes or more, not {len(self.key)}")
 
-    def seal(self, content: JSON, state: str = "") -> str:
-        """Return the seal of JSON, and of a text of canonical JSON that goes with it."""
-        data = f"{canonical(content)}\n{state}".encode("ascii")
+    def seal(self, content: JSON) -> str:
+        """Return the seal of JSON, whose keys keep their order."""
+        data = canonical(content).encode("ascii")
         if self.key is None:
             return "sha256:" + hashlib.sha256(data).hexdigest()
         return "hmac-sha256:" + hmac.new(self.key, data, hashlib.sha256).hexdigest()
 
-    def check(self, content: JSON, seal: object, *, what: str, state: str = "") -> None:
+    def check(self, content: JSON, seal: object, *, what: str) -> None:
         """Raise `Damaged` when `seal`, which a database may make anything of, is not the one of this content."""
         try:
-            expected = self.seal(content, state)
+            expected = self.seal(content)
         except ValueError:
             # NaN, or an infinite number: Python reads what no JSON holds and none of ours was written with.
             expected = ""
@@ -75,8 +75,10 @@ class MemoryAnchor:
         self._seals[session] = (number, seal)
 
 
-def check_anchor(anchor: Anchor | None, session: str, newest: tuple[int, str] | None, before: str) -> None:
-    """Raise `Damaged` for a store that is older than its anchor.
+def check_anchor(
+    anchor: Anchor | None, session: str, newest: tuple[int, str] | None, before: str, *, where: str
+) -> None:
+    """Raise `Damaged`, which begins with `where`, for a store that is older than its anchor.
 
     The newest checkpoint may be one ahead: the process died before it anchored it. `before` is the seal that it
     follows.
@@ -88,6 +90,6 @@ def check_anchor(anchor: Anchor | None, session: str, newest: tuple[int, str] | 
         return
     has = "nothing" if newest is None else f"checkpoint {newest[0]}"
     raise Damaged(
-        f"session {session!r}: the store has {has} as the newest, and checkpoint {anchored[0]} was anchored; "
+        f"{where}: the store has {has} as the newest, and checkpoint {anchored[0]} was anchored; "
         "an older copy of the store was put back, or it is another one"
     )

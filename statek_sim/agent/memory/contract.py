@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
-from statek_sim.agent.checkpoints.crashing import Killed, SimulatedDisk
-from statek_sim.agent.checkpoints.disk import Disk
 from statek_sim.errors import ContractViolation
+from statek_sim.store.disk import Disk
+from statek_sim.store.simulated_disk import Killed, SimulatedDisk
 
 STEPS: Final = ("plan", "code", "test")
 """The steps that a session does, in their order."""

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from statek_sim.agent.checkpoints.codec import from_bytes
-from statek_sim.agent.checkpoints.disk import Disk, write_durably
 from statek_sim.errors import Damaged, Fenced, Held, OtherPlan
+from statek_sim.store.codec import from_bytes
+from statek_sim.store.disk import Disk, write_durably
 
 VERSION: Final = 1
 PATH: Final = ".agent_progress.json"

@@ -1,0 +1,227 @@
+"""Sessions of agents in a store: each is saved checkpoint by checkpoint, with receipts after the newest one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from statek_sim.agent.checkpoints.notes import session_notes
+from statek_sim.agent.checkpoints.records import Entry, Kept, SessionStatus
+from statek_sim.agent.checkpoints.seal import Anchor, Sealer
+from statek_sim.agent.checkpoints.stored_checkpoint import (
+    HEAD,
+    Head,
+    SealedRows,
+    checkpoint_content,
+    checkpoint_of,
+    checkpoint_row,
+    receipt_content,
+    receipt_row,
+)
+from statek_sim.agent.effects import Receipt
+from statek_sim.errors import BadInput, Damaged, NoSuchRun, OtherPlan
+from statek_sim.store.protocol import Changes, Lease, Status, Store, Stored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Open:
+    """A session as its worker committed it last: `before` is the seal of the last of `receipts` after the head."""
+
+    lease: Lease
+    head: Head
+    status: Status
+    receipts: int
+    before: str
+
+
+class SessionStore:
+    """Sessions in a store of any kind; closing it closes the store.
+
+    `key` is a secret of at least 16 bytes: without it seals show damage, with it also edits by whoever can write to the
+    store. An `anchor` also shows that an older copy of the store was put back. Every session belongs to one worker at a
+    time: its newest `claim` fences all earlier ones.
+    """
+
+    def __init__(self, store: Store, *, key: bytes | None = None, anchor: Anchor | None = None) -> None:
+        self._store = store
+        self._sealer = Sealer(key)
+        self._anchor = anchor
+        self._open: dict[str, _Open] = {}
+
+    @property
+    def lease_seconds(self) -> float:
+        """Seconds of one lease."""
+        return self._store.lease_seconds
+
+    def close(self) -> None:
+        """Close files and connections."""
+        self._store.close()
+
+    # -- leases ------------------------------------------------------------------------------------------------
+
+    def claim(self, session: str, *, worker: str, plan: str) -> Lease:
+        """Take a session, which is made when it is new; raises `Held`, and `OtherPlan` when it is about something else.
+
+        A worker may claim its own session again at once.
+        """
+        try:
+            saved = _plan_of(self._store.load(session))
+        except NoSuchRun:
+            saved = plan
+        if saved != plan:
+            raise OtherPlan(
+                f"{self._store.address}: session {session!r} was saved for plan {saved}, and {plan} is to be resumed; "
+                "give another task another session, or remove this one"
+            )
+        return self._store.claim(session, worker=worker, kind="session", about={"plan": plan})
+
+    def claim_next(self, *, worker: str) -> Lease | None:
+        """Take the session that waits longest of those that are running and free, None when there is none."""
+        return self._store.claim_next(worker=worker, kind="session")
+
+    def renew(self, lease: Lease) -> None:
+        """Begin a lease anew, for a worker that is alive and has nothing to save yet; raises `Fenced`."""
+        self._store.renew(lease)
+
+    def release(self, lease: Lease) -> None:
+        """Give a session back, so that anybody may claim it; nothing happens to one that was taken over."""
+        self._open.pop(lease.run, None)
+        self._store.release(lease)
+
+    # -- saving ------------------------------------------------------------------------------------------------
+
+    def save(self, lease: Lease, entry: Entry) -> int:
+        """Make an entry durable and return its number; raises `Fenced`."""
+        session, opened = lease.run, self._opened(lease)
+        head, number = opened.head, opened.head.newest + 1
+        rows = self._rows(session)
+        content = checkpoint_content(entry, plan=head.plan, fence=lease.fence, previous=head.seal)
+        row, seal = rows.sealed(checkpoint_row(number), content)
+        new = replace(head, newest=number, seal=seal)
+        changes = Changes(
+            rows={checkpoint_row(number): row, HEAD: rows.sealed(HEAD, new.content)[0]},
+            gone=[receipt_row(head.newest, position + 1) for position in range(opened.receipts)],
+            status=entry.status,
+            notes=session_notes(session, number, entry),
+        )
+        self._commit(opened, changes, head=new, receipts=0, before=seal)
+        if self._anchor is not None:
+            self._anchor.write(session, number, seal)
+        return number
+
+    def note(self, lease: Lease, receipt: Receipt) -> None:
+        """Make a receipt durable that came after the newest checkpoint; raises `Fenced`."""
+        opened = self._opened(lease)
+        name = receipt_row(opened.head.newest, opened.receipts + 1)
+        row, seal = self._rows(lease.run).sealed(name, receipt_content(receipt, previous=opened.before))
+        changes = Changes(rows={name: row}, status=opened.status)
+        self._commit(opened, changes, head=opened.head, receipts=opened.receipts + 1, before=seal)
+
+    def prune(self, lease: Lease, keep: int) -> int:
+        """Remove all but the newest `keep` (1 or more) checkpoints; return how many."""
+        check_keep(keep)
+        opened = self._opened(lease)
+        head = opened.head
+        first = max(head.first, head.newest - keep + 1)
+        gone = [checkpoint_row(number) for number in range(head.first, first)]
+        if gone:
+            new = replace(head, first=first)
+            row = self._rows(lease.run).sealed(HEAD, new.content)[0]
+            changes = Changes(rows={HEAD: row}, gone=gone, status=opened.status)
+            self._commit(opened, changes, head=new, receipts=opened.receipts, before=opened.before)
+        return len(gone)
+
+    def _opened(self, lease: Lease) -> _Open:
+        """Return a session as its worker committed it last, from the store where this process does not know it yet."""
+        known = self._open.get(lease.run)
+        if known is not None and known.lease.fence == lease.fence:
+            return known
+        stored, rows = self._store.load(lease.run), self._rows(lease.run)
+        head = rows.head(stored.rows, _plan_of(stored))
+        receipts, before = rows.receipts(stored.rows, head)
+        return _Open(
+            lease=replace(lease, revision=stored.revision),
+            head=head,
+            status=stored.status,
+            receipts=len(receipts),
+            before=before,
+        )
+
+    def _commit(self, opened: _Open, changes: Changes, *, head: Head, receipts: int, before: str) -> None:
+        # After a commit that fails the next one looks into the store.
+        self._open.pop(opened.lease.run, None)
+        lease = self._store.commit(opened.lease, changes)
+        self._open[lease.run] = _Open(
+            lease=lease, head=head, status=changes.status, receipts=receipts, before=before
+        )
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def latest(self, session: str) -> Kept | None:
+        """Return a session's newest checkpoint, None where there is none yet; raises `Damaged`.
+
+        Anybody may ask, also while the session's worker saves and prunes.
+        """
+        seen = -1
+        while True:
+            try:
+                stored = self._store.load(session)
+            except NoSuchRun:
+                stored = None
+            try:
+                return self._checked(session, stored)
+            except Damaged:
+                # Its worker may have saved, and anchored, meanwhile.
+                revision = 0 if stored is None else stored.revision
+                if revision == seen:
+                    raise
+                seen = revision
+
+    def _checked(self, session: str, stored: Stored | None) -> Kept | None:
+        rows = self._rows(session)
+        if stored is None:
+            rows.check_anchor(self._anchor, ())
+            return None
+        head = rows.head(stored.rows, _plan_of(stored))
+        found = rows.checkpoints(stored.rows, head)
+        rows.check_anchor(self._anchor, found)
+        if head.plan != _plan_of(stored):
+            raise Damaged(
+                f"{self._store.address}: session {session!r}: it is about plan {_plan_of(stored)!r}, and its head "
+                f"about {head.plan!r}: somebody changed it"
+            )
+        receipts, _ = rows.receipts(stored.rows, head)
+        return Kept(checkpoint_of(session, found[-1]), tuple(receipts)) if found else None
+
+    def numbers(self, session: str) -> Sequence[int]:
+        """Return the numbers of a session's checkpoints, the oldest first."""
+        try:
+            stored = self._store.load(session)
+        except NoSuchRun:
+            return ()
+        head = self._rows(session).head(stored.rows, _plan_of(stored))
+        return range(head.first, head.newest + 1)
+
+    def sessions(self, status: SessionStatus | None = None) -> Sequence[str]:
+        """Return the names of sessions, of one status if it is given, sorted.
+
+        Damaged ones have no status, and are there when none is given.
+        """
+        return sorted(
+            listed.run for listed in self._store.runs("session") if status is None or listed.status == status
+        )
+
+    def _rows(self, session: str) -> SealedRows:
+        return SealedRows(self._store.address, session, self._sealer)
+
+
+def check_keep(keep: int) -> None:
+    """Raise `BadInput` for a number of checkpoints that would not leave the newest one."""
+    if keep < 1:
+        raise BadInput(
+            f"prune keeps 1 checkpoint or more, not {keep}: the newest one is what a run resumes from"
+        )
+
+
+def _plan_of(stored: Stored) -> str:
+    return str(stored.about.get("plan", ""))

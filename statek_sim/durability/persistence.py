@@ -1,0 +1,177 @@
+"""Keeping an application's runtime in a store: its jobs, its clock, its script, and the objects that it names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+
+from statek_sim.durability.anchors import anchored
+from statek_sim.durability.session import Session
+from statek_sim.durability.undelivered_replies import REPLY_OVER, UndeliveredReplies, script_of
+from statek_sim.errors import BadStore
+from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.execution.runtime import Runtime
+from statek_sim.store.protocol import Store, Stored
+from statek_sim.trace import Event, event_of
+from statek_sim.values import JSON
+from statek_sim.world.queue import WorkQueue
+
+APPLICATION: Final = "application"
+"""The word by which a store knows that only an application can go on with a run."""
+
+DIED: Final = "its process died"
+"""What the trace says of a worker that a new process did not find alive."""
+
+
+class Beside(Protocol):
+    """What an application has besides its runtime: objects in memory, and classes of its own."""
+
+    in_place_of: Mapping[type, type]
+    """Its classes by those of the runtime that they are used for."""
+
+    def named(self) -> Iterable[tuple[str, object]]:
+        """Return what every process of it has, by name."""
+
+    def tools(self) -> Iterable[Callable[..., Any]]:
+        """Return its tools, which lead to functions that its objects may hold."""
+
+    def saved(self) -> Mapping[str, object]:
+        """Return what a new process needs besides the runtime."""
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Be what another process `saved`."""
+
+
+class KeptRuntime:
+    """A runtime on a store. Made on a run that the store has, it goes on where the process before committed last.
+
+    `agents` are all that jobs were or will be made of, in the same order in every process. `kept` are the application's
+    own objects by name: work queues, and lists, dicts, sets and objects of `@stored` classes; afterwards `kept` has
+    them as the store does. The application plans its own events (`Runtime.at`) again. Commits are made while the
+    runtime runs, at every point where a worker may die, and after each run.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        store: Store,
+        run: str,
+        *,
+        worker: str,
+        agents: Sequence[Agent],
+        kept: Mapping[str, object] | None = None,
+        restart: float = 0.0,
+        beside: Beside | None = None,
+    ) -> None:
+        if runtime.jobs:
+            raise BadStore(
+                f"{store.address}: run {run!r}: keep a runtime before it has jobs; it has {len(runtime.jobs)}"
+            )
+        self._runtime = runtime
+        self._store = store
+        self._running = False
+        self._beside = beside
+        self.kept: dict[str, object] = dict(kept or {})
+        self._script = runtime.services.provider
+        self._undelivered = UndeliveredReplies(self._script)
+        runtime.services.provider = self._undelivered
+        about: dict[str, JSON] = {APPLICATION: [agent.role for agent in agents]}
+        lease = store.claim(run, worker=worker, about=about)
+        named: list[tuple[str, object]] = [("host", runtime.host), ("profile", runtime.profile)]
+        for name, value in self.kept.items():
+            if isinstance(value, WorkQueue):
+                named += [(f"kept:{name}", value), (f"kept:{name}/signal", value.signal)]
+        if beside is None:
+            anchors = anchored(agents, named)
+        else:
+            anchors = anchored(agents, [*named, *beside.named()], beside.tools(), beside.in_place_of)
+        self._session = Session(store, lease, runtime, anchors, self._saved)
+        self.resumed = False
+        """Whether the store had something to go on from."""
+        try:
+            self._go_on(store.load(run), restart)
+        except BaseException:
+            self._session.release()
+            raise
+        self._listen()
+
+    def _go_on(self, stored: Stored, restart: float) -> None:
+        if not stored.rows:
+            # It is new, or its process died before the first commit.
+            return
+        self.resumed = True
+        runtime = self._runtime
+        with self._session.reading():
+            self._resume(stored)
+        if stored.status == "running":
+            # Also where the worker was dead already: its application died with it, and begins anew.
+            if runtime.worker_alive:
+                runtime.crash_worker(DIED)
+            runtime.at(runtime.clock.now() + restart, runtime.restart_worker)
+
+    def _resume(self, stored: Stored) -> None:
+        runtime, saved = self._runtime, self._session.read(stored)
+        if self._beside is not None:
+            self._beside.resume(saved["beside"])
+        runtime.resume(saved["runtime"], map(event_of, map(json.loads, stored.events)))
+        for name, value in saved["kept"]:
+            known = self.kept.get(name)
+            if isinstance(known, WorkQueue):
+                known.items.clear()
+                known.items.update((item.id, item) for item in value)
+            else:
+                self.kept[name] = value
+        self._undelivered.resume(saved["undelivered"])
+        resume = getattr(self._script, "resume", None)
+        if saved["script"] is not None and callable(resume):
+            resume(saved["script"])
+
+    def _saved(self) -> dict[str, object]:
+        return {
+            "runtime": self._runtime.saved(),
+            "kept": [
+                (name, tuple(value.items.values()) if isinstance(value, WorkQueue) else value)
+                for name, value in self.kept.items()
+            ],
+            "undelivered": self._undelivered.saved(),
+            "script": script_of(self._script),
+            "beside": None if self._beside is None else self._beside.saved(),
+        }
+
+    def _listen(self) -> None:
+        trace = self._runtime.trace
+        add, passed = trace.add, trace.passed
+
+        def event(event: Event) -> None:
+            add(event)
+            self._commit()
+
+        def silent(what: str, job: str) -> None:
+            passed(what, job)
+            if what in REPLY_OVER:
+                self._undelivered.stored(job)
+            self._commit()
+
+        trace.add, trace.passed = event, silent
+
+    def _commit(self) -> None:
+        if self._running:
+            self._session.commit()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Commit what the runtime does inside, from what the application has done so far."""
+        with self._session.at_work():
+            self._session.commit()
+            self._running = True
+            try:
+                yield
+            finally:
+                self._running = False
+            self._session.commit("ended")
+
+    def close(self) -> None:
+        """Give the run back."""
+        self._session.release()

@@ -1,0 +1,371 @@
+"""Writing live objects as rows: what is as it was at the commit before is not written again.
+
+An object is as it was when its parts are the same objects in the same order: what a row says of a part is the part's
+own row, or a value that cannot change. So a commit looks at every object, and writes those that changed. Of long
+collections it writes the stretch that changed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache
+from itertools import chain
+from operator import is_
+from types import BuiltinFunctionType, FunctionType, MappingProxyType
+from typing import Any, Final
+
+from statek_sim.durability.anchors import Anchors
+from statek_sim.durability.kinds import BASES, ITEMS, KINDS, NAMES, OPEN, RECORDS, attributes, slots_of
+from statek_sim.runtime.dialogs.history import HistoryProjection, message_text
+from statek_sim.runtime.state.pyenv import PyEnv
+from statek_sim.runtime.stored.containers import LostKey
+from statek_sim.runtime.stored.kinds import KEEPER, STORED_MARK
+from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet
+from statek_sim.usage.conversation import MessageView
+from statek_sim.store.codec import NoValue, Unstorable, canonical, encoded_value, tagged
+from statek_sim.values import JSON
+
+Rows = dict[str, str]
+"""Rows by name: canonical JSON texts."""
+
+SETS: Final[Mapping[type, str]] = {set: "set", OrderedSet: "ordered set"}
+FROZEN: Final[Mapping[type, str]] = {
+    tuple: "tuple", frozenset: "frozenset", OrderedFrozenSet: "ordered frozenset",
+}  # fmt: skip
+_RECORDS: Final = frozenset(RECORDS.values())
+_FUNCTIONS: Final = (FunctionType, BuiltinFunctionType, type)
+
+DEEPEST: Final = 50
+"""So many tuples and frozen sets may be in each other, which are written in one row."""
+
+STRETCH: Final = 64
+"""So many parts of a collection are written together."""
+
+ROOT: Final = "root"
+"""The row that everything else is reached from."""
+
+LOST_KEY: Final = "lost key"
+"""The tag of what dbzero makes of a key that it loses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What a new process finds in the place of a variable that could not be stored, until its worker drops it."""
+
+    reason: str
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was written of an object: its parts, the texts of their stretches, what each leads to, and the row.
+
+    `storable` are the variables of a workspace that can be stored, `names` the attributes of an object.
+    """
+
+    parts: Sequence[object] = ()
+    stretches: list[tuple[str, list[Any]]] = field(default_factory=list)
+    row: str = ""
+    names: Sequence[str] = ()
+    storable: Mapping[str, object] | None = None
+
+
+def _joined(known: _Known) -> str:
+    return ",".join(text for text, _ in known.stretches)
+
+
+def _same(parts: Sequence[object], others: Sequence[object]) -> bool:
+    """Return whether two sequences have the same objects."""
+    return len(parts) == len(others) and all(map(is_, parts, others))
+
+
+def _read(slots: Callable[[Any], tuple[Any, ...]], value: Any) -> tuple[Any, ...]:
+    """Return the attributes of an object; nothing for one that lacks some."""
+    try:
+        return slots(value)
+    except AttributeError:
+        return ()
+
+
+class Storable:
+    """Knows which values can be stored, and writes those that need no row."""
+
+    def __init__(self, anchors: Anchors) -> None:
+        self.anchors = anchors
+
+    def why_not(self, value: object) -> str | None:
+        """Return why a value, or something in it, cannot be stored; None when it can."""
+        open_, seen = deque([(value, 0)]), {id(value): 0}
+        while open_:
+            one, depth = open_.popleft()
+            try:
+                inner = self._inside(one)
+                if depth > DEEPEST:
+                    raise Unstorable(f"tuples are more than {DEEPEST} deep in each other")
+            except Unstorable as reason:
+                return str(reason) if one is value else f"{type(value).__name__}: {reason}"
+            # What is a row of its own begins anew.
+            below = depth + 1 if type(one) in FROZEN else 0
+            for part in inner:
+                if seen.get(id(part), -1) < below:
+                    seen[id(part)] = below
+                    open_.append((part, below))
+        return None
+
+    def _inside(self, value: Any) -> Iterable[Any]:
+        """Return what of an application's values is in a value; `Unstorable` for one that cannot be stored."""
+        kind: Any = type(value)
+        if kind is Lost:
+            raise Unstorable(value.reason)
+        if kind in FROZEN or kind is list or kind in SETS:
+            return value  # type: ignore[no-any-return]  # iterable
+        if kind in (dict, MappingProxyType):
+            return (part for pair in value.items() for part in pair)
+        if self.anchors.name_of(value) is None and is_object(kind):
+            self.kind_name(kind)
+            if kind in OPEN or self.anchors.original(kind) not in NAMES:
+                return (part for _, part in attributes(value))
+            return ()
+        self.in_place(value)
+        return ()
+
+    def in_place(self, value: Any) -> JSON:
+        """Return a value that needs no row."""
+        try:
+            return encoded_value(value)
+        except NoValue:
+            pass
+        if type(value) is LostKey:
+            return tagged(LOST_KEY, hex(value))
+        name = self.anchors.name_of(value)
+        if name is not None:
+            return tagged("a", name)
+        if isinstance(value, Enum):
+            kind = NAMES.get(type(value)) or self.anchors.global_name(type(value))
+            return tagged("enum", [kind, value.name])
+        if isinstance(value, _FUNCTIONS):
+            return tagged("g", self.anchors.global_name(value))
+        raise Unstorable(f"{type(value).__name__} cannot be stored")
+
+    def kind_name(self, kind: type) -> str:
+        """Return the name of a class whose objects are stored; `Unstorable` for one that has none."""
+        known = NAMES.get(self.anchors.original(kind))
+        if known is not None:
+            return known
+        anchor = self.anchors.name_of(kind)
+        return f"a:{anchor}" if anchor is not None else f"g:{self.anchors.global_name(kind)}"
+
+
+class Writing:
+    """Writes what a root leads to, commit after commit. `name_of` names the row of an object, a new one too."""
+
+    def __init__(self, storable: Storable, name_of: Callable[[Any], str]) -> None:
+        self._storable = storable
+        self._name_of = name_of
+        self._known: dict[str, _Known] = {}
+        self._leads: list[Any] = []
+        self._depth, self._thorough = 0, False
+        self._fluid = False
+        """Whether what is written now has something in its place that may change unseen, or is not to be kept alive."""
+        self._doubtful = False
+        """Whether something was written that cannot be stored: no variable may lead to it."""
+
+    def rows(self, root: Mapping[str, object]) -> Rows:
+        """Return the rows of everything that `root` leads to."""
+        self._doubtful = self._thorough = False
+        found = self._walked(root)
+        if self._doubtful:
+            self._thorough = True  # a variable that could be stored may lead to it now
+            found = self._walked(root)
+            self._known = {name: known for name, known in self._known.items() if name in found}
+        return found
+
+    def forget(self, name: str) -> None:
+        """Let go of what was written of an object."""
+        self._known.pop(name, None)
+
+    def _walked(self, root: Mapping[str, object]) -> Rows:
+        self._leads = []
+        found: Rows = {ROOT: canonical({"k": "root", "v": self._fields(root)})}
+        pending = deque(self._leads)
+        while pending:
+            value = pending.popleft()
+            name = self._name_of(value)
+            if name not in found:
+                known = self._written(name, value)
+                found[name] = known.row
+                for _, leads in known.stretches:
+                    pending.extend(leads)
+        return found
+
+    def _written(self, name: str, value: Any) -> _Known:
+        before = self._known.pop(name, None) or _Known()
+        self._fluid = False
+        kind: Any = type(value)
+        if kind is list or kind is OrderedSet:
+            known = self._collection(SETS.get(kind, "list"), [*value], before, 1)
+        elif kind is dict:
+            known = self._collection("dict", [*chain.from_iterable(value.items())], before, 2)
+        elif kind is HistoryProjection:
+            known = self._history(value, before)
+        elif kind is not set and issubclass(kind, PyEnv):
+            known = self._workspace(value, before)
+        else:
+            known = self._object(value, before)
+        if not self._fluid:
+            self._known[name] = known
+        return known
+
+    # -- rows --------------------------------------------------------------------------------------------------
+
+    def _collection(self, kind: str, parts: list[Any], before: _Known, width: int) -> _Known:
+        """Write a collection whose members have `width` parts each, in their order."""
+        if before.row and _same(parts, before.parts):
+            return before
+
+        def members(part: Sequence[Any]) -> list[JSON]:
+            texts = [*map(self.encoded, part)]
+            return texts if width == 1 else [[*pair] for pair in zip(texts[::2], texts[1::2], strict=True)]
+
+        known = _Known(parts, self._stretches(parts, before, members))
+        known.row = f'{{"k":"{kind}","v":[{_joined(known)}]}}'
+        return known
+
+    def _stretches(
+        self, parts: Sequence[Any], before: _Known, members: Callable[[Sequence[Any]], list[JSON]]
+    ) -> list[tuple[str, list[Any]]]:
+        """Return the texts of all stretches and what each leads to; `members` writes one that changed."""
+        found = []
+        for number, first in enumerate(range(0, len(parts), STRETCH)):
+            part = parts[first : first + STRETCH]
+            if number < len(before.stretches) and _same(part, before.parts[first : first + STRETCH]):
+                found.append(before.stretches[number])
+            else:
+                self._leads = []
+                found.append((canonical(members(part))[1:-1], self._leads))
+        return found
+
+    def _history(self, value: HistoryProjection, before: _Known) -> _Known:
+        """Write a history. Its messages never change; those after them may be taken off and others come."""
+        messages, rest = value.in_pieces()
+        self._leads = []
+        frame = canonical({"messages": [], **{key: self._fields(one) for key, one in rest.items()}})
+        known = _Known([*messages], names=(frame,))
+        if before.names == known.names and _same(known.parts, before.parts):
+            return before
+        known.stretches = self._stretches(known.parts, before, lambda part: [*map(message_text, part)])
+        known.row = '{"k":"history","v":' + frame.replace("[]", f"[{_joined(known)}]", 1) + "}"
+        return known
+
+    def _object(self, value: Any, before: _Known) -> _Known:
+        """Write a set, or an object with its attributes."""
+        kind: Any = type(value)
+        slots = slots_of(kind)
+        if slots is not None and before.names is slots[0] and _same(_read(slots[1], value), before.parts):
+            return before
+        if kind is set:
+            names, parts = tuple[str, ...](), [*value]
+        else:
+            fields = [*attributes(value)]
+            names, parts = tuple(name for name, _ in fields), [part for _, part in fields]
+            if issubclass(kind, dict):
+                parts += chain.from_iterable(value.items())
+        if before.row and names == before.names and _same(parts, before.parts):
+            return before
+        self._leads = []
+        if kind is set:
+            row: dict[str, JSON] = {"k": SETS[kind], "v": self._members(value)}
+        else:
+            content: dict[str, JSON] = {name: self.encoded(one) for name, one in fields}
+            if issubclass(kind, dict):
+                content[ITEMS] = [[self.encoded(key), self.encoded(one)] for key, one in value.items()]
+            row = {"k": self._storable.kind_name(kind), "v": content}
+        # The same tuple is seen at once the next time.
+        names = slots[0] if slots is not None and names == slots[0] else names
+        return _Known(parts, [("", self._leads)], canonical(row), names)
+
+    def _workspace(self, env: PyEnv, before: _Known) -> _Known:
+        """Write a job's workspace; variables that cannot be stored as the reason. In a block: as they were before.
+
+        What could be stored at the commit before can be now, unless it was written again and says otherwise.
+        """
+        fields = [(name, part) for name, part in attributes(env) if name != "local_state"]
+        variables = env.local_state
+        names = tuple(name for name, _ in fields)
+        parts = [*(part for _, part in fields), *chain.from_iterable(variables.items())]
+        storable = {} if before.storable is None or self._thorough else before.storable
+        whole = len(storable) == len(variables) and not self._thorough
+        if before.row and whole and names == before.names and _same(parts, before.parts):
+            return before
+        self._leads = []
+        content: dict[str, JSON] = {name: self.encoded(one) for name, one in fields}
+        written: list[JSON] = []
+        found: dict[str, object] = {}
+        for name, value in variables.items():
+            known = name in storable and storable[name] is value
+            reason = None if known else self._storable.why_not(value)
+            if reason is None:
+                found[name] = value
+            written.append([name, self.encoded(value) if reason is None else tagged("lost", reason)])
+        content["local_state"] = written
+        row = canonical({"k": self._storable.kind_name(type(env)), "v": content})
+        # What is dropped is not kept alive here.
+        return _Known(parts if len(found) == len(variables) else [], [("", self._leads)], row, names, found)
+
+    # -- values ------------------------------------------------------------------------------------------------
+
+    def _fields(self, value: Any) -> JSON:
+        """Return mappings and lists in their place, what is in them encoded; an application's values are in tuples."""
+        if isinstance(value, Mapping):
+            return {str(key): self._fields(one) for key, one in value.items()}
+        if type(value) is list:
+            return [self._fields(one) for one in value]
+        return self.encoded(value)
+
+    def encoded(self, value: Any) -> JSON:
+        """Return a value as JSON; what has a row by its name."""
+        storable = self._storable
+        try:
+            kind: Any = type(value)
+            if kind in FROZEN:
+                return tagged(FROZEN[kind], self._members(value))
+            if kind in _RECORDS:
+                return tagged("record", [NAMES[kind], *map(self.encoded, value)])
+            if kind is MappingProxyType:
+                self._fluid = True
+                return tagged("view", self.encoded(dict(value)))
+            if kind is MessageView:
+                return tagged("messages", [message_text(message) for message in value])
+            if storable.anchors.name_of(value) is None and (
+                kind in (list, dict, HistoryProjection) or kind in SETS or is_object(kind)
+            ):
+                if kind not in (list, dict, HistoryProjection) and kind not in SETS:
+                    storable.kind_name(kind)
+                self._leads.append(value)
+                return tagged("e", self._name_of(value))
+            return storable.in_place(value)
+        except Unstorable as reason:
+            # Where no name could be dropped: what holds it finds nothing there.
+            self._doubtful = self._fluid = True
+            return tagged("lost", str(reason))
+
+    def _members(self, value: Iterable[Any]) -> list[JSON]:
+        self._depth += 1
+        self._doubtful |= self._depth > DEEPEST
+        members = [*map(self.encoded, value)]
+        self._depth -= 1
+        # Python's own sets have another order in each process; their rows are the same.
+        return sorted(members, key=canonical) if type(value) in (set, frozenset) else members
+
+
+@lru_cache(maxsize=1024)
+def is_object(kind: Any) -> bool:
+    """Return whether objects of a class are rows."""
+    return (
+        kind in KINDS.values()
+        or hasattr(kind, STORED_MARK)
+        or hasattr(kind, KEEPER)
+        or issubclass(kind, BASES)
+    )

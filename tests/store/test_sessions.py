@@ -1,0 +1,288 @@
+"""What sessions promise, in every store: the same tests on files, SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from statek_sim.agent.checkpoints.records import Entry
+from statek_sim.agent.checkpoints.seal import MemoryAnchor
+from statek_sim.agent.effects import Receipt
+from statek_sim.errors import BadInput, Damaged, Fenced, Held, OtherPlan
+from statek_sim.store.database import Sqlite
+from statek_sim.store.disk import RealDisk
+from statek_sim.store.files import FileStore
+from statek_sim.store.protocol import Changes, Lease
+from statek_sim.store.sql import SqlStore
+from tests.store.conftest import MakeSessions, Seconds
+
+
+def entry(number: int = 1, **changes: object) -> Entry:
+    told: dict[str, object] = {"point": "began", "status": "running", "at": 1.5, "state": {"number": number}}
+    return Entry(**(told | changes))  # type: ignore[arg-type]
+
+
+def receipt(key: str = "1.1", text: str = "done") -> Receipt:
+    return Receipt(job="main", key=key, at=2.0, status="returned", text=text)
+
+
+def test_what_was_saved_is_there_for_another_process(make_sessions: MakeSessions) -> None:
+    store = make_sessions()
+    lease = store.claim("s", worker="a", plan="p")
+    state = {"b": 1, "a": (1.0, "\0§", b"\xff", Decimal("1.10"), None, 1e300, 2**70)}
+    assert store.save(lease, entry(state=state, progress={"completed": ["x"]}, results=[("x", "y")])) == 1
+    store.note(lease, receipt())
+    store.note(lease, receipt("1.2", "\ud800"))
+    kept = make_sessions().latest("s")
+    assert kept is not None
+    assert kept.checkpoint.entry.state == state
+    assert list(kept.checkpoint.entry.state) == ["b", "a"]
+    assert (kept.checkpoint.number, kept.checkpoint.plan, kept.checkpoint.entry.at) == (1, "p", 1.5)
+    assert kept.receipts == (receipt(), receipt("1.2", "\ud800"))
+
+
+def test_receipts_are_those_since_the_newest_checkpoint(make_sessions: MakeSessions) -> None:
+    store = make_sessions()
+    lease = store.claim("s", worker="a", plan="p")
+    store.save(lease, entry())
+    store.note(lease, receipt())
+    store.save(lease, entry(2))
+    kept = store.latest("s")
+    assert kept is not None
+    assert (kept.checkpoint.number, kept.receipts) == (2, ())
+
+
+def test_a_session_that_was_never_saved_is_not_there(make_sessions: MakeSessions) -> None:
+    store = make_sessions()
+    assert store.latest("s") is None
+    store.claim("s", worker="a", plan="p")
+    assert store.latest("s") is None
+
+
+def test_numbers_are_numbers_and_not_texts(make_sessions: MakeSessions) -> None:
+    store = make_sessions()
+    lease = store.claim("s", worker="a", plan="p")
+    for number in range(1, 13):
+        store.save(lease, entry(number))
+    assert store.prune(lease, 4) == 8
+    assert list(store.numbers("s")) == [9, 10, 11, 12]
+    kept = store.latest("s")
+    assert kept is not None
+    assert kept.checkpoint.entry.state == {"number": 12}
+
+
+@pytest.mark.parametrize("keep", [0, -1])
+def test_the_newest_checkpoint_is_never_pruned(make_sessions: MakeSessions, keep: int) -> None:
+    store = make_sessions()
+    lease = store.claim("s", worker="a", plan="p")
+    with pytest.raises(
+        BadInput, match=rf"^prune keeps 1 checkpoint or more, not {keep}: the newest one is what a "
+    ):
+        store.prune(lease, keep)
+
+
+def test_sessions_do_not_see_each_other(make_sessions: MakeSessions) -> None:
+    store = make_sessions()
+    for session in ("a", "../a", "A/b", ".hidden"):
+        store.save(store.claim(session, worker="w", plan="p"), entry(status="paused", state={"of": session}))
+    for session in ("a", "../a", "A/b", ".hidden"):
+        kept = store.latest(session)
+        assert kept is not None
+        assert kept.checkpoint.entry.state == {"of": session}
+    assert list(store.sessions("paused")) == ["../a", ".hidden", "A/b", "a"]
+    assert list(store.sessions("running")) == []
+
+
+def test_a_session_of_another_task_is_refused(make_sessions: MakeSessions) -> None:
+    make_sessions().claim("s", worker="a", plan="old")
+    with pytest.raises(
+        OtherPlan, match=r": session 's' was saved for plan old, and new is to be resumed; give another"
+    ):
+        make_sessions().claim("s", worker="a", plan="new")
+
+
+def test_of_two_workers_one_wins_until_its_lease_runs_out_and_then_the_first_is_fenced(
+    make_sessions: MakeSessions, seconds: Seconds
+) -> None:
+    one, other = make_sessions(), make_sessions()
+    lease = one.claim("s", worker="a", plan="p")
+    one.save(lease, entry())
+    one.save(lease, entry(2))
+    with pytest.raises(
+        Held, match=r"run 's': worker 'a' works on it, and its lease runs for 60 s yet; wait for it, or end"
+    ):
+        other.claim("s", worker="b", plan="p")
+    seconds.now += 61
+    taken = other.claim("s", worker="b", plan="p")
+    for late in (
+        lambda: one.save(lease, entry(3)),
+        lambda: one.note(lease, receipt()),
+        lambda: one.prune(lease, 1),
+    ):
+        with pytest.raises(
+            Fenced,
+            match=r"run 's': another worker has taken it over from 'a', whose lease was not renewed for",
+        ):
+            late()
+    one.release(lease)
+    assert other.save(taken, entry(3)) == 3
+
+
+def test_every_save_begins_the_lease_anew(make_sessions: MakeSessions, seconds: Seconds) -> None:
+    store = make_sessions()
+    lease = store.claim("s", worker="a", plan="p")
+    seconds.now += 50
+    store.save(lease, entry())
+    seconds.now += 50
+    with pytest.raises(Held, match="worker 'a' works on it, and its lease runs for 10 s yet"):
+        store.claim("s", worker="b", plan="p")
+
+
+def test_a_worker_that_was_started_again_fences_what_it_was(make_sessions: MakeSessions) -> None:
+    store = make_sessions()
+    before = store.claim("s", worker="a", plan="p")
+    now = make_sessions().claim("s", worker="a", plan="p")
+    assert now.fence == before.fence + 1
+    with pytest.raises(Fenced):
+        store.save(before, entry())
+
+
+def test_what_was_released_may_be_claimed_at_once(make_sessions: MakeSessions) -> None:
+    store = make_sessions()
+    store.release(store.claim("s", worker="a", plan="p"))
+    assert store.claim("s", worker="b", plan="p").worker == "b"
+
+
+def test_the_next_session_is_the_one_that_waits_longest(
+    make_sessions: MakeSessions, seconds: Seconds
+) -> None:
+    store = make_sessions()
+    for session in ("late", "early", "done", "waits"):
+        seconds.now += 1
+        lease = store.claim(session, worker="a", plan="p")
+        store.save(lease, entry(status={"done": "completed", "waits": "paused"}.get(session, "running")))
+        if session != "early":
+            store.release(lease)
+    assert store.claim_next(worker="b") == Lease(run="late", fence=2, worker="b", revision=1)
+    assert store.claim_next(worker="b") is None
+    seconds.now += 60
+    assert [
+        lease and lease.run for lease in (store.claim_next(worker="c"), store.claim_next(worker="c"))
+    ] == [
+        "early",
+        "late",
+    ]
+
+
+def test_workers_that_ask_at_once_get_different_sessions(make_sessions: MakeSessions) -> None:
+    store = make_sessions()
+    for number in range(6):
+        store.release(store.claim(f"s{number}", worker="a", plan="p"))
+    got: list[str] = []
+    failed: list[BaseException] = []
+
+    def work(name: str) -> None:
+        try:
+            mine = make_sessions()
+            while (lease := mine.claim_next(worker=name)) is not None:
+                got.append(lease.run)
+        except BaseException as error:
+            failed.append(error)
+            raise
+
+    threads = [threading.Thread(target=work, args=(f"w{number}",)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert sorted(got) == [f"s{number}" for number in range(6)]
+
+
+def test_with_another_key_nothing_is_read(make_sessions: MakeSessions) -> None:
+    store = make_sessions(key=b"k" * 16)
+    store.save(store.claim("s", worker="a", plan="p"), entry())
+    assert make_sessions(key=b"k" * 16).latest("s") is not None
+    with pytest.raises(
+        Damaged, match="its seal does not fit; it was damaged or edited, or saved with another key"
+    ):
+        make_sessions(key=b"K" * 16).latest("s")
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a\nb", "x" * 201, "é" * 100], ids=["empty", "two lines", "long", "long in an address"]
+)
+def test_what_cannot_name_a_session_is_refused(make_sessions: MakeSessions, name: str) -> None:
+    with pytest.raises(BadInput, match="a run's name has printable characters, and at most 200 of them"):
+        make_sessions().claim(name, worker="a", plan="p")
+
+
+class MeanwhileAnchored(MemoryAnchor):
+    """An anchor that is asked while somebody else saves."""
+
+    def __init__(self, acts: list[Callable[[], None]]) -> None:
+        super().__init__()
+        self._acts = acts
+
+    def read(self, session: str) -> tuple[int, str] | None:
+        if self._acts:
+            self._acts.pop(0)()
+        return super().read(session)
+
+
+def test_who_reads_while_a_worker_saves_and_prunes_sees_a_whole_session(make_sessions: MakeSessions) -> None:
+    acts: list[Callable[[], None]] = []
+    anchor = MeanwhileAnchored(acts)
+    worker, reader = make_sessions(anchor=anchor), make_sessions(anchor=anchor)
+    lease = worker.claim("s", worker="a", plan="p")
+    for number in range(1, 7):
+        worker.save(lease, entry(number))
+
+    def save_and_prune() -> None:
+        worker.save(lease, entry(7))
+        worker.save(lease, entry(8))
+        worker.prune(lease, 1)
+
+    acts += [save_and_prune, save_and_prune]
+    kept = reader.latest("s")
+    assert kept is not None
+    assert (kept.checkpoint.number, acts) == (10, [])
+
+
+@pytest.mark.parametrize("lease", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_lease_takes_seconds(tmp_path: Path, lease: float) -> None:
+    with closing(Sqlite(":memory:")) as database:
+        for make in (
+            lambda: FileStore(RealDisk(tmp_path), clock=float, lease=lease),
+            lambda: SqlStore(database, clock=float, lease=lease),
+        ):
+            with pytest.raises(BadInput, match=r"^a lease takes a number of seconds above 0, not "):
+                make()
+
+
+def test_a_row_that_is_removed_is_damage(make_sessions: MakeSessions) -> None:
+    """Rows that are removed from under a session are noticed, each of them."""
+    store = make_sessions()
+    lease = store.claim("s", worker="a", plan="p")
+    for number in (1, 2, 3):
+        store.save(lease, entry(number))
+    store.note(lease, receipt("1.1"))
+    store.note(lease, receipt("1.2"))
+    stored = store._store.load("s")
+    for name, what in (
+        ("checkpoints/cp-0001.json", "some were removed or added"),
+        ("checkpoints/cp-0003.json", "some were removed or added"),
+        ("receipts/cp-0003-0001.json", "receipt 1 after checkpoint 3 was removed"),
+        ("head.json", "head.json was removed"),
+    ):
+        lease_now = store._store.claim("s", worker="a", kind="session")
+        damaged = store._store.commit(lease_now, Changes(gone=[name]))
+        with pytest.raises(Damaged, match=what):
+            make_sessions().latest("s")
+        store._store.commit(damaged, Changes(rows={name: stored.rows[name]}))
+    assert make_sessions().latest("s") is not None
