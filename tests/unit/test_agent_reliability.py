@@ -14,9 +14,9 @@ FIND: dict[str, dict[str, JSON]] = {"find": {"type": "object", "properties": {"w
 
 
 def test_a_reply_is_read_into_written_calls_text_and_stages() -> None:
-    reading = rescued('Now. {"name": "find", "arguments": {"what": "é",}}', FIND)
+    reading = rescued('Now.\n[TOOL_CALLS]find[ARGS]{"what": "é",}', FIND, dialect="mistral")
     assert reading.calls == (WrittenCall("", "find", json.dumps({"what": "é"}, ensure_ascii=False)),)
-    assert (reading.text, reading.stages, reading.refused) == ("Now.", ("json", "trailing_commas"), None)
+    assert (reading.text, reading.stages, reading.refused) == ("Now.", ("mistral", "trailing_commas"), None)
 
 
 def test_a_refusal_is_the_first_reason_and_an_answer_stays_an_answer() -> None:
@@ -25,13 +25,12 @@ def test_a_refusal_is_the_first_reason_and_an_answer_stays_an_answer() -> None:
     assert rescued("Done.", FIND).text == "Done."
 
 
-def test_an_example_is_an_answer_and_the_reason_behind_it_is_told() -> None:
-    example = 'For example: {"name": "find", "arguments": {}}'
-    reading = rescued(example, FIND)
-    assert (reading.text, reading.stages, reading.refused) == (example, ("quoted",), None)
-    broken = rescued(f"{example} <tool_call>{{", FIND)
-    assert broken.stages[0] == "quoted"
-    assert broken.refused is not None
+def test_a_call_beside_text_is_refused_with_its_tool() -> None:
+    reading = rescued('For example: {"name": "find", "arguments": {}}', FIND)
+    assert (reading.calls, reading.stages, reading.shown) == ((), ("not_alone",), "find")
+    assert reading.refused == "a call of 'find' stands beside other text"
+    data = rescued('For example: {"name": "Ada", "arguments": {}}', FIND)
+    assert (data.calls, data.refused, data.shown) == ((), None, None)
 
 
 def _turn(number: int, tool: str = "find") -> TurnFacts:

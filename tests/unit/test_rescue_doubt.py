@@ -34,7 +34,7 @@ def _reasons(result: Rescued) -> list[Reason]:
 )
 def test_a_bracket_that_may_be_anyones_is_refused(text: str) -> None:
     result = rescue(text, [{"name": "f", "parameters": {}}])
-    assert (_calls(result), _reasons(result)) == ([], [Reason.BROKEN])
+    assert (_calls(result), _reasons(result)[0] in (Reason.BROKEN, Reason.NOT_ALONE)) == ([], True)
 
 
 def test_a_member_beside_the_arguments_that_is_one_of_them_is_refused() -> None:
@@ -160,8 +160,8 @@ def test_a_message_to_the_user_makes_no_call() -> None:
     text = '<|channel|>final<|message|>{"name": "f", "arguments": {}}<|return|>'
     assert _calls(rescue(text)) == []
     call = "<|start|>assistant to=functions.f<|channel|>commentary<|message|>{}"
-    both = f"<|channel|>final<|message|>One moment.<|end|>{call}"
-    assert (_calls(rescue(both)), rescue(both).text) == ([("f", {})], "One moment.")
+    assert _calls(rescue(f"<|channel|>final<|message|>One moment.<|end|>{call}")) == []
+    assert _calls(rescue(f"<|channel|>commentary<|message|>One moment.<|end|>{call}")) == [("f", {})]
 
 
 def test_gemmas_values_without_quotes_are_not_two_values() -> None:
@@ -190,22 +190,17 @@ TWO = '{"name": "g", "arguments": {}}'
     ("text", "names", "reasons"),
     [
         (f"<tool_calls>[{ONE}{TWO}]</tool_calls>", ["f", "g"], []),
-        (
-            f'<tool_calls>[{{"name": "h", "arguments": {{"at": 15:30}}}}, {ONE}]</tool_calls>',
-            ["f"],
-            ["broken"],
-        ),
-        (f"<tool_calls>\n{ONE}\n{{invalid json here}}\n{TWO}\n</tool_calls>", ["f", "g"], ["broken"]),
-        (f'<tool_calls>\n{ONE}\n{{"name": "h"}}\n{TWO}\n</tool_calls>', ["f", "g"], ["broken"]),
-        (f'<tool_calls>\n{ONE}\n{{"arguments": {{"a": 1}}}}\n</tool_calls>', ["f"], ["broken"]),
-        (f'[TOOL_CALLS] [{ONE}, {{"name": "g", "argum', ["f"], ["cut"]),
-        (f'[TOOL_CALLS] [{ONE}, {{"name": "g}}]', ["f"], ["cut"]),
-        (f'[TOOL_CALLS] [{{"name": "h", "arguments": {{"a": "x"y"}}}}, {ONE}]', [], ["broken"]),
-        (f"[TOOL_CALLS] [{ONE}, {TWO}", ["f", "g"], []),
+        (f"<tool_calls>\n{ONE}\n{TWO}\n</tool_calls>", ["f", "g"], []),
+        (f'<tool_calls>[{{"name": "h", "arguments": {{"at": 15:30}}}}, {ONE}]</tool_calls>', [], ["broken"]),
+        (f"<tool_calls>\n{ONE}\n{{invalid json here}}\n{TWO}\n</tool_calls>", [], ["broken"]),
+        (f'<tool_calls>\n{ONE}\n{{"name": "h"}}\n{TWO}\n</tool_calls>', [], ["broken"]),
+        (f'[TOOL_CALLS] [{ONE}, {{"name": "g", "argum', [], ["cut"]),
+        (f"[TOOL_CALLS] [{ONE}, {TWO}", [], ["cut"]),
         ("[TOOL_CALLS] [", [], ["cut"]),
+        ("<|tool_call_start|>[f(a='x'), g(b'y')]<|tool_call_end|>", [], ["broken"]),
     ],
 )
-def test_complete_calls_of_a_list_stay_and_the_others_are_refused(
+def test_where_one_call_of_a_list_is_broken_none_runs(
     text: str, names: list[str], reasons: list[str]
 ) -> None:
     result = rescue(text)
@@ -308,12 +303,6 @@ def test_a_token_behind_which_another_format_begins_opens_nothing() -> None:
     assert _calls(rescue('<tool_call>\n[TOOL_CALLS] [{"name": "f", "arguments": {}}]')) == [("f", {})]
 
 
-def test_gemmas_token_of_a_call_ends_thinking_that_nothing_else_ends() -> None:
-    thought, call = "<|channel>thought\nNeed it.", '<|tool_call>call:f{a:<|"|>b<|"|>}<tool_call|>'
-    assert _calls(rescue(thought + call)) == [("f", {"a": "b"})]
-    assert _calls(rescue(thought + call + "<channel|>")) == []
-
-
 def test_arguments_that_do_not_fit_are_told_so_whatever_the_name_is_written_like() -> None:
     tool: dict[str, JSON] = {"name": "f", "parameters": {"type": "object", "required": ["a"]}}
     text = "<|tool_call_begin|>functions.%s:0<|tool_call_argument_begin|>{}<|tool_call_end|>"
@@ -339,6 +328,6 @@ def test_a_name_above_json_is_a_call_only_of_a_listed_tool(name: str) -> None:
         "<tool_call><name>f</name><arguments><a>x</a></arguments>",
     ],
 )
-def test_words_where_a_tag_should_close_the_wrapper_are_refused_in_every_form(call: str, words: str) -> None:
+def test_words_behind_a_call_are_refused_in_every_form_of_a_wrapper(call: str, words: str) -> None:
     assert len(rescue(call).calls) == 1
     assert rescue(call + words).calls == ()

@@ -1,4 +1,4 @@
-"""What SGLang's parsers showed: tags with other names, lists of Python calls, texts that may be something else."""
+"""Rescue parsing of tags: tags with other names, lists of Python calls, texts that may be something else."""
 
 from __future__ import annotations
 
@@ -58,19 +58,7 @@ def test_a_recipient_that_no_tool_is_called_is_no_call() -> None:
 )
 def test_code_over_several_lines_is_no_call(text: str) -> None:
     assert _calls(text) == []
-    assert _calls(f"{text}\n{CALL}") == [("f", {"city": "X"})]
-
-
-@pytest.mark.parametrize("before", ["Great~~~\n", "Great ~~~ ", "(     ~~~ "])
-def test_tildes_in_prose_open_no_code(before: str) -> None:
-    assert _calls(before + CALL) == [("f", {"city": "X"})]
-    assert _calls(f"> ~~~\n> {CALL}\n> ~~~") == []
-
-
-def test_calls_of_a_python_list_that_were_complete_stay() -> None:
-    assert _calls("<|tool_call_start|>[f(city='X'), g(b'y')]<|tool_call_end|>") == [("f", {"city": "X"})]
-    assert _calls("<|tool_call_start|>[f(city='X'), 5]<|tool_call_end|>") == []
-    assert _calls("<|tool_call_start|>[f(city='X')") == []
+    assert rescue(text, TOOLS, dialect="deepseek").calls == ()
 
 
 def test_numbers_with_a_plus_are_numbers() -> None:
@@ -139,13 +127,6 @@ def test_types_by_other_names_are_checked() -> None:
     text = "<function=f><parameter=b>{}</parameter><parameter=type>2.5</parameter></function>"
     assert _calls(text.format("true"), tools) == [("f", {"b": True, "type": 2.5})]
     assert _calls(text.format("yes"), tools) == []
-
-
-def test_a_message_to_the_user_may_quote_the_beginning_of_a_call() -> None:
-    inside = '<atem:invoke name="f"><atem:parameter name="city">X</atem:parameter></atem:invoke>'
-    call = f"<|start|>assistant to=f<|message|>{inside}"
-    assert _calls(f" to=self<|message|>r<|eom|><|start|>assistant to=user<|message|>so:\n{call}") == []
-    assert len(_calls(f"<|start|>assistant to=user<|message|>now<|eom|>{call}")) == 1
 
 
 def test_an_identifier_alone_in_a_wrapper_is_a_call_where_any_name_is() -> None:

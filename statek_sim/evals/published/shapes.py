@@ -9,14 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.reliability import rescued
 from statek_sim.agent.replies.nudges import LIMIT
-from statek_sim.agent.rescue.variants import FORGE as FORGE_RESCUE
 from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.agent.variants import FORGE
@@ -35,7 +33,6 @@ _SCHEMA: Final[dict[str, JSON]] = {
     "additionalProperties": False,
 }
 _BARE: Final = replace(FORGE, name="forge bare", tool_errors_in_a_row=0, final_gate=False)
-_RESCUE: Final = partial(rescued, rules=FORGE_RESCUE)
 ITERATIONS: Final = 15
 """What Forge's evaluation gives a run."""
 
@@ -122,7 +119,7 @@ def played(scenario: PublishedScenario, seed: int, profile: Profile, *, harness:
         max_iterations=ITERATIONS,
         nudges=LIMIT if harness else 0,
         variant=FORGE if harness else _BARE,
-        parts=Parts(reader=_RESCUE) if harness else Parts(),
+        parts=Parts(reader=rescued) if harness else Parts(),
     )
     run = agent.run(task.task)
     completed = run.stop == "final"

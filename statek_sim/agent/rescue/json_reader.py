@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from statek_sim.agent.rescue.call_scanner import CLOSERS
 from statek_sim.agent.rescue.escapes import escape
-from statek_sim.agent.rescue.meter import Broken, Meter
-from statek_sim.agent.rescue.openings import CLOSERS
+from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 from statek_sim.agent.schema import NoJSON, real, whole
 from statek_sim.values import JSON
 
@@ -33,7 +33,7 @@ _MARKED: Final = re.compile(
     r"(?P<sign>\+(?=\d))|[fF](?=(?P<f>[\"'])(?!(?P=f))[^\"'\\{}\n]{0,4000}(?P=f))"
     r"|[rR](?=(?P<r>[\"'])(?!(?P=r))[^\"'\\\n]{0,4000}(?P=r))"
 )
-_BARE_KEY: Final = re.compile(r"[^\W\d](?:[\w$-]| (?=[\w$-]))*")
+_BARE_KEY: Final = re.compile(r"[\w@$](?:[\w@$./-]| (?=[\w@$./-]))*")
 _WORD: Final = re.compile(r"[^\W\d][\w$-]*")
 _BARE: Final = re.compile(r"[^,{}\[\]<>\"'\n]*[^,{}\[\]<>\"'\n\s]")
 _TWO: Final = re.compile(r"[^\W\d]\w{0,40}:(?!//)|\A(?:null|true|false|-?\d[\d.]*+(?:[eE][+-]?\d++)?){2,}\Z")
@@ -91,12 +91,12 @@ JSON_STYLE: Final = Style()
 CALL_STYLE: Final = Style(meant=True)
 
 
-class Reader:
+class JsonReader:
     """The tolerant reader of values in `text`. `repairs` collects what it repaired, in the order of first use."""
 
-    def __init__(self, text: str, meter: Meter, max_depth: int, style: Style = JSON_STYLE) -> None:
+    def __init__(self, text: str, budget: WorkBudget, max_depth: int, style: Style = JSON_STYLE) -> None:
         self.text = text
-        self.meter = meter
+        self.budget = budget
         self.max_depth = max_depth
         self.style = style
         self.repairs: dict[str, None] = {}
@@ -109,21 +109,21 @@ class Reader:
     def space(self, at: int) -> int:
         """Return where the next piece begins, behind white space and comments."""
         end = _SPACE.match(self.text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
-        self.meter.steps += end - at
+        self.budget.steps += end - at
         while self.text.startswith(("//", "/*"), end):
-            self.meter.token(end)
+            self.budget.token(end)
             mark = "*/" if self.text.startswith("/*", end) else "\n"
             behind = self.text.find(mark, end + 2)
             if behind < 0:
                 raise Broken(len(self.text), "the reply ends inside a comment", cut=True)
             self.repaired("comments")
             start, end = end, _SPACE.match(self.text, behind + len(mark)).end()  # type: ignore[union-attr]
-            self.meter.steps += end - start
+            self.budget.steps += end - start
         return end
 
     def value(self, at: int, depth: int = 0) -> tuple[JSON, int]:
         """Return the value at `at` and where it ends."""
-        self.meter.token(at)
+        self.budget.token(at)
         if depth > self.max_depth:
             raise Broken(at, f"it is nested more than {self.max_depth} deep", limit=True)
         at = self.space(at)
@@ -150,16 +150,16 @@ class Reader:
             return self._triple(at, text[at] * 3)
         plain, pieces, here = _PLAIN[end_quote], [], at + 1
         while True:
-            self.meter.token(here)
+            self.budget.token(here)
             stop = plain.match(text, here).end()  # type: ignore[union-attr]  # it matches nothing, too
             pieces.append(text[here:stop])
-            self.meter.steps += stop - here
+            self.budget.steps += stop - here
             if stop >= len(text):
                 raise Broken(stop, "the reply ends inside a string", cut=True)
             if text[stop] == end_quote:
                 break
             piece, here, repair = escape(text, stop, python=self.style.python)
-            self.meter.steps += here - stop
+            self.budget.steps += here - stop
             if repair:
                 self.repaired(repair)
             pieces.append(piece)
@@ -170,7 +170,7 @@ class Reader:
 
     def _triple(self, at: int, quote: str) -> tuple[str, int]:
         end = self.text.find(quote, at + 3)
-        self.meter.steps += (len(self.text) if end < 0 else end) - at
+        self.budget.steps += (len(self.text) if end < 0 else end) - at
         if end < 0:
             raise Broken(len(self.text), "the reply ends inside a string", cut=True)
         if "\\" in self.text[at:end]:
@@ -180,7 +180,7 @@ class Reader:
     def _token_string(self, at: int) -> tuple[str, int]:
         quote = next(quote for quote in _TOKEN_QUOTES if self.text.startswith(quote, at))
         end = self.text.find(quote, at + len(quote))
-        self.meter.steps += (len(self.text) if end < 0 else end) - at
+        self.budget.steps += (len(self.text) if end < 0 else end) - at
         if end < 0:
             raise Broken(len(self.text), "the reply ends inside a string", cut=True)
         return self.text[at + len(quote) : end], end + len(quote)
@@ -195,7 +195,7 @@ class Reader:
             if number.end() == len(text):
                 raise Broken(len(text), "the reply ends behind a number that may go on", cut=True)
             digits = number.group()
-            self.meter.steps += len(digits)
+            self.budget.steps += len(digits)
             try:
                 return (whole(digits) if digits.lstrip("-").isdigit() else real(digits)), number.end()
             except NoJSON as error:
@@ -245,12 +245,12 @@ class Reader:
         if self.style.python:
             return self._python_quoting(at)
         found = _QUOTING.match(self.text, at) if not self.style.bare else None
-        self.meter.steps += 1 if found is None else found.end() - at
+        self.budget.steps += 1 if found is None else found.end() - at
         if found is None:
             return None
         self.repaired("quotes_in_a_text")
         escaped = _RAW_QUOTE.sub(lambda match: match[1] or '\\"', found["text"])
-        inner = Reader(f'"{escaped}"', self.meter, 1)
+        inner = JsonReader(f'"{escaped}"', self.budget, 1)
         made, _ = inner.string(0)
         self.repairs.update(inner.repairs)
         return made, found.end()
@@ -258,7 +258,7 @@ class Reader:
     def _python_quoting(self, at: int) -> tuple[str, int] | None:
         """Return the text in Python's quotes at `at` with words between quotes of the same kind in it."""
         found = _PYTHON_QUOTING.match(self.text, at)
-        self.meter.steps += 1 if found is None else found.end() - at
+        self.budget.steps += 1 if found is None else found.end() - at
         if found is None:
             return None
         self.repaired("quotes_in_a_text")
@@ -320,7 +320,7 @@ class Reader:
                 raise Broken(here, "where a value without quotes ends cannot be told")
             quoted = quoted or self.text[here : here + 1] in _QUOTES
             key, here = self._key(here)
-            self.meter.token(here)
+            self.budget.token(here)
             here = self.space(here)
             if not self.text.startswith(":", here):
                 raise Broken(here, f"no colon behind the key {key[:40]!r}", cut=here >= len(self.text))
@@ -333,13 +333,13 @@ class Reader:
                 made[key], here = self.member(start, depth)
             finally:
                 self._inside -= is_argument
-            self.meter.steps += 2
+            self.budget.steps += 2
             first = False
             words = quoted and isinstance(made[key], str) and self.text[start : start + 1].isalpha()
             behind, here = here, self.space(here)
             if self.text.startswith(",", here):
                 here += 1
-                self.meter.steps += 1
+                self.budget.steps += 1
             elif self.text.startswith(close, here):
                 return made, here + 1
             elif self._closes(here):
@@ -380,7 +380,7 @@ class Reader:
             here = self.space(behind)
             if self.text.startswith(",", here):
                 here += 1
-                self.meter.steps += 1
+                self.budget.steps += 1
             elif self.text.startswith(close, here):
                 return made, here + 1
             elif self._closes(here):

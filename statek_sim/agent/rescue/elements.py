@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from html import unescape
 from typing import Final, Literal
 
-from statek_sim.agent.rescue.meter import Broken, Meter
 from statek_sim.agent.rescue.offered import TypedText
+from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 
 _NS: Final = r"(?:[|｜][A-Z]{2,12}[|｜] ?|ifm\||[A-Za-z_]\w*:)?"
 _SP: Final = r"[\sĠ]*"
@@ -135,7 +135,7 @@ CDATA: Final = re.compile(r"\s*<!\[CDATA\[")
 
 
 def read_elements(
-    text: str, at: int, element: Element, meter: Meter, known: frozenset[str] = frozenset()
+    text: str, at: int, element: Element, budget: WorkBudget, known: frozenset[str] = frozenset()
 ) -> tuple[dict[str, TypedText], int]:
     """Return a call's arguments, written from `at` on, and where the call ends.
 
@@ -144,18 +144,18 @@ def read_elements(
     """
     made: dict[str, TypedText] = {}
     while True:
-        meter.token(at)
+        budget.token(at)
         opening = element.opening.match(text, at)
         if opening is None:
             break
-        meter.steps += opening.end() - at
+        budget.steps += opening.end() - at
         if _ATTRIBUTE.match(text, opening.end()) is not None:
             raise Broken(at, "where the opening of an argument ends cannot be told")
         key = unescape(opening["key"].strip()) if element.escaped_keys else opening["key"].strip()
         if key in made:
             raise Broken(at, f"the argument {key[:40]!r} is there twice")
         made[key] = TypedText("")
-        value, at = _value(text, opening.end(), element, meter, known, made)
+        value, at = _value(text, opening.end(), element, budget, known, made)
         groups = opening.groupdict()
         said = groups.get("kind") or groups.get("first_kind")
         kind = element.kind(said)
@@ -169,21 +169,8 @@ def read_elements(
         raise Broken(
             at, "the reply ends inside the call" if not rest else f"{rest[:24]!r} in a call", cut=not rest
         )
-    meter.steps += end.end() - at
+    budget.steps += end.end() - at
     return made, end.end()
-
-
-_OPENS: Final = re.compile(r"<(?:[|｜][A-Z]{2,12}[|｜] ?|[A-Za-z_]\w{0,40}[:|])?param|<\|open\|>argument")
-"""How arguments open, in any of these dialects."""
-
-
-def nothing_closes(text: str, end: int, element: Element, meter: Meter) -> None:
-    """Raise `Broken` when an argument is closed behind a call that ends at `end`, and none was opened there.
-
-    `<parameter=a>x </parameter></function> y</parameter></function>`: the end may have been part of the argument.
-    """
-    if meter.next(element.closing, text, end) < meter.next(_OPENS, text, end):
-        raise Broken(end, "an argument is closed behind the end of its call")
 
 
 def _unsure(element: Element, written: str, *, said: bool) -> bool:
@@ -206,22 +193,22 @@ def half_lined(body: str) -> bool:
 
 
 def _value(
-    text: str, at: int, element: Element, meter: Meter, known: frozenset[str], made: Container[str]
+    text: str, at: int, element: Element, budget: WorkBudget, known: frozenset[str], made: Container[str]
 ) -> tuple[str, int]:
     """Return the value at `at` and where it ends. `made` are the arguments that were already there."""
     cdata = CDATA.match(text, at)
     if cdata is not None:
-        return kept(text, cdata.end(), element.closing, meter)
+        return kept(text, cdata.end(), element.closing, budget)
     lined, here = element.one_newline and _NEWLINE.match(text, at) is not None, at
     inline = False
     while True:
-        meter.token(here)
-        closing = None if element.closing in meter.gone else element.closing.search(text, here)
+        budget.token(here)
+        closing = None if element.closing in budget.gone else element.closing.search(text, here)
         if closing is None:
-            meter.steps += 0 if element.closing in meter.gone else len(text) - here
-            meter.gone.add(element.closing)
-            return _unclosed(text, at, element, meter)
-        meter.steps += closing.end() - here
+            budget.steps += 0 if element.closing in budget.gone else len(text) - here
+            budget.gone.add(element.closing)
+            return _unclosed(text, at, element, budget)
+        budget.steps += closing.end() - here
         begins = _LINE.search(text, max(at, closing.start() - _NEAR), closing.start()) is not None
         if (
             here > at
@@ -251,7 +238,7 @@ def _value(
                 # One argument closes and the next opens, on one line: text, or two arguments.
                 raise Broken(end, "where an argument ends cannot be told")
             continue
-        if inner["key"].strip() in made or not _opens(inner, known, meter):
+        if inner["key"].strip() in made or not _opens(inner, known, budget):
             raise Broken(end, "where an argument ends cannot be told")
         # The newline before the next argument stays: it is the one that belongs to the format.
         tag = inner.end() - len(inner.group().lstrip())
@@ -264,17 +251,17 @@ def _value(
     return lines_of(value) if element.one_newline else value, end
 
 
-def kept(text: str, at: int, closing: re.Pattern[str], meter: Meter) -> tuple[str, int]:
+def kept(text: str, at: int, closing: re.Pattern[str], budget: WorkBudget) -> tuple[str, int]:
     """Return the value from `at` on that ends with `]]>`, and the end of the closing tag behind it.
 
     Raises `Broken` where there is no such end, or anything else behind it: what follows may be the value's.
     """
     end = text.find("]]>", at)
-    meter.steps += (len(text) if end < 0 else end) - at
+    budget.steps += (len(text) if end < 0 else end) - at
     if end < 0:
         raise Broken(len(text), "the reply ends inside an argument", cut=True)
     behind = _MARGIN.match(text, end + 3).end()  # type: ignore[union-attr]  # it matches nothing, too
-    meter.steps += behind - end
+    budget.steps += behind - end
     tag = closing.match(text, behind)
     if tag is None:
         raise Broken(len(text), "where an argument ends cannot be told", cut=behind == len(text))
@@ -286,14 +273,14 @@ def half_kept(value: str) -> bool:
     return value.rstrip().endswith("]]>")
 
 
-def _opens(inner: re.Match[str], known: frozenset[str], meter: Meter) -> bool:
+def _opens(inner: re.Match[str], known: frozenset[str], budget: WorkBudget) -> bool:
     """Whether an opening in a value is that of the next argument, so that the value's closing tag was forgotten."""
     if known:
         return inner["key"].strip() in known
     written = inner.group()
-    meter.forgotten_left -= 1
+    budget.forgotten_left -= 1
     meant = written.startswith(("\n", "\r\n")) or _is_token(written)
-    return meant and meter.forgotten_left >= 0
+    return meant and budget.forgotten_left >= 0
 
 
 def _is_token(tag: str) -> bool:
@@ -301,10 +288,10 @@ def _is_token(tag: str) -> bool:
     return tag.lstrip().startswith(("<|", "<｜"))
 
 
-def _unclosed(text: str, at: int, element: Element, meter: Meter) -> tuple[str, int]:
+def _unclosed(text: str, at: int, element: Element, budget: WorkBudget) -> tuple[str, int]:
     """Return a call's last value, whose closing tag is missing, when the call and its wrapper are closed behind it."""
     end = None if element.call_ends is None else element.call_ends.search(text, at)
-    meter.steps += (len(text) if end is None else end.start()) - at
+    budget.steps += (len(text) if end is None else end.start()) - at
     if end is None:
         raise Broken(len(text), "the reply ends inside an argument", cut=True)
     value = text[at : end.start()]
