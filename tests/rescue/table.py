@@ -211,10 +211,17 @@ def score() -> dict[str, Counter[Verdict]]:
     counted: dict[str, Counter[Verdict]] = {}
     for reply in replies():
         said = verdict(reply)
-        quoted = "quoted in a sentence" if reply.around.endswith(")") else reply.around
-        for group in ("all", f"damage: {reply.damage}", f"around: {quoted}"):
+        for group in ("all", _group(reply)):
             counted.setdefault(group, Counter())[said] += 1
     return counted
+
+
+def _group(reply: Reply) -> str:
+    if reply.arguments is not None:
+        return "a call, undamaged" if reply.damage == "none" else "a call with a damage that is repaired"
+    if reply.around.endswith(")"):
+        return "a call in a sentence, in eight languages"
+    return "a call that is broken" if reply.around in ALONE else "a call beside text"
 
 
 def table(counted: Mapping[str, Counter[Verdict]]) -> str:

@@ -154,7 +154,7 @@ class Offered:
         A schema may take a number or a text by what another argument says, or name the texts it takes.
         """
         validator = self._validator(name)
-        if validator is None:
+        if validator is None or not any(isinstance(value, TypedText) for value in arguments.values()):
             return made
         root = followed(self.schemas[name], self.schemas[name])
         fits = not errors_of(validator, made)
