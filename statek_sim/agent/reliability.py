@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from statek_sim.agent.effects import (
     Advice,
     Reading,
+    ReplyReader,
     ToolCall,
     ToolOutcome,
     TurnFacts,
@@ -33,7 +35,7 @@ from statek_sim.agent.protection.repetition import (
 )
 from statek_sim.agent.protection.variants import HARDENED as HARDENED_PROTECTION
 from statek_sim.agent.protection.variants import ProtectionRules
-from statek_sim.agent.rescue import Reason, Reformat, rescue
+from statek_sim.agent.rescue import Reason, Reformat, dialect_called, dialect_of, rescue
 from statek_sim.values import JSON
 
 
@@ -65,6 +67,12 @@ def rescued(
     first = found.refused[0]
     shown = first.name if first.reason is Reason.NOT_ALONE else None
     return Reading(text=text, stages=stages, refused=first.why.removesuffix("."), shown=shown)
+
+
+def reader_of(model: str, dialect: str | None = None) -> ReplyReader:
+    """Return `rescued` with a dialect, or with the one that the model's name says. Raises `BadInput` for none such."""
+    dialect_called(dialect)
+    return partial(rescued, dialect=dialect or dialect_of(model))
 
 
 def loop_watcher(

@@ -7,7 +7,7 @@ import json
 from statek_sim.agent.effects import ToolCall, ToolOutcome, ToolStatus, TurnFacts, WrittenCall
 from statek_sim.agent.protection.breaker import BreakerSettings
 from statek_sim.agent.protection.repetition import Loop, LoopSettings
-from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
+from statek_sim.agent.reliability import BreakerGate, loop_watcher, reader_of, rescued
 from statek_sim.values import JSON
 
 FIND: dict[str, dict[str, JSON]] = {"find": {"type": "object", "properties": {"what": {"type": "string"}}}}
@@ -85,3 +85,10 @@ def test_a_gate_knows_its_permits_after_a_restart() -> None:
     after.restore(json.loads(json.dumps(before.saved())))
     after.ended(ToolCall("1", "web", {}), ToolOutcome(ToolStatus.RAISED, "down"), at=1.0)
     assert after.admit(ToolCall("2", "web", {}), at=2.0) is not None
+
+
+def test_an_agents_model_says_the_dialect_of_its_reader() -> None:
+    text = 'Now.\n[TOOL_CALLS]find[ARGS]{"what": "é"}'
+    assert reader_of("ministral-8b")(text, FIND).calls != ()
+    assert reader_of("gpt-4o", "mistral")(text, FIND).calls != ()
+    assert reader_of("gpt-4o")(text, FIND).calls == ()

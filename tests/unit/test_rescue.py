@@ -427,13 +427,11 @@ def test_the_command_converts_arguments_when_it_is_asked_to(tmp_path: Path, line
     assert coerced["refused"] == []
 
 
-@pytest.mark.parametrize("end", ["<|end|><|start|>assistant", ""])
-def test_what_a_model_thinks_in_its_channel_of_analysis_is_no_call(end: str) -> None:
-    text = (
-        '<|channel|>analysis<|message|>Shall I {"name": "look", "arguments": {"at": "Rome"}}'
-        f'{end}<|channel|>commentary to=functions.look <|constrain|>json<|message|>{{"at": "Oslo"}}<|call|>'
-    )
-    assert _calls(rescue(text)) == [("look", {"at": "Oslo"})]
+def test_what_a_model_thinks_in_its_channel_of_analysis_is_no_call() -> None:
+    thought = '<|channel|>analysis<|message|>Shall I {"name": "look", "arguments": {"at": "Rome"}}'
+    call = '<|channel|>commentary to=functions.look <|constrain|>json<|message|>{"at": "Oslo"}<|call|>'
+    assert _calls(rescue(f"{thought}<|end|><|start|>assistant{call}")) == [("look", {"at": "Oslo"})]
+    assert _calls(rescue(thought + call)) == []
 
 
 @pytest.mark.parametrize(

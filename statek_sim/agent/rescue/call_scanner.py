@@ -82,7 +82,7 @@ THINK_ENDS: Final = re.compile(
 )
 CHANNEL: Final = re.compile(r"<\|channel\|>\s*+(?:analysis|commentary)\s*+<\|message\|>")
 """Harmony's thinking, and what it tells the user before a call."""
-CHANNEL_ENDS: Final = re.compile(r"<\|(?:end|return|start)\|>|(?=<\|channel\|>)")
+CHANNEL_ENDS: Final = re.compile(r"<\|(?:end|return)\|>")
 
 _CALL_MARK: Final = (
     r"<\|plamo:(?:(?:begin|end)_tool_\w+:plamo|tag)\|>|<\|(?:open|close)\|>tools<\|sep\|>"
