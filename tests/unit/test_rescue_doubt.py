@@ -107,12 +107,17 @@ def test_a_line_that_closes_an_argument_and_opens_another_has_two_readings() -> 
     assert _reasons(rescue(text)) == [Reason.BROKEN]
 
 
-@pytest.mark.parametrize("tail", ["</function>\n</tool_call>", "</function></tool_call>"])
-def test_a_last_argument_may_lose_its_closing_tag_when_the_call_is_closed(tail: str) -> None:
-    text = "<tool_call>\n<function=f>\n<parameter=a>\nls -la\n"
-    assert _calls(rescue(text + tail)) == [("f", {"a": "ls -la"})]
-    assert _reasons(rescue(text + "</function>")) == [Reason.CUT]
-    assert _reasons(rescue(f"{text}</param\n{tail}")) == [Reason.BROKEN]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<tool_call>\n<function=f>\n<parameter=a>\nls -la\n</function>\n</tool_call>",
+        "<function=f>\n<parameter=a>\nx\n<parameter=b>\ny\n</parameter>\n</function>",
+        "<invoke name='f'><parameter name='a'>x<parameter name='b'>y</parameter></invoke>",
+    ],
+)
+def test_an_argument_without_its_closing_tag_is_refused(text: str) -> None:
+    assert rescue(text, ["f"]).calls == ()
+    assert _reasons(rescue(text, ["f"]))[0] in (Reason.BROKEN, Reason.CUT)
 
 
 def test_a_word_in_a_wrapper_is_a_call_of_an_offered_tool_only() -> None:
@@ -277,14 +282,6 @@ def test_what_the_format_says_is_no_text_and_the_schema_says_is_one_is_refused()
         [Reason.BROKEN],
     )
     assert _calls(rescue(text % "true", [tool])) == [("f", {"a": "12e3"})]
-
-
-def test_brackets_before_a_forgotten_closing_token_are_the_texts() -> None:
-    opens = f'<{DSML}parameter name="%s" string="true">'
-    text = f'<{DSML}invoke name="f">{opens % "a"}x<y>{opens % "b"}z</{DSML}parameter></{DSML}invoke>'
-    assert _calls(rescue(text)) == [("f", {"a": "x<y>", "b": "z"})]
-    damaged = text.replace("x<y>", f"x</{DSML}parametr>")
-    assert _calls(rescue(damaged)) == []
 
 
 def test_an_opening_that_is_closed_too_early_is_no_part_of_the_value() -> None:

@@ -118,12 +118,6 @@ def test_a_text_that_is_no_number_is_a_text_without_any_tool_listed() -> None:
     assert rescue(text, None).calls[0].arguments == {"city": "Oslo"}
 
 
-def test_blank_lines_of_a_text_stay_where_its_closing_tag_is_lost() -> None:
-    text = "<function=write_to_file>\n<parameter=content>\nprint(1)\n\n<parameter=path>\na.py\n"
-    text += "</parameter>\n</function>"
-    assert _calls(text) == [("write_to_file", {"content": "print(1)\n", "path": "a.py"})]
-
-
 def test_an_element_without_elements_is_empty_as_the_schema_says() -> None:
     mark = "]<]minimax[>["
     schema: dict[str, JSON] = {

@@ -15,9 +15,9 @@ from typing import Final
 from statek_sim.agent.rescue import elements, nested_elements
 from statek_sim.agent.rescue.call_scanner import REACT_BEHIND, closed
 from statek_sim.agent.rescue.json_calls import JsonCalls, Meant
-from statek_sim.agent.rescue.json_reader import ARGUMENT_KEYS, CALL_STYLE, JSON_STYLE, JsonReader, Style
+from statek_sim.agent.rescue.json_reader import JSON_STYLE, JsonReader, Style
 from statek_sim.agent.rescue.named_tags import read_tags
-from statek_sim.agent.rescue.offered import NAME, Argument, Offered, TypedText
+from statek_sim.agent.rescue.offered import NAME, Argument, Offered
 from statek_sim.agent.rescue.python_calls import PYTHON_CALL, read_python
 from statek_sim.agent.rescue.values import Limits
 from statek_sim.agent.rescue.work_budget import Broken, WorkBudget, measure, strict
@@ -30,11 +30,7 @@ _MISTRAL_NEXT: Final = re.compile(
 _REACT_NEXT: Final = re.compile(rf"\s{{0,40}}Action:\s{{0,40}}(?P<name>{NAME.pattern}){REACT_BEHIND}(?=\{{)")
 _GEMMA_NEXT: Final = re.compile(rf"\s{{0,40}}call:(?P<name>{NAME.pattern})\s{{0,40}}(?=\{{)")
 """How a further call begins behind another."""
-_KEYED: Final = re.compile(r"\(\s{0,40}\w{1,128}\s{0,8}:")
-"""Gemma's arguments in round brackets."""
 _CALLING_ENDS: Final = re.compile(r"\s{0,40}\)\s{0,40}\]")
-_MEMBER: Final = re.compile(r"\s{1,40}(?P<key>[^\W\d]\w{0,127})=\"(?P<value>[^\"\\\n]*+)\"(?=[\s\]])")
-_KEYED_ENDS: Final = re.compile(r"\s{0,40}\]")
 _JSON: Final = re.compile(r"\s{0,40}(?=\{)")
 _KIMI3_JSON: Final = re.compile(r"\s{0,40}<\|open\|>json\b[^<>\n]{0,80}<\|sep\|>\s{0,40}(?=\{)")
 _KIMI3_ENDS: Final = re.compile(r"\s{0,40}<\|close\|>json<\|sep\|>\s{0,40}<\|close\|>call<\|sep\|>")
@@ -97,19 +93,16 @@ class CallParser:
         """Refuse what is too deep or too much, and text that is no Unicode."""
         measure(value, at, depth=self.limits.max_depth, values=self.limits.max_values)
 
-    def arguments(self, at: int, name: str, dialect: str, start: int, style: Style = CALL_STYLE) -> Found:
+    def arguments(self, at: int, name: str, dialect: str, start: int, style: Style = JSON_STYLE) -> Found:
         """Read `{...}` at `at` as the arguments of `name`."""
         value, end, repairs = self._whole_json(at, style)
         if not isinstance(value, dict):
             raise Broken(at, f"the arguments of {name!r} are no object")
-        if "bare_strings" in repairs and value.get("name") == name and set(value) & set(ARGUMENT_KEYS):
-            # A call inside the call, whose own arguments are a word: they cannot be read.
-            raise Broken(at, f"the arguments of {name!r} are a call whose arguments are no object")
         return Found(name, value, (dialect, *repairs), start, closed(self.text, end))
 
     def _whole_json(self, at: int, style: Style) -> tuple[JSON, int, tuple[str, ...]]:
         """Read arguments: a bracket that is missing in them is missing for good."""
-        shorthand = Style(python=style.python, bare=style.bare, shorthand=True, meant=style.meant)
+        shorthand = Style(python=style.python, bare=style.bare, shorthand=True)
         value, end, repairs = self.json(at, shorthand)
         if "closed_brackets" in repairs:
             raise Broken(end, "the arguments end before they are closed", cut=end >= len(self.text))
@@ -203,12 +196,12 @@ class CallParser:
         """Read `[TOOL_CALLS]name[ARGS]{...}`."""
         behind = _ID.match(self.text, opening.end())
         at = behind.end() if behind else opening.end()
-        return self._each(at, opening["mistral_name"], "mistral", opening.start(), CALL_STYLE, _MISTRAL_NEXT)
+        return self._each(at, opening["mistral_name"], "mistral", opening.start(), JSON_STYLE, _MISTRAL_NEXT)
 
     def react(self, opening: re.Match[str]) -> int:
         """Read `Action: name` and `Action Input: {...}`, and the like behind it."""
         return self._each(
-            opening.end(), opening["react_name"], "react", opening.start(), CALL_STYLE, _REACT_NEXT
+            opening.end(), opening["react_name"], "react", opening.start(), JSON_STYLE, _REACT_NEXT
         )
 
     def _each(
@@ -269,42 +262,14 @@ class CallParser:
     def gemma(self, opening: re.Match[str]) -> int:
         """Read `call:name{key:<|"|>value<|"|>}` and its like behind it, or `call:name(key="value")`."""
         at, name = opening.end(), opening["gemma_name"]
-        if _KEYED.match(self.text, at) is not None:
-            return self._round(opening, at, name)
         if self.text.startswith("(", at):
             return self.python(opening.start("gemma_name"), "gemma", opening.start(), bracket=False)
         return self._each(at, name, "gemma", opening.start(), Style(bare=True), _GEMMA_NEXT)
 
-    def _round(self, opening: re.Match[str], at: int, name: str) -> int:
-        """Read `(key:<|"|>value<|"|>)`."""
-        reader = self.reader(Style(bare=True, shorthand=True))
-        value, end = reader.object(at, 0, ")")
-        self._measured(value, at)
-        if not isinstance(value, dict) or "closed_brackets" in reader.repairs:
-            raise Broken(end, "the arguments end before they are closed", cut=end >= len(self.text))
-        end = closed(self.text, end)
-        self.found.append(Found(name, value, ("gemma", *reader.repairs), opening.start(), end))
-        return end
-
     def calling(self, opening: re.Match[str]) -> int:
-        """Read `[Calling tool: name({...})]` or `[Calling tool="name" key="text"]`."""
-        if opening["calling_name"] is None:
-            return self._keyed(opening)
+        """Read `[Calling tool: name({...})]`."""
         name, start = opening["calling_name"], opening.start()
         return self._ended(self.arguments(opening.end(), name, "calling", start, JSON_STYLE), _CALLING_ENDS)
-
-    def _keyed(self, opening: re.Match[str]) -> int:
-        made: dict[str, Argument] = {}
-        at = opening.end()
-        while (member := _MEMBER.match(self.text, at)) is not None:
-            self.budget.token(at)
-            self.budget.steps += member.end() - at
-            if member["key"] in made:
-                raise Broken(at, f"the argument {member['key'][:40]!r} is there twice")
-            made[member["key"]] = TypedText(member["value"])
-            at = member.end()
-        one = Found(opening["calling_keyed"], made, ("calling",), opening.start(), at)
-        return self._ended(one, _KEYED_ENDS)
 
     def _ended(self, one: Found, ends: re.Pattern[str]) -> int:
         """Add a call when its closing tag stands behind it."""
@@ -337,8 +302,7 @@ class CallParser:
             inside = _KIMI3_JSON.match(self.text, at)
             if inside is not None:
                 return self._ended(self.arguments(inside.end(), name, "kimi3", start), _KIMI3_ENDS)
-        known = self._arguments_of(name)
-        arguments, end = elements.read_elements(self.text, at, element, self.budget, known)
+        arguments, end = elements.read_elements(self.text, at, element, self.budget)
         end = closed(self.text, end)
         self.found.append(Found(name, arguments, (dialect,), start, end))
         return end

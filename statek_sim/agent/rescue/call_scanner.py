@@ -58,8 +58,7 @@ OPENINGS: Final[dict[str, str]] = {
     r"|<tool_calls?:\w{1,40}>|<\|action_start\|>\s*+<\|plugin\|>|\[TOOL_CALLS?\]|\[TOOL_REQUEST\]|functools(?=\[)"
     r"|function call<\|role_sep\|>|Action:\s*+```json",
     # What a model writes that was shown calls as text.
-    "calling": rf"\[Calling\s++tool(?::\s*+(?P<calling_name>{_NAME})\s*+\(\s*+(?=\{{)"
-    rf"|=\"(?P<calling_keyed>{_NAME})\"(?=[\s\]]))",
+    "calling": rf"\[Calling\s++tool:\s*+(?P<calling_name>{_NAME})\s*+\(\s*+(?=\{{)",
     # A tag that is a tool's name, a block of code, JSON and Python without any wrapper.
     "tag": r"<(?P<tag_name>[A-Za-z_]\w{0,127}+)>(?=\s{0,40}</?[A-Za-z_])",
     "code": rf"```tool_code[ \t]*\n\s{{0,40}}(?=\[?\s{{0,8}}{_NAME}\s{{0,8}}\()",

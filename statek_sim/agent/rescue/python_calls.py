@@ -103,7 +103,7 @@ def _keywords(reader: JsonReader, at: int, measure: Measure) -> tuple[dict[str, 
         unpacked = text.startswith("**", at)
         if word is None and not unpacked:
             raise Broken(at, "an argument has no name")
-        value, at = reader.member(reader.space(at + 2 if word is None else word.end()))
+        value, at = reader.value(reader.space(at + 2 if word is None else word.end()))
         measure(value, at - 1)
         members = {word["key"]: value} if word is not None else value
         if not isinstance(members, dict) or any(key in made for key in members):

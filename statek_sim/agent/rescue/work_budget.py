@@ -6,14 +6,10 @@ Every reader counts its steps here, so that work is bounded whatever the reply i
 from __future__ import annotations
 
 import json
-import re
 from itertools import count
-from typing import Final
 
 from statek_sim.agent.schema import NoJSON, no_constant, once, real, whole
 from statek_sim.values import JSON
-
-_MOST_FORGOTTEN: Final = 16
 
 
 class Broken(Exception):
@@ -33,10 +29,6 @@ class WorkBudget:
     def __init__(self, tokens: int, values: int) -> None:
         self.tokens_left = tokens
         self.steps = 0
-        self.forgotten_left = _MOST_FORGOTTEN
-        """How many closing tags of arguments may be missing where no tool says what its arguments are."""
-        self.gone: set[re.Pattern[str]] = set()
-        """Tags that were looked for up to the reply's end, so that nothing is searched twice."""
         self._values = values
         self._values_left = values
         self._decoder = json.JSONDecoder(

@@ -39,7 +39,7 @@ class Wrapper:
         self.text = parser.text
         self.opening = opening
         self.dialect = _label(opening.group())
-        self.style = Style(shorthand="prefix" in opening.group(), meant=True)
+        self.style = Style(shorthand="prefix" in opening.group())
 
     def read(self) -> int:
         """Parse the calls in the wrapper, and return where the last one ends, the token's end where there is none."""

@@ -35,8 +35,6 @@ def _calls(text: str, tools: list[dict[str, JSON]] | None = None) -> list[tuple[
         r"<tool_call>f\n<arg_key>city</arg_key>\n<arg_value>X</arg_value>\n</tool_call>",
         '<|channel|>commentary to=f <|constrain|>json<|message|>{"city": "X"}<|call|>',
         '<atem:invoke name="f.f"><atem:parameter name="city">X</atem:parameter></atem:invoke>',
-        "[f(city=f'X')]",
-        "[f(city=r'X')]",
     ],
 )
 def test_one_call_in_tags_of_several_models(text: str) -> None:
@@ -59,10 +57,6 @@ def test_a_recipient_that_no_tool_is_called_is_no_call() -> None:
 def test_code_over_several_lines_is_no_call(text: str) -> None:
     assert _calls(text) == []
     assert rescue(text, TOOLS, dialect="deepseek").calls == ()
-
-
-def test_numbers_with_a_plus_are_numbers() -> None:
-    assert _calls("[f(days=+7)]") == [("f", {"days": 7})]
 
 
 def test_null_in_tags_is_refused_where_a_text_is_wanted() -> None:
