@@ -284,14 +284,16 @@ class Snapshot:
 class Reading:
     """What a reply's text turned out to say.
 
-    `calls` in it with the text around them, or neither and `refused`, a reason for the model to read. `stages` are
-    the names of the steps that it took, for the trace.
+    `calls` in it with the text around them, or neither and `refused`, a reason for the model to read. `shown` is the
+    tool whose call stands beside other text in a refused reply: the model is corrected once, and a second such reply
+    in a row is its answer. `stages` are the names of the steps that it took, for the trace.
     """
 
     calls: tuple[WrittenCall, ...] = ()
     text: str = ""
     stages: tuple[str, ...] = ()
     refused: str | None = None
+    shown: str | None = None
 
 
 class ReplyReader(Protocol):

@@ -18,6 +18,7 @@ from statek_sim.agent.effects import NO_PARTS, Delayed, Parts, PersonSaid, Quest
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.people import word_of
 from statek_sim.agent.prompt import Layers
+from statek_sim.agent.reliability import reader_of, rescued
 from statek_sim.agent.resuming import resumed
 from statek_sim.agent.simulated import Said, Simulation
 from statek_sim.agent.spec import MAX_ITERATIONS, AgentSpec, Choice
@@ -99,6 +100,8 @@ class AgentHarness:
         envelopes = Envelopes(tokenizers)
         if context is not None:
             parts = replace(parts, compactor=self._context(context, envelopes, parts))
+        if parts.reader is rescued:
+            parts = replace(parts, reader=reader_of(model))
         self.provider = provider
         self._person = person
         self.clock = VirtualClock() if clock is None else clock

@@ -1,19 +1,21 @@
 """Rescue parsing and loop protection as parts of the loop: a reader of replies, a watcher of turns, a gate for calls.
 
 The parts themselves know nothing of the loop; here they are given its values. `reader: rescue` in a scenario is
-`rescued` with the rules that the scenario's variant has.
+`rescued` with the dialect of the agent's model.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from functools import partial
+from typing import Any
 
 from statek_sim.agent.effects import (
     Advice,
     Reading,
+    ReplyReader,
     ToolCall,
     ToolOutcome,
     TurnFacts,
@@ -33,36 +35,44 @@ from statek_sim.agent.protection.repetition import (
 )
 from statek_sim.agent.protection.variants import HARDENED as HARDENED_PROTECTION
 from statek_sim.agent.protection.variants import ProtectionRules
-from statek_sim.agent.rescue import HARDENED, Reason, Reformat, RescueRules, rescue
+from statek_sim.agent.rescue import Reason, Reformat, dialect_called, dialect_of, rescue
 from statek_sim.values import JSON
-
-SHOWN: Final = frozenset({Reason.QUOTED, Reason.NOT_A_CALL})
-"""Refusals of what was never meant as a call: a reply with nothing else is the answer."""
 
 
 def rescued(
     text: str,
     offered: Mapping[str, Mapping[str, JSON]],
     *,
-    rules: RescueRules = HARDENED,
+    dialect: str | None = None,
     reformat: Reformat | None = None,
+    read_only: Collection[str] = (),
 ) -> Reading:
-    """Read a reply's text with rescue parsing: its calls, or the first reason why what was meant as one is none.
+    """Read a reply's text with rescue parsing: its calls, or the reason why what looks like a call is none.
 
-    `stages` are how the calls were read, or the reasons of everything that was refused. `reformat` is document 004's
+    `stages` are how the calls were read, or the reason of the refusal. `dialect` is the format that the model writes
+    (`dialect_of` its name), `read_only` names tools whose calls may stand beside text. `reformat` is document 004's
     last resort: it is given a reply that cannot be read and returns a better one, or None. Arguments are converted as
     those of a call on the wire are.
     """
-    found = rescue(text, offered, rules=rules, reformat=reformat, coerce=True)
+    found = rescue(text, offered, reformat=reformat, dialect=dialect, coerce=True, read_only=read_only)
     if found.calls:
         calls = tuple(
             WrittenCall("", call.name, json.dumps(dict(call.arguments), ensure_ascii=False))
             for call in found.calls
         )
         return Reading(calls=calls, text=found.text, stages=found.stages)
-    refused = [refusal for refusal in found.refused if refusal.reason not in SHOWN]
     stages = tuple(dict.fromkeys(refusal.reason.value for refusal in found.refused))
-    return Reading(text=text, stages=stages, refused=refused[0].why.removesuffix(".") if refused else None)
+    if not found.refused:
+        return Reading(text=text)
+    first = found.refused[0]
+    shown = first.name if first.reason is Reason.NOT_ALONE else None
+    return Reading(text=text, stages=stages, refused=first.why.removesuffix("."), shown=shown)
+
+
+def reader_of(model: str, dialect: str | None = None) -> ReplyReader:
+    """Return `rescued` with a dialect, or with the one that the model's name says. Raises `BadInput` for none such."""
+    dialect_called(dialect)
+    return partial(rescued, dialect=dialect or dialect_of(model))
 
 
 def loop_watcher(

@@ -206,6 +206,7 @@ class _Run:
                 judges=lambda name: side_model(self.specs[name], ""),
                 guards=guards,
                 find=self.specs[role].registry.get,
+                model=self.specs[role].model,
             )
             for role, text in scenario.agents.items()
         }

@@ -29,7 +29,6 @@ from statek_sim.agent.protection.breaker import BreakerSettings
 from statek_sim.agent.protection.repetition import LoopSettings
 from statek_sim.agent.protection.variants import DOCUMENT as DOCUMENT_PROTECTION
 from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
-from statek_sim.agent.rescue import DOCUMENT
 from statek_sim.errors import ContextOverflow
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, tool_call
@@ -205,8 +204,3 @@ def documents_breakers() -> BreakerGate:
 def reformatting_rescue(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
     """Read a reply; what no rule can read is reformatted by a model that puts colons where they are missing."""
     return rescued(text, offered, reformat=lambda reply: re.sub(r'" (?=["{])', '": ', reply))
-
-
-def documents_rescue(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
-    """Read a reply as document 004's parser does."""
-    return rescued(text, offered, rules=DOCUMENT)

@@ -43,8 +43,7 @@ from statek_sim.agent.execution import OWN_FAILURES, from_outside, shown_error
 from statek_sim.agent.people import Approvals
 from statek_sim.agent.permissions.paths import Entry, ScriptedFiles
 from statek_sim.agent.permissions.permissions import DocumentGate, FindTool, PermissionGate, Permissions
-from statek_sim.agent.reliability import rescued
-from statek_sim.agent.rescue import rescue_rules
+from statek_sim.agent.reliability import reader_of
 from statek_sim.agent.variants import Variant
 from statek_sim.backends.own_ladder import ladder_of
 from statek_sim.backends.setup import load_attribute
@@ -80,6 +79,7 @@ class OwnParts:
         judges: Judges | None = None,
         guards: Callable[[ShippedGuard], ShippedGuard] = as_it_is,
         find: FindTool = lambda name: None,
+        model: str = "",
     ) -> None:
         self._harness = harness
         self._judges = judges
@@ -95,6 +95,10 @@ class OwnParts:
         self._compactor = None if harness.compactor is None else _Part("compactor", harness.compactor, self)
         self._chooser = None if harness.chooser is None else _Part("chooser", harness.chooser, self)
         self._ladder = None if harness.escalation is None else self._made_ladder(harness.escalation)
+        try:
+            self._rescued = reader_of(model, harness.dialect)
+        except BadInput as error:
+            raise BadScenario(f"{self._at}.dialect: {error}") from error
         own = harness.reader is not None and harness.reader != "rescue"
         self._reader = _Part("reader", str(harness.reader), self) if own else None
 
@@ -182,7 +186,7 @@ class OwnParts:
             return _reader(self._reader)
         if self._harness.reader is None:
             return None
-        return partial(rescued, rules=rescue_rules(self._variant.name))
+        return self._rescued
 
 
 class _Part:

@@ -20,7 +20,6 @@ from statek_sim.unreadable import content_of, why_unreadable
 from statek_sim.unreadable import opened as opened_file
 
 if TYPE_CHECKING:
-    from statek_sim.agent.rescue import RescueRules
     from statek_sim.agent.rescue.offered import Tools
 
 _STANDARD_INPUT = Path("-")
@@ -46,12 +45,11 @@ def rescue(
             "--jsonl", help='Read lines {"id", "text", "tools"}, and print a line with that id for each.'
         ),
     ] = False,
-    variant: Annotated[str, typer.Option(metavar="V", help="document, hardened or forge.")] = "hardened",
     dialect: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The format that the model is known to write, as hermes or mistral. None: every format is read.",
+            help="The format that the model is known to write, as hermes or mistral: text may stand before its call.",
         ),
     ] = None,
     coerce: Annotated[
@@ -63,18 +61,18 @@ def rescue(
         ),
     ] = False,
 ) -> None:
-    """Print the tool calls in a model's raw text.
+    """Print the tool calls that a model's raw text is.
 
-    What looks like a call and is none is told with its reason. Exits 0 whatever the text says, and 2 when the
-    files are wrong, or --variant document ends in an error where the document does. A line of --jsonl that is wrong
-    is told on stderr with its number; the others are answered as they come.
+    A call counts only where the text is the call; a text that looks like one and is none is refused with a reason.
+    Exits 0 whatever the text says, and 2 when the files are wrong. A line of --jsonl that is wrong is reported on
+    stderr with its number; the others are answered as they come.
 
     Example: statek-sim rescue reply.txt --tools tools.json
     """
-    from statek_sim.agent.rescue import hint_called, rescue_rules
+    from statek_sim.agent.rescue import dialect_called
 
-    hint_called(dialect)
-    reading = _Reading(rescue_rules(variant), dialect, coerce)
+    dialect_called(dialect)
+    reading = _Reading(dialect, coerce)
     offered = None if tools is None else _offered(tools)
     if jsonl:
         raise typer.Exit(_answered(file, offered, reading))
@@ -85,7 +83,6 @@ def rescue(
 class _Reading:
     """How replies are read."""
 
-    rules: RescueRules
     dialect: str | None
     coerce: bool
 
@@ -141,14 +138,7 @@ def _line(read: bytes, where: str, offered: Tools | None, reading: _Reading) -> 
 def _record(text: str, offered: Tools | None, reading: _Reading) -> dict[str, object]:
     from statek_sim.agent.rescue import rescue as rescued
 
-    try:
-        read = rescued(text, offered, rules=reading.rules, dialect=reading.dialect, coerce=reading.coerce)
-    except RecursionError:
-        # As document 004's code does; the hardened parser says so in its answer.
-        raise BadInput(
-            f"--variant {reading.rules.name} ends in a RecursionError here: the text is nested too deeply; "
-            "`hardened` reads it"
-        ) from None
+    read = rescued(text, offered, dialect=reading.dialect, coerce=reading.coerce)
     return dict(read.record())
 
 

@@ -351,6 +351,10 @@ class HarnessText(Part):
     reader: ReaderName | None = Field(
         default=None, description="What finds calls in text: `rescue`, or `module:attribute`."
     )
+    dialect: str | None = Field(
+        default=None,
+        description="The format in which the model writes calls as text; null: the one that its name says, if any.",
+    )
     chooser: CallableName | None = Field(
         default=None, description="What chooses each turn's tools: `module:attribute`."
     )

@@ -128,6 +128,10 @@ HEADERS: Final[dict[str, tuple[str, ...]]] = {
         f"{_PLAMO_NAME}{_PLAMO}begin_tool_arguments:plamo|>{_PLAMO}constrain|>json",
         f"{_PLAMO_NAME}{_PLAMO}begin_tool_arguments:plamo|>{_PLAMO}constrain|>json{_PLAMO}msg|>",
     ),
+    "line": ("f\n", "f"),
+    "tag": ("<f>",),
+    "code": ("```tool_code\n", "```tool_code\n[", "```tool_code\nf"),
+    "python": ("f", "f("),
     "beam": (
         "to=f<|channel|>c<|constrain|>xml",
         "to=f<|channel|>c<|constrain|>xml<|message|>",

@@ -7,16 +7,16 @@ import json
 from statek_sim.agent.effects import ToolCall, ToolOutcome, ToolStatus, TurnFacts, WrittenCall
 from statek_sim.agent.protection.breaker import BreakerSettings
 from statek_sim.agent.protection.repetition import Loop, LoopSettings
-from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
+from statek_sim.agent.reliability import BreakerGate, loop_watcher, reader_of, rescued
 from statek_sim.values import JSON
 
 FIND: dict[str, dict[str, JSON]] = {"find": {"type": "object", "properties": {"what": {"type": "string"}}}}
 
 
 def test_a_reply_is_read_into_written_calls_text_and_stages() -> None:
-    reading = rescued('Now. {"name": "find", "arguments": {"what": "é",}}', FIND)
+    reading = rescued('Now.\n[TOOL_CALLS]find[ARGS]{"what": "é",}', FIND, dialect="mistral")
     assert reading.calls == (WrittenCall("", "find", json.dumps({"what": "é"}, ensure_ascii=False)),)
-    assert (reading.text, reading.stages, reading.refused) == ("Now.", ("json", "trailing_commas"), None)
+    assert (reading.text, reading.stages, reading.refused) == ("Now.", ("mistral", "trailing_commas"), None)
 
 
 def test_a_refusal_is_the_first_reason_and_an_answer_stays_an_answer() -> None:
@@ -25,13 +25,12 @@ def test_a_refusal_is_the_first_reason_and_an_answer_stays_an_answer() -> None:
     assert rescued("Done.", FIND).text == "Done."
 
 
-def test_an_example_is_an_answer_and_the_reason_behind_it_is_told() -> None:
-    example = 'For example: {"name": "find", "arguments": {}}'
-    reading = rescued(example, FIND)
-    assert (reading.text, reading.stages, reading.refused) == (example, ("quoted",), None)
-    broken = rescued(f"{example} <tool_call>{{", FIND)
-    assert broken.stages[0] == "quoted"
-    assert broken.refused is not None
+def test_a_call_beside_text_is_refused_with_its_tool() -> None:
+    reading = rescued('For example: {"name": "find", "arguments": {}}', FIND)
+    assert (reading.calls, reading.stages, reading.shown) == ((), ("not_alone",), "find")
+    assert reading.refused == "a call of 'find' stands beside other text"
+    data = rescued('For example: {"name": "Ada", "arguments": {}}', FIND)
+    assert (data.calls, data.refused, data.shown) == ((), None, None)
 
 
 def _turn(number: int, tool: str = "find") -> TurnFacts:
@@ -86,3 +85,10 @@ def test_a_gate_knows_its_permits_after_a_restart() -> None:
     after.restore(json.loads(json.dumps(before.saved())))
     after.ended(ToolCall("1", "web", {}), ToolOutcome(ToolStatus.RAISED, "down"), at=1.0)
     assert after.admit(ToolCall("2", "web", {}), at=2.0) is not None
+
+
+def test_an_agents_model_says_the_dialect_of_its_reader() -> None:
+    text = 'Now.\n[TOOL_CALLS]find[ARGS]{"what": "é"}'
+    assert reader_of("ministral-8b")(text, FIND).calls != ()
+    assert reader_of("gpt-4o", "mistral")(text, FIND).calls != ()
+    assert reader_of("gpt-4o")(text, FIND).calls == ()

@@ -11,18 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from statek_sim.agent.rescue import (
-    DOCUMENT,
-    FORGE,
-    HARDENED,
-    Limits,
-    Reason,
-    Rescued,
-    RescueStream,
-    rescue,
-    rescue_rules,
-)
-from statek_sim.agent.rescue.document import cleaned
+from statek_sim.agent.rescue import Limits, Reason, Rescued, RescueStream, rescue
 from statek_sim.cli.app import app
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON
@@ -130,7 +119,7 @@ def test_depth_values_calls_and_size_are_bounded() -> None:
     many = '{"name": "f", "arguments": {"a": [' + "1," * 30_000 + "1]}}"
     assert _reasons(rescue(many)) == [Reason.LIMIT]
     calls = rescue('{"name": "f", "arguments": {}}\n' * 10, limits=Limits(max_calls=3))
-    assert (len(calls.calls), _reasons(calls)) == (3, [Reason.LIMIT])
+    assert (calls.calls, _reasons(calls)) == ((), [Reason.LIMIT])
     assert _reasons(rescue("x" * 11, limits=Limits(max_bytes=10))) == [Reason.LIMIT]
 
 
@@ -214,7 +203,6 @@ def test_a_schema_is_not_fetched_and_a_wrong_tool_is_bad_input() -> None:
         'The config is {"server": {"name": "f", "arguments": {}}}.',
         '[{"name": "Ada"}, {"name": "f", "arguments": {}}]',
         "```python\ndef f(a=1):\n    return [f(a=2)]\n```",
-        "```\n<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>\n```",
         '```json\n{"users": [{"name": "f", "arguments": {}}]}\n```',
         'For example: {"name": "f", "arguments": {}}',
         "See [the docs](f) and [f](x), or f(a=1).",
@@ -242,7 +230,6 @@ def test_a_call_inside_a_string_of_a_call_is_a_string() -> None:
     "text",
     [
         'functions.f:0<|tool_call_argument_begin|>{"a": 1}<|tool_calls_section_end|>',
-        'Well: functions.f:0 <|tool_call_argument_begin|> {"a": 1}',
         '<|tool_call_begin|>functions_f_1<|tool_call_argument_begin|>{"a": 1}<|tool_call_end|>',
         'f[ARGS]{"a": 1}',
         '<think>which?</think>\nf [CALL_ID]12 [ARGS] {"a": 1}',
@@ -258,13 +245,13 @@ def test_mistrals_call_without_its_token_is_one_only_where_a_reply_begins() -> N
 
 
 def test_the_text_around_a_call_is_kept_without_thinking() -> None:
-    text = '<think>hm</think>Let me look. <tool_call>{"name": "f", "arguments": {}}</tool_call> One moment.'
-    result = rescue(text)
-    assert (result.text, result.thinking) == ("Let me look.  One moment.", "<think>hm</think>")
+    text = '<think>hm</think>Let me look.\n<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    result = rescue(text, dialect="hermes")
+    assert (len(result.calls), result.text, result.thinking) == (1, "Let me look.", "<think>hm</think>")
 
 
 def test_a_span_counts_bytes() -> None:
-    text = 'Für dich: {"name": "f", "arguments": {"ort": "Köln"}} ✓'
+    text = '<think>Für dich ✓</think>{"name": "f", "arguments": {"ort": "Köln"}} '
     (call,) = rescue(text).calls
     assert (
         text.encode()[call.span.start : call.span.end].decode()
@@ -316,63 +303,12 @@ def test_the_last_stage_is_asked_once_and_read_by_the_same_rules() -> None:
     assert _reasons(rescue(broken, ["g"], reformat=reformat)) == [Reason.CUT, Reason.REFORMAT]
 
 
-def test_an_error_of_the_last_stage_is_hidden_by_the_document_only() -> None:
+def test_an_error_of_the_last_stage_is_raised() -> None:
     def gone(text: str) -> str:
         raise ConnectionError("no client")
 
     with pytest.raises(ConnectionError, match=r"^no client$"):
         rescue('{"name": "f", "arguments": {"a": ', reformat=gone)
-    assert _reasons(rescue("no JSON", rules=DOCUMENT, reformat=gone)) == [Reason.BROKEN, Reason.REFORMAT]
-
-
-# -- the document ------------------------------------------------------------------------------------------------
-
-
-def test_the_documents_strategies_are_its_own() -> None:
-    assert rescue('{"name": "f", "parameters": {}}', rules=DOCUMENT).stages == ("direct",)
-    assert rescue('Sure: {"name": "f", "parameters": {}}!', rules=DOCUMENT).stages == ("first_object",)
-    assert rescue('{"name": "f", "parameters": {},}', rules=DOCUMENT).stages == ("cleaned",)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"name": "f", "parameters": {}} see {x}',
-        'Sure: {"name": "f", "parameters": {},}',
-        "{'name': 'f', 'parameters': {}}",
-        '{"name": "f", "parameters": {"a": "x\ny"}}',
-        '{"name": "f", "parameters": {}}\n{"name": "g", "parameters": {}}',
-    ],
-)
-def test_what_the_document_loses_is_rescued(text: str) -> None:
-    assert rescue(text, rules=DOCUMENT).calls == ()
-    assert rescue(text).calls[0].name == "f"
-
-
-@pytest.mark.parametrize("before", ["", "Sure: "])
-def test_an_integer_of_too_many_digits_is_no_json_to_the_document(before: str) -> None:
-    reply = before + '{"name": "f", "arguments": {"a": %s}}'
-    assert rescue(reply % ("-" + "9" * 4300), rules=DOCUMENT).calls
-    assert _reasons(rescue(reply % ("9" * 5000), rules=DOCUMENT)) == [Reason.BROKEN]
-
-
-def test_the_document_rewrites_strings_and_takes_what_is_no_call() -> None:
-    assert cleaned('{"a": "f(x, ]",}') == '{"a": "f(x]"}'
-    assert rescue("42", rules=DOCUMENT).value == 42
-    assert _reasons(rescue("[1]", rules=DOCUMENT)) == [Reason.NOT_A_CALL]
-    twice = rescue('{"name": "f", "parameters": {"a": 1, "a": 2}}', rules=DOCUMENT)
-    assert _calls(twice) == [("f", {"a": 2})]
-    with pytest.raises(RecursionError):
-        rescue("[" * 100_000, rules=DOCUMENT)
-
-
-def test_forge_reads_fewer_formats() -> None:
-    pythonic = "<function_calls>f(a=1)</function_calls>"
-    assert rescue(pythonic, rules=FORGE).calls == ()
-    assert rescue("[TOOL_CALLS]f[ARGS]{}", rules=FORGE).calls[0].name == "f"
-    assert rescue_rules("hardened") is HARDENED
-    with pytest.raises(BadInput, match=r"Did you mean 'document'\?$"):
-        rescue_rules("dokument")
 
 
 # -- the command -------------------------------------------------------------------------------------------------
@@ -381,14 +317,14 @@ def test_forge_reads_fewer_formats() -> None:
 def test_the_command_reads_a_file_and_tools(tmp_path: Path) -> None:
     (tmp_path / "tools.json").write_text(json.dumps({"tools": [WEATHER]}))
     (tmp_path / "reply.txt").write_text(
-        'Sure! [TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Oslo",}}]'
+        '<think>Oslo.</think>[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Oslo",}}]'
     )
     ran = CliRunner().invoke(
         app, ["rescue", str(tmp_path / "reply.txt"), "--tools", str(tmp_path / "tools.json")]
     )
     assert json.loads(ran.output) == {
         "calls": [{"name": "get_weather", "arguments": {"city": "Oslo"}}],
-        "text": "Sure!",
+        "text": "",
         "stages": ["tool_calls", "trailing_commas"],
         "refused": [],
     }
@@ -473,14 +409,6 @@ def test_a_text_with_a_newline_on_one_side_only_is_refused_where_the_format_writ
     }
 
 
-def test_a_call_behind_which_an_argument_is_closed_is_refused() -> None:
-    call = "<function=f><parameter=a>x</parameter></function>"
-    assert rescue(call + " more" + call, ["f"]).calls
-    refused = rescue(call + " more</parameter></function>", ["f"])
-    assert refused.calls == ()
-    assert refused.refused[0].why == "an argument is closed behind the end of its call"
-
-
 @pytest.mark.parametrize("lines", [False, True])
 def test_the_command_converts_arguments_when_it_is_asked_to(tmp_path: Path, lines: bool) -> None:
     days: dict[str, JSON] = {"type": "object", "properties": {"days": {"type": "integer"}}}
@@ -499,13 +427,11 @@ def test_the_command_converts_arguments_when_it_is_asked_to(tmp_path: Path, line
     assert coerced["refused"] == []
 
 
-@pytest.mark.parametrize("end", ["<|end|><|start|>assistant", ""])
-def test_what_a_model_thinks_in_its_channel_of_analysis_is_no_call(end: str) -> None:
-    text = (
-        '<|channel|>analysis<|message|>Shall I {"name": "look", "arguments": {"at": "Rome"}}'
-        f'{end}<|channel|>commentary to=functions.look <|constrain|>json<|message|>{{"at": "Oslo"}}<|call|>'
-    )
-    assert _calls(rescue(text)) == [("look", {"at": "Oslo"})]
+def test_what_a_model_thinks_in_its_channel_of_analysis_is_no_call() -> None:
+    thought = '<|channel|>analysis<|message|>Shall I {"name": "look", "arguments": {"at": "Rome"}}'
+    call = '<|channel|>commentary to=functions.look <|constrain|>json<|message|>{"at": "Oslo"}<|call|>'
+    assert _calls(rescue(f"{thought}<|end|><|start|>assistant{call}")) == [("look", {"at": "Oslo"})]
+    assert _calls(rescue(thought + call)) == []
 
 
 @pytest.mark.parametrize(
@@ -520,8 +446,6 @@ def test_what_a_tool_is_said_to_have_answered_is_no_call(tag: str) -> None:
         f"<{tag}><tool_call>{call}</tool_call>",
     ):
         assert rescue(text).calls == ()
-    behind = rescue(f'<{tag}>{call}</{tag}>\n<tool_call>{{"name": "look", "arguments": {{}}}}</tool_call>')
-    assert [made.name for made in behind.calls] == ["look"]
 
 
 def _tool_code(body: str, tools: Sequence[str] | None = ("book",)) -> Rescued:
@@ -573,7 +497,7 @@ def test_the_calls_of_qwen_agent_are_read_and_its_marks_are_no_text() -> None:
     two = "Let me look.\n" + "".join(
         f'✿FUNCTION✿: book\n✿ARGS✿: {{"city": "{city}"}}\n' for city in ("Oslo", "Rome")
     )
-    found = rescue(f"{two}✿RESULT✿: ", ["book"])
+    found = rescue(f"{two}✿RESULT✿: ", ["book"], dialect="qwen-agent")
     assert [call.arguments for call in found.calls] == [{"city": "Oslo"}, {"city": "Rome"}]
     assert found.text == "Let me look."
     assert rescue("Two trips ✿ are booked ✿.", ["book"]).text == "Two trips ✿ are booked ✿."
@@ -583,4 +507,4 @@ def test_the_calls_of_qwen_agent_are_read_and_its_marks_are_no_text() -> None:
         "✿FUNCTION✿: book",
     ):
         assert not rescue(broken, ["book"]).calls
-    assert rescue(f"{two}", ["book"], dialect="qwen-agent").calls == found.calls
+    assert rescue(two, ["book"]).calls == ()

@@ -34,7 +34,7 @@ def _reasons(result: Rescued) -> list[Reason]:
 )
 def test_a_bracket_that_may_be_anyones_is_refused(text: str) -> None:
     result = rescue(text, [{"name": "f", "parameters": {}}])
-    assert (_calls(result), _reasons(result)) == ([], [Reason.BROKEN])
+    assert (_calls(result), _reasons(result)[0] in (Reason.BROKEN, Reason.NOT_ALONE)) == ([], True)
 
 
 def test_a_member_beside_the_arguments_that_is_one_of_them_is_refused() -> None:
@@ -107,12 +107,17 @@ def test_a_line_that_closes_an_argument_and_opens_another_has_two_readings() -> 
     assert _reasons(rescue(text)) == [Reason.BROKEN]
 
 
-@pytest.mark.parametrize("tail", ["</function>\n</tool_call>", "</function></tool_call>"])
-def test_a_last_argument_may_lose_its_closing_tag_when_the_call_is_closed(tail: str) -> None:
-    text = "<tool_call>\n<function=f>\n<parameter=a>\nls -la\n"
-    assert _calls(rescue(text + tail)) == [("f", {"a": "ls -la"})]
-    assert _reasons(rescue(text + "</function>")) == [Reason.CUT]
-    assert _reasons(rescue(f"{text}</param\n{tail}")) == [Reason.BROKEN]
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<tool_call>\n<function=f>\n<parameter=a>\nls -la\n</function>\n</tool_call>",
+        "<function=f>\n<parameter=a>\nx\n<parameter=b>\ny\n</parameter>\n</function>",
+        "<invoke name='f'><parameter name='a'>x<parameter name='b'>y</parameter></invoke>",
+    ],
+)
+def test_an_argument_without_its_closing_tag_is_refused(text: str) -> None:
+    assert rescue(text, ["f"]).calls == ()
+    assert _reasons(rescue(text, ["f"]))[0] in (Reason.BROKEN, Reason.CUT)
 
 
 def test_a_word_in_a_wrapper_is_a_call_of_an_offered_tool_only() -> None:
@@ -160,8 +165,8 @@ def test_a_message_to_the_user_makes_no_call() -> None:
     text = '<|channel|>final<|message|>{"name": "f", "arguments": {}}<|return|>'
     assert _calls(rescue(text)) == []
     call = "<|start|>assistant to=functions.f<|channel|>commentary<|message|>{}"
-    both = f"<|channel|>final<|message|>One moment.<|end|>{call}"
-    assert (_calls(rescue(both)), rescue(both).text) == ([("f", {})], "One moment.")
+    assert _calls(rescue(f"<|channel|>final<|message|>One moment.<|end|>{call}")) == []
+    assert _calls(rescue(f"<|channel|>commentary<|message|>One moment.<|end|>{call}")) == [("f", {})]
 
 
 def test_gemmas_values_without_quotes_are_not_two_values() -> None:
@@ -190,22 +195,17 @@ TWO = '{"name": "g", "arguments": {}}'
     ("text", "names", "reasons"),
     [
         (f"<tool_calls>[{ONE}{TWO}]</tool_calls>", ["f", "g"], []),
-        (
-            f'<tool_calls>[{{"name": "h", "arguments": {{"at": 15:30}}}}, {ONE}]</tool_calls>',
-            ["f"],
-            ["broken"],
-        ),
-        (f"<tool_calls>\n{ONE}\n{{invalid json here}}\n{TWO}\n</tool_calls>", ["f", "g"], ["broken"]),
-        (f'<tool_calls>\n{ONE}\n{{"name": "h"}}\n{TWO}\n</tool_calls>', ["f", "g"], ["broken"]),
-        (f'<tool_calls>\n{ONE}\n{{"arguments": {{"a": 1}}}}\n</tool_calls>', ["f"], ["broken"]),
-        (f'[TOOL_CALLS] [{ONE}, {{"name": "g", "argum', ["f"], ["cut"]),
-        (f'[TOOL_CALLS] [{ONE}, {{"name": "g}}]', ["f"], ["cut"]),
-        (f'[TOOL_CALLS] [{{"name": "h", "arguments": {{"a": "x"y"}}}}, {ONE}]', [], ["broken"]),
-        (f"[TOOL_CALLS] [{ONE}, {TWO}", ["f", "g"], []),
+        (f"<tool_calls>\n{ONE}\n{TWO}\n</tool_calls>", ["f", "g"], []),
+        (f'<tool_calls>[{{"name": "h", "arguments": {{"at": 15:30}}}}, {ONE}]</tool_calls>', [], ["broken"]),
+        (f"<tool_calls>\n{ONE}\n{{invalid json here}}\n{TWO}\n</tool_calls>", [], ["broken"]),
+        (f'<tool_calls>\n{ONE}\n{{"name": "h"}}\n{TWO}\n</tool_calls>', [], ["broken"]),
+        (f'[TOOL_CALLS] [{ONE}, {{"name": "g", "argum', [], ["cut"]),
+        (f"[TOOL_CALLS] [{ONE}, {TWO}", [], ["cut"]),
         ("[TOOL_CALLS] [", [], ["cut"]),
+        ("<|tool_call_start|>[f(a='x'), g(b'y')]<|tool_call_end|>", [], ["broken"]),
     ],
 )
-def test_complete_calls_of_a_list_stay_and_the_others_are_refused(
+def test_where_one_call_of_a_list_is_broken_none_runs(
     text: str, names: list[str], reasons: list[str]
 ) -> None:
     result = rescue(text)
@@ -284,14 +284,6 @@ def test_what_the_format_says_is_no_text_and_the_schema_says_is_one_is_refused()
     assert _calls(rescue(text % "true", [tool])) == [("f", {"a": "12e3"})]
 
 
-def test_brackets_before_a_forgotten_closing_token_are_the_texts() -> None:
-    opens = f'<{DSML}parameter name="%s" string="true">'
-    text = f'<{DSML}invoke name="f">{opens % "a"}x<y>{opens % "b"}z</{DSML}parameter></{DSML}invoke>'
-    assert _calls(rescue(text)) == [("f", {"a": "x<y>", "b": "z"})]
-    damaged = text.replace("x<y>", f"x</{DSML}parametr>")
-    assert _calls(rescue(damaged)) == []
-
-
 def test_an_opening_that_is_closed_too_early_is_no_part_of_the_value() -> None:
     text = (
         '<|DSML|invoke name="f"><|DSML|parameter name="a" >string="true">x</|DSML|parameter></|DSML|invoke>'
@@ -306,12 +298,6 @@ def test_json_between_the_tags_of_a_named_function_is_its_arguments() -> None:
 
 def test_a_token_behind_which_another_format_begins_opens_nothing() -> None:
     assert _calls(rescue('<tool_call>\n[TOOL_CALLS] [{"name": "f", "arguments": {}}]')) == [("f", {})]
-
-
-def test_gemmas_token_of_a_call_ends_thinking_that_nothing_else_ends() -> None:
-    thought, call = "<|channel>thought\nNeed it.", '<|tool_call>call:f{a:<|"|>b<|"|>}<tool_call|>'
-    assert _calls(rescue(thought + call)) == [("f", {"a": "b"})]
-    assert _calls(rescue(thought + call + "<channel|>")) == []
 
 
 def test_arguments_that_do_not_fit_are_told_so_whatever_the_name_is_written_like() -> None:
@@ -339,6 +325,6 @@ def test_a_name_above_json_is_a_call_only_of_a_listed_tool(name: str) -> None:
         "<tool_call><name>f</name><arguments><a>x</a></arguments>",
     ],
 )
-def test_words_where_a_tag_should_close_the_wrapper_are_refused_in_every_form(call: str, words: str) -> None:
+def test_words_behind_a_call_are_refused_in_every_form_of_a_wrapper(call: str, words: str) -> None:
     assert len(rescue(call).calls) == 1
     assert rescue(call + words).calls == ()

@@ -7,7 +7,7 @@ from time import process_time
 import pytest
 
 from statek_sim.agent.rescue import Reason, rescue
-from statek_sim.agent.rescue.openings import OPENINGS
+from statek_sim.agent.rescue.call_scanner import OPENINGS
 from tests.rescue.hostile import HEADERS, SHAPES, WHITE, Shape
 
 ALL = SHAPES | WHITE
@@ -31,7 +31,7 @@ def test_no_hostile_shape_takes_work_that_is_not_counted(name: str) -> None:
 
 
 def test_every_opening_is_tried_with_white_space() -> None:
-    assert list(HEADERS) == list(OPENINGS)
+    assert set(OPENINGS) <= set(HEADERS)
 
 
 def test_white_space_behind_a_text_that_is_kept_may_be_cut_anywhere() -> None:

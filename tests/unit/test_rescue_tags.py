@@ -24,9 +24,9 @@ def _calls(text: str) -> list[tuple[str, dict[str, JSON]]]:
 
 
 def test_a_tag_that_is_an_offered_tool_is_a_call_with_typed_arguments() -> None:
-    text = "I will look.\n<read_file>\n<path>src/a.py</path>\n<line>3</line>\n</read_file>"
+    text = "<read_file>\n<path>src/a.py</path>\n<line>3</line>\n</read_file>"
     assert _calls(text) == [("read_file", {"path": "src/a.py", "line": 3})]
-    assert rescue(text, TOOLS).text == "I will look."
+    assert _calls(f"I will look.\n{text}") == []
 
 
 def test_a_text_on_lines_of_its_own_loses_the_newlines_of_the_format() -> None:
@@ -82,10 +82,10 @@ def test_html_is_no_call_and_no_attempt_at_one() -> None:
         ("<read_file><path>a</path><path>b</path></read_file>", Reason.BROKEN),
         ("<read_file><path>a <line>3</line></path></read_file>", Reason.BROKEN),
         ("<ls> see </ls>", None),
-        ("<write_to_file><content>x</content></write_to_file> y</content></write_to_file>", Reason.BROKEN),
+        ("<write_to_file><content>x</content></write_to_file> y</content></write_to_file>", Reason.NOT_ALONE),
         ("<write_to_file><content>\nx</content></write_to_file>", Reason.BROKEN),
-        ("For example: <read_file><path>a</path></read_file>", Reason.QUOTED),
-        ("Use <read_file><path>a</path></read_file> to read one.", Reason.QUOTED),
+        ("For example: <read_file><path>a</path></read_file>", Reason.NOT_ALONE),
+        ("Use <read_file><path>a</path></read_file> to read one.", Reason.NOT_ALONE),
     ],
 )
 def test_tags_that_may_mean_something_else_are_refused(text: str, reason: Reason | None) -> None:
@@ -116,18 +116,6 @@ def test_what_may_be_a_number_or_a_text_is_refused_where_no_tool_is_listed() -> 
 def test_a_text_that_is_no_number_is_a_text_without_any_tool_listed() -> None:
     text = "<tool_call><function=f><parameter=city>Oslo</parameter></function></tool_call>"
     assert rescue(text, None).calls[0].arguments == {"city": "Oslo"}
-
-
-def test_a_call_that_a_sentence_goes_on_behind_is_shown_and_one_between_words_is_not() -> None:
-    shown = "Docs: write <function=ls></function> to show an empty call."
-    assert rescue(shown, TOOLS).refused[0].reason is Reason.QUOTED
-    assert rescue("Before <function=ls></function> after", TOOLS).calls != ()
-
-
-def test_blank_lines_of_a_text_stay_where_its_closing_tag_is_lost() -> None:
-    text = "<function=write_to_file>\n<parameter=content>\nprint(1)\n\n<parameter=path>\na.py\n"
-    text += "</parameter>\n</function>"
-    assert _calls(text) == [("write_to_file", {"content": "print(1)\n", "path": "a.py"})]
 
 
 def test_an_element_without_elements_is_empty_as_the_schema_says() -> None:
@@ -210,7 +198,7 @@ def test_kimis_name_needs_its_number_where_the_format_is_written_in_full() -> No
     call = '<|tool_call_begin|>{}<|tool_call_argument_begin|>{{"a": 1}}<|tool_call_end|>'.format
     assert _any(call("f") + call("g")) == [("f", {"a": 1}), ("g", {"a": 1})]
     assert _any(call("functions.f")) == []
-    assert _any("<|tool_calls_section_begin|>" + call("f") + call("functions.g:1")) == [("g", {"a": 1})]
+    assert _any("<|tool_calls_section_begin|>" + call("f") + call("functions.g:1")) == []
 
 
 def test_deepseeks_section_holds_a_call_without_its_token_but_not_without_the_separator() -> None:
@@ -221,22 +209,13 @@ def test_deepseeks_section_holds_a_call_without_its_token_but_not_without_the_se
 
 
 def test_lm_studios_brackets_hold_a_call() -> None:
-    assert _any('Look.\n[TOOL_REQUEST]\nls {"path": "a"}\n[TOOL_REQUEST_END]') == [("ls", {"path": "a"})]
-    json = '[TOOL_REQUEST]{"name": "ls", "arguments": {}}[END_TOOL_REQUEST] Done.'
-    assert _any(json) == [("ls", {})]
-    assert rescue(json).text == "Done."
+    assert _any('[TOOL_REQUEST]\nls {"path": "a"}\n[TOOL_REQUEST_END]') == [("ls", {"path": "a"})]
+    assert _any('[TOOL_REQUEST]{"name": "ls", "arguments": {}}[END_TOOL_REQUEST]') == [("ls", {})]
 
 
 def test_names_in_lists_of_python_calls_may_have_hyphens_and_the_last_call_a_semicolon() -> None:
     assert _any("[add-note(name='a')]") == [("add-note", {"name": "a"})]
     assert _calls("read_file(path='a');") == [("read_file", {"path": "a"})]
-    assert _calls("read_file(path='a');;") == []
-
-
-def test_a_tag_that_a_sentence_names_opens_no_call() -> None:
-    call = '<tool_call>{"name": "ls", "arguments": {}}</tool_call>'
-    assert _any(f"Write <function=ls>. Now:\n{call}") == [("ls", {})]
-    assert _any("<function=ls>.\n<parameter=a>b</parameter></function>") == []
 
 
 @pytest.mark.parametrize("sign", "$.(|*")
@@ -244,18 +223,6 @@ def test_a_backslash_before_a_sign_that_needs_none_is_refused_in_json(sign: str)
     result = rescue(f'<tool_call>{{"name": "f", "arguments": {{"a": "x\\{sign}y"}}}}</tool_call>')
     assert result.calls == ()
     assert [refusal.reason for refusal in result.refused] == [Reason.BROKEN]
-
-
-def test_words_behind_a_call_are_no_place_for_the_end_of_its_wrapper() -> None:
-    call = '<tool_call>{"name": "f", "arguments": {}}'
-    assert _any(call) == _any(call + "\n") == _any(call + "</tool_call> and words") == [("f", {})]
-    assert _any(call + call) == [("f", {})] * 2
-    for words in (" and then words", "\nThis is missing the tag", " no tag</tool_call>"):
-        result = rescue(call + words)
-        assert result.calls == (), words
-        assert [refusal.reason for refusal in result.refused] == [Reason.BROKEN], words
-    # Tokens of a vocabulary may have none that closes.
-    assert _any('[TOOL_CALLS][{"name": "f", "arguments": {}}] and words') == [("f", {})]
 
 
 def test_minimax_m3s_marks_are_a_call_in_their_section_alone() -> None:

@@ -18,9 +18,8 @@ MOST_OF_A_CLASS: Final = 200
 LARGER: Final[Mapping[str, str]] = {
     "agent/batch.py:Batch": "the calls of one turn share where each of them is",
     "agent/loop.py:AgentRun": "one turn after another on one state; rules are asked of steps, nudges, budget, guards",
-    "agent/rescue/reader.py:Reader": "one method per token of one grammar over one position in the text",
-    "agent/rescue/taking.py:Taker": "one method per kind of candidate over one position in the text",
-    "agent/rescue/scanning.py:Pass": "one method per dialect over one position in the text",
+    "agent/rescue/json_reader.py:JsonReader": "one method per token of one grammar over one position in the text",
+    "agent/rescue/call_parser.py:CallParser": "one method per format over one position in the text",
     "agent/simulated.py:Simulation": "one method per effect of the loop, which `match` hands out",
     "agent/tools/mcp/connection.py:McpConnection": "what opens streams and tasks has to close them, in the same task",
     "agent/tools/registry.py:Registry": "its methods are the questions that are asked of one table of tools",

@@ -34,6 +34,7 @@ class Failure(StrEnum):
     EMPTY = "empty"
     TRUNCATED = "truncated"
     REFUSED = "refused"
+    NOT_ALONE = "not_alone"
     STUCK = "stuck"
 
 
@@ -66,6 +67,11 @@ TEXTS: Final[Mapping[Failure, str]] = {
         "Your previous response was cut off before it was complete. Give a shorter one, with one tool call at a time."
     ),
     Failure.REFUSED: "Your previous response could not be used: {reason}.",
+    Failure.NOT_ALONE: (
+        "Your previous response has text beside a call of '{called}', so the call was not executed: {reason}. "
+        "To call the tool, send the call alone, with nothing before or behind it. "
+        "If you only meant to show it, give your answer again."
+    ),
     Failure.STUCK: "{reason}",
 }
 """The text of each failure. Those of invalid_json, missing_field and wrong_tool are the document's."""

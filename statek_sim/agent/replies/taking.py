@@ -10,7 +10,7 @@ from statek_sim.agent.effects import GuardPoint
 from statek_sim.agent.guarding import guarded
 from statek_sim.agent.replies.calls import numbered, shown
 from statek_sim.agent.replies.correcting import fail_reply
-from statek_sim.agent.replies.nudges import Failure
+from statek_sim.agent.replies.nudges import ROLE, Failure
 from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.tools.registry import Offer
 
@@ -39,8 +39,12 @@ def take(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:
                 reading.refused,
             )
         )
-        if reading.refused is not None:
+        if reading.refused is not None and reading.shown is None:
             fail_reply(run, reply, (), Failure.REFUSED, {"reason": reading.refused})
+            return
+        if reading.refused is not None and not _corrected(run, Failure.NOT_ALONE):
+            details = {"called": reading.shown, "reason": reading.refused}
+            fail_reply(run, reply, (), Failure.NOT_ALONE, details)
             return
         if reading.calls:
             calls, text = reading.calls, reading.text
@@ -50,6 +54,11 @@ def take(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:
     if variant.calls_of_reply == "first":
         calls = calls[:1]
     yield from Batch(run, reply, text, numbered(calls), offer).go()
+
+
+def _corrected(run: AgentRun, failure: Failure) -> bool:
+    """Whether the reply answers a nudge for this failure: the conversation ends with it."""
+    return run.nudged[-1:] == [failure] and run.conversation.messages[-1]["role"] == ROLE
 
 
 def _take_text(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:

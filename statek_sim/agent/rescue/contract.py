@@ -56,6 +56,12 @@ _NO_CALLS: Final = (
     '<think>Shall I <tool_call>{"name": "rm", "arguments": {}}</tool_call>?</think>No.',
     "```python\nprint({\"name\": \"rm\", \"arguments\": {}})\n```",
 )  # fmt: skip
+_BESIDE: Final = (
+    "I must never send {call} here.",
+    "{call}\nThat is what I would have sent.",
+    "Shall I? {call}",
+)
+"""Text beside a call, which then is none. A line before it is not among them: some models are known to write one."""
 _DEEP: Final = 100_000
 
 
@@ -75,10 +81,11 @@ def check_rescue_parser(make_parser: Callable[[], Parser], *, reads: Sequence[st
     """Check that a parser never makes a call up; else raise `ContractViolation` with the shortest text that shows it.
 
     `make_parser` returns a fresh parser; it is asked about calls in every rendering (`RENDERINGS`), whole, cut at every
-    place, with a bracket or quote lost, with tools that were not offered, and about text that makes no call. Checked:
-    it raises nothing; a call that it gives is the one that was made; prose, quotations, data and thinking make none;
+    place, with a bracket or quote lost, beside text, with tools that were not offered, and about text without a call.
+    Checked: it raises nothing; a call that it gives is the one that was made and the reply is nothing else; prose,
+    quotations, data and thinking make none;
     the same text gives the same calls from a fresh parser; deep nesting ends neither the stack nor the process.
-    `reads` names renderings that it has to read whole, with prose around them.
+    `reads` names renderings that it has to read whole.
     """
     for name in reads:
         if name not in RENDERINGS:
@@ -108,12 +115,9 @@ def _checks(reads: Sequence[str]) -> Iterator[_Check]:
             text = rendered
             must = dialect in reads
             yield _Check(text=text, arguments=arguments, how=f"a call in {dialect!r}", must=must, whole=True)
-            yield _Check(
-                text=f"I'll see.\n{text}",
-                arguments=arguments,
-                how=f"prose and a call in {dialect!r}",
-                must=must,
-            )
+            for form in _BESIDE:
+                how = f"a call in {dialect!r} beside text"
+                yield _Check(text=form.format(call=text), arguments=None, how=how)
             if number not in _DAMAGED:
                 continue
             for at in range(1, len(text)):

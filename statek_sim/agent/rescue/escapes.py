@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from statek_sim.agent.rescue.meter import Broken
+from statek_sim.agent.rescue.work_budget import Broken
 
 _OTHER_ESCAPES: Final = re.compile(r"x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|N\{|[0-7]")
 _PUNCTUATION: Final = frozenset("$&#%!@~^*_+-=.,;:?|()[]{}<>`")

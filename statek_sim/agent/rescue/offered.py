@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.agent.rescue.meter import Broken, Meter
-from statek_sim.agent.rescue.reader import ARGUMENT_KEYS, JSON_STYLE, Reader, Style
+from statek_sim.agent.rescue.json_reader import ARGUMENT_KEYS, JSON_STYLE, JsonReader, Style
+from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 from statek_sim.agent.schema import (
     SchemaError,
     Validator,
@@ -154,7 +154,7 @@ class Offered:
         A schema may take a number or a text by what another argument says, or name the texts it takes.
         """
         validator = self._validator(name)
-        if validator is None:
+        if validator is None or not any(isinstance(value, TypedText) for value in arguments.values()):
             return made
         root = followed(self.schemas[name], self.schemas[name])
         fits = not errors_of(validator, made)
@@ -353,7 +353,7 @@ def _literal(text: str) -> JSON:
 
 def _read(text: str, style: Style) -> JSON:
     """Return the value that a text is, read tolerantly, or None when it is none, or a bracket is missing in it."""
-    reader = Reader(text, Meter(1_000, 1_000), 64, style)
+    reader = JsonReader(text, WorkBudget(1_000, 1_000), 64, style)
     try:
         value, end = reader.value(0)
     except Broken:

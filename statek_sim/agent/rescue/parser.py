@@ -1,70 +1,365 @@
-"""Rescue parsing: from a model's raw text to tool calls, or a refusal with a reason."""
+"""Rescue parsing: a rescued call runs only if the reply is the call.
+
+`rescue` reads a reply from its beginning to its end: thinking, then calls, then nothing. `_Reply` knows what may stand
+around calls, `CallParser` how each format writes one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from statek_sim.agent.rescue.answer import size_of
-from statek_sim.agent.rescue.document import greedy
-from statek_sim.agent.rescue.hints import Hint, hint_called
-from statek_sim.agent.rescue.offered import Offered, Tools
-from statek_sim.agent.rescue.scanning import Pass
-from statek_sim.agent.rescue.values import Limits, Reason, Refusal, Rescued, Span
-from statek_sim.agent.rescue.variants import HARDENED, RescueRules
+from statek_sim.agent.rescue.call_parser import CallParser, Found
+from statek_sim.agent.rescue.call_scanner import (
+    CALL_MARK,
+    CHANNEL,
+    CHANNEL_ENDS,
+    FENCE,
+    MESSAGE_MARK,
+    OPENING,
+    OPENINGS,
+    SPACE,
+    THINK,
+    THINK_ENDS,
+    UNNAMED,
+    line_opening,
+    shown_call,
+)
+from statek_sim.agent.rescue.dialects import Dialect, dialect_called
+from statek_sim.agent.rescue.offered import Misfit, Offered, Tools, Unclear
+from statek_sim.agent.rescue.values import Call, Limits, Reason, Refusal, Rescued, Span
+from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
+from statek_sim.agent.rescue.wrapper import Wrapper
 
 Reformat = Callable[[str], str | None]
 """The optional last stage: it is given the reply and returns a better one, or None. Document 004's strategy 4."""
+
+_Read = Callable[[CallParser, re.Match[str]], int | None]
+"""Parses the calls behind an opening and returns where they end, or None where there is none. May raise `Broken`."""
+
+
+def _named(kind: str) -> _Read:
+    return lambda parser, opening: parser.named(opening, kind)
+
+
+def _elements(kind: str) -> _Read:
+    return lambda parser, opening: parser.elements(opening, kind)
+
+
+READERS: Final[Mapping[str, _Read]] = {
+    **{kind: _named(kind) for kind in ("harmony", "all_name", "recipient", "qwen_agent", "plamo")},
+    **{kind: _elements(kind) for kind in ("beam", "function", "invoke", "param", "kimi3")},
+    "wrapper": lambda parser, opening: Wrapper(parser, opening).read(),
+    "mistral": CallParser.mistral,
+    "deepseek": CallParser.deepseek,
+    "kimi": CallParser.kimi,
+    "recipient_only": CallParser.recipient_only,
+    "gemma": CallParser.gemma,
+    "react": CallParser.react,
+    "line": CallParser.line,
+    "minimax": CallParser.minimax,
+    "calling": CallParser.calling,
+    "tag": CallParser.tags,
+    "code": CallParser.tool_code,
+    "brace": lambda parser, opening: parser.bare(opening.start()),
+    "bracket": lambda parser, opening: parser.bracket(opening.start()),
+    "python": CallParser.unwrapped_python,
+}
+"""What parses each format of `OPENINGS`."""
+_BARE: Final = ("brace", "bracket")
+_NAME_FIRST: Final = re.compile(r"[{\[\s]*[\"'“]?(?:name|tool|function|tool_name|action|tool_calls)\b")
+_PYTHON_FIRST: Final = re.compile(r"\[\s*(?P<name>[^\W\d][\w.-]*)\(")
+"""How JSON and Python begin that were meant as calls."""
+_ANY_LINE: Final = frozenset(OPENINGS) - UNNAMED
 
 
 def rescue(
     text: str,
     tools: Tools | None = None,
     *,
-    rules: RescueRules = HARDENED,
     limits: Limits | None = None,
     reformat: Reformat | None = None,
     dialect: str | None = None,
     coerce: bool = False,
+    read_only: Collection[str] = (),
 ) -> Rescued:
-    """Return the calls that `text` makes, and why what looks like a call is none.
+    """Return the calls that `text` is, or why it looks like a call and is none.
 
     `tools` are the offered tools, names or specs; None accepts any name. `dialect` is the format that the model is
-    known to write (a name in `hints.HINTS`); None: every format is read. `reformat` is asked once, when no call was
-    found and something was refused; what it returns is read by the same rules, and its calls have `reformat` as
-    first stage. `coerce`: a text in a format that writes JSON or Python, where the schema takes none, becomes what the
-    schema takes, as the registry converts it in a call on the wire; else such a call does not fit. Raises `BadInput`
-    for tools that are none, and for a dialect that is not known.
+    known to write (a name in `DIALECTS`): text may then stand before a call whose token opens a line. `read_only` are
+    names of tools that change nothing: text may stand before their calls, where a format's token opens a line, and
+    behind them. `reformat` is asked once, when no call was found and something was refused; what it returns is read by
+    the same rules, and its calls have `reformat` as first stage. `coerce`: a text in a format that writes JSON or
+    Python, where the schema takes none, becomes what the schema takes, as the registry converts it in a call on the
+    wire; else such a call does not fit. Raises `BadInput` for tools that are none, and for a dialect that is not known.
     """
-    offered, bounds = Offered(tools if rules.checks_tools else None, coerce=coerce), limits or Limits()
-    hint = hint_called(dialect)
-    found = _once(text, offered, rules, bounds, hint)
-    if reformat is None or found.calls or not found.refused:
+    offered, bounds = Offered(tools, coerce=coerce), limits or Limits()
+    known, lenient = dialect_called(dialect), frozenset(read_only)
+    found = _once(text, offered, bounds, known, lenient)
+    if reformat is None or not found.refused:
         return found
-    better = _reformatted(text, reformat, rules)
-    again = None if better is None else _once(better, offered, rules, bounds, hint)
+    better = reformat(text)
+    again = None if better is None else _once(better, offered, bounds, known, lenient)
     if again is not None and again.calls:
         calls = tuple(replace(call, stages=("reformat", *call.stages)) for call in again.calls)
         return replace(again, calls=calls, steps=found.steps + again.steps)
-    whole = Span(0, size_of(text))
     why = "the model that was asked to reformat the reply gave no call either"
-    return replace(found, refused=(*found.refused, Refusal(reason=Reason.REFORMAT, why=why, span=whole)))
+    last = Refusal(reason=Reason.REFORMAT, why=why, span=Span(0, _size(text)))
+    return replace(found, refused=(*found.refused, last))
 
 
-def _once(text: str, offered: Offered, rules: RescueRules, limits: Limits, hint: Hint | None) -> Rescued:
-    if rules.extraction == "greedy":
-        return greedy(text)
-    size = size_of(text)
+def _once(
+    text: str, offered: Offered, limits: Limits, dialect: Dialect | None, read_only: frozenset[str]
+) -> Rescued:
+    size = _size(text)
     if size > limits.max_bytes:
         why = f"the reply has {size} bytes; at most {limits.max_bytes} are read"
         return Rescued(refused=(Refusal(reason=Reason.LIMIT, why=why, span=Span(0, size)),), steps=1)
-    return Pass(text, offered, rules, limits, hint).run()
+    return _Reply(text, offered, limits, dialect, read_only).read()
 
 
-def _reformatted(text: str, reformat: Reformat, rules: RescueRules) -> str | None:
-    try:
-        return reformat(text)
-    except Exception:  # the document's `except Exception`, reproduced where the variant says so
-        if rules.reformat_errors == "raised":
-            raise
+class _Stop(Exception):
+    """No call of the reply runs, for a reason."""
+
+    def __init__(self, reason: Reason, why: str, start: int, end: int, name: str = "") -> None:
+        super().__init__(why)
+        self.reason, self.why, self.start, self.end, self.name = reason, why, start, end, name
+
+
+@dataclass(slots=True)
+class _Reply:
+    """One reply: `read` returns what it says."""
+
+    text: str
+    offered: Offered
+    limits: Limits
+    dialect: Dialect | None
+    read_only: frozenset[str]
+    budget: WorkBudget = field(init=False)
+    parser: CallParser = field(init=False)
+    thinking: list[tuple[int, int]] = field(default_factory=list)
+    before: tuple[int, int] = (0, 0)
+    """The text before the calls."""
+    behind: int = 0
+    """Where the text behind the calls begins, the reply's end for none."""
+    marked: bool = False
+    """Whether a token of a call was read."""
+
+    def __post_init__(self) -> None:
+        self.budget = WorkBudget(self.limits.max_repaired_tokens, self.limits.max_values)
+        self.parser = CallParser(self.text, self.offered, self.limits, self.budget)
+        self.behind = len(self.text)
+
+    def read(self) -> Rescued:
+        """Read the reply from its beginning to its end."""
+        try:
+            self._calls()
+            if not self.parser.found:
+                return self._rescued(())
+            calls = tuple(map(self._checked, self.parser.found))
+            self._alone()
+        except _Stop as stop:
+            span = Span(_size(self.text[: stop.start]), _size(self.text[: stop.end]))
+            return self._rescued((), Refusal(reason=stop.reason, why=stop.why, span=span, name=stop.name))
+        return self._rescued(calls)
+
+    def _rescued(self, calls: tuple[Call, ...], *refused: Refusal) -> Rescued:
+        text, thought = self.text, self.thinking[-1][1] if self.thinking else 0
+        beside = text[slice(*self.before)].strip() + text[self.behind :].rstrip()
+        said = beside if calls else text[thought:]
+        return Rescued(
+            calls=calls,
+            text=said.strip(),
+            thinking="\n".join(text[start:end] for start, end in self.thinking),
+            refused=refused,
+            steps=self.budget.steps,
+        )
+
+    # What stands around calls
+
+    def _calls(self) -> None:
+        """Read calls up to the reply's end. Raises `_Stop`."""
+        at = 0
+        while True:
+            at = self._skipped(at)
+            if at >= len(self.text):
+                break
+            if len(self.parser.found) > self.limits.max_calls:
+                why = f"more than {self.limits.max_calls} calls in one reply"
+                raise _Stop(Reason.LIMIT, why, at, len(self.text))
+            end = self._one(at)
+            if end is None and (end := self._thought(at)) is None and (end := self._line(at)) is None:
+                return self._text(at)
+            at = end
+        if self.marked and not self.parser.found:
+            raise _Stop(Reason.CUT, "the reply ends before the call", 0, len(self.text))
         return None
+
+    def _skipped(self, at: int) -> int:
+        """Return where the next call or text begins, behind space, tokens, thinking and marks of a block of code."""
+        text = self.text
+        while True:
+            start = at
+            at = SPACE.match(text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
+            if (think := THINK.match(text, at) or CHANNEL.match(text, at)) is not None:
+                at = self._thinking(think)
+            elif THINK_ENDS.match(text, at) is not None and not self.thinking:
+                at = self._thought(at) or at
+            elif (mark := MESSAGE_MARK.match(text, at)) is not None:
+                at = mark.end()
+            elif OPENING.match(text, at) is None and (mark := CALL_MARK.match(text, at)) is not None:
+                self.marked, at = True, mark.end()
+            elif text.startswith("```", at) and not text.startswith("```tool_code", at):
+                fence = FENCE.match(text, at)
+                at = at if fence is None else fence.end()
+            self.budget.steps += at - start + 1
+            if at == start:
+                return at
+
+    def _thinking(self, opening: re.Match[str]) -> int:
+        ends = CHANNEL_ENDS if opening.re is CHANNEL else THINK_ENDS
+        closing = ends.search(self.text, opening.end())
+        end = len(self.text) if closing is None else closing.end()
+        self.thinking.append((opening.start(), end))
+        if closing is None and (name := self._shown(opening.end())) is not None:
+            raise _Stop(Reason.CUT, "the reply ends before its thinking does", opening.start(), end, name)
+        return end
+
+    def _thought(self, at: int) -> int | None:
+        """Return the end of thinking that was opened in the prompt and is closed at `at` or behind it, once."""
+        closing = None if self.thinking else THINK_ENDS.search(self.text, at)
+        if closing is None:
+            return None
+        self.thinking.append((0, closing.end()))
+        self.parser.found.clear()
+        self.marked, self.before = False, (0, 0)
+        return closing.end()
+
+    def _line(self, at: int) -> int | None:
+        """Return the first line at or behind `at` that opens with the model's token, where text may stand before it."""
+        readers = _ANY_LINE if self.read_only else self.dialect.readers if self.dialect else frozenset()
+        if self.parser.found or self.marked or self.before[1] or not readers:
+            return None
+        line = line_opening(readers).search(self.text, at)
+        if line is None or CALL_MARK.search(self.text, at, line.end()) is not None:
+            return None
+        if self.text.count("```", at, line.end()) % 2:
+            return None  # inside of a block of code
+        self.before = (at, line.end())
+        return line.end()
+
+    def _one(self, at: int) -> int | None:
+        """Parse the calls that open at `at`, and return where they end; None: text stands there. Raises `_Stop`."""
+        opening = OPENING.match(self.text, at)
+        if opening is None:
+            return None
+        kind, before = opening.lastgroup or "", len(self.parser.found)
+        try:
+            end = READERS[kind](self.parser, opening)
+        except Broken as error:
+            if kind in _BARE and not self._looks_like_a_call(at):
+                return None
+            reason = Reason.LIMIT if error.limit else Reason.CUT if error.cut else Reason.BROKEN
+            end = min(max(error.at, opening.end()), len(self.text))
+            raise _Stop(reason, error.why, at, end, self._name(opening)) from None
+        if end is not None and len(self.parser.found) == before:
+            self.marked = True
+        if self.before[1] and before == 0 and len(self.parser.found) > 0:
+            self._expected(kind)
+        return end
+
+    def _expected(self, kind: str) -> None:
+        """Refuse a call behind text that is not written in the model's own format."""
+        if self.dialect is not None and kind not in self.dialect.readers and not self.read_only:
+            self._refuse_text("before")
+
+    def _looks_like_a_call(self, at: int) -> bool:
+        head = self.text[at : at + 60]
+        python = _PYTHON_FIRST.match(head)
+        return _NAME_FIRST.match(head) is not None or (
+            python is not None and self.offered.knows(python["name"])
+        )
+
+    def _name(self, opening: re.Match[str]) -> str:
+        names = (value for key, value in opening.groupdict().items() if key.endswith("_name"))
+        return next((name for name in names if name), "")
+
+    # Text beside calls
+
+    def _text(self, at: int) -> None:
+        """Refuse the text at `at` where a call is beside it or in it, or a token of one stands before it."""
+        if self.parser.found:
+            self.behind = at
+            return
+        if self.marked and not self.before[1]:
+            raise _Stop(Reason.BROKEN, "a call begins, and what follows cannot be read as one", 0, at)
+        start = self.thinking[-1][1] if self.thinking else 0
+        if (name := self._shown(start)) is not None:
+            why = f"a call of {name!r} stands beside other text"
+            raise _Stop(Reason.NOT_ALONE, why, start, len(self.text), name)
+
+    def _alone(self) -> None:
+        """Refuse calls beside text, but for those of tools that only read."""
+        lenient = all(found.name in self.read_only for found in self.parser.found)
+        if self.behind < len(self.text) and not lenient:
+            self._refuse_text("behind")
+        if self.before[1] and self.dialect is None and not lenient:
+            self._refuse_text("before")
+
+    def _refuse_text(self, where: str) -> None:
+        first, last = self.parser.found[0], self.parser.found[-1]
+        why = f"text stands {where} the call of {first.name!r}"
+        raise _Stop(Reason.NOT_ALONE, why, first.start, last.end, first.name)
+
+    def _shown(self, at: int) -> str | None:
+        self.budget.steps += len(self.text) - at
+        tools = None if self.offered.anything else self.offered.schemas
+        return shown_call(self.text[at:], tools)
+
+    # What calls mean
+
+    def _checked(self, found: Found) -> Call:
+        try:
+            return _call(self.offered, found, self.text)
+        except Misfit as misfit:
+            reason = _reason(self.offered, found, misfit)
+            raise _Stop(reason, str(misfit), found.start, found.end, found.name) from None
+
+
+def _call(offered: Offered, found: Found, text: str) -> Call:
+    """Return a call with its name, its arguments by their types, held against the tool's schema. Raises `Misfit`."""
+    name = offered.the_name(found.name)
+    arguments = offered.typed(name, found.arguments)
+    stages = found.stages
+    if set(arguments) != set(found.arguments):
+        stages = (*stages, "unwrapped_arguments")
+    elif any(arguments[key] != value for key, value in found.arguments.items() if _is_typed(value)):
+        stages = (*stages, "typed_by_schema")
+    if offered.unchecked(name):
+        stages = (*stages, "unchecked_schema")
+    offered.check(name, arguments)
+    start = _size(text[: found.start])
+    span = Span(start, start + _size(text[found.start : found.end]))
+    return Call(name=name, arguments=arguments, stages=stages, span=span)
+
+
+def _is_typed(value: object) -> bool:
+    """Whether a format says what type a value is: not where it writes texts, somewhere in it."""
+    return isinstance(value, str | int | float | None)
+
+
+def _reason(offered: Offered, found: Found, misfit: Misfit) -> Reason:
+    if isinstance(misfit, Unclear):
+        return Reason.BROKEN
+    try:
+        offered.the_name(found.name)
+    except Misfit:
+        return Reason.NOT_OFFERED
+    return Reason.SCHEMA
+
+
+def _size(text: str) -> int:
+    """Return the bytes of `text` as UTF-8."""
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))

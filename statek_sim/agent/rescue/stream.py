@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from statek_sim.agent.rescue.offered import Tools
 from statek_sim.agent.rescue.parser import Reformat, rescue
 from statek_sim.agent.rescue.values import Limits, Rescued
-from statek_sim.agent.rescue.variants import HARDENED, RescueRules
 
 
 class RescueStream:
     """Takes a reply in pieces, however it is cut, and gives at its end what `rescue` gives for the whole.
 
-    Nothing is given before the end: a closing `</think>` may still turn all that came before into thinking. No more
-    than `limits.max_bytes` are kept.
+    Nothing is given before the end: whether the reply is the call is known there. No more than `limits.max_bytes` are
+    kept.
     """
 
     def __init__(
         self,
         tools: Tools | None = None,
         *,
-        rules: RescueRules = HARDENED,
         limits: Limits | None = None,
         dialect: str | None = None,
         coerce: bool = False,
+        read_only: Collection[str] = (),
     ) -> None:
         self._tools = tools
-        self._coerce = coerce
-        self._dialect = dialect
-        self._rules = rules
         self._limits = limits or Limits()
+        self._dialect = dialect
+        self._coerce = coerce
+        self._read_only = read_only
         self._pieces: list[str] = []
         self._kept = 0
 
@@ -40,13 +41,12 @@ class RescueStream:
 
     def finish(self, *, reformat: Reformat | None = None) -> Rescued:
         """Return what the reply says."""
-        text = "".join(self._pieces)
         return rescue(
-            text,
+            "".join(self._pieces),
             self._tools,
-            rules=self._rules,
             limits=self._limits,
             reformat=reformat,
             dialect=self._dialect,
             coerce=self._coerce,
+            read_only=self._read_only,
         )

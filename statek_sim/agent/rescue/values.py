@@ -20,14 +20,10 @@ class Reason(StrEnum):
     """It names a tool that was not offered."""
     SCHEMA = "schema"
     """Its arguments do not fit the tool's schema."""
-    QUOTED = "quoted"
-    """It is shown, not made: inside code or introduced as an example."""
+    NOT_ALONE = "not_alone"
+    """Text stands beside the call, so that it may be quoted."""
     LIMIT = "limit"
     """It is deeper, longer or more than is read."""
-    DIALECT = "dialect"
-    """It is written in another format than the one that was said to be the model's."""
-    NOT_A_CALL = "not_a_call"
-    """It is JSON, but no call (variant `document`)."""
     REFORMAT = "reformat"
     """The last stage, a model's reformatting, gave nothing."""
 
@@ -41,8 +37,8 @@ class Limits:
     max_calls: int = 128
     max_values: int = 20_000
     """Of one call's arguments, nested ones included."""
-    max_attempts: int = 1_000
-    """Openings that turn out to be no call."""
+    max_depth: int = 64
+    """Containers inside each other."""
     max_repaired_tokens: int = 20_000
     """Pieces (strings, numbers, brackets) read by the tolerant reader, in one reply."""
 
@@ -67,26 +63,27 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Something that looks like a call and is not taken. `why` is a sentence that may be shown to the model."""
+    """Why no call of the reply runs. `why` is a sentence that may be shown to the model."""
 
     reason: Reason
     why: str
     span: Span
+    name: str = ""
+    """The tool of the call, where it is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescued:
-    """What a reply says: the calls in order, the text around them without thinking, and what was refused.
+    """What a reply says: the calls in order, or why what looks like a call is none. Never both.
 
-    `value` is what variant `document` parsed, whatever it is. `steps` counts the work: characters looked at and
-    pieces read.
+    `text` is the text before the calls, or all of it, without thinking. `steps` counts the work: characters looked at
+    and pieces read.
     """
 
     calls: tuple[Call, ...] = ()
     text: str = ""
     thinking: str = ""
     refused: tuple[Refusal, ...] = ()
-    value: JSON = None
     steps: int = field(default=0, compare=False)
 
     @property

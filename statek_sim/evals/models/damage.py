@@ -1,7 +1,7 @@
 """Damaging a call that is written well: what small models really write, as plain functions of text.
 
 Each takes the rendered call and its name and arguments, and returns what arrives. Some of it rescue parsing reads, some
-nobody can: a value that is cut inside of a string is gone.
+it refuses: a value that is cut inside of a string is gone, and a call between prose is not executed.
 """
 
 from __future__ import annotations

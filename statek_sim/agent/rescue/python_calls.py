@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.agent.rescue.meter import Broken
-from statek_sim.agent.rescue.openings import CLOSERS
-from statek_sim.agent.rescue.reader import Reader
+from statek_sim.agent.rescue.call_scanner import CLOSERS
+from statek_sim.agent.rescue.json_reader import JsonReader
+from statek_sim.agent.rescue.work_budget import Broken
 from statek_sim.values import JSON
 
 PYTHON_CALL: Final = re.compile(r"\s*(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
@@ -30,16 +30,8 @@ class PythonCall:
     end: int
 
 
-class After(Broken):
-    """A call that cannot be read behind others in its list, which are complete: `taken`."""
-
-    def __init__(self, error: Broken, taken: list[PythonCall]) -> None:
-        super().__init__(error.at, error.why, cut=error.cut)
-        self.taken = taken
-
-
 def read_python(
-    reader: Reader, at: int, measure: Measure, *, bracket: bool, printed: bool = False
+    reader: JsonReader, at: int, measure: Measure, *, bracket: bool, printed: bool = False
 ) -> tuple[list[PythonCall], int]:
     """Return the calls at `at` and where they end, behind the closing `]` when a `bracket` was opened.
 
@@ -47,23 +39,24 @@ def read_python(
     """
     text, taken = reader.text, list[PythonCall]()
     while (call := PYTHON_CALL.match(text, at)) is not None:
-        reader.meter.token(at)
+        reader.budget.token(at)
         inner = PYTHON_CALL.match(text, call.end()) if printed and call["name"] == _PRINT else None
         call = inner or call
         whole = bracket and text.startswith("{", reader.space(call.end()))
-        try:
-            arguments, end = (_object if whole else _keywords)(reader, call.end(), measure)
-        except Broken as error:
-            if not taken or not bracket or error.limit:
-                raise
-            raise After(error, taken) from None
+        arguments, end = (_object if whole else _keywords)(reader, call.end(), measure)
         end = end if inner is None else _closed(reader, end)
         taken.append(PythonCall(call["name"], arguments, end))
         at = reader.space(end)
         if text.startswith(",", at):
             at += 1
+            end = reader.space(at)
+            if bracket and text.startswith("]", end):
+                reader.repaired("trailing_commas")
+                return taken, end + 1
         elif bracket:
             break
+    if not taken:
+        raise Broken(at, f"{text[at : at + 12]!r} is no call")
     end = taken[-1].end
     if bracket:
         end = reader.space(end)
@@ -76,7 +69,7 @@ def read_python(
     return taken, end
 
 
-def _closed(reader: Reader, at: int) -> int:
+def _closed(reader: JsonReader, at: int) -> int:
     """Return where the print ends whose only argument ended at `at`."""
     end = reader.space(at)
     if end >= len(reader.text):
@@ -87,7 +80,7 @@ def _closed(reader: Reader, at: int) -> int:
     return end + 1
 
 
-def _object(reader: Reader, at: int, measure: Measure) -> tuple[dict[str, JSON], int]:
+def _object(reader: JsonReader, at: int, measure: Measure) -> tuple[dict[str, JSON], int]:
     """Return the arguments of `f({"a": 1})`: an only argument without a name, whose members have one each."""
     value, end = reader.value(at)
     measure(value, at)
@@ -98,7 +91,7 @@ def _object(reader: Reader, at: int, measure: Measure) -> tuple[dict[str, JSON],
     return value, behind + 1
 
 
-def _keywords(reader: Reader, at: int, measure: Measure) -> tuple[dict[str, JSON], int]:
+def _keywords(reader: JsonReader, at: int, measure: Measure) -> tuple[dict[str, JSON], int]:
     text, made = reader.text, dict[str, JSON]()
     while True:
         at = reader.space(at)
@@ -110,7 +103,7 @@ def _keywords(reader: Reader, at: int, measure: Measure) -> tuple[dict[str, JSON
         unpacked = text.startswith("**", at)
         if word is None and not unpacked:
             raise Broken(at, "an argument has no name")
-        value, at = reader.member(reader.space(at + 2 if word is None else word.end()))
+        value, at = reader.value(reader.space(at + 2 if word is None else word.end()))
         measure(value, at - 1)
         members = {word["key"]: value} if word is not None else value
         if not isinstance(members, dict) or any(key in made for key in members):

@@ -1,4 +1,4 @@
-"""What SGLang's parsers showed: tags with other names, lists of Python calls, texts that may be something else."""
+"""Rescue parsing of tags: tags with other names, lists of Python calls, texts that may be something else."""
 
 from __future__ import annotations
 
@@ -35,8 +35,6 @@ def _calls(text: str, tools: list[dict[str, JSON]] | None = None) -> list[tuple[
         r"<tool_call>f\n<arg_key>city</arg_key>\n<arg_value>X</arg_value>\n</tool_call>",
         '<|channel|>commentary to=f <|constrain|>json<|message|>{"city": "X"}<|call|>',
         '<atem:invoke name="f.f"><atem:parameter name="city">X</atem:parameter></atem:invoke>',
-        "[f(city=f'X')]",
-        "[f(city=r'X')]",
     ],
 )
 def test_one_call_in_tags_of_several_models(text: str) -> None:
@@ -58,23 +56,7 @@ def test_a_recipient_that_no_tool_is_called_is_no_call() -> None:
 )
 def test_code_over_several_lines_is_no_call(text: str) -> None:
     assert _calls(text) == []
-    assert _calls(f"{text}\n{CALL}") == [("f", {"city": "X"})]
-
-
-@pytest.mark.parametrize("before", ["Great~~~\n", "Great ~~~ ", "(     ~~~ "])
-def test_tildes_in_prose_open_no_code(before: str) -> None:
-    assert _calls(before + CALL) == [("f", {"city": "X"})]
-    assert _calls(f"> ~~~\n> {CALL}\n> ~~~") == []
-
-
-def test_calls_of_a_python_list_that_were_complete_stay() -> None:
-    assert _calls("<|tool_call_start|>[f(city='X'), g(b'y')]<|tool_call_end|>") == [("f", {"city": "X"})]
-    assert _calls("<|tool_call_start|>[f(city='X'), 5]<|tool_call_end|>") == []
-    assert _calls("<|tool_call_start|>[f(city='X')") == []
-
-
-def test_numbers_with_a_plus_are_numbers() -> None:
-    assert _calls("[f(days=+7)]") == [("f", {"days": 7})]
+    assert rescue(text, TOOLS, dialect="deepseek").calls == ()
 
 
 def test_null_in_tags_is_refused_where_a_text_is_wanted() -> None:
@@ -139,13 +121,6 @@ def test_types_by_other_names_are_checked() -> None:
     text = "<function=f><parameter=b>{}</parameter><parameter=type>2.5</parameter></function>"
     assert _calls(text.format("true"), tools) == [("f", {"b": True, "type": 2.5})]
     assert _calls(text.format("yes"), tools) == []
-
-
-def test_a_message_to_the_user_may_quote_the_beginning_of_a_call() -> None:
-    inside = '<atem:invoke name="f"><atem:parameter name="city">X</atem:parameter></atem:invoke>'
-    call = f"<|start|>assistant to=f<|message|>{inside}"
-    assert _calls(f" to=self<|message|>r<|eom|><|start|>assistant to=user<|message|>so:\n{call}") == []
-    assert len(_calls(f"<|start|>assistant to=user<|message|>now<|eom|>{call}")) == 1
 
 
 def test_an_identifier_alone_in_a_wrapper_is_a_call_where_any_name_is() -> None:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from statek_sim.agent.rescue.json_reader import ARGUMENT_KEYS
 from statek_sim.agent.rescue.offered import NAME, Offered
-from statek_sim.agent.rescue.reader import ARGUMENT_KEYS
 from statek_sim.values import JSON
 
 Meant = tuple[str, dict[str, JSON], tuple[str, ...]]
@@ -28,7 +28,7 @@ _NO_TOOL: Final = frozenset(("directly-answer", "directly_answer"))
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class JsonCalls:
     """Tells calls from data, given the offered tools. `read` reads arguments that are JSON in a string."""
 
     offered: Offered

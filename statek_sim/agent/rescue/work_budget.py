@@ -6,14 +6,10 @@ Every reader counts its steps here, so that work is bounded whatever the reply i
 from __future__ import annotations
 
 import json
-import re
 from itertools import count
-from typing import Final
 
 from statek_sim.agent.schema import NoJSON, no_constant, once, real, whole
 from statek_sim.values import JSON
-
-_MOST_FORGOTTEN: Final = 16
 
 
 class Broken(Exception):
@@ -27,17 +23,12 @@ class Broken(Exception):
         self.limit = limit
 
 
-class Meter:
+class WorkBudget:
     """Counts the work on one reply, and says when enough was done: pieces repaired, and values of one call."""
 
     def __init__(self, tokens: int, values: int) -> None:
         self.tokens_left = tokens
         self.steps = 0
-        self.forgotten_left = _MOST_FORGOTTEN
-        """How many closing tags of arguments may be missing where no tool says what its arguments are."""
-        self.gone: set[re.Pattern[str]] = set()
-        """Tags that were looked for up to the reply's end, so that nothing is searched twice."""
-        self._next: dict[re.Pattern[str], int] = {}
         self._values = values
         self._values_left = values
         self._decoder = json.JSONDecoder(
@@ -46,14 +37,6 @@ class Meter:
             parse_float=self._real,
             parse_constant=no_constant,
         )
-
-    def next(self, pattern: re.Pattern[str], text: str, at: int) -> int:
-        """Return where `pattern` next matches from `at` on, the text's length for nowhere. Asked again, it is known."""
-        if self._next.get(pattern, -1) < at:
-            found = pattern.search(text, at)
-            self._next[pattern] = len(text) if found is None else found.start()
-            self.steps += self._next[pattern] - at
-        return self._next[pattern]
 
     def decode(self, text: str, at: int) -> tuple[JSON, int]:
         """Return the strict JSON at `at` and where it ends, as `JSONDecoder.raw_decode` does."""
@@ -85,15 +68,15 @@ class Meter:
             raise Broken(at, "the reply needs more repairs than are made", limit=True)
 
 
-def strict(text: str, at: int, meter: Meter) -> tuple[JSON, int] | None:
+def strict(text: str, at: int, budget: WorkBudget) -> tuple[JSON, int] | None:
     """Return the JSON value that starts at `at` and where it ends, or None when it is not JSON as it stands.
 
     Raises `Broken` for what no repair can help: a key that is there twice, NaN, a number out of range.
     """
     try:
-        value, end = meter.decode(text, at)
+        value, end = budget.decode(text, at)
     except json.JSONDecodeError as error:
-        meter.steps += error.pos - at + 1
+        budget.steps += error.pos - at + 1
         return None
     except RecursionError:
         raise Broken(at + 1, "it is nested too deeply", limit=True) from None
@@ -101,7 +84,7 @@ def strict(text: str, at: int, meter: Meter) -> tuple[JSON, int] | None:
         raise Broken(at + 1, str(error)) from None
     except Broken as error:
         raise Broken(at + 1, error.why, limit=error.limit) from None
-    meter.steps += end - at
+    budget.steps += end - at
     return value, end
 
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.agent.rescue.meter import Broken, Meter
 from statek_sim.agent.rescue.offered import Argument, NestedText, TypedText
+from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,13 @@ PLAIN_FIRST: Final = re.compile(r"\s{0,40}<(?!param|arg|function|invoke)[A-Za-z_
 
 
 def read_nested(
-    text: str, at: int, style: Nested, meter: Meter, max_depth: int, known: frozenset[str] = frozenset()
+    text: str, at: int, style: Nested, budget: WorkBudget, max_depth: int, known: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Argument], int]:
     """Return arguments that are elements, and where the call ends; a list's members are elements called `item`.
 
     Raises `Broken` for an argument that is none of the `known` ones, where there are such.
     """
-    made, behind = _Reader(text, style, meter).members(at, max_depth, top=True)
+    made, behind = _Reader(text, style, budget).members(at, max_depth, top=True)
     end = style.ends.match(text, behind)
     if end is None or not isinstance(made, dict):
         raise Broken(behind, "the reply ends inside the call", cut=not text[behind : behind + 200].strip())
@@ -64,18 +64,18 @@ def read_nested(
 class _Reader:
     text: str
     style: Nested
-    meter: Meter
+    budget: WorkBudget
 
     def members(self, at: int, depth: int, *, top: bool = False) -> tuple[Argument, int]:
         if depth <= 0:
             raise Broken(at, "it is nested too deeply", limit=True)
         found: list[tuple[str, Argument]] = []
         while True:
-            self.meter.token(at)
+            self.budget.token(at)
             opening = self.style.opening.match(self.text, at)
             if opening is None:
                 break
-            self.meter.steps += opening.end() - at
+            self.budget.steps += opening.end() - at
             value, at = self._member(opening.end(), depth)
             closing = self.style.closing.match(self.text, at)
             if closing is None or closing["tag"] != opening["tag"]:
@@ -103,7 +103,7 @@ class _Reader:
         end = text.find(self.style.stop, at)
         if end < 0:
             raise Broken(len(text), "the reply ends inside an argument", cut=True)
-        self.meter.steps += end - at
+        self.budget.steps += end - at
         written = text[at:end]
         unsure = self.style.plain and written != written.strip()
         return TypedText(written, "leaf" if written.strip() else "elements", unsure=unsure), end

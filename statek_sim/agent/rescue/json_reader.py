@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from statek_sim.agent.rescue.call_scanner import CLOSERS
 from statek_sim.agent.rescue.escapes import escape
-from statek_sim.agent.rescue.meter import Broken, Meter
-from statek_sim.agent.rescue.openings import CLOSERS
+from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 from statek_sim.agent.schema import NoJSON, real, whole
 from statek_sim.values import JSON
 
@@ -21,42 +21,13 @@ ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "params", "t
 
 _SPACE: Final = re.compile(r"[\s\ufeff]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])", re.ASCII)
-_LOOSE_NUMBER: Final = re.compile(
-    r"(?P<sign>-?)(?:(?P<whole>[1-9]\d{0,2}(?:_\d{3}){1,8}|0|[1-9]\d{0,30})(?P<part>\.(?:\d{1,30}(?:_\d{1,30}){0,4})?)?|(?P<only>\.\d{1,30}))"
-    r"(?=\s{0,40}[,}\]])",
-    re.ASCII,
-)
-"""`.5`, `1.` and `1_000.000_1`, as JSON5 and Python write numbers."""
-_ZEROS: Final = re.compile(r"0+[1-9](?=\s{0,40}[,)\]}])", re.ASCII)
-"""One digit behind zeros: the same number, whether it was meant as octal or not."""
-_MARKED: Final = re.compile(
-    r"(?P<sign>\+(?=\d))|[fF](?=(?P<f>[\"'])(?!(?P=f))[^\"'\\{}\n]{0,4000}(?P=f))"
-    r"|[rR](?=(?P<r>[\"'])(?!(?P=r))[^\"'\\\n]{0,4000}(?P=r))"
-)
-_BARE_KEY: Final = re.compile(r"[^\W\d](?:[\w$-]| (?=[\w$-]))*")
+_BARE_KEY: Final = re.compile(r"[\w@$](?:[\w@$./-]| (?=[\w@$./-]))*")
 _WORD: Final = re.compile(r"[^\W\d][\w$-]*")
 _BARE: Final = re.compile(r"[^,{}\[\]<>\"'\n]*[^,{}\[\]<>\"'\n\s]")
 _TWO: Final = re.compile(r"[^\W\d]\w{0,40}:(?!//)|\A(?:null|true|false|-?\d[\d.]*+(?:[eE][+-]?\d++)?){2,}\Z")
 """What a comma, colon or bracket that is lost makes of two values without quotes."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
-_WORDS: Final = re.compile(r"[^\W\d][^\W\d]{0,40}+(?:[ -][^\W\d]{1,40}+){0,7}(?=[ \t]{0,40}[,}\]])")
-"""A text without quotes that can be nothing else: words."""
-_NEARLY: Final = ("true", "false", "null", "none", "nan", "undefined", "infinity", "inf")
-"""What a word may have been before a letter of it was lost or came in."""
-_TEXT: Final = r'(?:[^"\\\n]|\\[^\n]){0,400}+'
-_QUOTING: Final = re.compile(
-    rf'"(?P<text>{_TEXT}(?:(?<=[\s(=>])"(?=[^\s",:{{}}\[\]]){_TEXT}(?<=[^\s",:{{}}\[\]\\])"(?!\s{{0,40}}[",:}}\]]){_TEXT}){{1,8}})"'
-    r"(?=\s{0,40}[,}\]])"
-)
-"""A text with words in quotes that are not escaped: none of them can open or close another value."""
-_PYTHON_TEXT: Final = r"(?:(?!(?P=q))[^\\\n]){0,400}"
-_PYTHON_QUOTING: Final = re.compile(
-    rf"(?P<q>[\"'])(?P<text>{_PYTHON_TEXT}(?:(?<=\s)(?P=q)(?=[^\s,:=()\[\]{{}}\"']){_PYTHON_TEXT}(?<=[^\s,:=(\[{{\"'])(?P=q)(?=\s)"
-    rf"{_PYTHON_TEXT}){{1,8}})(?P=q)(?=\s{{0,40}}[,)\]}}])"
-)
-_RAW_QUOTE: Final = re.compile(r'(\\.)|"')
 _QUOTED: Final = ('"', "'")
-_BEHIND_TEXTS: Final = ("", ",", "}", "]", ")", ":", '"', "'")
 _NEXT_KEY: Final = re.compile(r'"[^"\\\n]{1,128}"\s{0,40}:')
 _NUMBER_KEY: Final = re.compile(r"\d{1,18}(?=\s{0,40}:)", re.ASCII)
 _LITERALS: Final[dict[str, JSON]] = {
@@ -75,28 +46,25 @@ _TOKEN_QUOTES: Final = ('<|"|>', "<escape>")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """What the tolerant reader takes beside JSON. `python`: tuples, sets, escapes; `bare`: strings without quotes.
+    """What the tolerant reader takes beside JSON: `python`: tuples, escapes; `bare`: strings without quotes.
 
-    `shorthand`: `{"name": {arguments}}`, so that every member counts as arguments; `meant`: a format says that this is
-    a call, so that words without quotes are texts and no placeholders.
+    `shorthand`: `{"name": {arguments}}`, so that every member counts as arguments.
     """
 
     python: bool = False
     bare: bool = False
     shorthand: bool = False
-    meant: bool = False
 
 
 JSON_STYLE: Final = Style()
-CALL_STYLE: Final = Style(meant=True)
 
 
-class Reader:
+class JsonReader:
     """The tolerant reader of values in `text`. `repairs` collects what it repaired, in the order of first use."""
 
-    def __init__(self, text: str, meter: Meter, max_depth: int, style: Style = JSON_STYLE) -> None:
+    def __init__(self, text: str, budget: WorkBudget, max_depth: int, style: Style = JSON_STYLE) -> None:
         self.text = text
-        self.meter = meter
+        self.budget = budget
         self.max_depth = max_depth
         self.style = style
         self.repairs: dict[str, None] = {}
@@ -109,21 +77,21 @@ class Reader:
     def space(self, at: int) -> int:
         """Return where the next piece begins, behind white space and comments."""
         end = _SPACE.match(self.text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
-        self.meter.steps += end - at
+        self.budget.steps += end - at
         while self.text.startswith(("//", "/*"), end):
-            self.meter.token(end)
+            self.budget.token(end)
             mark = "*/" if self.text.startswith("/*", end) else "\n"
             behind = self.text.find(mark, end + 2)
             if behind < 0:
                 raise Broken(len(self.text), "the reply ends inside a comment", cut=True)
             self.repaired("comments")
             start, end = end, _SPACE.match(self.text, behind + len(mark)).end()  # type: ignore[union-attr]
-            self.meter.steps += end - start
+            self.budget.steps += end - start
         return end
 
     def value(self, at: int, depth: int = 0) -> tuple[JSON, int]:
         """Return the value at `at` and where it ends."""
-        self.meter.token(at)
+        self.budget.token(at)
         if depth > self.max_depth:
             raise Broken(at, f"it is nested more than {self.max_depth} deep", limit=True)
         at = self.space(at)
@@ -150,16 +118,16 @@ class Reader:
             return self._triple(at, text[at] * 3)
         plain, pieces, here = _PLAIN[end_quote], [], at + 1
         while True:
-            self.meter.token(here)
+            self.budget.token(here)
             stop = plain.match(text, here).end()  # type: ignore[union-attr]  # it matches nothing, too
             pieces.append(text[here:stop])
-            self.meter.steps += stop - here
+            self.budget.steps += stop - here
             if stop >= len(text):
                 raise Broken(stop, "the reply ends inside a string", cut=True)
             if text[stop] == end_quote:
                 break
             piece, here, repair = escape(text, stop, python=self.style.python)
-            self.meter.steps += here - stop
+            self.budget.steps += here - stop
             if repair:
                 self.repaired(repair)
             pieces.append(piece)
@@ -170,7 +138,7 @@ class Reader:
 
     def _triple(self, at: int, quote: str) -> tuple[str, int]:
         end = self.text.find(quote, at + 3)
-        self.meter.steps += (len(self.text) if end < 0 else end) - at
+        self.budget.steps += (len(self.text) if end < 0 else end) - at
         if end < 0:
             raise Broken(len(self.text), "the reply ends inside a string", cut=True)
         if "\\" in self.text[at:end]:
@@ -180,30 +148,23 @@ class Reader:
     def _token_string(self, at: int) -> tuple[str, int]:
         quote = next(quote for quote in _TOKEN_QUOTES if self.text.startswith(quote, at))
         end = self.text.find(quote, at + len(quote))
-        self.meter.steps += (len(self.text) if end < 0 else end) - at
+        self.budget.steps += (len(self.text) if end < 0 else end) - at
         if end < 0:
             raise Broken(len(self.text), "the reply ends inside a string", cut=True)
         return self.text[at + len(quote) : end], end + len(quote)
 
     def _scalar(self, at: int) -> tuple[JSON, int]:
         text = self.text
-        if self.style.python and (marked := _MARKED.match(text, at)) is not None:
-            # A sign that says nothing, a raw string without escapes, an f-string without a field.
-            return self._scalar(at + 1) if marked["sign"] else self.string(at + 1)
         number = _NUMBER.match(text, at)
         if number is not None:
             if number.end() == len(text):
                 raise Broken(len(text), "the reply ends behind a number that may go on", cut=True)
             digits = number.group()
-            self.meter.steps += len(digits)
+            self.budget.steps += len(digits)
             try:
                 return (whole(digits) if digits.lstrip("-").isdigit() else real(digits)), number.end()
             except NoJSON as error:
                 raise Broken(at, str(error)) from None
-        zeros = _ZEROS.match(text, at) if self.style.python else None
-        if zeros is not None:
-            self.repaired("leading_zeros")
-            return int(zeros.group()), zeros.end()
         word = _WORD.match(text, at)
         if word is not None and word.group() in _LITERALS:
             if word.end() == len(text):
@@ -218,51 +179,9 @@ class Reader:
             if bare is not None and text[bare.end() : bare.end() + 1] in ",}]":
                 self.repaired("bare_strings")
                 return bare.group(), bare.end()
-        elif not self.style.python and (loose := self._loose(at)) is not None:
-            return loose
         if word is not None and word.end() == len(text):
             raise Broken(len(text), "the reply ends inside a value", cut=True)
         raise Broken(at, f"{text[at : at + 12]!r} is no value")
-
-    def _loose(self, at: int) -> tuple[JSON, int] | None:
-        """Return a number as other languages write it, or words without quotes, and where they end; else None."""
-        number = _LOOSE_NUMBER.match(self.text, at)
-        if number is not None:
-            self.repaired("loose_numbers")
-            whole_part, part = (number["whole"] or "0").replace("_", ""), number["part"] or number["only"]
-            made: JSON = whole(number["sign"] + whole_part)
-            if part is not None:
-                made = real(f"{number['sign']}{whole_part}{part.replace('_', '')}0")
-            return made, number.end()
-        words = _WORDS.match(self.text, at) if self.style.meant else None
-        if words is None or any(_nearly(word) for word in re.split("[ -]", words.group())):
-            return None
-        self.repaired("bare_strings")
-        return words.group(), words.end()
-
-    def _quoting(self, at: int) -> tuple[str, int] | None:
-        """Return the text at `at` with the quotes that stand in it, and where it ends, or None when it has none."""
-        if self.style.python:
-            return self._python_quoting(at)
-        found = _QUOTING.match(self.text, at) if not self.style.bare else None
-        self.meter.steps += 1 if found is None else found.end() - at
-        if found is None:
-            return None
-        self.repaired("quotes_in_a_text")
-        escaped = _RAW_QUOTE.sub(lambda match: match[1] or '\\"', found["text"])
-        inner = Reader(f'"{escaped}"', self.meter, 1)
-        made, _ = inner.string(0)
-        self.repairs.update(inner.repairs)
-        return made, found.end()
-
-    def _python_quoting(self, at: int) -> tuple[str, int] | None:
-        """Return the text in Python's quotes at `at` with words between quotes of the same kind in it."""
-        found = _PYTHON_QUOTING.match(self.text, at)
-        self.meter.steps += 1 if found is None else found.end() - at
-        if found is None:
-            return None
-        self.repaired("quotes_in_a_text")
-        return found["text"], found.end()
 
     def _key(self, at: int) -> tuple[str, int]:
         head = self.text[at : at + 1]
@@ -292,54 +211,35 @@ class Reader:
             raise Broken(at, "the reply ends inside the call", cut=True)
         return False
 
-    def member(self, at: int, depth: int = -1) -> tuple[JSON, int]:
-        """Return a member's value and where it ends: a text goes on where words in quotes stand in it."""
-        value, end = self.value(at, depth + 1)
-        if isinstance(value, str) and self.text[at : at + 1] in _QUOTED:
-            behind = self.space(end)
-            if self.text[behind : behind + 1] not in _BEHIND_TEXTS:
-                return self._quoting(at) or (value, end)
-        return value, end
-
     def object(self, at: int, depth: int, close: str = "}") -> tuple[JSON, int]:
         """Return the object that opens at `at`, and where it ends. `close`: the bracket that closes it."""
         made: dict[str, JSON] = {}
         first, here = True, at + 1
-        quoted = words = False
         while True:
             here = self.space(here)
             if self.text.startswith(close, here):
                 if not first:
                     self.repaired("trailing_commas")
                 return made, here + 1
-            if self.style.python and first and not made:
-                found = self._set(at, here, depth)
-                if found is not None:
-                    return found
-            if words and here < len(self.text) and self.text[here] not in _QUOTES:
-                raise Broken(here, "where a value without quotes ends cannot be told")
-            quoted = quoted or self.text[here : here + 1] in _QUOTES
             key, here = self._key(here)
-            self.meter.token(here)
+            self.budget.token(here)
             here = self.space(here)
             if not self.text.startswith(":", here):
                 raise Broken(here, f"no colon behind the key {key[:40]!r}", cut=here >= len(self.text))
             if key in made:
                 raise Broken(here, f"the key {key[:40]!r} is there twice")
             is_argument = key in ARGUMENT_KEYS or self.style.shorthand
-            start = self.space(here + 1)
             self._inside += is_argument
             try:
-                made[key], here = self.member(start, depth)
+                made[key], here = self.value(self.space(here + 1), depth + 1)
             finally:
                 self._inside -= is_argument
-            self.meter.steps += 2
+            self.budget.steps += 2
             first = False
-            words = quoted and isinstance(made[key], str) and self.text[start : start + 1].isalpha()
             behind, here = here, self.space(here)
             if self.text.startswith(",", here):
                 here += 1
-                self.meter.steps += 1
+                self.budget.steps += 1
             elif self.text.startswith(close, here):
                 return made, here + 1
             elif self._closes(here):
@@ -356,15 +256,6 @@ class Reader:
         apart = "\n" in self.text[behind:here] or _NEXT_KEY.match(self.text, here) is not None
         return not isinstance(value, str) or (apart and _may_end(value))
 
-    def _set(self, at: int, here: int, depth: int) -> tuple[JSON, int] | None:
-        """Read Python's `{1, 2}`, which becomes a list, or return None when it is a dict."""
-        if self.text[here : here + 1] not in "\"'" or not self.text[here : here + 1]:
-            return None
-        _, end = self.string(here)
-        if self.text[self.space(end) : self.space(end) + 1] not in (",", "}"):
-            return None
-        return self._array(at, depth)
-
     def _array(self, at: int, depth: int) -> tuple[JSON, int]:
         close = {"[": "]", "(": ")", "{": "}"}[self.text[at]]
         made: list[JSON] = []
@@ -375,12 +266,12 @@ class Reader:
                 if made and not self.style.python:
                     self.repaired("trailing_commas")
                 return made, here + 1
-            value, behind = self.member(here, depth)
+            value, behind = self.value(here, depth + 1)
             made.append(value)
             here = self.space(behind)
             if self.text.startswith(",", here):
                 here += 1
-                self.meter.steps += 1
+                self.budget.steps += 1
             elif self.text.startswith(close, here):
                 return made, here + 1
             elif self._closes(here):
@@ -396,21 +287,3 @@ class Reader:
 def _may_end(value: JSON) -> bool:
     """Whether a comma is missing behind a value: one that ends a text may have been meant to stand behind it."""
     return isinstance(value, str) and not value.endswith(",")
-
-
-def _nearly(word: str) -> bool:
-    """Whether a word is a literal's name, or one letter from it."""
-    word = word.lower()
-    return any(_distance_is_one(word, literal) for literal in _NEARLY)
-
-
-def _distance_is_one(word: str, literal: str) -> bool:
-    """Whether two words are equal but for one letter: another, one more, one less, or two that changed places."""
-    if abs(len(word) - len(literal)) > 1:
-        return False
-    ahead = next((at for at, (one, two) in enumerate(zip(word, literal, strict=False)) if one != two), None)
-    if ahead is None:
-        return True
-    left, right = word[ahead:], literal[ahead:]
-    swapped = len(left) > 1 and left[1] + left[0] + left[2:] == right
-    return swapped or left[1:] in (right, right[1:]) or left == right[1:]

@@ -7,13 +7,12 @@ ends. A value ends at the closing tag behind which the format goes on, so that a
 from __future__ import annotations
 
 import re
-from collections.abc import Container
 from dataclasses import dataclass, replace
 from html import unescape
 from typing import Final, Literal
 
-from statek_sim.agent.rescue.meter import Broken, Meter
 from statek_sim.agent.rescue.offered import TypedText
+from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 
 _NS: Final = r"(?:[|｜][A-Z]{2,12}[|｜] ?|ifm\||[A-Za-z_]\w*:)?"
 _SP: Final = r"[\sĠ]*"
@@ -38,8 +37,6 @@ class Element:
     """Whether a newline behind the opening and one before the closing belong to the format."""
     escaped_keys: bool = False
     """Whether `&` and quotes in a key are written as XML writes them."""
-    call_ends: re.Pattern[str] | None = None
-    """What closes a call and its wrapper, behind a last value that lost its closing tag."""
     lines: Literal["own", "maybe", "never"] = "never"
     """Whether values stand between newlines of the format: all of them, or as some models and parsers have it."""
     tags_on_lines: bool = True
@@ -66,7 +63,6 @@ FUNCTION: Final = Element(
     goes_on=re.compile(rf"\s*(?:<parameter=|</function>|{_WRAPPED_END}|\Z)"),
     ends=re.compile(rf"\s*</function>(?:\s*{_WRAPPED_END})?|\s*{_WRAPPED_END}"),
     remains=re.compile(r"</parameter(?!>)"),
-    call_ends=re.compile(rf"\n\s{{0,40}}</function>\s{{0,40}}{_WRAPPED_END}"),
     lines="own",
 )
 INVOKE: Final = Element(
@@ -78,7 +74,6 @@ INVOKE: Final = Element(
     goes_on=re.compile(rf"\s*(?:<{_NS}parameter\s|</{_NS}invoke>|{_WRAPPED_END}|\Z)"),
     ends=re.compile(rf"\s*</{_NS}invoke>|\s*{_WRAPPED_END}"),
     remains=re.compile(rf"</{_NS}parameter(?!>)"),
-    call_ends=re.compile(rf"</{_NS}invoke>\s{{0,40}}{_WRAPPED_END}"),
     lines="maybe",
 )
 PARAM: Final = Element(
@@ -112,7 +107,6 @@ BEAM: Final = replace(
     INVOKE,
     goes_on=re.compile(r"\s*(?:<rfl:parameter\s|<\|(?:end|call)\|>)"),
     ends=re.compile(r"\s*<\|(?:end|call)\|>"),
-    call_ends=None,
     lines="own",
     tags_on_lines=False,
 )
@@ -135,27 +129,23 @@ CDATA: Final = re.compile(r"\s*<!\[CDATA\[")
 
 
 def read_elements(
-    text: str, at: int, element: Element, meter: Meter, known: frozenset[str] = frozenset()
+    text: str, at: int, element: Element, budget: WorkBudget
 ) -> tuple[dict[str, TypedText], int]:
-    """Return a call's arguments, written from `at` on, and where the call ends.
-
-    An argument without its closing tag ends where the next one opens, if that is one of the tool's `known` arguments;
-    where none is known, at the line that opens it, or where it is written in tokens.
-    """
+    """Return a call's arguments, written from `at` on, and where the call ends."""
     made: dict[str, TypedText] = {}
     while True:
-        meter.token(at)
+        budget.token(at)
         opening = element.opening.match(text, at)
         if opening is None:
             break
-        meter.steps += opening.end() - at
+        budget.steps += opening.end() - at
         if _ATTRIBUTE.match(text, opening.end()) is not None:
             raise Broken(at, "where the opening of an argument ends cannot be told")
         key = unescape(opening["key"].strip()) if element.escaped_keys else opening["key"].strip()
         if key in made:
             raise Broken(at, f"the argument {key[:40]!r} is there twice")
         made[key] = TypedText("")
-        value, at = _value(text, opening.end(), element, meter, known, made)
+        value, at = _value(text, opening.end(), element, budget)
         groups = opening.groupdict()
         said = groups.get("kind") or groups.get("first_kind")
         kind = element.kind(said)
@@ -169,21 +159,8 @@ def read_elements(
         raise Broken(
             at, "the reply ends inside the call" if not rest else f"{rest[:24]!r} in a call", cut=not rest
         )
-    meter.steps += end.end() - at
+    budget.steps += end.end() - at
     return made, end.end()
-
-
-_OPENS: Final = re.compile(r"<(?:[|｜][A-Z]{2,12}[|｜] ?|[A-Za-z_]\w{0,40}[:|])?param|<\|open\|>argument")
-"""How arguments open, in any of these dialects."""
-
-
-def nothing_closes(text: str, end: int, element: Element, meter: Meter) -> None:
-    """Raise `Broken` when an argument is closed behind a call that ends at `end`, and none was opened there.
-
-    `<parameter=a>x </parameter></function> y</parameter></function>`: the end may have been part of the argument.
-    """
-    if meter.next(element.closing, text, end) < meter.next(_OPENS, text, end):
-        raise Broken(end, "an argument is closed behind the end of its call")
 
 
 def _unsure(element: Element, written: str, *, said: bool) -> bool:
@@ -205,23 +182,19 @@ def half_lined(body: str) -> bool:
     return body in _NEWLINES or body.startswith(_NEWLINES) != (_LINE.search(body[-_NEAR:]) is not None)
 
 
-def _value(
-    text: str, at: int, element: Element, meter: Meter, known: frozenset[str], made: Container[str]
-) -> tuple[str, int]:
-    """Return the value at `at` and where it ends. `made` are the arguments that were already there."""
+def _value(text: str, at: int, element: Element, budget: WorkBudget) -> tuple[str, int]:
+    """Return the value at `at` and where it ends."""
     cdata = CDATA.match(text, at)
     if cdata is not None:
-        return kept(text, cdata.end(), element.closing, meter)
+        return kept(text, cdata.end(), element.closing, budget)
     lined, here = element.one_newline and _NEWLINE.match(text, at) is not None, at
     inline = False
     while True:
-        meter.token(here)
-        closing = None if element.closing in meter.gone else element.closing.search(text, here)
+        budget.token(here)
+        closing = element.closing.search(text, here)
         if closing is None:
-            meter.steps += 0 if element.closing in meter.gone else len(text) - here
-            meter.gone.add(element.closing)
-            return _unclosed(text, at, element, meter)
-        meter.steps += closing.end() - here
+            raise Broken(len(text), "the reply ends inside an argument", cut=True)
+        budget.steps += closing.end() - here
         begins = _LINE.search(text, max(at, closing.start() - _NEAR), closing.start()) is not None
         if (
             here > at
@@ -245,36 +218,25 @@ def _value(
     ):
         raise Broken(end, "where an argument ends cannot be told")
     for inner in element.inside.finditer(value):
-        own_line = inner.group().startswith(("\n", "\r\n"))
-        if lined and begins and not own_line and element.tags_on_lines:
-            if element.closing.search(value, 0, inner.start()) is not None:
-                # One argument closes and the next opens, on one line: text, or two arguments.
-                raise Broken(end, "where an argument ends cannot be told")
-            continue
-        if inner["key"].strip() in made or not _opens(inner, known, meter):
+        own_line = inner.group().startswith(_NEWLINES)
+        in_a_line = lined and begins and not own_line and element.tags_on_lines
+        # One argument closes and the next opens, on one line: text, or two arguments.
+        if not in_a_line or element.closing.search(value, 0, inner.start()) is not None:
             raise Broken(end, "where an argument ends cannot be told")
-        # The newline before the next argument stays: it is the one that belongs to the format.
-        tag = inner.end() - len(inner.group().lstrip())
-        stop = value.rfind("\n", 0, tag) + 1 if own_line else tag
-        value, end = value[:stop], at + stop
-        left = _TOKEN_LEFT if _is_token(inner.group()) else _TAG_LEFT
-        if left.search(value, max(0, len(value) - _NEAR)) is not None:
-            raise Broken(end, "where an argument ends cannot be told")
-        break
     return lines_of(value) if element.one_newline else value, end
 
 
-def kept(text: str, at: int, closing: re.Pattern[str], meter: Meter) -> tuple[str, int]:
+def kept(text: str, at: int, closing: re.Pattern[str], budget: WorkBudget) -> tuple[str, int]:
     """Return the value from `at` on that ends with `]]>`, and the end of the closing tag behind it.
 
     Raises `Broken` where there is no such end, or anything else behind it: what follows may be the value's.
     """
     end = text.find("]]>", at)
-    meter.steps += (len(text) if end < 0 else end) - at
+    budget.steps += (len(text) if end < 0 else end) - at
     if end < 0:
         raise Broken(len(text), "the reply ends inside an argument", cut=True)
     behind = _MARGIN.match(text, end + 3).end()  # type: ignore[union-attr]  # it matches nothing, too
-    meter.steps += behind - end
+    budget.steps += behind - end
     tag = closing.match(text, behind)
     if tag is None:
         raise Broken(len(text), "where an argument ends cannot be told", cut=behind == len(text))
@@ -286,34 +248,6 @@ def half_kept(value: str) -> bool:
     return value.rstrip().endswith("]]>")
 
 
-def _opens(inner: re.Match[str], known: frozenset[str], meter: Meter) -> bool:
-    """Whether an opening in a value is that of the next argument, so that the value's closing tag was forgotten."""
-    if known:
-        return inner["key"].strip() in known
-    written = inner.group()
-    meter.forgotten_left -= 1
-    meant = written.startswith(("\n", "\r\n")) or _is_token(written)
-    return meant and meter.forgotten_left >= 0
-
-
-def _is_token(tag: str) -> bool:
-    """Whether a tag is written with tokens of a vocabulary, which are no words."""
-    return tag.lstrip().startswith(("<|", "<｜"))
-
-
-def _unclosed(text: str, at: int, element: Element, meter: Meter) -> tuple[str, int]:
-    """Return a call's last value, whose closing tag is missing, when the call and its wrapper are closed behind it."""
-    end = None if element.call_ends is None else element.call_ends.search(text, at)
-    meter.steps += (len(text) if end is None else end.start()) - at
-    if end is None:
-        raise Broken(len(text), "the reply ends inside an argument", cut=True)
-    value = text[at : end.start()]
-    near = max(0, len(value) - _NEAR)
-    if element.inside.search(value) is not None or _TAG_LEFT.search(value, near) is not None:
-        raise Broken(end.start(), "where an argument ends cannot be told")
-    return lines_of(value), end.start()
-
-
 _LINE: Final = re.compile(r"\n[ \t]*\Z")
 _NEWLINES: Final = ("\n", "\r\n")
 _NEWLINE: Final = re.compile(r"\r?\n")
@@ -323,8 +257,6 @@ _OPENING_LEFT: Final = re.compile(r"param|arg")
 """What is left of the opening of an argument when it is damaged, too."""
 _TAG_LEFT: Final = re.compile(r"[<>/|=]|param|arg_|\bname\b")
 """What a damaged tag leaves where there should be one."""
-_TOKEN_LEFT: Final = re.compile(r"[|｜]|DSML|param|\bname\b|</|<\Z")
-"""The same where tags are written with tokens of a vocabulary: other brackets are the text's."""
 
 
 def lines_of(value: str) -> str:

@@ -1,0 +1,357 @@
+"""Parsers of calls: a method per family of formats, called where a call of that format begins.
+
+A parser adds one or more calls to `found` and returns where they end, or raises `Broken`. Nothing is completed:
+arguments that are cut are no arguments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import unescape
+from typing import Final
+
+from statek_sim.agent.rescue import elements, nested_elements
+from statek_sim.agent.rescue.call_scanner import REACT_BEHIND, closed
+from statek_sim.agent.rescue.json_calls import JsonCalls, Meant
+from statek_sim.agent.rescue.json_reader import JSON_STYLE, JsonReader, Style
+from statek_sim.agent.rescue.named_tags import read_tags
+from statek_sim.agent.rescue.offered import NAME, Argument, Offered
+from statek_sim.agent.rescue.python_calls import PYTHON_CALL, read_python
+from statek_sim.agent.rescue.values import Limits
+from statek_sim.agent.rescue.work_budget import Broken, WorkBudget, measure, strict
+from statek_sim.values import JSON
+
+_ID: Final = re.compile(r"\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?(?:\[ARGS\])?\s*")
+_MISTRAL_NEXT: Final = re.compile(
+    rf"\s{{0,40}}(?P<name>{NAME.pattern})\s{{0,8}}(?:\[CALL_ID\]\s{{0,8}}[\w-]{{0,128}}\s{{0,8}})?\[ARGS\]\s{{0,40}}(?=\{{)"
+)
+_REACT_NEXT: Final = re.compile(rf"\s{{0,40}}Action:\s{{0,40}}(?P<name>{NAME.pattern}){REACT_BEHIND}(?=\{{)")
+_GEMMA_NEXT: Final = re.compile(rf"\s{{0,40}}call:(?P<name>{NAME.pattern})\s{{0,40}}(?=\{{)")
+"""How a further call begins behind another."""
+_CALLING_ENDS: Final = re.compile(r"\s{0,40}\)\s{0,40}\]")
+_JSON: Final = re.compile(r"\s{0,40}(?=\{)")
+_KIMI3_JSON: Final = re.compile(r"\s{0,40}<\|open\|>json\b[^<>\n]{0,80}<\|sep\|>\s{0,40}(?=\{)")
+_KIMI3_ENDS: Final = re.compile(r"\s{0,40}<\|close\|>json<\|sep\|>\s{0,40}<\|close\|>call<\|sep\|>")
+_DEEPSEEK_SEP: Final = re.compile(r"tool[▁_ ]sep[|｜]>|>function=")
+_KIMI_NUMBER: Final = re.compile(r":\d{1,18}\Z|\Afunctions_[\w.-]+_\d{1,18}\Z")
+_KIMI_SECTION: Final = "<|tool_calls_section_begin|>"
+_GEMINI_MODULE: Final = "default_api."
+"""The module in which Gemini is told that its tools are."""
+_M3_SECTION: Final = "]<]minimax[>[<tool_call>"
+_MADE_PLAIN: Final = re.compile(r"functions_(?P<name>[\w.-]+)_\d+")
+"""Kimi's number of a call, where only letters, digits and `_` were allowed in one."""
+_ELEMENTS: Final = {
+    "function": elements.FUNCTION, "invoke": elements.INVOKE, "param": elements.PARAM, "kimi3": elements.KIMI3,
+    "beam": elements.BEAM,
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Found:
+    """A call as it was read: `stages` say how."""
+
+    name: str
+    arguments: Mapping[str, Argument]
+    stages: tuple[str, ...]
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class CallParser:
+    """Parses calls of one reply into `found`."""
+
+    text: str
+    offered: Offered
+    limits: Limits
+    budget: WorkBudget
+    found: list[Found] = field(default_factory=list)
+    _first: dict[str, int] = field(default_factory=dict)
+    """Where the reply first has a token that was looked for, negative for nowhere."""
+
+    # Values
+
+    def reader(self, style: Style) -> JsonReader:
+        """Return a tolerant reader of the reply."""
+        return JsonReader(self.text, self.budget, self.limits.max_depth, style)
+
+    def json(self, at: int, style: Style) -> tuple[JSON, int, tuple[str, ...]]:
+        """Return the value at `at`, where it ends, and what was repaired."""
+        if not (style.bare or style.python):
+            clean = strict(self.text, at, self.budget)
+            if clean is not None:
+                self._measured(clean[0], at)
+                return *clean, ()
+        reader = self.reader(style)
+        value, end = reader.value(at)
+        self._measured(value, at)
+        return value, end, tuple(reader.repairs)
+
+    def _measured(self, value: JSON, at: int) -> None:
+        """Refuse what is too deep or too much, and text that is no Unicode."""
+        measure(value, at, depth=self.limits.max_depth, values=self.limits.max_values)
+
+    def arguments(self, at: int, name: str, dialect: str, start: int, style: Style = JSON_STYLE) -> Found:
+        """Read `{...}` at `at` as the arguments of `name`."""
+        value, end, repairs = self._whole_json(at, style)
+        if not isinstance(value, dict):
+            raise Broken(at, f"the arguments of {name!r} are no object")
+        return Found(name, value, (dialect, *repairs), start, closed(self.text, end))
+
+    def _whole_json(self, at: int, style: Style) -> tuple[JSON, int, tuple[str, ...]]:
+        """Read arguments: a bracket that is missing in them is missing for good."""
+        shorthand = Style(python=style.python, bare=style.bare, shorthand=True)
+        value, end, repairs = self.json(at, shorthand)
+        if "closed_brackets" in repairs:
+            raise Broken(end, "the arguments end before they are closed", cut=end >= len(self.text))
+        return value, end, repairs
+
+    def calls_in(self, value: JSON, *, wrapped: bool, shorthand: bool = False) -> list[Meant] | None:
+        """Return the calls that a JSON value is, or None when it is data. `wrapped`: a format says that it is one."""
+        return JsonCalls(self.offered, self._unquoted, shorthand).calls_in(value, wrapped=wrapped)
+
+    def _arguments_of(self, name: str) -> frozenset[str]:
+        properties = self.offered.schemas.get(name, {}).get("properties")
+        return frozenset(properties if isinstance(properties, dict) else ())
+
+    def _unquoted(self, arguments: str) -> tuple[JSON, tuple[str, ...]]:
+        """Read the JSON that a string holds; the string itself when it holds more than that."""
+        inner = CallParser(arguments, self.offered, self.limits, self.budget)
+        start = len(arguments) - len(arguments.lstrip())
+        try:
+            value, end, repairs = inner._whole_json(start, Style())
+        except Broken as error:
+            why = f"the arguments are a string that is no JSON: {error.why}"
+            raise Broken(-1, why, limit=error.limit) from None
+        return (arguments, ()) if arguments[end:].strip() else (value, repairs)
+
+    # A format each. `opening` is the match in `call_scanner.OPENINGS`
+
+    def take(self, calls: list[Meant], stages: tuple[str, ...], start: int, end: int) -> int:
+        """Add the calls that one JSON value says, and return the place behind what closes them.
+
+        Raises `Broken` where a bracket may be missing in them.
+        """
+        behind = closed(self.text, end)
+        for name, arguments, more in calls:
+            if "closed_brackets" in stages and "no_arguments" in more:
+                raise Broken(end, "the reply ends before the arguments", cut=True)
+            if "closed_brackets" in stages and not _one_place(arguments):
+                why = "a bracket is missing, and it cannot be told where"
+                raise Broken(end, why, cut=end >= len(self.text))
+            self.found.append(Found(name, arguments, (*stages, *more), start, behind))
+        return behind
+
+    def bare(self, at: int) -> int | None:
+        """Read JSON that nothing wraps. Data is no call; its members are none either."""
+        value, end, repairs = self.json(at, Style())
+        calls = self.calls_in(value, wrapped=False)
+        return self.take(calls, ("json", *repairs), at, end) if calls else None
+
+    def python(self, at: int, dialect: str, start: int, *, bracket: bool) -> int:
+        """Read `f(a=1), g(b='x')` at `at`."""
+        reader = self.reader(Style(python=True))
+        printed = dialect == "tool_code" and "print" not in self.offered.schemas
+        calls, end = read_python(reader, at, self._measured, bracket=bracket, printed=printed)
+        end = closed(self.text, end)
+        for call in calls:
+            name = call.name.removesuffix(".call") if dialect == "python_tag" else call.name
+            if dialect == "tool_code" and name not in self.offered.schemas:
+                name = name.removeprefix(_GEMINI_MODULE)
+            stages = (dialect, "python", *reader.repairs)
+            self.found.append(Found(name, dict(call.arguments), stages, start, end))
+        return end
+
+    def bracket(self, at: int) -> int | None:
+        """Read a list without a wrapper: of JSON calls, or of Python calls. What cannot be read of others is text."""
+        call = PYTHON_CALL.match(self.text, at + 1)
+        if call is None:
+            return self.bare(at)
+        try:
+            return self.python(at + 1, "python", at, bracket=True)
+        except Broken as error:
+            if error.limit or call["name"] in self.offered.schemas or (self.offered.anything and error.cut):
+                raise
+            return None
+
+    def unwrapped_python(self, opening: re.Match[str]) -> int | None:
+        """Read Python calls of offered tools without brackets around them; words in round brackets are text."""
+        if opening["python_name"] not in self.offered.schemas:
+            return None
+        try:
+            return self.python(opening.start(), "python", opening.start(), bracket=False)
+        except Broken as error:
+            if error.cut or error.limit:
+                raise
+            return None
+
+    def tool_code(self, opening: re.Match[str]) -> int:
+        """Read a block of code with Python calls in it."""
+        bracket = self.text.startswith("[", opening.end())
+        return self.python(opening.end() + bracket, "tool_code", opening.start(), bracket=bracket)
+
+    def mistral(self, opening: re.Match[str]) -> int:
+        """Read `[TOOL_CALLS]name[ARGS]{...}`."""
+        behind = _ID.match(self.text, opening.end())
+        at = behind.end() if behind else opening.end()
+        return self._each(at, opening["mistral_name"], "mistral", opening.start(), JSON_STYLE, _MISTRAL_NEXT)
+
+    def react(self, opening: re.Match[str]) -> int:
+        """Read `Action: name` and `Action Input: {...}`, and the like behind it."""
+        return self._each(
+            opening.end(), opening["react_name"], "react", opening.start(), JSON_STYLE, _REACT_NEXT
+        )
+
+    def _each(
+        self, at: int, name: str, dialect: str, start: int, style: Style, next_one: re.Pattern[str]
+    ) -> int:
+        """Read the arguments at `at` of `name`, and the calls that follow in the same wrapper."""
+        while True:
+            one = self.arguments(at, name, dialect, start, style)
+            self.found.append(one)
+            more = next_one.match(self.text, one.end)
+            if more is None or len(self.found) > self.limits.max_calls:
+                return one.end
+            self.budget.steps += more.end() - one.end + 1
+            at, name, start = more.end(), more["name"], one.end
+
+    def named(self, opening: re.Match[str], dialect: str, at: int | None = None) -> int:
+        """Read the arguments behind the opening, which names the call."""
+        at = opening.end() if at is None else at
+        one = self.arguments(at, opening[f"{dialect}_name"], dialect, opening.start())
+        self.found.append(one)
+        return one.end
+
+    def line(self, opening: re.Match[str]) -> int | None:
+        """Read an offered tool's name on a line above its arguments."""
+        return self.named(opening, "line") if opening["line_name"] in self.offered.schemas else None
+
+    def recipient_only(self, opening: re.Match[str]) -> int | None:
+        """Read Harmony's call without its namespace."""
+        known = opening["recipient_only_name"] in self.offered.schemas
+        return self.named(opening, "recipient_only") if known else None
+
+    def deepseek(self, opening: re.Match[str]) -> int:
+        """Read a name with the token that separates it, from its type or from its arguments, and these."""
+        if _DEEPSEEK_SEP.search(opening.group()) is None:
+            raise Broken(opening.end(), "the token between a name and its arguments is missing")
+        return self.named(opening, "deepseek")
+
+    def kimi(self, opening: re.Match[str]) -> int:
+        """Read `functions.N:0<|tool_call_argument_begin|>{...}`, also where a client made `functions_N_0` of that."""
+        name = opening["kimi_name"]
+        numbered = name.startswith("functions.") or self._stands_before(_KIMI_SECTION, opening.start())
+        if numbered and not _KIMI_NUMBER.search(name):
+            raise Broken(opening.end(), f"{name[:40]!r} has no number, and this format numbers its calls")
+        written = _MADE_PLAIN.fullmatch(name)
+        if written is not None and name not in self.offered.schemas:
+            name = written["name"]
+        one = self.arguments(opening.end(), name, "kimi", opening.start())
+        self.found.append(one)
+        return one.end
+
+    def _stands_before(self, token: str, at: int) -> bool:
+        """Whether a token stands before `at`, anywhere in the reply."""
+        if token not in self._first:
+            self._first[token] = self.text.find(token)
+            self.budget.steps += len(self.text) if self._first[token] < 0 else self._first[token]
+        return 0 <= self._first[token] < at
+
+    def gemma(self, opening: re.Match[str]) -> int:
+        """Read `call:name{key:<|"|>value<|"|>}` and its like behind it, or `call:name(key="value")`."""
+        at, name = opening.end(), opening["gemma_name"]
+        if self.text.startswith("(", at):
+            return self.python(opening.start("gemma_name"), "gemma", opening.start(), bracket=False)
+        return self._each(at, name, "gemma", opening.start(), Style(bare=True), _GEMMA_NEXT)
+
+    def calling(self, opening: re.Match[str]) -> int:
+        """Read `[Calling tool: name({...})]`."""
+        name, start = opening["calling_name"], opening.start()
+        return self._ended(self.arguments(opening.end(), name, "calling", start, JSON_STYLE), _CALLING_ENDS)
+
+    def _ended(self, one: Found, ends: re.Pattern[str]) -> int:
+        """Add a call when its closing tag stands behind it."""
+        behind = ends.match(self.text, one.end)
+        if behind is None:
+            rest = self.text[one.end : one.end + 40].strip()
+            raise Broken(one.end, f"{rest[:24]!r} behind the arguments of a call", cut=rest in ("", ")"))
+        one.end = behind.end()
+        self.found.append(one)
+        return one.end
+
+    def elements(self, opening: re.Match[str], dialect: str) -> int:
+        """Read a call that is written as one element per argument, or as JSON between its tags."""
+        at, name, start = opening.end(), opening[f"{dialect}_name"], opening.start()
+        element = _ELEMENTS[dialect]
+        if opening.group().startswith("<|DSML"):
+            raise Broken(at, "DeepSeek's tags have full-width bars, these have ASCII's")
+        json = _JSON.match(self.text, at) if dialect in ("function", "invoke", "param") else None
+        if json is not None and dialect != "invoke":
+            return self.named(opening, dialect, json.end())
+        if json is not None:
+            return self._ended(self.arguments(json.end(), name, dialect, start), element.ends)
+        if opening.group().endswith("/>"):
+            self.found.append(Found(name, {}, (dialect,), start, closed(self.text, at)))
+            return closed(self.text, at)
+        if dialect == "invoke" and nested_elements.PLAIN_FIRST.match(self.text, at) is not None:
+            return self.plain_elements(name, ("invoke", "elements"), start, at, nested_elements.PLAIN)
+        if dialect == "kimi3":
+            name = unescape(name)
+            inside = _KIMI3_JSON.match(self.text, at)
+            if inside is not None:
+                return self._ended(self.arguments(inside.end(), name, "kimi3", start), _KIMI3_ENDS)
+        arguments, end = elements.read_elements(self.text, at, element, self.budget)
+        end = closed(self.text, end)
+        self.found.append(Found(name, arguments, (dialect,), start, end))
+        return end
+
+    def tags(self, opening: re.Match[str]) -> int | None:
+        """Read a call whose tag is the name of an offered tool, and whose arguments are tags in it."""
+        name = opening["tag_name"]
+        if name not in self.offered.schemas:
+            return None
+        arguments, end = read_tags(self.text, opening.end(), name, self._arguments_of(name), self.budget)
+        self.found.append(Found(name, arguments, ("tags",), opening.start(), end))
+        return end
+
+    def minimax(self, opening: re.Match[str]) -> int:
+        """Read MiniMax M3's nested elements, in the section that its marks are written for."""
+        if not self._stands_before(_M3_SECTION, opening.start()):
+            raise Broken(opening.end(), "the section of the call is missing, and this format writes one")
+        name, at = opening["minimax_name"], opening.end()
+        return self._nested(name, ("minimax",), opening.start(), at, nested_elements.MINIMAX, frozenset())
+
+    def plain_elements(
+        self, name: str, stages: tuple[str, ...], start: int, at: int, style: nested_elements.Nested
+    ) -> int:
+        """Read arguments that are elements without a mark of their own, all of them the tool's where it says some."""
+        return self._nested(name, stages, start, at, style, self._arguments_of(name))
+
+    def _nested(
+        self,
+        name: str,
+        stages: tuple[str, ...],
+        start: int,
+        at: int,
+        style: nested_elements.Nested,
+        known: frozenset[str],
+    ) -> int:
+        depth = self.limits.max_depth
+        arguments, end = nested_elements.read_nested(self.text, at, style, self.budget, depth, known)
+        self.found.append(Found(name, arguments, stages, start, end))
+        return end
+
+
+def _one_place(arguments: Mapping[str, JSON]) -> bool:
+    """Whether a bracket that is missing in a call can only be missing behind its arguments.
+
+    `{"a": {"b": 1, "c": 2}` and a bracket less: `c` may be an argument of its own.
+    """
+    last: JSON = dict(arguments)
+    while isinstance(last, dict | list) and last:
+        last = last[-1] if isinstance(last, list) else list(last.values())[-1]
+        if isinstance(last, dict) and len(last) > 1:
+            return False
+    return True

@@ -1,0 +1,187 @@
+"""Where a call may begin, what may close it, and whether a text shows a call that it does not make.
+
+`OPENINGS` has a row per format: the reader in `parser.READERS` and the pattern that opens it. A pattern is matched
+where a call may begin; nothing looks for it in the middle of a line. docs/rescue.md has a table of the formats.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import islice
+from typing import Final
+
+_NS: Final = r"(?:[|｜][A-Z]{2,12}[|｜] ?|[A-Za-z_]\w*:)?"
+_NAME: Final = r"[^\W\d][\w.:/-]{0,127}"
+REACT_BEHIND: Final = r"[ \t]{0,40}(?:\([^()\n]{1,80}\)[ \t]{0,40})?\r?\n\s*+Action Input:\s*+(?:\*\*\s*+)?"
+"""What stands between ReAct's name and its arguments: maybe what the tool does, and marks of bold type."""
+
+OPENINGS: Final[dict[str, str]] = {
+    # A name with JSON behind it.
+    "mistral": rf"(?:\[TOOL_CALLS\]\s*+(?=(?:{_NAME})\s*+(?:\[CALL_ID\]|\[ARGS\]|\{{))"
+    # A server may leave the first token out as a special one.
+    rf"|(?=(?:{_NAME})\s{{0,8}}(?:\[CALL_ID\]\s{{0,8}}[\w-]{{0,128}}\s{{0,8}})?\[ARGS\]))(?P<mistral_name>{_NAME})",
+    "kimi": r"(?:<\|tool_call_begin\|>\s*+|(?=functions\.[\w.-]{1,118}:\d))"
+    r"(?P<kimi_name>[\w.-]{1,128}(?::\d{1,18})?)\s*+<\|tool_call_argument_begin\|>\s*+",
+    "deepseek": r"(?:<[|｜]tool[▁_ ]call[▁_ ]begin[|｜]>(?:function(?:<[|｜]tool[▁_ ]sep[|｜]>|=))?"
+    r"|<[|｜]tool[▁_ ]calls[|｜]>\s*+function<[|｜]tool[▁_ ]sep[|｜]>"
+    # Without the token of the call, behind that of the section.
+    rf"|<[|｜]tool[▁_ ]calls[▁_ ]begin[|｜]>(?=\s{{0,40}}(?!function<){_NAME}<[|｜]tool[▁_ ]sep[|｜]>))\s*+"
+    rf"(?P<deepseek_name>{_NAME})\s*+(?:<[|｜]tool[▁_ ]sep[|｜]>)?\s*+(?:```(?:json)?\s*+)?",
+    "harmony": r"(?:<\|channel\|>\s*+\w+\s*+)?to=functions\.(?P<harmony_name>[\w.-]{1,128})\s*+"
+    r"(?:<\|channel\|>\s*+\w+\s*+)?(?:<\|constrain\|>\s*+\w+\s*+|(?:code|json)\b\s*+)?<\|message\|>\s*+",
+    # Without the namespace: a call where such a tool is offered, else a tool of the server's own.
+    "recipient_only": r"(?:<\|channel\|>\s*+\w+\s*+)?to=(?!functions\.)(?P<recipient_only_name>[\w.-]{1,128})\s*+"
+    r"(?:<\|channel\|>\s*+\w+\s*+)?(?:<\|constrain\|>\s*+json|\bjson)\s*+<\|message\|>\s*+",
+    "gemma": r"(?:<(?:\|tool_call|start_function_call)>\s*+(?:call)?:?\s*+(?!call:)|call:)"
+    rf"(?P<gemma_name>{_NAME})\s*+(?=[{{(])",
+    "all_name": rf">>>\s*+(?P<all_name_name>{_NAME})\s*\n(?=\{{)",
+    "recipient": r"<\|from\|>\s*+assistant\s*+<\|recipient\|>\s*+(?P<recipient_name>" + _NAME + r")\s*+"
+    r"<\|content\|>\s*+",
+    "qwen_agent": rf"✿FUNCTION✿:\s*+(?P<qwen_agent_name>{_NAME})[ \t]*+\r?\n\s*+✿ARGS✿:\s*+",
+    "react": rf"Action:\s*+(?P<react_name>{_NAME}){REACT_BEHIND}",
+    "plamo": rf"<\|plamo:begin_tool_name:plamo\|>\s*+(?P<plamo_name>{_NAME})\s*+<\|plamo:end_tool_name:plamo\|>"
+    r"\s*+<\|plamo:begin_tool_arguments:plamo\|>\s*+(?:<\|plamo:constrain\|>\s*+json\s*+<\|plamo:msg\|>)?\s*+",
+    "line": rf"(?P<line_name>{_NAME})[ \t]{{0,40}}\n\s{{0,40}}(?=\{{)",
+    # An element per argument.
+    "beam": r"to=(?!functions\.)(?P<beam_name>[\w.-]{1,128})\s*+<\|channel\|>\s*+\w+\s*+<\|constrain\|>\s*+xml\s*+"
+    r"<\|message\|>(?=\s*+<(?:rfl:parameter\s|\|(?:end|call)\|>))",
+    "function": r"<function=(?P<function_name>[^\W\d][\w.:/ -]{0,127})>",
+    "invoke": rf"<{_NS}invoke\s++name=[\"']?[ \t]*+(?P<invoke_name>{_NAME})[ \t]*+[\"']?\s*+/?>",
+    "param": rf"<function[\sĠ]*+name=[\"'](?P<param_name>{_NAME})[\"']\s*+>",
+    "kimi3": r"<\|open\|>call\s++tool=\"(?P<kimi3_name>[\w.:/&;#-]{1,128})\"[^<>\n]{0,80}<\|sep\|>",
+    "minimax": rf"\]<\]minimax\[>\[<invoke name=\"(?P<minimax_name>{_NAME})\">",
+    # A wrapper with one or more calls in it, as JSON, Python or a name with keys.
+    "wrapper": r"<(?:ifm\||longcat_|iquest_)?(?:tool_calls?|TOOLCALL|function_calls?|tool_use|tools?)>"
+    r"|<\|(?:tool_calls?|function_call|tool_call_start|python_start|tools_prefix|START_ACTION|python_tag)\|>"
+    r"|<tool_calls?:\w{1,40}>|<\|action_start\|>\s*+<\|plugin\|>|\[TOOL_CALLS?\]|\[TOOL_REQUEST\]|functools(?=\[)"
+    r"|function call<\|role_sep\|>|Action:\s*+```json",
+    # What a model writes that was shown calls as text.
+    "calling": rf"\[Calling\s++tool:\s*+(?P<calling_name>{_NAME})\s*+\(\s*+(?=\{{)",
+    # A tag that is a tool's name, a block of code, JSON and Python without any wrapper.
+    "tag": r"<(?P<tag_name>[A-Za-z_]\w{0,127}+)>(?=\s{0,40}</?[A-Za-z_])",
+    "code": rf"```tool_code[ \t]*\n\s{{0,40}}(?=\[?\s{{0,8}}{_NAME}\s{{0,8}}\()",
+    "brace": r"\{(?=\s*+(?:[\"'“][^\"'“”\\\n{}]{0,64}+[\"'”]|[A-Za-z_]\w{0,64}+)\s*+:)",
+    "bracket": r"\[(?=\s*+(?:\{|[A-Za-z_][\w.-]{0,127}\())",
+    "python": r"(?=(?P<python_name>[^\W\d][\w.-]{0,127})\s{0,8}\()",
+}
+"""Readers by name, and the pattern of what opens them."""
+OPENING: Final = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in OPENINGS.items()))
+UNNAMED: Final = frozenset(("line", "tag", "code", "brace", "bracket", "python", "calling"))
+"""Readers of formats without a token of their own: no text may stand before them."""
+
+THINK: Final = re.compile(
+    r"<(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[THINK\]|<\|START_THINKING\|>|<\|inner_prefix\|>"
+    r"|<\|channel>thought\b|<\|open\|>think<\|sep\|>|◁think▷|to=self<\|message\|>|<\|plamo:begin_think:plamo\|>"
+)
+THINK_ENDS: Final = re.compile(
+    r"</(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[/THINK\]|<\|END_THINKING\|>|<\|inner_suffix\|>"
+    r"|<\|close\|>think<\|sep\|>|◁/think▷|<\|plamo:end_think:plamo\|>|<channel\|>|<\|eom\|>"
+)
+CHANNEL: Final = re.compile(r"<\|channel\|>\s*+(?:analysis|commentary)\s*+<\|message\|>")
+"""Harmony's thinking, and what it tells the user before a call."""
+CHANNEL_ENDS: Final = re.compile(r"<\|(?:end|return)\|>")
+
+_CALL_MARK: Final = (
+    r"<\|plamo:(?:(?:begin|end)_tool_\w+:plamo|tag)\|>|<\|(?:open|close)\|>tools<\|sep\|>"
+    r"|</?(?:ifm\||longcat_|minimax:|seed:|atem:|steptml:|iquest_|[|｜][A-Z]{2,12}[|｜] ?)?"
+    r"(?:tool_calls?|TOOLCALL|function_calls?|tool_use|dots_function_call|tools?|calls?|function)>"
+    r"|<\|/?(?:tool_calls?|python_start|python_end|python_tag|tool_call_start|tool_call_end|tool_calls_section_begin"
+    r"|tool_calls_section_end|tools_prefix|tools_suffix|START_ACTION|END_ACTION|action_start|action_end|plugin"
+    r"|function_call|call|tool_call_begin)\|>"
+    r"|<[|｜]tool[▁_ ]calls?[▁_ ](?:begin|end)[|｜]>|<tool_call\|>|<\|tool_call>|<start_function_call>"
+    r"|<end_function_call>|</?tool_calls?:\w{1,40}>|<end_of_tool_calls?(?::\w{1,40})?>|\[TOOL_CALLS?\]"
+    r"|\[(?:END_)?TOOL_REQUEST(?:_END)?\]|\]<\]minimax\[>\[</?tool_call>|✿(?:RESULT|RETURN)✿:?"
+)
+CALL_MARK: Final = re.compile(_CALL_MARK)
+"""Tokens around calls that say nothing by themselves."""
+MESSAGE_MARK: Final = re.compile(
+    r"<\|(?:message_sep|role_sep|end|eom|eot|eot_id|im_end|return|START_RESPONSE|END_RESPONSE|sep|role_end)\|>|</s>"
+    r"|<\|start\|>(?:assistant\b)?|<\|(?:open|close)\|>(?:message|response)<\|sep\|>"
+    r"|<[|｜]end▁of▁sentence[|｜]>"
+)
+"""Tokens around messages."""
+FENCE: Final = re.compile(
+    r"(?i:```(?:json5?|jsonc|javascript|js|tool_calls?|tool_code|tool|python|xml)?[ \t]*+(?:\r?\n|\Z)|```)"
+)
+"""A line that opens or closes a block of code: a block that is the whole reply is what stands in it."""
+SPACE: Final = re.compile(r"[\s\ufeff,;]*+")
+"""What may stand between calls."""
+CLOSER: Final = re.compile(
+    r"(?:<\|plamo:end_tool_\w+:plamo\|>"
+    r"|</[\w:|｜ -]{0,40}(?:tool|function|TOOLCALL|call)[\w:|｜-]{0,40}>|<\|?/[\w|]+\|?>"
+    r"|<\|[\w|▁]*(?:end|END|suffix)[\w|▁]*\|>"
+    r"|<tool_call\|>|<end_function_call>|<end_of_tool_call(?::\w{1,40})?>|<[|｜][\w▁ ]*end[|｜]>|\[/\w+\]"
+    r"|\[(?:END_TOOL_REQUEST|TOOL_REQUEST_END)\]|```)"
+)
+"""What closes a call in some format."""
+CLOSERS: Final = re.compile(r"\s*+" + CLOSER.pattern)
+"""The same behind white space. To be matched: a search would go through the white space again from each of it."""
+
+
+def closed(text: str, at: int) -> int:
+    """Return the place behind the closing token of a format, where one stands at `at`."""
+    closer = CLOSERS.match(text, at)
+    return at if closer is None else closer.end()
+
+
+@lru_cache(maxsize=64)
+def line_opening(readers: frozenset[str]) -> re.Pattern[str]:
+    """Return a pattern of a line that begins with a token of these readers; the match ends before the token."""
+    opens = "|".join((_CALL_MARK, *(_ungrouped(OPENINGS[name]) for name in sorted(readers - UNNAMED))))
+    return re.compile(rf"^[ \t]*+(?=(?:<\|start\|>\s*+assistant\s*+)?(?:{opens}))", re.MULTILINE)
+
+
+def _ungrouped(pattern: str) -> str:
+    return re.sub(r"\(\?P<\w+>", "(?:", pattern)
+
+
+# Calls that a text shows
+
+_HINTS: Final = ("{", "<", "[", "✿", "Action:", ">>>", "functions.", "call:")
+"""A text without any of these shows no call."""
+_TOKEN: Final = re.compile(
+    r"<(?:\|?(?:tool|start_function|ifm|longcat|iquest)|[\w:|｜ ]{0,20}(?:function|invoke|tool|call)|\||｜)"
+    r"|\[TOOL_|\[Calling tool|functools\[|✿FUNCTION✿|Action:|>>>|functions\.|\bto=|\]<\]minimax|call:"
+)
+_NEAR: Final = 80
+_MOST_TOKENS: Final = 200
+
+
+def shown_call(text: str, tools: Iterable[str] | None) -> str | None:
+    """Return the name of an offered tool whose call stands somewhere in `text`, or None. `tools`: None for any name.
+
+    A call is shown where a token of a format has the name near behind it, where JSON has the name and arguments, or a
+    list of Python calls begins with it. The first 200 tokens are looked at.
+    """
+    if not any(hint in text for hint in _HINTS):
+        return None
+    names = None if tools is None else tuple(sorted(tools))
+    if names == ():
+        return None
+    listed, near = _shown(names)
+    found = listed.search(text)
+    if found is not None:
+        return found["json"] or found["python"] or found["tag"]
+    for token in islice(_TOKEN.finditer(text), _MOST_TOKENS):
+        name = near.search(text, token.end(), token.end() + _NEAR)
+        if name is not None:
+            return name.group()
+    return None
+
+
+@lru_cache(maxsize=64)
+def _shown(names: tuple[str, ...] | None) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of a call without a token, and of a name behind a token."""
+    name = r"[^\W\d][\w.-]{2,127}" if names is None else "|".join(map(re.escape, names))
+    unnamed = "(?!)" if names is None else name
+    quote = r"[\"'“”`\\]{0,3}"
+    listed = re.compile(
+        rf"{quote}\b(?:name|tool_name|function_name|tool|function|recipient_name|action){quote}\s{{0,8}}:\s{{0,8}}"
+        rf"{quote}(?P<json>{name}){quote}\s{{0,8}},\s{{0,8}}"
+        rf"{quote}(?:arguments|parameters|args|input|params|tool_input|action_input){quote}\s{{0,8}}:\s{{0,8}}{quote}\{{"
+        rf"|\[\s{{0,8}}(?P<python>{unnamed})\s?\((?=[\w)])"
+        rf"|<(?P<tag>{unnamed})>\s{{0,8}}<"
+    )
+    return listed, re.compile(rf"(?<![\w-])(?:{name})(?![\w-])")
