@@ -6,36 +6,103 @@ which runs the built-in evals in eight arms with so many seeds on two processes.
 
 from __future__ import annotations
 
+import hashlib
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter, process_time
+from typing import Final
 
+from statek_sim.agent.effects import Parts
+from statek_sim.agent.harness import AgentHarness
+from statek_sim.agent.reliability import rescued
+from statek_sim.agent.replies.nudges import LIMIT
+from statek_sim.agent.steps.enforcement import Step, StepPlan
+from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.arms import ablation, parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment
 from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.models.profile_file import load_profile
-from statek_sim.evals.published.forge import published
-from statek_sim.evals.published.shapes import played
+from statek_sim.evals.models.weak import WeakModel
+from statek_sim.evals.models.writing import Meant
+from statek_sim.evals.seen import SeenCall
 from statek_sim.evals.suite import load_suite
 from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.suite.run import builtin_suites
+from statek_sim.values import JSON
 
-SCENARIO = "data_gap_recovery"
+SHAPE: Final = "steps"
+REQUESTS: Final = 5
+SCHEMA: Final[dict[str, JSON]] = {
+    "type": "object",
+    "properties": {"value": {"type": "string", "description": "What the call before gave."}},
+    "required": ["value"],
+    "additionalProperties": False,
+}
 EVALS = 30
 ARMS = 8
 
 
-def _flawless() -> Profile:
-    return replace(load_profile("gemma-4-31b-it"), scenarios={SCENARIO: {}})
+class StepsTask:
+    """One run's work, as in `bench.evals_forge`: each step takes what the one before gave, the answer is the last."""
+
+    eval_id = SHAPE
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+        self.steps = tuple(f"step_{number}" for number in range(1, REQUESTS))
+        self.tools: Sequence[Tool] = [
+            Tool(name=name, description=f"Do {name}.", parameters=SCHEMA, run=partial(after, name))
+            for name in self.steps
+        ]
+
+    def right(self, seen: Sequence[SeenCall]) -> Sequence[Meant] | str:
+        """Return the call whose value is known and which was not answered yet, after the last one the answer."""
+        value = self.word
+        given = {
+            (call.name, str(call.arguments.get("value"))): call.result for call in seen if call.error is None
+        }
+        for name in self.steps:
+            result = given.get((name, value))
+            if result is None:
+                return [Meant(name, {"value": value})]
+            value = result
+        return value
+
+    def steps_after(self, tool: str) -> Sequence[str]:
+        """Return the steps after a tool."""
+        at = self.steps.index(tool) if tool in self.steps else len(self.steps)
+        return self.steps[at + 1 :]
+
+
+def after(name: str, value: str) -> str:
+    """Return what a step makes of a value."""
+    return (
+        f"value {int(hashlib.blake2b(f'{name}/{value}'.encode(), digest_size=4).hexdigest(), 16) % 10**8:08d}"
+    )
+
+
+def _one_run(seed: int, profile: Profile) -> None:
+    task = StepsTask(f"word-{seed}")
+    agent = AgentHarness(
+        WeakModel(profile, seed).provider(task, tier="medium"),
+        tools=task.tools,
+        steps=StepPlan(steps=tuple(Step(tool=name) for name in task.steps)),
+        max_iterations=15,
+        nudges=LIMIT,
+        parts=Parts(reader=rescued),
+    )
+    run = agent.run(f"Begin with {task.word!r} and tell the last value.")
+    if run.stop != "final":
+        raise SystemExit(f"run {seed} ended by {run.stop}, expected an answer")
 
 
 def _shape(runs: int) -> float:
-    scenario = next(candidate for candidate in published()[0].scenarios if candidate.name == SCENARIO)
-    profile = _flawless()
+    profile = replace(load_profile("gemma-4-31b-it"), scenarios={SHAPE: {}})
     started = process_time()
     for seed in range(runs):
-        if played(scenario, seed, profile, harness=True) != (True, True):
-            raise SystemExit(f"run {seed} did not submit the right value")
+        _one_run(seed, profile)
     return process_time() - started
 
 

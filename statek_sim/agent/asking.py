@@ -82,10 +82,9 @@ def exchange(
 
 def _delay(run: AgentRun, failure: ProviderFailure, attempt: int) -> float | None:
     """Return after how many seconds to ask again, None for never."""
-    variant = run.spec.variant
-    delay = retry_delay(failure, attempt) if variant.retries_provider else None
+    delay = retry_delay(failure, attempt) if run.spec.retry_provider else None
     wanted = failure.retry_after if isinstance(failure, ProviderHTTPError) else None
-    if delay is None or wanted is None or variant.retry_after == "ignored":
+    if delay is None or wanted is None:
         return delay
     return min(wanted, LONGEST)
 

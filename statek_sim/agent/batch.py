@@ -28,7 +28,6 @@ from statek_sim.agent.effects import (
 )
 from statek_sim.agent.guarding import call_withdrawn, guarded
 from statek_sim.agent.people import Suspended, ask_people, filled, outcome_of_asking, wait_for, why_not
-from statek_sim.agent.progress import Ended
 from statek_sim.agent.replies.calls import Refusal, resolved
 from statek_sim.agent.replies.correcting import answer_calls, fail, watch
 from statek_sim.agent.replies.nudges import PREFIX, Failure, nudge_text
@@ -38,9 +37,6 @@ from statek_sim.agent.tools.tool import Tool, code_of
 
 if TYPE_CHECKING:
     from statek_sim.agent.loop import AgentRun, NothingToDo, Steps
-
-NOT_RUN: Final = "Error: not executed, because another call of the same reply was refused."
-"""The result of a good call in a reply that is refused whole."""
 
 _NO_STEPS: Final = "the budget of steps is used up"
 
@@ -76,7 +72,6 @@ class Batch:
         "reply",
         "results",
         "run",
-        "terminal",
         "text",
         "wave",
     )
@@ -99,15 +94,14 @@ class Batch:
         self.done: list[tuple[ToolCall, ToolOutcome]] = []
         self.failed = 0
         self.progress = False
-        self.terminal: str | None = None
         self.open_before = len(run.enforcer.open)
         run.batch = self
 
-    def go(self) -> Steps | NothingToDo:
+    def go(self) -> Steps:
         """Resolve the calls; return the effects of executing them, which append them with their results."""
         run = self.run
         for at, call in enumerate(self.calls):
-            found = resolved(call, self.offer, run.spec.registry, run.spec.variant)
+            found = resolved(call, self.offer, run.spec.registry)
             if isinstance(found, Refusal):
                 self._refuse(at, found)
                 continue
@@ -115,26 +109,7 @@ class Batch:
             if found[1]:
                 coerced = ", ".join(found[1])
                 run.tell(events.HarnessSpoke(run.now(), run.job, "arguments", "coerced", coerced))
-        if run.spec.variant.batch == "whole" and self._refuse_whole():
-            answer_calls(
-                run,
-                self.reply,
-                self.text,
-                self.calls,
-                [result_text or NOT_RUN for result_text in self.results],
-            )
-            fail(run, self.refusals[0].failure, self.refusals[0].details)
-            return ()
         return self.execute()
-
-    def _refuse_whole(self) -> bool:
-        """Return whether one call of the reply is refused, which takes all others with it."""
-        if not self.refusals:
-            for at, call in self.ready:
-                refusal = self._check_step(call)
-                if refusal is not None:
-                    self._refuse(at, refusal)
-        return bool(self.refusals)
 
     def execute(self) -> Steps:
         """Execute the calls that may be, in waves: a step that waits for another one waits for its result."""
@@ -154,8 +129,6 @@ class Batch:
         for (at, call), outcome in zip(self.wave, self.outcomes, strict=True):
             assert outcome is not None, "every call of a wave has ended"
             failed = outcome.failed
-            if failed and run.spec.variant.tool_error == "ends_run":
-                raise Ended("crash", f"tool {call.name!r}: {outcome.text}")
             result_text = outcome.text if not failed else f"Error: {outcome.text}"
             if run.around.parts.guards:
                 result_text = yield from self._guarded_result(call, outcome, result_text)
@@ -165,16 +138,13 @@ class Batch:
                 self.failed += 1
                 continue
             self.progress |= self._is_news(call, outcome)
-            if run.enforcer.is_terminal(call.name) and not result_text.startswith(WITHHELD):
-                self.terminal = result_text
         self.wave, self.outcomes = [], []
 
     def _conclude(self) -> Steps:
         run = self.run
-        if run.spec.variant.keeps_bad_output or not self.refusals:
-            answer_calls(
-                run, self.reply, self.text, self.calls, [result_text or "" for result_text in self.results]
-            )
+        answer_calls(
+            run, self.reply, self.text, self.calls, [result_text or "" for result_text in self.results]
+        )
         run.counters.batch(failed=self.failed)
         if self.progress or not self.refusals:
             run.nudges.went_well(progress=self.progress)
@@ -182,22 +152,10 @@ class Batch:
             fail(run, self.refusals[0].failure, self.refusals[0].details)
         else:
             run.counters.turn_ended(failed=self.failed > 0)
-        if self.terminal is not None and run.spec.variant.final_answer == "terminal_tool":
-            run.finish((yield from self._guarded_answer(self.terminal)))
-        if self.failed:
-            self._bound_tool_errors()
         if run.around.parts.watchers:
             watch(run, self.reply.text, self.done, progress=len(run.enforcer.open) < self.open_before)
         if run.around.parts.commits:
             yield from run.commit(CommitPoint.TOOLS_RETURNED)
-
-    def _guarded_answer(self, answer: str) -> Generator[Effect, Answer, str]:
-        if not self.run.around.parts.guards:
-            return answer
-        ruling = yield from guarded(self.run, GuardPoint.OUTPUT, answer)
-        if ruling.blocked is not None:
-            raise Ended("blocked", ruling.blocked)
-        return ruling.text
 
     def pending(self, stage: str) -> dict[str, object]:
         """Return the batch as it is now, as values that a checkpoint can hold."""
@@ -221,8 +179,6 @@ class Batch:
             if isinstance(admission, str):
                 self._keep_out(at, admission)
             else:
-                if self.run.enforcer.active:
-                    self._reserve(admission)
                 wave.append((at, admission))
         return wave
 
@@ -280,10 +236,10 @@ class Batch:
         run.tell(events.CallRefused(run.now(), run.job, call.name, call.arguments, failure, reason))
 
     def _check_step(self, call: ToolCall) -> Refusal | None:
-        found = self.run.enforcer.check(call.name, iteration=self.run.iteration - 1)
+        found = self.run.enforcer.check(call.name)
         if found is None:
             return None
-        correction = nudge_text(found.failure, found.details, self.run.spec.variant).removeprefix(PREFIX)
+        correction = nudge_text(found.failure, found.details).removeprefix(PREFIX)
         return Refusal(found.failure, f"Error: {correction}", found.details)
 
     def _admitted(self, at: int, call: ToolCall) -> Generator[Effect, Answer, ToolCall | str]:
@@ -350,7 +306,7 @@ class Batch:
             return ruling.blocked
         if ruling.text != written:
             changed = WrittenCall(call.id, call.name, ruling.text)
-            found = resolved(changed, self.offer, run.spec.registry, run.spec.variant)
+            found = resolved(changed, self.offer, run.spec.registry)
             if isinstance(found, Refusal):
                 call_withdrawn(run, call.name, call.arguments)
                 return (
@@ -375,8 +331,6 @@ class Batch:
 
     def commit_calls(self) -> Steps | NothingToDo:
         """Return the effects of committing that calls are about to be made, so that none is made twice."""
-        if not self.run.spec.variant.commits_calls:
-            return ()
         return self.run.commit(CommitPoint.CALLING, pending=lambda: self.pending("calling"))
 
     def invoke(self, running: Sequence[int]) -> Steps:
@@ -392,15 +346,13 @@ class Batch:
         """Return a call of the wave for a driver; a `check` of it is run in its place, and leaves no receipt of it."""
         call = self.wave[at][1]
         tool = self.tool(call)
-        limit = self.run.spec.variant.tool_timeout if tool.timeout is None else tool.timeout
+        limit = self.run.spec.tool_timeout if tool.timeout is None else tool.timeout
         key = self.key(at)
         code = code_of(tool.run)
-        conversions = code.conversions if self.run.spec.variant.converts_arguments else {}
         if check is not None:
-            return Invocation(call, replace(code_of(check), conversions=conversions), limit, f"{CHECK}{key}")
-        return Invocation(
-            call, code if conversions is code.conversions else replace(code, conversions={}), limit, key
-        )
+            checked = replace(code_of(check), conversions=code.conversions)
+            return Invocation(call, checked, limit, f"{CHECK}{key}")
+        return Invocation(call, code, limit, key)
 
     def key(self, at: int) -> str:
         """Return the name that a call of the wave has in its run."""
@@ -467,12 +419,6 @@ class Batch:
         if moved:
             self._step_moved(call.name, "rolled back" if failed else "committed")
 
-    def _reserve(self, call: ToolCall) -> None:
-        before = self.run.enforcer.done
-        self.run.enforcer.reserve(call.name)
-        if self.run.enforcer.done != before:
-            self._step_moved(call.name, "done as proposed")
-
     def _step_moved(self, tool: str, change: str) -> None:
         self.run.tell(events.StepMoved(self.run.now(), self.run.job, tool, change, self.run.enforcer.open))
 
@@ -495,10 +441,3 @@ class Batch:
         if not outcome.failed:
             run.results.append(ruling.text)
         return ruling.text
-
-    def _bound_tool_errors(self) -> None:
-        bound = self.run.spec.variant.tool_errors_in_a_row
-        if bound is not None and self.run.counters.failed_batches > bound:
-            raise Ended(
-                "tool_errors", f"{self.run.counters.failed_batches} batches in a row had a tool that failed"
-            )

@@ -56,7 +56,6 @@ def saved_batch(batch: Batch) -> dict[str, object]:
         "done": [(_call(call), _outcome(outcome)) for call, outcome in batch.done],
         "failed": batch.failed,
         "progress": batch.progress,
-        "terminal": batch.terminal,
         "open_before": batch.open_before,
     }
 
@@ -72,7 +71,6 @@ def restore_batch(batch: Batch, saved: Mapping[str, Any]) -> None:
     batch.first_record = saved["first_record"]
     batch.done = [(ToolCall(*call), outcome_from(*outcome)) for call, outcome in saved["done"]]
     batch.failed, batch.progress = saved["failed"], saved["progress"]
-    batch.terminal = saved["terminal"]
     # Versions before this one did not say it.
     batch.open_before = saved.get("open_before", batch.open_before)
 

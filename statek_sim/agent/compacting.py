@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def compact(run: AgentRun) -> Generator[Effect, Answer, None] | tuple[()]:
     """Return the effects of asking the run's compactor, where it has one, whether its history should be shorter."""
     compactor = run.around.parts.compactor
-    return () if compactor is None or not run.spec.variant.compacts else _compacted(run, compactor)
+    return () if compactor is None else _compacted(run, compactor)
 
 
 def _compacted(run: AgentRun, compactor: Compactor) -> Generator[Effect, Answer, None]:

@@ -74,9 +74,7 @@ def climb(run: AgentRun, ladder: Ladder, saved: Pending | None = None) -> Steps:
     run that was committed on its way up goes on there.
     """
     before = run.conversation.messages if run.climbing is None else run.climbing.before
-    state = (
-        begun(ladder, run.inbox.pop(0) if run.inbox else "") if run.climbing is None else run.climbing.climb
-    )
+    state = begun(run.inbox.pop(0) if run.inbox else "") if run.climbing is None else run.climbing.climb
     if saved is not None and saved.point is CommitPoint.ATTEMPTED:
         run.tell(events.RunResumed(run.now(), run.job, saved.point.value, run.iteration, saved.committed))
         yield from _wait(max(0.0, saved.state["until"] - run.now()))
@@ -103,7 +101,7 @@ def climb(run: AgentRun, ladder: Ladder, saved: Pending | None = None) -> Steps:
     run.climbing, run.climbed = None, state
     run.end_attempt()
     if decision.kind == "stop":
-        _give_up(run, state, attempt, ladder)
+        _give_up(run, state, attempt)
 
 
 def _wait(seconds: float) -> Steps:
@@ -212,8 +210,7 @@ def _tell(
     )
     up = ladder.levels[state.level] if decision.kind == "climb" else None
     out = decision.kind == "stop" and REACTIONS[attempt.cause] != "stop"
-    to_a_model = up is not None and up.model is not None
-    if to_a_model or (ladder.rules.last_recorded and (up is not None or out)):
+    if up is not None or out:
         run.tell(
             events.Escalated(
                 run.now(),
@@ -226,11 +223,11 @@ def _tell(
         )
 
 
-def _give_up(run: AgentRun, state: Climb, last: Attempt, ladder: Ladder) -> None:
+def _give_up(run: AgentRun, state: Climb, last: Attempt) -> None:
     """Leave the run with why nothing is left to try, and with the best answer, where one was."""
     best = state.best
-    run.answer = best.answer if best is not None and ladder.rules.best == "kept" else None
-    if REACTIONS[last.cause] == "stop" and ladder.rules.climbs == "by cause":
+    run.answer = None if best is None else best.answer
+    if REACTIONS[last.cause] == "stop":
         return
     levels = len({attempt.level for attempt in state.attempts})
     why = f": {last.detail}" if last.detail else ""

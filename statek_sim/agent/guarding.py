@@ -15,14 +15,12 @@ from statek_sim.agent.effects import (
     Effect,
     Guard,
     GuardPoint,
-    GuardRaised,
     Judging,
     Subject,
     Verdict,
     Wait,
     Waited,
 )
-from statek_sim.agent.progress import Ended
 from statek_sim.agent.schema import changed_arguments
 from statek_sim.values import JSON
 
@@ -56,10 +54,7 @@ def guarded(
     asks: list[Ask] = []
     for guard in run.around.parts.guards:
         subject = _subject(run, point, text, tool, arguments)
-        try:
-            verdict = yield from _verdict(run, guard(subject))
-        except GuardRaised as error:
-            raise Ended("crash", str(error)) from error
+        verdict = yield from _verdict(run, guard(subject))
         if verdict.action != "pass":
             detail = verdict.reason or (verdict.text or "")
             run.tell(events.HarnessSpoke(run.now(), run.job, f"{point.value} guard", verdict.action, detail))

@@ -11,20 +11,18 @@ from statek_sim.agent.budget import Budget
 from statek_sim.agent.checkpoints.keeping import Keeper, plan_hash, saved_run
 from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.context.settings import ContextSettings
-from statek_sim.agent.context.variants import HARDENED as HARDENED_CONTEXT
-from statek_sim.agent.context.variants import RULES as CONTEXT_RULES
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import NO_PARTS, Delayed, Parts, PersonSaid, Question, ToolFunction
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.people import word_of
 from statek_sim.agent.prompt import Layers
+from statek_sim.agent.replies.nudges import LIMIT, LIMIT_IN_ALL
 from statek_sim.agent.resuming import resumed
 from statek_sim.agent.simulated import Said, Simulation
-from statek_sim.agent.spec import MAX_ITERATIONS, AgentSpec, Choice
+from statek_sim.agent.spec import MAX_ITERATIONS, PROFILE, TOOL_TIMEOUT, AgentSpec, Choice
 from statek_sim.agent.steps.enforcement import Step, StepPlan, check_plan, never_offered
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool
-from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.clock import Clock, Continued, VirtualClock
 from statek_sim.errors import BadInput, RunawayJob, Unanswered
 from statek_sim.harness.harness import LLM_Harness
@@ -67,8 +65,10 @@ class AgentHarness:
         task_types: Mapping[str, Sequence[str]] | None = None,
         budget: Budget | None = None,
         max_iterations: int = MAX_ITERATIONS,
-        nudges: int = 3,
-        variant: str | Variant = "hardened",
+        nudges: int = LIMIT,
+        nudges_in_all: int | None = LIMIT_IN_ALL,
+        tool_timeout: float | None = TOOL_TIMEOUT,
+        retry_provider: bool = True,
         parts: Parts = NO_PARTS,
         context: ContextSettings | None = None,
         person: Person | None = None,
@@ -77,10 +77,7 @@ class AgentHarness:
         trace: Trace | None = None,
         tokenizers: TokenizerRegistry | None = None,
     ) -> None:
-        rules = variant_named(variant) if isinstance(variant, str) else variant
-        registry = (
-            tools if isinstance(tools, Registry) else Registry(tools, task_types=task_types, variant=rules)
-        )
+        registry = tools if isinstance(tools, Registry) else Registry(tools, task_types=task_types)
         plan = _plan(steps)
         self.spec = AgentSpec(
             role=role,
@@ -94,7 +91,9 @@ class AgentHarness:
             budget=budget or Budget(),
             max_iterations=max_iterations,
             nudges=nudges,
-            variant=rules,
+            nudges_in_all=nudges_in_all,
+            tool_timeout=tool_timeout,
+            retry_provider=retry_provider,
         )
         envelopes = Envelopes(tokenizers)
         if context is not None:
@@ -102,7 +101,7 @@ class AgentHarness:
         self.provider = provider
         self._person = person
         self.clock = VirtualClock() if clock is None else clock
-        self.trace = Trace(profile=rules.name, seed=0) if trace is None else trace
+        self.trace = Trace(profile=PROFILE, seed=0) if trace is None else trace
         self._around = Around(
             clock=self.clock,
             trace=self.trace,
@@ -122,7 +121,6 @@ class AgentHarness:
             settings,
             lambda message: meter.measure(message)[1],
             wire=self.spec.wire,
-            rules=CONTEXT_RULES.get(self.spec.variant.name, HARDENED_CONTEXT),
         )
 
     def plan(self, task: str) -> str:
@@ -133,8 +131,8 @@ class AgentHarness:
     def _check_steps(self, *, offered: bool = False) -> None:
         """Raise `BadInput` for a step whose tool is not there; with `offered` also for one that no turn can offer."""
         check_plan(self.spec.plan, (tool.name for tool in self.spec.registry.list()))
-        if offered and self._around.parts.chooser is None and self.spec.plan.required_or_terminal:
-            why = never_offered(self.spec.plan, self.spec.offer().names, self.spec.variant)
+        if offered and self._around.parts.chooser is None and self.spec.plan.required:
+            why = never_offered(self.spec.plan, self.spec.offer().names)
             if why is not None:
                 raise BadInput(f"agent {self.spec.role!r}: {why}")
 

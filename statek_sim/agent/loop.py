@@ -97,9 +97,9 @@ class AgentRun:
         self.refused: list[dict[str, str]] = []
         self.nudged: list[Failure] = []
         self.inbox: list[str] = [message] if saved is None else []
-        self.enforcer = StepEnforcer(spec.plan, spec.variant)
-        self.nudges = NudgeBudget(spec.variant, spec.nudges)
-        self.budget = BudgetTracker(spec.budget, spec.variant)
+        self.enforcer = StepEnforcer(spec.plan)
+        self.nudges = NudgeBudget(spec.nudges, spec.nudges_in_all)
+        self.budget = BudgetTracker(spec.budget)
         self.conversation = Conversation(around.envelopes, spec)
         self.taken = 0
         self.waiting_task: str | None = None
@@ -175,8 +175,8 @@ class AgentRun:
             self.conversation = Conversation(self.around.envelopes, self.spec)
             self.conversation.replace(kept)
         if history is not None:
-            self.enforcer = StepEnforcer(self.spec.plan, self.spec.variant)
-            self.nudges = NudgeBudget(self.spec.variant, self.spec.nudges)
+            self.enforcer = StepEnforcer(self.spec.plan)
+            self.nudges = NudgeBudget(self.spec.nudges, self.spec.nudges_in_all)
             self.hidden, self.seen, self.results = frozenset(), set(), []
             self.iteration = 0
         self.stop = self.detail = self.answer = None
@@ -286,11 +286,10 @@ class AgentRun:
             self.tell(events.HarnessSpoke(self.now(), self.job, "registry", "list changed", notes.pop(0)))
         before = self.offer_made
         if before is not offer and (before is None or before.names != offer.names):
-            sent = self.spec.variant.sends_tools
             turn = self.counters.asked + 1
-            self.tell(events.ToolsOffered(self.now(), self.job, turn, offer.names, sent))
+            self.tell(events.ToolsOffered(self.now(), self.job, turn, offer.names, True))
         self.offer_made = offer
-        self.conversation.offer(offer if self.spec.variant.sends_tools else None)
+        self.conversation.offer(offer)
         return offer
 
     def _choice(self) -> Choice | None:

@@ -1,7 +1,7 @@
 """Rescue parsing and loop protection as parts of the loop: a reader of replies, a watcher of turns, a gate for calls.
 
 The parts themselves know nothing of the loop; here they are given its values. `reader: rescue` in a scenario is
-`rescued` with the rules that the scenario's variant has.
+`rescued`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ from statek_sim.agent.protection.repetition import (
     watch_from,
     watch_saved,
 )
-from statek_sim.agent.protection.variants import HARDENED as HARDENED_PROTECTION
-from statek_sim.agent.protection.variants import ProtectionRules
 from statek_sim.agent.rescue import HARDENED, Reason, Reformat, RescueRules, rescue
 from statek_sim.values import JSON
 
@@ -68,24 +66,20 @@ def rescued(
 def loop_watcher(
     settings: LoopSettings | None = None,
     *,
-    rules: ProtectionRules = HARDENED_PROTECTION,
     escalate: Callable[[Loop], None] | None = None,
 ) -> TurnWatcher:
     """Return a watcher of one run that answers loops: a nudge, then without the tools that loop, then the end.
 
     `escalate` is told of a loop whose response is `escalate`; without it that response is a nudge.
     """
-    return LoopWatcher(settings or LoopSettings(), rules, escalate)
+    return LoopWatcher(settings or LoopSettings(), escalate)
 
 
 class LoopWatcher:
     """A watcher of one run that answers loops; what it saw is a value that a checkpoint holds."""
 
-    def __init__(
-        self, settings: LoopSettings, rules: ProtectionRules, escalate: Callable[[Loop], None] | None
-    ) -> None:
+    def __init__(self, settings: LoopSettings, escalate: Callable[[Loop], None] | None) -> None:
         self._settings = settings
-        self._rules = rules
         self._escalate = escalate
         self.watch = Watch()
 
@@ -96,7 +90,7 @@ class LoopWatcher:
             for call, outcome in turn.calls
         ]
         turn_seen = TurnSeen(text=turn.text, calls=seen, progress=turn.progress)
-        self.watch, loop = observe(self.watch, turn_seen, self._settings, self._rules)
+        self.watch, loop = observe(self.watch, turn_seen, self._settings)
         if loop is None:
             return None
         if loop.response == "escalate" and self._escalate is not None:
@@ -118,10 +112,8 @@ class LoopWatcher:
 class BreakerGate:
     """A gate with one circuit breaker per tool. A call that raised, timed out or was cancelled is a failure."""
 
-    def __init__(
-        self, settings: BreakerSettings | None = None, rules: ProtectionRules = HARDENED_PROTECTION
-    ) -> None:
-        self.breakers = Breakers(settings, rules)
+    def __init__(self, settings: BreakerSettings | None = None) -> None:
+        self.breakers = Breakers(settings)
         self._out: list[tuple[ToolCall, Permit]] = []
 
     def saved(self) -> object:

@@ -32,12 +32,9 @@ def resumed(
     """Return a run that goes on from the `state` of a snapshot, committed at `point` at second `committed`.
 
     `receipts` are those that came after that commit. The clock of `around` must not be behind `committed`. Give the
-    run to a driver as a new one; one that was DONE waits for `push`. Under a variant that resumes steps only the run
-    begins anew with the steps that are done. `made` makes the run, as `AgentRun` does; `anew` where the trace that it
-    is told in knows nothing of it yet. `BadInput` for a state that does not fit the agent.
+    run to a driver as a new one; one that was DONE waits for `push`. `made` makes the run, as `AgentRun` does; `anew`
+    where the trace that it is told in knows nothing of it yet. `BadInput` for a state that does not fit the agent.
     """
-    if spec.variant.resumes == "steps" and state["status"] != "DONE":
-        return _with_steps_alone(job, spec, around, state, made)
     pending = Pending(point, committed, state["pending"], tuple(receipts))
     on_ladder = state["climbing"]
     climbing = None if on_ladder is None else climbing_of(on_ladder, around.parts.ladder, job)
@@ -65,16 +62,6 @@ def resumed(
     return run
 
 
-def _with_steps_alone(
-    job: str, spec: AgentSpec, around: Around, state: Mapping[str, Any], made: Callable[..., AgentRun]
-) -> AgentRun:
-    """Follow 002 §4: `completedSteps` and `stepNumber` are read back, and nothing else."""
-    run = made(job, spec, around, state["task"])
-    run.enforcer.restore(state["enforcer"])
-    run.iteration = state["iteration"]
-    return run
-
-
 def _restore_offer(run: AgentRun, names: Sequence[str] | None) -> None:
     if names is None:
         return
@@ -82,7 +69,7 @@ def _restore_offer(run: AgentRun, names: Sequence[str] | None) -> None:
     run.offer_made = run.spec.offer(Choice(names=names))
     # A server may say only now that its list is another one.
     _check_tools(run, names, run.offer_made.tools.__contains__)
-    run.conversation.offer(run.offer_made if run.spec.variant.sends_tools else None)
+    run.conversation.offer(run.offer_made)
 
 
 def _check_tools(run: AgentRun, names: Sequence[str], is_there: Callable[[str], bool]) -> None:

@@ -158,9 +158,8 @@ def _made(names: set[str], image: str, *, required: bool) -> Iterator[Enforcer]:
 
 
 def _policies() -> Iterator[tuple[str, MakeAdapter]]:
-    from statek_sim.agent.permissions.adapters import Document, Hardened
+    from statek_sim.agent.permissions.adapters import Hardened
 
-    yield "document", Document
     yield "hardened", Hardened
 
 

@@ -119,18 +119,14 @@ def _talks(paths: list[Path] | None) -> list[Talk]:
 
 
 def _talks_of(paths: list[Path]) -> list[Talk]:
-    from dataclasses import replace
-
     from statek_sim.agent.context.talks import Talk
-    from statek_sim.agent.variants import VARIANTS
     from statek_sim.backends.agent import run_agent_scenario
     from statek_sim.scenario.load import load_or_fail
 
     found = []
     for scenario in load_or_fail(paths):
         if scenario.engine == "agent":
-            variant = "hardened" if "hardened" in scenario.profiles else scenario.profiles[0]
-            record = run_agent_scenario(scenario, replace(VARIANTS[variant], compacts=False))
+            record = run_agent_scenario(scenario, compacts=False)
             found += [
                 Talk(id=f"{scenario.id}/{name}", messages=tuple(job.history))
                 for name, job in record.jobs.items()
@@ -200,8 +196,7 @@ def vram(
 ) -> None:
     """Tell how many tokens of context fit on the graphics cards.
 
-    By the layers, heads and windows of the model and the type of its cache, over all cards, less what is used; beside
-    it what the rule of thumb of document 004 says.
+    By the layers, heads and windows of the model and the type of its cache, over all cards, less what is used.
     """
     from statek_sim.agent.context.vram.models import known_models, model_called
     from statek_sim.reporting.context_tables import aligned, model_rows
@@ -225,7 +220,7 @@ def _fit(
     windows: bool,
     json_file: Path | None,
 ) -> None:
-    from statek_sim.agent.context.vram.budget import document_budget, document_listing, fitting, mib
+    from statek_sim.agent.context.vram.budget import fitting, mib
     from statek_sim.agent.context.vram.cards import MIB, Card, cards
     from statek_sim.cli.inputs import check_writable
     from statek_sim.reporting.artifact import write_artifact
@@ -239,7 +234,6 @@ def _fit(
     fit = fitting(
         model.shape, [card.free * MIB for card in found], kv=kv, weights=weights, share=share, windows=windows
     )
-    thumb = document_budget(document_listing(found))
     for card in found:
         say(
             [f"card {card.index} ({card.name}): {card.free:,} of {card.total:,} MiB free, {card.used:,} used"]
@@ -250,7 +244,7 @@ def _fit(
         [
             f"{model.name}: {len(model.shape.layers)} layers, {rate}",
             f"{mib(fit.usable):,.0f} MiB for the cache, after {mib(weights):,.0f} MiB of weights",
-            f"{tokens} tokens fit, bounded by {fit.bound}; the rule of thumb of document 004 says {thumb:,}",
+            f"{tokens} tokens fit, bounded by {fit.bound}",
         ]
     )
     if json_file is not None:
@@ -264,7 +258,6 @@ def _fit(
             "weights": weights,
             "tokens": fit.tokens,
             "bound": fit.bound,
-            "document": thumb,
             "cards": [asdict(card) for card in found],
         }
         write_artifact(json_file, json.dumps(figures, indent=1) + "\n")

@@ -29,9 +29,6 @@ def escalation(
             "(.jsonl, too), or scenarios.",
         ),
     ],
-    variant: Annotated[
-        str, typer.Option(metavar="NAME", help="Of scenarios: the variant they are run under.")
-    ] = "hardened",
     watchdog: WatchdogOption = WATCHDOG,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the ladders as JSON, too.")
@@ -45,7 +42,6 @@ def escalation(
     from statek_sim.reporting.artifact import write_artifact
 
     check_writable(json_file=json_file, folder=None)
-    _check_variant(variant)
     outcomes = Outcomes()
     check_once(paths)
     files = [path for path in paths if path.suffix == ".jsonl"]
@@ -56,21 +52,11 @@ def escalation(
         else:
             add_lines(outcomes, path)
     if scenarios:
-        _add_scenarios(outcomes, scenarios, variant, watchdog)
+        _add_scenarios(outcomes, scenarios, watchdog)
     found = what_if(outcomes)
     _show(found)
     if json_file is not None:
         write_artifact(json_file, json.dumps(what_if_json(found), indent=2, allow_nan=False) + "\n")
-
-
-def _check_variant(variant: str) -> None:
-    """Raise BadInput for a variant that there is not, also where no scenario is run under it."""
-    from statek_sim.did_you_mean import suggestion
-    from statek_sim.scenario.schema import VARIANTS
-
-    if variant not in VARIANTS:
-        problem = f"--variant {variant}: expected one of {', '.join(VARIANTS)}."
-        raise BadInput((problem + suggestion(variant, VARIANTS)).removesuffix("."))
 
 
 def _is_trace(path: Path) -> bool:
@@ -88,17 +74,17 @@ def _add_traces(outcomes: Outcomes, path: Path) -> None:
         add_trace(outcomes, events, run)
 
 
-def _add_scenarios(outcomes: Outcomes, paths: Sequence[Path], variant: str, watchdog: str) -> None:
+def _add_scenarios(outcomes: Outcomes, paths: Sequence[Path], watchdog: str) -> None:
     from statek_sim.agent.escalation.what_if import add_trace
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.suite.run import chosen, run_one
     from statek_sim.suite.watched import run_watched
 
     scenarios = loaded(paths)
-    pairs = chosen(scenarios, profiles=[variant])
+    pairs = chosen(scenarios, profiles=["hardened"])
     if not pairs:
         raise BadInput(
-            f"none of {len(scenarios)} scenarios runs under --variant {variant}; expected scenarios of "
+            f"none of {len(scenarios)} scenarios has an agent; expected scenarios of "
             "`engine: agent`, whose harness has a ladder"
         )
     for result in run_watched(pairs, run_one, parse_watchdog(watchdog)):

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from statek_sim.cli.app import ExecutorOption
 from statek_sim.cli.evals import evals
 from statek_sim.cli.inputs import say
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
-    from statek_sim.evals.models.profile import Profile
+    pass
 
 _ShownModel = Annotated[
     str | None, typer.Argument(metavar="[PROFILE]", show_default=False, help="Show the rates of this one.")
@@ -86,33 +85,6 @@ def _same(name: str, text: str) -> bool:
     from statek_sim.evals.models.profile_file import load_profile, read_profile
 
     return load_profile(name) == read_profile(text, name)
-
-
-@evals.command()
-def published(
-    profile: Annotated[
-        str, typer.Argument(metavar="[PROFILE]", show_default=False, help="A shipped profile.")
-    ] = "ministral-3-8b-instruct",
-    seeds: _SeedsOption = 50,
-    executor: ExecutorOption = None,
-) -> None:
-    """Show published counts beside what the simulated model does.
-
-    It does work of the same shape.
-    """
-    from statek_sim.evals.models.profile_file import load_profile
-    from statek_sim.evals.published.forge import published_of
-    from statek_sim.evals.published.side_by_side import side_by_side
-    from statek_sim.executors.choose import executor_for
-    from statek_sim.reporting.evals_published import published_tables
-    from statek_sim.reporting.evals_tables import table_lines
-
-    simulated: Profile = load_profile(profile)
-    counts = published_of(simulated.model)
-    with executor_for(executor) as working:
-        found = side_by_side(counts, simulated, seeds, working)
-    for table in published_tables(found):
-        say([*table_lines(table), ""])
 
 
 _CALIBRATED: Final = (

@@ -90,7 +90,6 @@ def _harness(instance: Instance, arm: Arm, provider: Acting, model: str = MODEL)
         model=model,
         max_iterations=instance.scenario.max_iterations,
         nudges=LIMIT if arm.has("nudges") else 0,
-        variant=arm.variant,
         parts=Parts(
             reader=rescued if arm.has("rescue") else None,
             watchers=[loop_watcher()] if arm.has("protection") else (),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from statek_sim.agent.context.audit import Audited
 from statek_sim.agent.context.talks import PLACES, Place
-from statek_sim.agent.context.vram.budget import DOCUMENT_RATES, ContextFit, document_budget, fitting, mib
+from statek_sim.agent.context.vram.budget import ContextFit, fitting, mib
 from statek_sim.agent.context.vram.cards import MIB
 from statek_sim.agent.context.vram.models import Model
 from statek_sim.values import JSON
@@ -16,8 +16,8 @@ AUDIT_HEAD = ("strategy", "saved", "cached", "compactions", "over", "refused", "
 
 _CARDS = (1024, 8192, 24_576)
 """MiB of free memory in the table of models."""
-_TYPES: Mapping[str, str] = {"f16": "FP16", "q8_0": "Q8_0", "q4_0": "Q4_K_M"}
-"""Types of cache in the table of models, and what document 004 calls the weights for which it has a rate."""
+_TYPES = ("f16", "q8_0", "q4_0")
+"""Types of cache in the table of models."""
 
 
 def audit_rows(found: Sequence[Audited]) -> list[tuple[str, ...]]:
@@ -80,7 +80,7 @@ def _audited(audited: Audited) -> JSON:
 
 
 def model_rows(models: Sequence[Model]) -> list[tuple[str, ...]]:
-    """Return what the formula and the document's rule of thumb say about models, as rows, the head first."""
+    """Return what the formula says about models, as rows, the head first."""
     head = (
         "model",
         "layers",
@@ -89,10 +89,7 @@ def model_rows(models: Sequence[Model]) -> list[tuple[str, ...]]:
         "q4_0",
         *(f"{free // 1024} GiB free" for free in _CARDS),
     )
-    guessed = (f"{document_budget(str(free), 'FP16'):,}" for free in _CARDS)
-    rates = (f"{DOCUMENT_RATES[name]:.2f}" for name in _TYPES.values())
-    thumb = ("document's rule", "any", *rates, *guessed)
-    return [head, thumb, *map(_model_row, models)]
+    return [head, *map(_model_row, models)]
 
 
 def _model_row(model: Model) -> tuple[str, ...]:

@@ -50,14 +50,13 @@ from statek_sim.agent.escalation.tickets import (
     by_webhook,
     on_terminal,
 )
-from statek_sim.agent.escalation.variants import DOCUMENT, HARDENED, escalation_rules
 from statek_sim.agent.escalation.what_if import Outcomes, Result, add_trace, what_if
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.cli import main
 from statek_sim.errors import BadInput, ContractViolation, ProviderHTTPError, ProviderTimeout
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.providers.script import fault, text, tool_call
+from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.agent import AGENT_STOPS
 
@@ -186,14 +185,11 @@ def test_a_network_that_is_not_there_is_waited_for_and_a_file_that_is_not_is_a_b
 def test_what_a_stronger_model_cannot_help_with_ends_the_climb(failure: Exception) -> None:
     found, tries, _ = climbed(failure)
     assert (found.kind, len(tries)) == ("unsolved", 1)
-    found, tries, _ = climbed(*[failure] * 3, ladder=replace(LADDER, rules=DOCUMENT))
-    assert (found.kind, len(tries)) == ("suspended", 3)
 
 
 def test_a_provider_that_is_down_is_waited_for_longer_each_time() -> None:
     patient = replace(LADDER, levels=(replace(FAST, attempts=5),), backoff=4.0, longest=10.0)
     assert climbed(*[http(503)] * 4, Tried(answer="GOOD"), ladder=patient)[2] == 4 + 8 + 10 + 10
-    assert climbed(*[http(503)] * 4, Tried(answer="GOOD"), ladder=replace(patient, rules=DOCUMENT))[2] == 0
 
 
 def test_an_attempt_is_told_what_its_level_declares() -> None:
@@ -204,10 +200,6 @@ def test_an_attempt_is_told_what_its_level_declares() -> None:
         "Write.",
         "Write.\n\nAn earlier attempt failed: not GOOD.\nThe best answer so far:\nless bad",
     ]
-    told = climbed(
-        Tried(answer="a"), Tried(answer="b"), Tried(answer="GOOD"), ladder=replace(LADDER, rules=DOCUMENT)
-    )
-    assert told[1][2].task == "Write."
 
 
 def test_every_attempt_has_its_tokens_and_its_cost() -> None:
@@ -219,11 +211,10 @@ def test_every_attempt_has_its_tokens_and_its_cost() -> None:
     assert (found.climb.tokens, found.climb.cost) == (750_000, Decimal("0.75"))
 
 
-def test_the_best_answer_is_kept_where_none_was_good_enough_and_lost_by_the_document() -> None:
+def test_the_best_answer_is_kept_where_none_was_good_enough() -> None:
     short = replace(LADDER, levels=(FAST, STRONG))
     answers = [Tried(answer="aaa"), Tried(answer="a"), Tried(answer="aa")]
     assert climbed(*answers, ladder=short)[0].answer == "aaa"
-    assert climbed(*answers, ladder=replace(short, rules=DOCUMENT))[0].answer is None
 
 
 def test_cancelling_a_task_goes_through() -> None:
@@ -244,7 +235,7 @@ def test_cancelling_a_task_goes_through() -> None:
 
 @given(st.lists(st.sampled_from([cause for cause in Cause if cause is not Cause.SOLVED]), max_size=12))
 def test_a_climb_ends_and_never_comes_down(causes: list[Cause]) -> None:
-    state, places = begun(LADDER, "Write."), []
+    state, places = begun("Write."), []
     for cause in causes:
         level = LADDER.levels[state.level]
         state, decision = after(
@@ -271,9 +262,6 @@ def test_a_ladder_that_cannot_be_climbed_is_bad_input() -> None:
         Ladder(levels=(PERSON, FAST))
     with pytest.raises(BadInput, match=r"^backoff is 90 s, expected 0 to longest, 60 s$"):
         Ladder(levels=(FAST,), backoff=90)
-    with pytest.raises(BadInput, match=r"^no variant of escalation is called 'documnt'.*'document'\?$"):
-        escalation_rules("documnt")
-    assert escalation_rules("forge") is HARDENED
 
 
 TYPO: Any
@@ -408,11 +396,6 @@ def test_a_token_that_is_taken_is_refused_before_a_model_is_asked() -> None:
     climbed(*BAD, tickets=tickets)
     with pytest.raises(BadInput, match=r"^token 't1' is taken; expected one that no other ticket has$"):
         climbed(AssertionError("a model was asked"), tickets=tickets)
-
-
-def test_the_document_skips_a_level_without_attempts() -> None:
-    skipping = Ladder(levels=(replace(FAST, attempts=0), STRONG), rules=DOCUMENT)
-    assert [one.level for one in climbed(Tried(answer="x"), ladder=skipping)[1]] == ["strong"]
 
 
 # -- people ----------------------------------------------------------------------------------------------------
@@ -607,13 +590,13 @@ def test_a_person_at_the_end_answers_under_both_drivers() -> None:
 
 def test_strategies_are_code_and_are_asked_of_every_attempt() -> None:
     shouted = Ladder(levels=(replace(FAST, strategy=str.upper),))
-    assert task_text(begun(shouted, "write"), shouted) == "WRITE"
+    assert task_text(begun("write"), shouted) == "WRITE"
 
 
 def test_a_task_that_an_attempt_did_not_take_is_not_asked_twice() -> None:
     agent = AgentHarness(
         ScriptedLLM([text("one"), text("two")]),
-        parts=Parts(ladder=replace(LADDER, levels=(FAST, STRONG), rules=DOCUMENT)),
+        parts=Parts(ladder=replace(LADDER, levels=(FAST, STRONG))),
         limits=LLM_Harness(1, None, None, None),
     )
     run = agent.run("Write.")
@@ -701,18 +684,6 @@ def test_a_budget_that_earlier_levels_had_used_of_says_nothing_of_a_ladder_witho
         ("fast", "strong"): 1,
         ("strong",): 0,
     }
-
-
-def test_a_wrong_key_that_the_documents_ladder_climbed_with_did_not_end_it() -> None:
-    agent = AgentHarness(
-        ScriptedLLM([fault(401), text("GOOD")]),
-        variant="document",
-        parts=Parts(ladder=replace(LADDER, levels=(replace(FAST, attempts=1), STRONG), rules=DOCUMENT)),
-    )
-    assert agent.run("Write.").answer == "GOOD"
-    outcomes = Outcomes()
-    add_trace(outcomes, agent.trace.events, "run")
-    assert [ladder.solved for ladder in what_if(outcomes) if ladder.recorded] == [1]
 
 
 def test_the_command_reads_traces_and_lines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -862,45 +833,18 @@ def test_a_file_that_is_not_text_is_named(
     assert "x.jsonl: is not UTF-8" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (
-            ["claims"],
-            "none of 1 scenarios runs under --variant hardened; expected scenarios of `engine: agent`",
-        ),
-        (
-            ["claims", "--variant", "hardnd"],
-            "--variant hardnd: expected one of hardened, document, forge. Did you mean",
-        ),
-    ],
-)
-def test_scenarios_without_a_ladder_are_refused_by_options_that_there_are(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], problem: str
-) -> None:
+def test_scenarios_without_an_agent_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "claims.yaml").write_text("scenarios:\n  - {id: a, title: A, agents: {worker: {}}}\n")
     with pytest.raises(SystemExit) as exit_:
-        main(["escalation", str(tmp_path / "claims.yaml"), *arguments[1:]])
+        main(["escalation", str(tmp_path / "claims.yaml")])
     assert exit_.value.code == 2
-    assert capsys.readouterr().err.startswith(problem)
-
-
-def test_a_variant_that_there_is_not_is_refused_for_recorded_outcomes_too(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    (tmp_path / "levels.jsonl").write_text('{"task": "a", "level": "small", "solved": true}')
-    with pytest.raises(SystemExit) as exit_:
-        main(["escalation", str(tmp_path / "levels.jsonl"), "--variant", "nope"])
-    assert exit_.value.code == 2
-    assert capsys.readouterr().err == "--variant nope: expected one of hardened, document, forge\n"
+    assert capsys.readouterr().err.startswith("none of 1 scenarios has an agent; expected scenarios of")
 
 
 # -- the checker -----------------------------------------------------------------------------------------------
 
 
 class Ours:
-    rules = HARDENED
-
     async def climb(self, attempt: AttemptAt) -> str | None:
         async def work(wanted: Try) -> Tried:
             return Tried(answer=await attempt(wanted.level))
@@ -909,7 +853,6 @@ class Ours:
         ladder = Ladder(
             levels=tuple(Level(name=name, model=name, attempts=attempts) for name, attempts in LEVELS),
             checks=[lambda task, answer: answer.startswith("good")],
-            rules=self.rules,
         )
         found = await escalate(
             ladder, "task", work, token="t", tickets=KeptTickets(), now=loop.time, sleep=asyncio.sleep
@@ -917,8 +860,19 @@ class Ours:
         return found.answer if found.kind == "solved" else None
 
 
-class Documents(Ours):
-    rules = DOCUMENT
+class ClimbsAlways:
+    """Goes on at once after every failure, a wrong key too."""
+
+    async def climb(self, attempt: AttemptAt) -> str | None:
+        for level, attempts in LEVELS:
+            for _ in range(attempts):
+                try:
+                    answer = await attempt(level)
+                except Exception:  # noqa: BLE001, S112  # what is to be found
+                    continue
+                if answer.startswith("good"):
+                    return answer
+        return None
 
 
 class Sloppy:
@@ -938,7 +892,7 @@ def test_our_ladder_passes_the_checker() -> None:
 
 
 def test_the_checker_finds_what_is_wrong_with_others() -> None:
-    assert set(ladder_findings(Documents)) == {LadderFinding.GOES_ON, LadderFinding.HASTY}
+    assert set(ladder_findings(ClimbsAlways)) == {LadderFinding.GOES_ON, LadderFinding.HASTY}
     assert set(ladder_findings(Sloppy)) >= {
         LadderFinding.ORDER,
         LadderFinding.GIVES_UP,
@@ -947,4 +901,4 @@ def test_the_checker_finds_what_is_wrong_with_others() -> None:
     with pytest.raises(
         ContractViolation, match=r"^it goes on after .*: after unauthorised: 'fast' is asked$"
     ):
-        check_ladder(Documents)
+        check_ladder(ClimbsAlways)

@@ -154,13 +154,6 @@ def test_a_scenario_is_a_conversation_too() -> None:
     assert done.output.splitlines()[-1].startswith("10 conversations")
 
 
-def test_a_scenario_is_run_under_a_variant_that_it_is_for() -> None:
-    """Some of these cards say nothing that is free, which only the document's variant takes."""
-    done = CliRunner().invoke(app, ["context", "audit", "scenarios/agent-context/vram.yaml"])
-    assert done.exit_code == 0, done.output
-    assert done.output.splitlines()[-1].startswith("4 conversations")
-
-
 def test_scenarios_of_the_other_engine_are_none() -> None:
     done = CliRunner().invoke(app, ["context", "audit", "scenarios/claims"])
     assert "no conversation in these scenarios" in str(done.exception)

@@ -22,7 +22,6 @@ from statek_sim.agent.tools.mcp.source import McpSource
 from statek_sim.agent.tools.names import LONGEST, server_tool_name
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool, tool_from, tool_of_schema
-from statek_sim.agent.variants import DOCUMENT
 from statek_sim.errors import BadInput, BadTool
 from statek_sim.mcp.fault import LIST, Faults, McpFault, fault_from
 from statek_sim.mcp.message import RpcError, parsed
@@ -209,13 +208,6 @@ def test_two_servers_with_one_name_and_tools_with_one_name_are_refused() -> None
     with pytest.raises(BadTool, match=r"^tool 'look' of server 'sky' is one of your own already"):
         registry.follow(source("sky", ["look"], prefix="")[0])
     assert registry.offer().names == ("look", "search")
-
-
-def test_the_documents_registry_prefixes_nothing_so_that_servers_collide() -> None:
-    registry = Registry(variant=DOCUMENT)
-    registry.follow(source("wiki", ["search"])[0])
-    with pytest.raises(BadTool, match=r"^tool 'search' of server 'jira' is one of server 'wiki' already"):
-        registry.follow(source("jira", ["search"])[0])
 
 
 def test_a_tool_with_a_schema_that_is_none_is_left_out_of_a_list_that_changes() -> None:

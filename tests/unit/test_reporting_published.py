@@ -107,7 +107,6 @@ def test_figures_of_agents_keep_to_their_schemas(tmp_path: Path, name: str, argu
 
 def test_a_backtest_keeps_to_its_schema() -> None:
     found = Backtest(
-        rules="hardened",
         metric="completion_rate",
         drift="less done",
         fleets=3,

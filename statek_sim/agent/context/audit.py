@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from statek_sim.agent.context.manager import ContextManager
-from statek_sim.agent.context.settings import ContextSettings
+from statek_sim.agent.context.settings import STEPS, ContextSettings, TierName
 from statek_sim.agent.context.talks import Needle, Place, Talk
 from statek_sim.agent.context.units import Count, texts_of
-from statek_sim.agent.context.variants import DOCUMENT, FORGE, HARDENED, ContextRules
 from statek_sim.agent.context.wire_check import wire_faults
-from statek_sim.agent.effects import Compactor, SideModel, TextWanted
+from statek_sim.agent.effects import Compactor, TextWanted
 from statek_sim.errors import CompactionFailed, ContextOverflow
 from statek_sim.metering.messages import REPLY_PRIMING
 from statek_sim.providers.wire.format import FormatName
@@ -30,30 +29,8 @@ MakeCompactor = Callable[[ContextSettings, Count], Compactor | None]
 """Returns a strategy for these settings, None for one that leaves everything."""
 
 
-def _steps(*names: str, rules: ContextRules = HARDENED) -> MakeCompactor:
-    def make(settings: ContextSettings, count: Count) -> Compactor:
-        chosen = replace(settings, steps=names or None)  # type: ignore[arg-type]  # names of steps
-        return ContextManager(chosen, count, rules=rules)
-
-    return make
-
-
-def _document(settings: ContextSettings, count: Count) -> Compactor:
-    return ContextManager(replace(settings, summary=SideModel(model="qwen3:1.7b")), count, rules=DOCUMENT)
-
-
-def _document_without_null(settings: ContextSettings, count: Count) -> Compactor:
-    """Return the document's strategy for a loop that writes an empty text where there is none."""
-    inner = _document(settings, count)
-
-    def compact(messages: Sequence[Message], *, tokens: int) -> object:
-        full = [
-            message if message.get("content") is not None else {**message, "content": ""}
-            for message in messages
-        ]
-        return inner(full, tokens=tokens)
-
-    return compact  # type: ignore[return-value]  # what the inner one gives
+def _steps(*names: TierName) -> MakeCompactor:
+    return lambda settings, count: ContextManager(replace(settings, steps=names), count)
 
 
 STRATEGIES: Final[Mapping[str, MakeCompactor]] = {
@@ -61,12 +38,9 @@ STRATEGIES: Final[Mapping[str, MakeCompactor]] = {
     "clear": _steps("clear", "cut"),
     "summarise": _steps("summarise", "cut"),
     "drop": _steps("drop", "cut"),
-    "tiered": _steps(),
-    "forge": _steps(rules=FORGE),
-    "document": _document,
-    "document, no null": _document_without_null,
+    "tiered": _steps(*STEPS),
 }
-"""What is compared; `tiered` is `hardened` as it comes. A model's summary is played by `excerpt`."""
+"""What is compared; `tiered` is the default. A model's summary is played by `excerpt`."""
 
 
 def excerpt(wanted: TextWanted) -> str:

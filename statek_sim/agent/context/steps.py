@@ -15,7 +15,6 @@ from statek_sim.agent.context.notes import note_by_rule, note_of, read_note, unf
 from statek_sim.agent.context.past import Goal, Past
 from statek_sim.agent.context.settings import Step, Summarising
 from statek_sim.agent.context.units import Count, Unit, open_from
-from statek_sim.agent.context.variants import TierName
 from statek_sim.providers.wire.request import text_in
 from statek_sim.values import Message
 
@@ -220,5 +219,5 @@ def _cut(message: Message, most: int, size: int, count: Count) -> Message:
     return best
 
 
-STEPS: Final[Mapping[TierName, Step]] = {"clear": clear, "summarise": summarise, "drop": drop, "cut": cut}
+STEPS: Final[Mapping[str, Step]] = {"clear": clear, "summarise": summarise, "drop": drop, "cut": cut}
 """The steps by their names."""

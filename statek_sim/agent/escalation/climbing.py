@@ -67,20 +67,15 @@ class Decision:
     wait: float = 0.0
 
 
-def begun(ladder: Ladder, task: str) -> Climb:
-    """Return a task at the foot of a ladder; levels without attempts are skipped."""
-    climb = Climb(task=task)
-    while climb.level < len(ladder.levels) - 1 and not ladder.levels[climb.level].attempts:
-        climb = replace(climb, level=climb.level + 1)
-    return climb
+def begun(task: str) -> Climb:
+    """Return a task at the foot of a ladder."""
+    return Climb(task=task)
 
 
 def after(climb: Climb, attempt: Attempt, ladder: Ladder) -> tuple[Climb, Decision]:
     """Return how far a task is after an attempt, and what follows."""
     climbed = replace(climb, attempts=(*climb.attempts, attempt))
     reaction = REACTIONS[attempt.cause]
-    if ladder.rules.climbs == "always" and reaction != "done":
-        reaction = "again"
     if reaction in ("done", "stop"):
         return climbed, Decision("done" if reaction == "done" else "stop")
     if reaction == "again" and climb.number < ladder.levels[climb.level].attempts:
@@ -88,15 +83,13 @@ def after(climb: Climb, attempt: Attempt, ladder: Ladder) -> tuple[Climb, Decisi
             "again", _wait(climb, attempt.cause, ladder)
         )
     level = climb.level + 1
-    while level < len(ladder.levels) and not ladder.levels[level].attempts:
-        level += 1
     if level >= len(ladder.levels):
         return climbed, Decision("stop")
     return replace(climbed, level=level, number=1), Decision("climb")
 
 
 def _wait(climb: Climb, cause: Cause, ladder: Ladder) -> float:
-    if ladder.rules.backoff == "none" or cause not in WAITED_FOR:
+    if cause not in WAITED_FOR:
         return 0.0
     return min(ladder.longest, ladder.backoff * 2.0 ** (climb.number - 1))
 
@@ -107,7 +100,7 @@ def task_text(climb: Climb, ladder: Ladder) -> str:
     task = climb.task if level.strategy is None else level.strategy(climb.task)
     if not isinstance(task, str):
         raise BadInput(f"level {level.name!r}: its strategy returned {type(task).__name__}, expected a text")
-    if ladder.rules.carries == "original task" or level.carry == "nothing" or not climb.attempts:
+    if level.carry == "nothing" or not climb.attempts:
         return task
     last, best = climb.attempts[-1], climb.best
     carried = CARRIED.format(reason=last.detail or last.cause.value)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from statek_sim.agent.memory.handoff import Handoff
 
@@ -15,10 +14,7 @@ LONGEST: Final = 200
 
 
 def memory_block(handoff: Handoff) -> str:
-    """Return the block for a session that resumes; every entry is one line, quoted, and cannot pass for the block's.
-
-    The document puts step texts in as they are, so that one with line breaks writes what it likes.
-    """
+    """Return the block for a session that resumes; every entry is one line, quoted, and cannot pass for the block's."""
     listed = handoff.done[-MOST_STEPS:]
     left_out = len(handoff.done) - len(listed)
     lines = [
@@ -46,17 +42,3 @@ def _quoted(text: str) -> str:
     line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
     cut = line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
     return '"' + cut.replace('"', "'") + '"'
-
-
-def document_block(progress: Mapping[str, Any]) -> str:
-    """Return what the document's `build_memory_block` does, to the letter."""
-    completed = "\n".join(f"  ✓ {step['step']}" for step in progress["completed_steps"])
-    artifacts = ", ".join(progress["artifacts_created"]) or "none"
-    return (
-        f"## Session Memory (resumed from previous work)\n"
-        f"Task: {progress['task']}\n\n"
-        f"Completed steps:\n{completed}\n\n"
-        f"Artifacts created: {artifacts}\n\n"
-        f"**IMPORTANT: Do not redo completed steps. "
-        f"Continue from where the previous session left off.**"
-    )

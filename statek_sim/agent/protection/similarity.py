@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 from rapidfuzz.distance import Indel
-
-from statek_sim.agent.protection.variants import HARDENED, ProtectionRules
 
 _HEAD: Final = 2_000
 """Characters of the beginning and of the end that are compared of a long text: the work is bounded."""
 
 
-def similarity(one: str, other: str, rules: ProtectionRules = HARDENED) -> float:
-    """Return how alike two texts are. Equal ones are 1, and the order does not count, except in `document`.
-
-    `document` may return NaN: for a text under three characters.
-    """
-    if rules.similarity == "listed trigrams":
-        return _listed_trigrams(one, other)
+def similarity(one: str, other: str) -> float:
+    """Return how alike two texts are. Equal ones are 1, and the order does not count."""
     if one == other:
         return 1.0
     longer = max(len(one), len(other))
@@ -33,13 +25,3 @@ def similarity(one: str, other: str, rules: ProtectionRules = HARDENED) -> float
 
 def _bounded(text: str) -> str:
     return text if len(text) <= 2 * _HEAD else text[:_HEAD] + text[-_HEAD:]
-
-
-def _listed_trigrams(one: str, other: str) -> float:
-    """Return the document's `cosineSimilarity`, which is none."""
-    first = [one[at : at + 3] for at in range(len(one) - 2)]
-    second = [other[at : at + 3] for at in range(len(other) - 2)]
-    if not first and not second:
-        return math.nan
-    known = frozenset(second)
-    return sum(gram in known for gram in first) / max(len(first), len(second))

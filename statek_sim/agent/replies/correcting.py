@@ -56,9 +56,8 @@ def fail_reply(
     details: Mapping[str, object],
 ) -> None:
     """Keep a reply of which nothing is executed, and nudge."""
-    if run.spec.variant.keeps_bad_output:
-        written = numbered(calls)
-        answer_calls(run, reply, reply.text, written, ["Error: not executed."] * len(written))
+    written = numbered(calls)
+    answer_calls(run, reply, reply.text, written, ["Error: not executed."] * len(written))
     fail(run, failure, details)
 
 
@@ -70,17 +69,14 @@ def fail(run: AgentRun, failure: Failure, details: Mapping[str, object]) -> None
 
 
 def _nudge(run: AgentRun, failure: Failure, details: Mapping[str, object]) -> None:
-    number = run.nudges.take(failure)
+    number = run.nudges.take()
     if number is None:
         shown_details = ", ".join(f"{key}={value}" for key, value in details.items())
         raise Ended(
             "max_nudges",
             f"Agent failed after {run.nudges.given}. Last failure: {failure.value} — {shown_details or 'no details'}",
         )
-    try:
-        text = nudge_text(failure, details, run.spec.variant)
-    except (KeyError, IndexError) as error:
-        raise Ended("crash", f"{type(error).__name__}: {error}") from error
+    text = nudge_text(failure, details)
     run.nudged.append(failure)
     run.tell(events.Nudged(run.now(), run.job, failure.value, number, run.spec.nudges, text))
     run.conversation.add({"role": ROLE, "content": text})

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 def take(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:
     """Take a reply: execute its calls, or end the run with its text, or correct the model."""
-    variant = run.spec.variant
-    if reply.truncated and variant.nudge_names == "enum":
+    if reply.truncated:
         fail_reply(run, reply, reply.calls, Failure.TRUNCATED, {})
         return
     calls, text = reply.calls, reply.text
@@ -47,17 +46,11 @@ def take(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:
     if not calls:
         yield from _take_text(run, reply, offer)
         return
-    if variant.calls_of_reply == "first":
-        calls = calls[:1]
     yield from Batch(run, reply, text, numbered(calls), offer).go()
 
 
 def _take_text(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:
-    variant = run.spec.variant
-    if variant.final_answer == "terminal_tool":
-        fail_reply(run, reply, (), Failure.NO_CALL, {"offered": ", ".join(offer.names) or "none"})
-        return
-    if not reply.text.strip() and variant.nudge_names == "enum":
+    if not reply.text.strip():
         fail_reply(run, reply, (), Failure.EMPTY, {})
         return
     open_ = run.enforcer.final()

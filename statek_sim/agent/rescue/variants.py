@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from statek_sim.agent.named import named
+from statek_sim.errors import BadInput
 
 Dialect = Literal["json", "fence", "hermes", "mistral", "markup", "keys", "python", "tokens"]
 """A family of formats, see docs/rescue.md."""
@@ -103,4 +103,6 @@ RULES: Final = {rules.name: rules for rules in (DOCUMENT, HARDENED, FORGE)}
 
 def rescue_rules(name: str) -> RescueRules:
     """Return the variant called `name`, or raise BadInput."""
-    return named(RULES, name, of="rescue parsing")
+    if name not in RULES:
+        raise BadInput(f"no variant of rescue parsing is called {name!r}: {', '.join(RULES)}")
+    return RULES[name]

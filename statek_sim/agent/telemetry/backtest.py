@@ -7,7 +7,7 @@ seed. What an alert costs is measured too: how often it comes while nothing drif
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from statistics import median
@@ -19,7 +19,6 @@ from statek_sim.agent.reliability import loop_watcher
 from statek_sim.agent.telemetry.bands import WINDOW, Bands, Status, Window, judged
 from statek_sim.agent.telemetry.facts import TaskFacts, task_facts
 from statek_sim.agent.telemetry.measures import METRICS, MetricName
-from statek_sim.agent.telemetry.variants import RULES, MetricRules
 from statek_sim.intervals import wilson
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, computed, fault, text, tool_call
@@ -185,13 +184,12 @@ class Fleet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backtest:
-    """What one alert did under one variant.
+    """What one alert did.
 
     Delays are tasks from the beginning of the drift, one per fleet that was alarmed. `false_alarms` are windows, of
     `calm_windows`, with an alert while nothing drifted.
     """
 
-    rules: str
     metric: MetricName
     drift: str
     fleets: int
@@ -213,17 +211,11 @@ class _Stream:
     after: Sequence[Sequence[TaskFacts]]
 
 
-def backtest(
-    *, size: int = WINDOW, seeds: int = SEEDS, variants: Iterable[MetricRules] = tuple(RULES.values())
-) -> list[Backtest]:
-    """Return what every alert did in `seeds` fleets, judged in windows of `size` tasks, under each variant."""
+def backtest(*, size: int = WINDOW, seeds: int = SEEDS) -> list[Backtest]:
+    """Return what every alert did in `seeds` fleets, judged in windows of `size` tasks."""
     streams = [_stream(seed, size) for seed in range(1, seeds + 1)]
     bands = Bands(value_per_task=WORTH)
-    return [
-        _tested(at, drift, streams, size, bands, rules)
-        for rules in variants
-        for at, drift in enumerate(DRIFTS)
-    ]
+    return [_tested(at, drift, streams, size, bands) for at, drift in enumerate(DRIFTS)]
 
 
 def _stream(seed: int, size: int) -> _Stream:
@@ -232,14 +224,12 @@ def _stream(seed: int, size: int) -> _Stream:
     return _Stream(calm, [fleet.tasks(DRIFTING, drift.after, growth=drift.growth) for drift in DRIFTS])
 
 
-def _tested(
-    at: int, drift: Drift, streams: Sequence[_Stream], size: int, bands: Bands, rules: MetricRules
-) -> Backtest:
+def _tested(at: int, drift: Drift, streams: Sequence[_Stream], size: int, bands: Bands) -> Backtest:
     delays: list[int] = []
     alarms = calm_windows = 0
     for stream in streams:
         began = len(stream.calm)
-        windows = judged([*stream.calm, *stream.after[at]], size=size, bands=bands, rules=rules)
+        windows = judged([*stream.calm, *stream.after[at]], size=size, bands=bands)
         calm = [window for window in windows if window.last <= began]
         calm_windows += len(calm)
         alarms += sum(_alerts(window, drift.metric) for window in calm)
@@ -248,7 +238,6 @@ def _tested(
         ]
         delays += late[:1]
     return Backtest(
-        rules=rules.name,
         metric=drift.metric,
         drift=drift.what,
         fleets=len(streams),
@@ -264,18 +253,17 @@ def _alerts(window: Window, metric: MetricName) -> bool:
 
 # -- told -------------------------------------------------------------------------------------------------------
 
-_COLUMNS: Final = "| {:<20} | {:<9} | {:<41} | {:>6} | {:>13} | {:>23} |"
+_COLUMNS: Final = "| {:<20} | {:<41} | {:>6} | {:>13} | {:>23} |"
 
 
 def backtest_lines(found: Sequence[Backtest]) -> Iterator[str]:
     """Yield a table that is Markdown as well."""
-    yield _COLUMNS.format("alert", "variant", "drift", "found", "after, tasks", "false, of calm windows")
-    yield "|---|---|---|---|---|---|"
+    yield _COLUMNS.format("alert", "drift", "found", "after, tasks", "false, of calm windows")
+    yield "|---|---|---|---|---|"
     for backtest in found:
         delay = f"{median(backtest.delays):g} ({backtest.delays[-1]})" if backtest.delays else "-"
         yield _COLUMNS.format(
             METRICS[backtest.metric].title,
-            backtest.rules,
             backtest.drift,
             f"{len(backtest.delays)}/{backtest.fleets}",
             delay,
@@ -295,7 +283,6 @@ def backtest_json(found: Sequence[Backtest]) -> dict[str, JSON]:
         "alerts": [
             {
                 "metric": backtest.metric,
-                "variant": backtest.rules,
                 "drift": backtest.drift,
                 "fleets": backtest.fleets,
                 "missed": backtest.missed,
