@@ -16,6 +16,7 @@ from statek_sim.agent.effects import NO_PARTS, Delayed, Parts, PersonSaid, Quest
 from statek_sim.agent.loop import AgentRun, Around
 from statek_sim.agent.people import word_of
 from statek_sim.agent.prompt import Layers
+from statek_sim.agent.reliability import BreakerGate, LoopWatcher, loop_watcher, rescued
 from statek_sim.agent.replies.nudges import LIMIT, LIMIT_IN_ALL
 from statek_sim.agent.resuming import resumed
 from statek_sim.agent.simulated import Said, Simulation
@@ -38,6 +39,9 @@ Person = Callable[[Question], PersonSaid | str | bool | Delayed | None]
 A `Delayed` is one of these, or an error that is raised, after so many seconds.
 """
 
+CONTEXT: Final = ContextSettings()
+"""What prompts are held to, unless it is said otherwise: document 004's numbers."""
+
 LONGEST: Final = 86_400.0
 """Virtual seconds that `AgentHarness.run` works on a task, where it is not told otherwise."""
 
@@ -47,8 +51,11 @@ class AgentHarness:
 
     `tools` are plain functions, `Tool`s, or a whole `Registry`; `steps` are names of tools, `Step`s, or a `StepPlan`;
     `BadInput` when one names a tool that is not there.
-    Unlimited unless `limits` says otherwise; `context` holds prompts to a budget; `person` answers what is asked of
-    people. All runs of a harness share its clock and its trace.
+    Three protections are on, each run with its own: `rescue` reads calls that are written in text (unless
+    `parts.reader` does), `protection` answers loops and leaves failing tools alone for a while, `context` holds prompts
+    to a budget (unless `parts.compactor` does); False, False and None turn them off. STATEK's `limits` and a `budget`
+    are without bound unless they are given. `person` answers what is asked of people. All runs of a harness share its
+    clock and its trace.
     """
 
     def __init__(
@@ -70,7 +77,9 @@ class AgentHarness:
         tool_timeout: float | None = TOOL_TIMEOUT,
         retry_provider: bool = True,
         parts: Parts = NO_PARTS,
-        context: ContextSettings | None = None,
+        rescue: bool = True,
+        protection: bool = True,
+        context: ContextSettings | None = CONTEXT,
         person: Person | None = None,
         limits: LLM_Harness | None = None,
         clock: VirtualClock | None = None,
@@ -96,7 +105,9 @@ class AgentHarness:
             retry_provider=retry_provider,
         )
         envelopes = Envelopes(tokenizers)
-        if context is not None:
+        if rescue and parts.reader is None:
+            parts = replace(parts, reader=rescued)
+        if context is not None and not (context is CONTEXT and parts.compactor is not None):
             parts = replace(parts, compactor=self._context(context, envelopes, parts))
         self.provider = provider
         self._person = person
@@ -109,6 +120,7 @@ class AgentHarness:
             envelopes=envelopes,
             parts=parts,
         )
+        self._protects = protection
         self._runs = 0
         if registry is not tools:
             self._check_steps(offered=True)
@@ -149,7 +161,7 @@ class AgentHarness:
         self._check_steps()
         self._runs += 1
         job = "main" if self._runs == 1 else f"main-{self._runs}"
-        around = self._around if clock is None else replace(self._around, clock=clock)
+        around = replace(self._around, clock=clock or self.clock, parts=self._parts())
         if keeper is None:
             return AgentRun(job, self.spec, around, task)
         around = replace(around, parts=replace(around.parts, commits=True))
@@ -158,6 +170,19 @@ class AgentHarness:
         if isinstance(around.clock, Continued):
             around.clock.go_on_from(keeper.kept.checkpoint.entry.at)
         return resumed(job, self.spec, around, **saved_run(keeper.kept), anew=True)
+
+    def _parts(self) -> Parts:
+        """Return the parts of one run: what looks for loops and failing tools remembers that run alone."""
+        parts = self._around.parts
+        if not self._protects:
+            return parts
+        watches = any(isinstance(watcher, LoopWatcher) for watcher in parts.watchers)
+        breaks = any(isinstance(gate, BreakerGate) for gate in parts.gates)
+        return replace(
+            parts,
+            watchers=parts.watchers if watches else (loop_watcher(), *parts.watchers),
+            gates=parts.gates if breaks else (BreakerGate(), *parts.gates),
+        )
 
     def run(
         self,

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from statek_sim.agent.budget import Budget, BudgetTracker, Prices
 from statek_sim.agent.effects import (
+    NO_PARTS,
     PASS,
     Choice,
     Compaction,
@@ -156,9 +157,23 @@ def fails_once() -> str:
 def test_a_loop_takes_no_tool_away_that_an_open_step_needs() -> None:
     script = [tool_call("fails_once").times(12)]
     parts = Parts(watchers=(loop_watcher(),))
-    agent = AgentHarness(ScriptedLLM(script), tools=[fails_once], steps=["fails_once"], parts=parts)
+    agent = AgentHarness(
+        ScriptedLLM(script), tools=[fails_once], steps=["fails_once"], parts=parts, protection=False
+    )
     run = agent.run("Work.")
     assert (run.stop, run.refused, run.offered) == ("stuck", [], ("fails_once",))
+
+
+def test_a_harness_protects_its_runs_unless_it_is_told_not_to() -> None:
+    written = '{"name": "look", "parameters": {}}'
+    script = [text(written).times(2), text("done")]
+    run = AgentHarness(ScriptedLLM(script), tools=[look]).run("Look.")
+    assert [call["name"] for call in run.calls] == ["look", "look"]
+    bare = AgentHarness(ScriptedLLM(script[:1]), tools=[look], rescue=False, protection=False, context=None)
+    assert bare.run("Look.").answer == written
+    assert bare.begin("Look.").around.parts == NO_PARTS
+    first, second = (AgentHarness(tools=[look]).begin("Look.").around.parts for _ in range(2))
+    assert first.watchers[0] is not second.watchers[0]
 
 
 def test_a_run_that_had_all_its_nudges_says_how_many() -> None:

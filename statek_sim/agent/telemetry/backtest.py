@@ -166,7 +166,12 @@ class Fleet:
     def tasks(self, count: int, behaviour: Behaviour = CALMLY, *, growth: float = 0.0) -> list[TaskFacts]:
         """Work on so many tasks and return what their trace tells."""
         agent = AgentHarness(
-            ScriptedLLM([computed(self._model).forever()]), tools=[work], parts=Parts(watchers=[_watcher()])
+            ScriptedLLM([computed(self._model).forever()]),
+            tools=[work],
+            parts=Parts(watchers=[_watcher()]),
+            rescue=False,
+            protection=False,
+            context=None,
         )
         for at in range(count):
             self._model.begin(behaviour, behaviour.words * (1 + growth) ** (at // 10))
