@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from statek_sim import trace as events
-from statek_sim.agent.batch_values import saved_batch
+from statek_sim.agent.approvals import Suspended, ask_people, filled, outcome_of_asking, wait_for, why_not
+from statek_sim.agent.batch_values import (
+    call_values,
+    outcome_from,
+    outcome_values,
+    saved_reply,
+    written_values,
+)
 from statek_sim.agent.effects import (
     CHECK,
     Answer,
@@ -26,17 +33,14 @@ from statek_sim.agent.effects import (
     ToolOutcome,
     WrittenCall,
 )
-from statek_sim.agent.guarding import call_withdrawn, guarded
-from statek_sim.agent.people import Suspended, ask_people, filled, outcome_of_asking, wait_for, why_not
+from statek_sim.agent.guard_points import call_withdrawn, guarded
 from statek_sim.agent.replies.calls import Refusal, resolved
-from statek_sim.agent.replies.correcting import answer_calls, fail, watch
+from statek_sim.agent.replies.correction import answer_calls, fail, watch
 from statek_sim.agent.replies.nudges import PREFIX, Failure, nudge_text
 from statek_sim.agent.replies.reading import ModelReply
+from statek_sim.agent.run_state import NothingToDo, RunState, Steps
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.agent.tools.tool import Tool, code_of
-
-if TYPE_CHECKING:
-    from statek_sim.agent.loop import AgentRun, NothingToDo, Steps
 
 _NO_STEPS: Final = "the budget of steps is used up"
 
@@ -77,7 +81,7 @@ class Batch:
     )
 
     def __init__(
-        self, run: AgentRun, reply: ModelReply, text: str, calls: Sequence[WrittenCall], offer: Offer
+        self, run: RunState, reply: ModelReply, text: str, calls: Sequence[WrittenCall], offer: Offer
     ) -> None:
         self.run = run
         self.reply = reply
@@ -130,7 +134,7 @@ class Batch:
             assert outcome is not None, "every call of a wave has ended"
             failed = outcome.failed
             result_text = outcome.text if not failed else f"Error: {outcome.text}"
-            if run.around.parts.guards:
+            if run.deps.parts.guards:
                 result_text = yield from self._guarded_result(call, outcome, result_text)
             self.results[at] = result_text
             self.done.append((call, outcome))
@@ -152,21 +156,58 @@ class Batch:
             fail(run, self.refusals[0].failure, self.refusals[0].details)
         else:
             run.counters.turn_ended(failed=self.failed > 0)
-        if run.around.parts.watchers:
+        if run.deps.parts.watchers:
             watch(run, self.reply.text, self.done, progress=len(run.enforcer.open) < self.open_before)
-        if run.around.parts.commits:
+        if run.deps.parts.commits:
             yield from run.commit(CommitPoint.TOOLS_RETURNED)
 
     def pending(self, stage: str) -> dict[str, object]:
         """Return the batch as it is now, as values that a checkpoint can hold."""
-        return {"stage": stage, **saved_batch(self)}
+        return {"stage": stage, **self.saved()}
+
+    def saved(self) -> dict[str, object]:
+        """Return the batch between two of its waves, or before one is executed, as values."""
+        return {
+            "reply": saved_reply(self.reply),
+            "text": self.text,
+            "calls": [written_values(call) for call in self.calls],
+            "results": list(self.results),
+            "ready": [(at, call_values(call)) for at, call in self.ready],
+            "refusals": [
+                (refusal.failure.value, refusal.reason, dict(refusal.details)) for refusal in self.refusals
+            ],
+            "asks": [(at, ask.text, ask.seconds) for at, ask in self.asks],
+            "wave": [(at, call_values(call)) for at, call in self.wave],
+            "outcomes": [None if result is None else outcome_values(result) for result in self.outcomes],
+            "first_record": self.first_record,
+            "done": [(call_values(call), outcome_values(outcome)) for call, outcome in self.done],
+            "failed": self.failed,
+            "progress": self.progress,
+            "open_before": self.open_before,
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Give a new batch what `saved` made values of."""
+        self.results = list(saved["results"])
+        self.ready = [(at, ToolCall(*call)) for at, call in saved["ready"]]
+        self.refusals = [
+            Refusal(Failure(name), reason, details) for name, reason, details in saved["refusals"]
+        ]
+        self.asks = [(at, Ask(text=text, seconds=seconds)) for at, text, seconds in saved["asks"]]
+        self.wave = [(at, ToolCall(*call)) for at, call in saved["wave"]]
+        self.outcomes = [None if result is None else outcome_from(*result) for result in saved["outcomes"]]
+        self.first_record = saved["first_record"]
+        self.done = [(ToolCall(*call), outcome_from(*outcome)) for call, outcome in saved["done"]]
+        self.failed, self.progress = saved["failed"], saved["progress"]
+        # Versions before this one did not say it.
+        self.open_before = saved.get("open_before", self.open_before)
 
     def _next_wave(self) -> Generator[Effect, Answer, list[tuple[int, ToolCall]]]:
         """Return the calls that may run now, reserved; those that have to wait for them stay ready."""
         wave = self.wave = []
         ready, self.ready = self.ready, []
         self.asks = []
-        guards = self.run.around.parts.guards
+        guards = self.run.deps.parts.guards
         for position, (at, call) in enumerate(ready):
             refusal = self._check_step(call) if self.run.enforcer.active else None
             if refusal is not None and wave:
@@ -212,13 +253,13 @@ class Batch:
         at_ends = self.outcomes or [None] * len(self.wave)
         for (_, call), outcome in zip(self.wave, at_ends, strict=True):
             if outcome is None:
-                _take_back(call, self.run.around.parts.gates, at=self.run.now())
+                _take_back(call, self.run.deps.parts.gates, at=self.run.now())
         self.wave, self.outcomes = [], []
 
     def _withdraw(self, call: ToolCall) -> None:
         run = self.run
         run.budget.not_called()
-        _take_back(call, run.around.parts.gates, at=run.now())
+        _take_back(call, run.deps.parts.gates, at=run.now())
         call_withdrawn(run, call.name, call.arguments)
         if run.enforcer.active and run.enforcer.roll_back(call.name):
             self._step_moved(call.name, "rolled back")
@@ -258,7 +299,7 @@ class Batch:
         What gates and guards (`asks`) want to ask a person is kept for when all calls were looked at.
         """
         run = self.run
-        gates = run.around.parts.gates
+        gates = run.deps.parts.gates
         reason = None if run.budget.allows_call else _NO_STEPS
         if reason is None and not gates and not asks:
             run.budget.called()
@@ -320,7 +361,7 @@ class Batch:
         """Run the tools of a wave at once, then ask a person what those tools want to know that ask."""
         self.first_record = len(self.run.calls)
         running = [at for at, (_, call) in enumerate(self.wave) if self.tool(call).asks is None]
-        if running and self.run.around.parts.commits:
+        if running and self.run.deps.parts.commits:
             yield from self.commit_calls()
         for _, call in self.wave:
             self.begun(call)
@@ -411,7 +452,7 @@ class Batch:
             self.run.tell(
                 events.ToolReturned(self.run.now(), self.run.job, call.name, result, error, call.id)
             )
-        for gate in self.run.around.parts.gates:
+        for gate in self.run.deps.parts.gates:
             gate.ended(call, outcome, at=self.run.now() if when is None else when)
         if not self.run.enforcer.active:
             return

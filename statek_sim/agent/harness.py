@@ -7,18 +7,19 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Final
 
+from statek_sim.agent.approvals import word_of
 from statek_sim.agent.budget import Budget
 from statek_sim.agent.checkpoints.keeping import Keeper, plan_hash, saved_run
 from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import NO_PARTS, Delayed, Parts, PersonSaid, Question, ToolFunction
-from statek_sim.agent.loop import AgentRun, Around
-from statek_sim.agent.people import word_of
+from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.prompt import Layers
 from statek_sim.agent.reliability import BreakerGate, LoopWatcher, loop_watcher, rescued
 from statek_sim.agent.replies.nudges import LIMIT, LIMIT_IN_ALL
-from statek_sim.agent.resuming import resumed
+from statek_sim.agent.resume import resumed
+from statek_sim.agent.run_state import RunDeps
 from statek_sim.agent.simulated import Said, Simulation
 from statek_sim.agent.spec import MAX_ITERATIONS, PROFILE, TOOL_TIMEOUT, AgentSpec, Choice
 from statek_sim.agent.steps.enforcement import Step, StepPlan, check_plan, never_offered
@@ -87,7 +88,6 @@ class AgentHarness:
         tokenizers: TokenizerRegistry | None = None,
     ) -> None:
         registry = tools if isinstance(tools, Registry) else Registry(tools, task_types=task_types)
-        plan = _plan(steps)
         self.spec = AgentSpec(
             role=role,
             model=model,
@@ -96,7 +96,7 @@ class AgentHarness:
             layers=Layers(rules=prompt) if isinstance(prompt, str) else prompt,
             registry=registry,
             choice=choice or Choice(),
-            plan=plan,
+            plan=_plan(steps),
             budget=budget or Budget(),
             max_iterations=max_iterations,
             nudges=nudges,
@@ -105,35 +105,34 @@ class AgentHarness:
             retry_provider=retry_provider,
         )
         envelopes = Envelopes(tokenizers)
-        if rescue and parts.reader is None:
-            parts = replace(parts, reader=rescued)
-        if context is not None and not (context is CONTEXT and parts.compactor is not None):
-            parts = replace(parts, compactor=self._context(context, envelopes, parts))
         self.provider = provider
         self._person = person
         self.clock = VirtualClock() if clock is None else clock
         self.trace = Trace(profile=PROFILE, seed=0) if trace is None else trace
-        self._around = Around(
+        self._deps = RunDeps(
             clock=self.clock,
             trace=self.trace,
             harness=limits or LLM_Harness(None, None, None, None),
             envelopes=envelopes,
-            parts=parts,
+            parts=self._with_defaults(parts, envelopes, context, rescue=rescue),
         )
-        self._protects = protection
-        self._runs = 0
+        self._protects, self._runs = protection, 0
         if registry is not tools:
             self._check_steps(offered=True)
 
-    def _context(self, settings: ContextSettings, envelopes: Envelopes, parts: Parts) -> ContextManager:
+    def _with_defaults(
+        self, parts: Parts, envelopes: Envelopes, context: ContextSettings | None, *, rescue: bool
+    ) -> Parts:
+        """Return the parts with what reads replies and what shortens the history, where they have none of their own."""
+        if rescue and parts.reader is None:
+            parts = replace(parts, reader=rescued)
+        if context is None or (context is CONTEXT and parts.compactor is not None):
+            return parts
         if parts.compactor is not None:
             raise BadInput("context and parts.compactor both make the history shorter; expected one of them")
         meter = envelopes.meter(self.spec.model)
-        return ContextManager(
-            settings,
-            lambda message: meter.measure(message)[1],
-            wire=self.spec.wire,
-        )
+        manager = ContextManager(context, lambda message: meter.measure(message)[1], wire=self.spec.wire)
+        return replace(parts, compactor=manager)
 
     def plan(self, task: str) -> str:
         """Return the hash of a task for this agent: what a session of a store is about."""
@@ -143,7 +142,7 @@ class AgentHarness:
     def _check_steps(self, *, offered: bool = False) -> None:
         """Raise `BadInput` for a step whose tool is not there; with `offered` also for one that no turn can offer."""
         check_plan(self.spec.plan, (tool.name for tool in self.spec.registry.list()))
-        if offered and self._around.parts.chooser is None and self.spec.plan.required:
+        if offered and self._deps.parts.chooser is None and self.spec.plan.required:
             why = never_offered(self.spec.plan, self.spec.offer().names)
             if why is not None:
                 raise BadInput(f"agent {self.spec.role!r}: {why}")
@@ -161,19 +160,19 @@ class AgentHarness:
         self._check_steps()
         self._runs += 1
         job = "main" if self._runs == 1 else f"main-{self._runs}"
-        around = replace(self._around, clock=clock or self.clock, parts=self._parts())
+        deps = replace(self._deps, clock=clock or self.clock, parts=self._parts())
         if keeper is None:
-            return AgentRun(job, self.spec, around, task)
-        around = replace(around, parts=replace(around.parts, commits=True))
+            return AgentRun(job, self.spec, deps, task)
+        deps = replace(deps, parts=replace(deps.parts, commits=True))
         if keeper.kept is None:
-            return AgentRun(job, self.spec, around, task)
-        if isinstance(around.clock, Continued):
-            around.clock.go_on_from(keeper.kept.checkpoint.entry.at)
-        return resumed(job, self.spec, around, **saved_run(keeper.kept), anew=True)
+            return AgentRun(job, self.spec, deps, task)
+        if isinstance(deps.clock, Continued):
+            deps.clock.go_on_from(keeper.kept.checkpoint.entry.at)
+        return resumed(job, self.spec, deps, **saved_run(keeper.kept), anew=True)
 
     def _parts(self) -> Parts:
         """Return the parts of one run: what looks for loops and failing tools remembers that run alone."""
-        parts = self._around.parts
+        parts = self._deps.parts
         if not self._protects:
             return parts
         watches = any(isinstance(watcher, LoopWatcher) for watcher in parts.watchers)

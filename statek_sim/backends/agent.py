@@ -20,9 +20,10 @@ from statek_sim.agent.context.vram.cards import MIB
 from statek_sim.agent.context.vram.models import known_models
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import SUMMARY_PROMPT, CommitPoint, Question, Receipt, SideModel, Snapshot
-from statek_sim.agent.loop import AgentRun, Around
+from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.prompt import Layers
-from statek_sim.agent.resuming import resumed
+from statek_sim.agent.resume import resumed
+from statek_sim.agent.run_state import RunDeps
 from statek_sim.agent.simulated import Asked, Said, Simulation
 from statek_sim.agent.slots.rules import SlotRules
 from statek_sim.agent.spec import PROFILE, AgentSpec, Choice
@@ -295,13 +296,13 @@ class _Run:
                 self.driver.at(text.at, partial(self._start, name, text))
 
     def _start(self, name: str, text: JobText) -> None:
-        spec, around = self._around(text)
-        run = self.runs[name] = self._made(name, text, spec, around)
+        spec, deps = self._deps(text)
+        run = self.runs[name] = self._made(name, text, spec, deps)
         if self.alive:
             self.driver.start(run)
 
-    def _made(self, name: str, text: JobText, spec: AgentSpec, around: Around) -> AgentRun:
-        return self._maker(name, text)(name, spec, around, text.message or "")
+    def _made(self, name: str, text: JobText, spec: AgentSpec, deps: RunDeps) -> AgentRun:
+        return self._maker(name, text)(name, spec, deps, text.message or "")
 
     def _maker(self, name: str, text: JobText) -> Callable[..., AgentRun]:
         if self.desk is None:
@@ -314,16 +315,16 @@ class _Run:
         else:
             self.people.asked(question, answered)
 
-    def _around(self, text: JobText) -> tuple[AgentSpec, Around]:
+    def _deps(self, text: JobText) -> tuple[AgentSpec, RunDeps]:
         role = text.agent or next(iter(self.specs))
-        around = Around(
+        deps = RunDeps(
             clock=self.clock,
             trace=self.trace,
             harness=self.harness,
             envelopes=self.envelopes,
             parts=self.parts[role].made(),
         )
-        return self.specs[role], around
+        return self.specs[role], deps
 
     # -- processes ---------------------------------------------------------------------------------------------
 
@@ -408,16 +409,14 @@ class _Run:
         self.alive = True
         for name in list(self.runs):
             text = self.scenario.jobs[name]
-            spec, around = self._around(text)
+            spec, deps = self._deps(text)
             answered = self.runs[name].counters.turns
             kept = self.sessions.kept(name)
             if kept is None:
                 self._lost(name, answered)
                 self._start(name, text)
                 continue
-            run = self.runs[name] = resumed(
-                name, spec, around, **saved_run(kept), made=self._maker(name, text)
-            )
+            run = self.runs[name] = resumed(name, spec, deps, **saved_run(kept), made=self._maker(name, text))
             self._lost(name, answered[len(run.counters.turns) :])
             if run.status != "DONE" or run.inbox:
                 self.driver.start(run)

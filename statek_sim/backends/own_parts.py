@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_type_hints
 
+from statek_sim.agent.approvals import Approvals
 from statek_sim.agent.effects import (
     Advice,
     Ask,
@@ -40,7 +41,6 @@ from statek_sim.agent.effects import (
 )
 from statek_sim.agent.escalation.ladder import Judgement, Ladder, QualityCheck
 from statek_sim.agent.execution import OWN_FAILURES, from_outside, shown_error
-from statek_sim.agent.people import Approvals
 from statek_sim.agent.permissions.paths import Entry, ScriptedFiles
 from statek_sim.agent.permissions.permissions import FindTool, PermissionGate, Permissions
 from statek_sim.agent.reliability import rescued

@@ -172,7 +172,7 @@ def _show(rows: Sequence[Row], names: Sequence[str]) -> None:
 def _record(rows: Sequence[Row]) -> dict[str, Any]:
     from statek_sim.agent.containers import cgroup
     from statek_sim.agent.permissions import landlock
-    from statek_sim.agent.permissions.beneath import has_openat2
+    from statek_sim.agent.permissions.safe_open import has_openat2
 
     places = cgroup.places()
     return {

@@ -17,7 +17,7 @@ from statek_sim.errors import BadInput
 from statek_sim.unreadable import content_of, why_unreadable
 
 if TYPE_CHECKING:
-    from statek_sim.agent.context.talks import Talk
+    from statek_sim.agent.context.transcripts import Talk
     from statek_sim.agent.context.vram.models import Model
 
 context = typer.Typer(help="Look at what an agent remembers, and how much it can.", no_args_is_help=True)
@@ -73,7 +73,7 @@ def audit(
     """
     from statek_sim.agent.context.audit import audited
     from statek_sim.agent.context.settings import ContextSettings
-    from statek_sim.agent.context.talks import planted
+    from statek_sim.agent.context.transcripts import planted
     from statek_sim.agent.conversation import Envelopes
     from statek_sim.cli.inputs import check_writable
     from statek_sim.reporting.artifact import write_artifact
@@ -101,7 +101,7 @@ def _talks(paths: list[Path] | None) -> list[Talk]:
     """Return the conversations of files, of scenarios, or those that come with the package."""
     from importlib import resources
 
-    from statek_sim.agent.context.talks import read_talks
+    from statek_sim.agent.context.transcripts import read_talks
 
     if not paths:
         text = resources.files("statek_sim.agent.context").joinpath("talks.jsonl").read_text(encoding="utf-8")
@@ -119,7 +119,7 @@ def _talks(paths: list[Path] | None) -> list[Talk]:
 
 
 def _talks_of(paths: list[Path]) -> list[Talk]:
-    from statek_sim.agent.context.talks import Talk
+    from statek_sim.agent.context.transcripts import Talk
     from statek_sim.backends.agent import run_agent_scenario
     from statek_sim.scenario.load import load_or_fail
 
@@ -147,7 +147,7 @@ def check(
     ] = False,
 ) -> None:
     """Say what a provider would refuse in conversations, or never see. Exits 1 when there is anything."""
-    from statek_sim.agent.context.talks import lines_of
+    from statek_sim.agent.context.transcripts import lines_of
     from statek_sim.agent.context.wire_check import wire_faults
 
     lines = [

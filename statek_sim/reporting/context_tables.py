@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from statek_sim.agent.context.audit import Audited
-from statek_sim.agent.context.talks import PLACES, Place
+from statek_sim.agent.context.transcripts import PLACES, Place
 from statek_sim.agent.context.vram.budget import ContextFit, fitting, mib
 from statek_sim.agent.context.vram.cards import MIB
 from statek_sim.agent.context.vram.models import Model

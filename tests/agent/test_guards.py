@@ -37,6 +37,7 @@ from statek_sim.agent.guards.efficacy import (
 from statek_sim.agent.guards.guard import Find, Finds, Guard, Spent, Subject
 from statek_sim.agent.guards.injection import CAUGHT, rules
 from statek_sim.agent.guards.mutation import EQUIVALENT, mutants
+from statek_sim.agent.guards.normalization import views
 from statek_sim.agent.guards.personal import BY_NAME, KINDS, is_taiwan_id
 from statek_sim.agent.guards.pipeline import GuardSet, in_loop
 from statek_sim.agent.guards.settings import guard_of, guards_file
@@ -58,7 +59,6 @@ from statek_sim.agent.guards.shipped import (
     secrets,
     texts,
 )
-from statek_sim.agent.guards.views import views
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.cli import main
 from statek_sim.errors import BadInput, ContractViolation

@@ -23,17 +23,17 @@ from statek_sim.agent.effects import Delayed, Parts, PersonSaid, Question, ToolC
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.permissions import landlock
 from statek_sim.agent.permissions.adapters import Hardened, PrefixCheck, RealpathThenOpen
-from statek_sim.agent.permissions.beneath import has_openat2, open_beneath
 from statek_sim.agent.permissions.commands import simple_commands
 from statek_sim.agent.permissions.contract import Use, check_permission_policy, permission_findings
 from statek_sim.agent.permissions.disk import Disk
+from statek_sim.agent.permissions.fixture_dir import calls
 from statek_sim.agent.permissions.hosts import covers_host, host_of
 from statek_sim.agent.permissions.paths import Entry, ScriptedFiles, Unclear, covers, resolved
 from statek_sim.agent.permissions.permissions import PermissionGate, Permissions
 from statek_sim.agent.permissions.policy import Decision, Policy, Rule
+from statek_sim.agent.permissions.safe_open import has_openat2, open_beneath
 from statek_sim.agent.permissions.terminal import TerminalPerson
 from statek_sim.agent.permissions.workspace import Outside, Workspace, file_tools
-from statek_sim.agent.permissions.yard import calls
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool, tool_from
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in

@@ -171,8 +171,8 @@ def test_a_harness_protects_its_runs_unless_it_is_told_not_to() -> None:
     assert [call["name"] for call in run.calls] == ["look", "look"]
     bare = AgentHarness(ScriptedLLM(script[:1]), tools=[look], rescue=False, protection=False, context=None)
     assert bare.run("Look.").answer == written
-    assert bare.begin("Look.").around.parts == NO_PARTS
-    first, second = (AgentHarness(tools=[look]).begin("Look.").around.parts for _ in range(2))
+    assert bare.begin("Look.").deps.parts == NO_PARTS
+    first, second = (AgentHarness(tools=[look]).begin("Look.").deps.parts for _ in range(2))
     assert first.watchers[0] is not second.watchers[0]
 
 
@@ -370,7 +370,7 @@ def test_a_compacted_history_shares_its_first_messages_with_the_cache() -> None:
         return Compaction(messages=[*kept[:1], *kept[3:]], strategy="forget") if len(kept) > 3 else None
 
     run = harness([tool_call("look").times(3), text("done")], parts=Parts(compactor=forget)).run("Work.")
-    assert len(run.around.trace.of_job("main").of_type(Compacted)) == 2
+    assert len(run.deps.trace.of_job("main").of_type(Compacted)) == 2
     assert 0 < (run.conversation.prefix.share or 0) < 1
 
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from statek_sim.agent.context.audit import STRATEGIES, audited, replayed
-from statek_sim.agent.context.talks import PLACES, Talk, planted, read_talks
+from statek_sim.agent.context.transcripts import PLACES, Talk, planted, read_talks
 from statek_sim.agent.context.units import texts_of
 from statek_sim.agent.context.wire_check import wire_faults
 from statek_sim.cli.app import app

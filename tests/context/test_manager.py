@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from statek_sim import ScriptedLLM, text, tool_call
+from statek_sim.agent.context.compaction_state import Goal, Past
 from statek_sim.agent.context.manager import ContextManager, compacted
-from statek_sim.agent.context.past import Goal, Past
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.steps import LEAST_CUT, drop
 from statek_sim.agent.context.units import NOTE_OPENING, Unit
@@ -254,13 +254,13 @@ def test_the_cost_of_a_turn_is_flat_over_5000_turns(monkeypatch: pytest.MonkeyPa
     # The first thousand has the time in it before there is a summary.
     assert max(costs[1:]) <= 1.05 * min(costs[1:])
     assert costs[0] <= 1.2 * costs[1]
-    prompts = [event.measured_prompt for event in run.around.trace.of_job("main").of_type(LLMReplied)]
+    prompts = [event.measured_prompt for event in run.deps.trace.of_job("main").of_type(LLMReplied)]
     assert max(prompts) <= 4096 - 1024
 
 
 def test_compaction_is_rare_and_most_of_each_prompt_is_in_the_cache() -> None:
     run = run_of(300, ContextSettings(budget=8192)).run("Go on.")
-    found = run.around.trace.of_job("main").of_type(Compacted)
+    found = run.deps.trace.of_job("main").of_type(Compacted)
     assert 5 <= len(found) <= 15
     assert (run.conversation.prefix.share or 0) > 0.95
     assert all(event.prefix >= 1 for event in found)

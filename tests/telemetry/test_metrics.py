@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from statek_sim import trace as events
+from statek_sim.agent.approvals import tool_that_asks
 from statek_sim.agent.checkpoints.database import Sqlite
 from statek_sim.agent.checkpoints.keeping import Keeper
 from statek_sim.agent.checkpoints.sql import SqlStore
 from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Subject, Verdict
 from statek_sim.agent.escalation.ladder import Ladder, Level
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.people import tool_that_asks
 from statek_sim.agent.reliability import loop_watcher
 from statek_sim.agent.steps.enforcement import Step
 from statek_sim.agent.telemetry.bands import Bands, Status, judged

@@ -18,7 +18,7 @@ MOST_OF_A_CLASS: Final = 200
 LARGER: Final[Mapping[str, str]] = {
     "agent/checkpoints/sql.py:SqlStore": "one method per operation of a store, over one database",
     "agent/batch.py:Batch": "the calls of one turn share where each of them is",
-    "agent/loop.py:AgentRun": "one turn after another on one state; rules are asked of steps, nudges, budget, guards",
+    "agent/run_state.py:RunState": "everything that one run knows: its fields, as values, and as the limits read them",
     "agent/rescue/reader.py:Reader": "one method per token of one grammar over one position in the text",
     "agent/rescue/taking.py:Taker": "one method per kind of candidate over one position in the text",
     "agent/rescue/scanning.py:Pass": "one method per dialect over one position in the text",

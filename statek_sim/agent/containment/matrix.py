@@ -14,7 +14,7 @@ from statek_sim.agent.containment.attack import Attack, bad_calls, programs
 from statek_sim.agent.containment.enforcers import Enforcer
 from statek_sim.agent.containment.scene import Scene
 from statek_sim.agent.permissions.contract import MakeAdapter, played
-from statek_sim.agent.permissions.yard import Call, Yard
+from statek_sim.agent.permissions.fixture_dir import Call, Yard
 
 BROKEN: Final = "did not begin"
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.context.settings import STEPS, ContextSettings, TierName
-from statek_sim.agent.context.talks import Needle, Place, Talk
+from statek_sim.agent.context.transcripts import Needle, Place, Talk
 from statek_sim.agent.context.units import Count, texts_of
 from statek_sim.agent.context.wire_check import wire_faults
 from statek_sim.agent.effects import Compactor, TextWanted

@@ -9,8 +9,8 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from statek_sim.agent.context.past import Goal, Past, past_of
-from statek_sim.agent.context.settings import ContextSettings, Step
+from statek_sim.agent.context.compaction_state import Goal, Past, Step, past_of
+from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.steps import STEPS, cut, drop, drop_the_rest, summarise
 from statek_sim.agent.context.units import Count, Unit, messages_of, open_from, units_of
 from statek_sim.agent.context.wire_check import wire_faults
@@ -65,8 +65,11 @@ class ContextManager:
         goal = Goal(
             room=settings.room - around,
             target=max(1, settings.aim - around),
-            settings=settings,
+            prompt_room=settings.room,
             count=self._count,
+            pinned=settings.pinned,
+            summary=settings.summary,
+            max_summary=settings.max_summary,
         )
         past = yield from self._shorter(past_of(units, settings.keep), goal)
         if past.tokens > goal.room:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
-from statek_sim.agent.effects import SideModel, TextWanted
+from statek_sim.agent.context.compaction_state import Step
+from statek_sim.agent.effects import SideModel
 from statek_sim.errors import BadInput
-
-if TYPE_CHECKING:
-    from statek_sim.agent.context.past import Goal, Past
 
 TierName = Literal["clear", "summarise", "drop", "cut"]
 """The steps that there are; `steps.STEPS` has what each does."""
@@ -26,12 +23,6 @@ KEEP = 4
 """Newest exchanges that are kept as they are (004 §5, `keep_recent`)."""
 MAX_SUMMARY = 512
 """Tokens of a summary (004 §5, `max_summary_tokens`)."""
-
-Summarising = Generator[TextWanted, str | None, "Past"]
-"""A step that needs a model: it yields what it wants and is sent the text, None where there is none."""
-
-Step = Callable[["Past", "Goal"], "Past | Summarising"]
-"""One way to make a history shorter; any plain callable is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

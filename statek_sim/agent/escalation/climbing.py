@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Literal
@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from statek_sim.agent.escalation.causes import REACTIONS, WAITED_FOR, Cause
 from statek_sim.agent.escalation.ladder import BEST, CARRIED, Ladder, Level
 from statek_sim.errors import BadInput
-from statek_sim.values import JSON
+from statek_sim.values import JSON, Message
 
 _TO_FILL: Final = re.compile(r"\{attempts\}|\{task\}")
 
@@ -150,3 +150,38 @@ def climb_of(document: Mapping[str, Any]) -> Climb:
         for attempt in document["attempts"]
     )
     return Climb(task=document["task"], level=document["level"], number=document["number"], attempts=attempts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Climbing:
+    """Where a run is on a ladder, and what its attempt in hand began with.
+
+    `before` is the conversation before the task; `began` in seconds, `tokens` and `model` are those of the run then.
+    """
+
+    climb: Climb
+    before: Sequence[Message]
+    level: str
+    model: str
+    began: float
+    tokens: int
+
+    def values(self) -> dict[str, object]:
+        """Return it as values that a checkpoint can hold."""
+        fields = {name: getattr(self, name) for name in ("level", "model", "began", "tokens")}
+        return fields | {"climb": climb_json(self.climb), "before": list(self.before)}
+
+
+def climbing_of(fields: Mapping[str, Any], ladder: Ladder | None, job: str) -> Climbing:
+    """Return what `Climbing.values` made values of; `BadInput` when this ladder has not that level at that place."""
+    at, name = fields["climb"]["level"], fields["level"]
+    names = [] if ladder is None else [level.name for level in ladder.levels]
+    if names[at : at + 1] != [name]:
+        raise BadInput(
+            f"run {job!r} was committed at level {name!r}, number {at + 1} of its ladder, which now has "
+            f"{', '.join(names) or 'no levels'}; take it up with the ladder that it had"
+        )
+    return Climbing(
+        climb=climb_of(fields["climb"]),
+        **{key: fields[key] for key in ("before", "level", "model", "began", "tokens")},
+    )

@@ -19,8 +19,8 @@ from statek_sim.agent.effects import (
 )
 from statek_sim.agent.execution import OWN_FAILURES, shown_error, waited
 from statek_sim.agent.guards.guard import STRENGTH, Find, Guard, Judgement, Subject
-from statek_sim.agent.guards.remembering import Memory
-from statek_sim.agent.guards.views import unescaped
+from statek_sim.agent.guards.lost_state import Memory
+from statek_sim.agent.guards.normalization import unescaped
 from statek_sim.agent.schema import changed_arguments
 from statek_sim.errors import BadInput
 

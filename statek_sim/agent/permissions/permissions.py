@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 
+from statek_sim.agent.approvals import why_not, word_of
 from statek_sim.agent.effects import Ask, Delayed, PersonSaid, Question, ToolCall, ToolOutcome
 from statek_sim.agent.execution import in_time
-from statek_sim.agent.people import why_not, word_of
 from statek_sim.agent.permissions.paths import Files, resolved
 from statek_sim.agent.permissions.policy import Decision, Policy, decide
 from statek_sim.agent.tools.tool import Tool

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from statek_sim import trace as events
 from statek_sim.agent.batch import Batch
 from statek_sim.agent.effects import GuardPoint
-from statek_sim.agent.guarding import guarded
+from statek_sim.agent.guard_points import guarded
 from statek_sim.agent.replies.calls import numbered, shown
-from statek_sim.agent.replies.correcting import fail_reply
+from statek_sim.agent.replies.correction import fail_reply
 from statek_sim.agent.replies.nudges import Failure
 from statek_sim.agent.replies.reading import ModelReply
+from statek_sim.agent.run_state import RunState, Steps
 from statek_sim.agent.tools.registry import Offer
 
-if TYPE_CHECKING:
-    from statek_sim.agent.loop import AgentRun, Steps
 
-
-def take(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:
+def take(run: RunState, reply: ModelReply, offer: Offer) -> Steps:
     """Take a reply: execute its calls, or end the run with its text, or correct the model."""
     if reply.truncated:
         fail_reply(run, reply, reply.calls, Failure.TRUNCATED, {})
         return
     calls, text = reply.calls, reply.text
-    reader = run.around.parts.reader
+    reader = run.deps.parts.reader
     if not calls and text and reader is not None:
         reading = reader(text, offer.schemas)
         run.tell(
@@ -49,7 +45,7 @@ def take(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:
     yield from Batch(run, reply, text, numbered(calls), offer).go()
 
 
-def _take_text(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:
+def _take_text(run: RunState, reply: ModelReply, offer: Offer) -> Steps:
     if not reply.text.strip():
         fail_reply(run, reply, (), Failure.EMPTY, {})
         return
@@ -58,7 +54,7 @@ def _take_text(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:
         fail_reply(run, reply, (), open_.failure, open_.details)
         return
     text = reply.text
-    if run.around.parts.guards:
+    if run.deps.parts.guards:
         ruling = yield from guarded(run, GuardPoint.OUTPUT, text)
         if ruling.blocked is not None:
             fail_reply(run, reply, (), Failure.REFUSED, {"reason": ruling.blocked})

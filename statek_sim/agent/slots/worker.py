@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from typing import Final, TypeVar
 
-from statek_sim.agent.slots.circles import circle
+from statek_sim.agent.slots.deadlocks import circle
 from statek_sim.agent.slots.queue import SlotQueue, Ticket
 from statek_sim.agent.slots.rules import DEFAULT, SlotRules
 from statek_sim.errors import SlotRefused

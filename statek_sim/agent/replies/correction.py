@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
 from statek_sim.agent.effects import Advice, ToolCall, ToolOutcome, TurnFacts, WrittenCall
@@ -11,13 +10,11 @@ from statek_sim.agent.progress import Ended
 from statek_sim.agent.replies.calls import numbered
 from statek_sim.agent.replies.nudges import PREFIX, ROLE, Failure, nudge_text
 from statek_sim.agent.replies.reading import ModelReply
-
-if TYPE_CHECKING:
-    from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.run_state import RunState
 
 
 def answer_calls(
-    run: AgentRun, reply: ModelReply, text: str, calls: Sequence[WrittenCall], results: Sequence[str]
+    run: RunState, reply: ModelReply, text: str, calls: Sequence[WrittenCall], results: Sequence[str]
 ) -> None:
     """Append a reply with its calls, and a result for each: a provider refuses a history without."""
     run.conversation.said(reply, calls, text)
@@ -25,16 +22,16 @@ def answer_calls(
         run.conversation.add({"role": "tool", "content": result, "tool_call_id": call.id})
 
 
-def watch(run: AgentRun, text: str, done: Sequence[tuple[ToolCall, ToolOutcome]], *, progress: bool) -> None:
+def watch(run: RunState, text: str, done: Sequence[tuple[ToolCall, ToolOutcome]], *, progress: bool) -> None:
     """Show a turn to the watchers and do what they say."""
-    for watcher in run.around.parts.watchers:
+    for watcher in run.deps.parts.watchers:
         facts = TurnFacts(turn=run.counters.asked, at=run.now(), text=text, calls=done, progress=progress)
         advice = watcher(facts)
         if advice is not None:
             _follow(run, advice)
 
 
-def _follow(run: AgentRun, advice: Advice) -> None:
+def _follow(run: RunState, advice: Advice) -> None:
     """Do what a watcher says (002 §6.2: a detection triggers a change of strategy)."""
     run.tell(events.HarnessSpoke(run.now(), run.job, "protection", advice.kind, advice.reason))
     match advice.kind:
@@ -49,7 +46,7 @@ def _follow(run: AgentRun, advice: Advice) -> None:
 
 
 def fail_reply(
-    run: AgentRun,
+    run: RunState,
     reply: ModelReply,
     calls: Sequence[WrittenCall],
     failure: Failure,
@@ -61,14 +58,14 @@ def fail_reply(
     fail(run, failure, details)
 
 
-def fail(run: AgentRun, failure: Failure, details: Mapping[str, object]) -> None:
+def fail(run: RunState, failure: Failure, details: Mapping[str, object]) -> None:
     """Count a reply that could not be used, and nudge."""
     run.counters.exceptions += 1
     run.counters.turn_ended(failed=True)
     _nudge(run, failure, details)
 
 
-def _nudge(run: AgentRun, failure: Failure, details: Mapping[str, object]) -> None:
+def _nudge(run: RunState, failure: Failure, details: Mapping[str, object]) -> None:
     number = run.nudges.take()
     if number is None:
         shown_details = ", ".join(f"{key}={value}" for key, value in details.items())
