@@ -10,13 +10,6 @@ from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.agent.approvals import Suspended, ask_people, filled, outcome_of_asking, wait_for, why_not
-from statek_sim.agent.batch_values import (
-    call_values,
-    outcome_from,
-    outcome_values,
-    saved_reply,
-    written_values,
-)
 from statek_sim.agent.effects import (
     CHECK,
     Answer,
@@ -39,6 +32,13 @@ from statek_sim.agent.replies.correction import answer_calls, fail, watch
 from statek_sim.agent.replies.nudges import PREFIX, Failure, nudge_text
 from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.run_state import NothingToDo, RunState, Steps
+from statek_sim.agent.saved_values import (
+    call_values,
+    outcome_from,
+    outcome_values,
+    saved_reply,
+    written_values,
+)
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.agent.tools.tool import Tool, code_of
 

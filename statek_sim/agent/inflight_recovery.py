@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from statek_sim import trace as events
 from statek_sim.agent.approvals import Suspended, ask_people, suspended, wait_for, why_not
 from statek_sim.agent.batch import Batch
-from statek_sim.agent.batch_values import calls_from, outcome_from, reply_from
 from statek_sim.agent.effects import (
     Answer,
     Ask,
@@ -26,6 +25,7 @@ from statek_sim.agent.effects import (
     ToolStatus,
 )
 from statek_sim.agent.run_state import RunState, Steps
+from statek_sim.agent.saved_values import calls_from, outcome_from, reply_from
 from statek_sim.agent.tools.tool import Happened, Tool, result_text
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from statek_sim import progress
 from statek_sim import trace as events
 from statek_sim.agent.attempts import climb
-from statek_sim.agent.batch_values import reply_from, saved_reply
 from statek_sim.agent.compaction import compact
 from statek_sim.agent.effects import Choice, CommitPoint, GuardPoint, TurnAhead
 from statek_sim.agent.guard_points import guarded
@@ -19,6 +18,7 @@ from statek_sim.agent.model_request import ask_model
 from statek_sim.agent.progress import Ended
 from statek_sim.agent.replies.taking import take
 from statek_sim.agent.run_state import Pending, RunDeps, RunState, Steps
+from statek_sim.agent.saved_values import reply_from, saved_reply
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.errors import LLM_HarnessError

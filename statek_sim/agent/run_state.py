@@ -25,9 +25,9 @@ from statek_sim.agent.effects import (
     Snapshot,
 )
 from statek_sim.agent.escalation.climbing import Climb, Climbing, climb_json
-from statek_sim.agent.parts_state import saved_parts
 from statek_sim.agent.progress import Counters, Ended
 from statek_sim.agent.replies.nudges import Failure, NudgeBudget
+from statek_sim.agent.saved_values import saved_parts
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.agent.steps.enforcement import StepEnforcer
 from statek_sim.agent.tools.registry import Offer

@@ -21,6 +21,7 @@ from statek_sim.agent.context.vram.models import known_models
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import SUMMARY_PROMPT, CommitPoint, Question, Receipt, SideModel, Snapshot
 from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.mcp.failures import McpFailure
 from statek_sim.agent.prompt import Layers
 from statek_sim.agent.resume import resumed
 from statek_sim.agent.run_state import RunDeps
@@ -28,7 +29,6 @@ from statek_sim.agent.simulated import Asked, Said, Simulation
 from statek_sim.agent.slots.rules import SlotRules
 from statek_sim.agent.spec import PROFILE, AgentSpec, Choice
 from statek_sim.agent.steps.enforcement import Step, StepPlan
-from statek_sim.agent.tools.mcp.failures import McpFailure
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.backends.agent_facts import record_of
 from statek_sim.backends.agent_memory import project_layer, session_layer

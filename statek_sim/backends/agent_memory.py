@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from statek_sim.agent.checkpoints.crashing import SimulatedDisk
-from statek_sim.agent.memory.block import memory_block
-from statek_sim.agent.memory.handoff import HandoffFile
+from statek_sim.agent.memory.handoff import HandoffFile, memory_block
 from statek_sim.agent.memory.instructions import discover, instructions_block
 from statek_sim.errors import BadInput, CheckpointError
 from statek_sim.scenario.agent import LayersText

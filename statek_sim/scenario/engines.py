@@ -9,8 +9,8 @@ from typing import Final
 from pydantic import JsonValue
 
 from statek_sim.agent.effects import SideModel
+from statek_sim.agent.mcp.servers import check_server_name
 from statek_sim.agent.steps.enforcement import Step, StepPlan, beyond
-from statek_sim.agent.tools.mcp.servers import check_server_name
 from statek_sim.agent.tools.names import server_tool_name
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from statek_sim.agent.checkpoints.crashing import Killed, SimulatedDisk
 from statek_sim.agent.checkpoints.disk import RealDisk
-from statek_sim.agent.memory.block import memory_block
-from statek_sim.agent.memory.handoff import PATH, Handoff, HandoffFile
+from statek_sim.agent.memory.handoff import PATH, Handoff, HandoffFile, memory_block
 from statek_sim.errors import Damaged, Fenced, Held, OtherPlan
 
 STEPS = ("plan", "code", "test")

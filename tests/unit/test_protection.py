@@ -11,8 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.agent.protection.breaker import Breakers, BreakerSettings, Permit
-from statek_sim.agent.protection.repetition import CallSeen, Loop, LoopSettings, TurnSeen, Watch, observe
-from statek_sim.agent.protection.similarity import similarity
+from statek_sim.agent.protection.repetition import (
+    CallSeen,
+    Loop,
+    LoopSettings,
+    TurnSeen,
+    Watch,
+    observe,
+    similarity,
+)
 from statek_sim.agent.protection.steps import StepCount, TooManySteps, next_step
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON

@@ -23,7 +23,7 @@ LARGER: Final[Mapping[str, str]] = {
     "agent/rescue/taking.py:Taker": "one method per kind of candidate over one position in the text",
     "agent/rescue/scanning.py:Pass": "one method per dialect over one position in the text",
     "agent/simulated.py:Simulation": "one method per effect of the loop, which `match` hands out",
-    "agent/tools/mcp/connection.py:McpConnection": "what opens streams and tasks has to close them, in the same task",
+    "agent/mcp/connection.py:McpConnection": "what opens streams and tasks has to close them, in the same task",
     "agent/tools/registry.py:Registry": "its methods are the questions that are asked of one table of tools",
     "backends/agent.py:_Run": "a scenario's parts are made, killed, and made again from what was committed",
     "explore/explorer.py:Explorer": "kinds of deviations share what was explored before them",
