@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from statistics import median
 from time import process_time
-from typing import Final
+from typing import Any, Final
 
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.spec import Choice
@@ -58,7 +58,11 @@ def _run(turns: int, registered: int = 0, *, parts: int = 1) -> list[float]:
         for number in range(registered)
     ]
     agent = AgentHarness(
-        FunctionLLM(answer), tools=[own, *others], choice=Choice(names=["price_of"]), max_iterations=turns
+        FunctionLLM(answer),
+        tools=[own, *others],
+        choice=Choice(names=["price_of"]),
+        max_iterations=turns,
+        **BARE,
     )
     run = agent.run("Look the prices up.")
     marks.append(process_time())
@@ -98,7 +102,7 @@ def _bodies(turns: int) -> float:
     took = []
     for _ in range(1 + runs_of(turns)):
         model = Bodies(turns)
-        run = AgentHarness(model, tools=[price_of], max_iterations=turns).run("Look the prices up.")
+        run = AgentHarness(model, tools=[price_of], max_iterations=turns, **BARE).run("Look the prices up.")
         took.append(process_time() - model.began)
         if run.stop != "final" or len(run.calls) != turns - 1 or not run.counters.usage.measured_tokens:
             raise SystemExit(f"the run ended by {run.stop} after {len(run.calls)} calls")
@@ -132,7 +136,9 @@ def _spans(turns: int) -> float:
     run_seconds, span_seconds = [], []
     for _ in range(25):
         script = [tool_call("price_of", item="apple", number=number) for number in range(1, turns)]
-        agent = AgentHarness(ScriptedLLM([*script, text("done")]), tools=[price_of], max_iterations=turns)
+        agent = AgentHarness(
+            ScriptedLLM([*script, text("done")]), tools=[price_of], max_iterations=turns, **BARE
+        )
         began = process_time()
         agent.run("Look the prices up.")
         ended = process_time()
@@ -143,6 +149,9 @@ def _spans(turns: int) -> float:
             raise SystemExit(f"{turns} requests have {len(spans)} spans, expected {3 * turns}")
     return 100 * min(span_seconds) / min(run_seconds)
 
+
+BARE: Final[Mapping[str, Any]] = {"rescue": False, "protection": False, "context": None}
+"""What is measured is the loop alone."""
 
 _WORK: Final[Mapping[str, Callable[[int], float]]] = {
     "turns": _turns,

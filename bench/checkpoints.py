@@ -67,7 +67,12 @@ def state_of_a_run() -> dict[str, Any]:
         return f"page {at}: " + "words " * 50
 
     harness = AgentHarness(
-        FunctionLLM(lambda request: next(replies)), tools=[look], parts=Parts(commits=True)
+        FunctionLLM(lambda request: next(replies)),
+        tools=[look],
+        parts=Parts(commits=True),
+        rescue=False,
+        protection=False,
+        context=None,
     )
     assert harness.provider is not None
     driver = Simulation(harness.provider, clock=harness.clock, committed=snapshots.append)

@@ -45,7 +45,7 @@ ARMS = 8
 
 
 class StepsTask:
-    """One run's work, as `bench.evals_forge` has it: a chain of steps, and the last value as the answer."""
+    """One run's work, as in `bench.evals_forge`: each step takes what the one before gave, the answer is the last."""
 
     eval_id = SHAPE
 

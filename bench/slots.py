@@ -10,7 +10,7 @@ from typing import Final
 
 from bench.entry import Entry
 from statek_sim.agent.slots.queue import SlotQueue
-from statek_sim.agent.slots.rules import HARDENED
+from statek_sim.agent.slots.rules import DEFAULT
 from statek_sim.agent.slots.worker import SlotWorker
 
 JOBS: Final = 100_000
@@ -23,14 +23,14 @@ _SUBMITTERS: Final = 7
 def slot_entries(runs: int) -> Iterator[Entry]:
     """Yield the processor time of a job, of as many waiting as may."""
     yield Entry(
-        name=f"a job of a slot worker under asyncio, {HARDENED.waiting} agents in turn",
+        name=f"a job of a slot worker under asyncio, {DEFAULT.waiting} agents in turn",
         peer="-",
         unit="µs/job",
         ours=1e6 * median(asyncio.run(_worker_seconds()) for _ in range(runs)) / WORKED,
         goal=1e6 / LEAST_A_SECOND,
     )
     yield Entry(
-        name=f"a job of a slot worker's queue, {HARDENED.waiting} waiting",
+        name=f"a job of a slot worker's queue, {DEFAULT.waiting} waiting",
         peer="-",
         unit="µs/job",
         ours=1e6 * median(_seconds() for _ in range(runs)) / JOBS,
@@ -39,7 +39,7 @@ def slot_entries(runs: int) -> Iterator[Entry]:
 
 
 async def _worker_seconds() -> float:
-    worker, jobs, most = SlotWorker(HARDENED), iter(range(WORKED)), 0
+    worker, jobs, most = SlotWorker(DEFAULT), iter(range(WORKED)), 0
 
     async def agent(name: str) -> None:
         nonlocal most
@@ -49,17 +49,17 @@ async def _worker_seconds() -> float:
 
     began = process_time()
     await asyncio.gather(
-        *[agent(f"submitter {number % _SUBMITTERS}") for number in range(HARDENED.waiting or 1)]
+        *[agent(f"submitter {number % _SUBMITTERS}") for number in range(DEFAULT.waiting or 1)]
     )
     took = process_time() - began
-    if most < (HARDENED.waiting or 1) - 2:
-        raise SystemExit(f"{most} jobs waited at most, expected nearly {HARDENED.waiting}")
+    if most < (DEFAULT.waiting or 1) - 2:
+        raise SystemExit(f"{most} jobs waited at most, expected nearly {DEFAULT.waiting}")
     return took
 
 
 def _seconds() -> float:
-    queue = SlotQueue(HARDENED)
-    waiting = HARDENED.waiting or 0
+    queue = SlotQueue(DEFAULT)
+    waiting = DEFAULT.waiting or 0
     began = process_time()
     for number in range(waiting):
         queue.add(f"submitter {number % _SUBMITTERS}", 1 + number % 10, now=0.0)

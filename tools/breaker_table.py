@@ -23,7 +23,6 @@ import pybreaker
 
 from statek_sim.agent.protection.breaker import Breakers, BreakerSettings, Permit
 from statek_sim.agent.protection.contract import BreakerAdapter, Finding, MakeBreaker, breaker_findings
-from statek_sim.agent.protection.variants import DOCUMENT, HARDENED, ProtectionRules
 
 _PURGATORY: Final[Any] = importlib.import_module("purgatory.domain.model")
 COOLDOWN: Final = 10.0
@@ -36,11 +35,11 @@ class Failed(Exception):
 
 
 class Ours:
-    """Our breakers, one key, in either variant."""
+    """Our breakers, one key."""
 
-    def __init__(self, now: Clock, rules: ProtectionRules) -> None:
+    def __init__(self, now: Clock) -> None:
         self._now = now
-        self._breakers = Breakers(BreakerSettings(failures=1, cooldown=COOLDOWN, lease=LEASE), rules)
+        self._breakers = Breakers(BreakerSettings(failures=1, cooldown=COOLDOWN, lease=LEASE))
 
     def start(self) -> object | None:
         """Ask for a permit."""
@@ -157,8 +156,7 @@ def _aiobreaker(now: Clock) -> BreakerAdapter:
 
 
 BREAKERS: Final[dict[str, tuple[MakeBreaker, float | None]]] = {
-    "ours, `hardened`": (lambda now: Ours(now, HARDENED), LEASE),
-    "ours, `document`": (lambda now: Ours(now, DOCUMENT), None),
+    "ours": (Ours, LEASE),
     "pybreaker 1.4.1": (_pybreaker, None),
     "circuitbreaker 2.1.3": (_circuitbreaker, None),
     "purgatory 3.0.1": (_purgatory, None),

@@ -122,6 +122,9 @@ def of_an_agent(folder: Path) -> Costs:
         tools=[look],
         parts=Parts(commits=True),
         max_iterations=TURNS + 1,
+        rescue=False,
+        protection=False,
+        context=None,
     )
     assert harness.provider is not None, "it was made with one"
     database = Sqlite(folder / "agent.db")

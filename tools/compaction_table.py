@@ -1,4 +1,4 @@
-"""What the compaction checker finds in ours, in two documents' code and in others', as docs/context.md shows it.
+"""What the compaction checker finds in ours and in others', as docs/context.md shows it.
 
 python -m tools.compaction_table
 """
@@ -13,43 +13,17 @@ import turnsafe
 from statek_sim.agent.context.contract import Compact, Finding, Limits, MakeCompact, compaction_findings
 from statek_sim.agent.context.manager import compacted
 from statek_sim.agent.context.settings import ContextSettings
-from statek_sim.agent.context.variants import DOCUMENT, FORGE, HARDENED, ContextRules
-from statek_sim.agent.effects import SideModel
 from statek_sim.errors import ContextOverflow
 from statek_sim.values import Message
 
 
-def ours(rules: ContextRules) -> MakeCompact:
-    """Return one of our variants; a model's summary is one sentence."""
-
-    def make(limits: Limits) -> Compact:
-        summary = SideModel(model="m") if rules is DOCUMENT else None
-        settings = ContextSettings(
-            budget=limits.budget, reserve=0, keep=1, pinned=limits.pinned, summary=summary
-        )
-
-        def compact(messages: list[Message]) -> Sequence[Message] | None:
-            made = compacted(
-                messages,
-                settings,
-                _one(limits),
-                wire=limits.wire,
-                rules=rules,
-                summary=lambda wanted: "A summary.",
-            )
-            return None if made is None else made.messages
-
-        return compact
-
-    return make
-
-
-def document_without_null(limits: Limits) -> Compact:
-    """Return the document's code for histories whose contents are never null."""
-    inner = ours(DOCUMENT)(limits)
+def ours(limits: Limits) -> Compact:
+    """Return our own."""
+    settings = ContextSettings(budget=limits.budget, reserve=0, keep=1, pinned=limits.pinned)
 
     def compact(messages: list[Message]) -> Sequence[Message] | None:
-        return inner([{**message, "content": message.get("content") or ""} for message in messages])
+        made = compacted(messages, settings, _one(limits), wire=limits.wire)
+        return None if made is None else made.messages
 
     return compact
 
@@ -83,10 +57,7 @@ def _one(limits: Limits) -> Callable[[Message], int]:
 
 
 COMPACTORS: Final[Mapping[str, tuple[MakeCompact, type[Exception]]]] = {
-    "ours, `hardened`": (ours(HARDENED), ContextOverflow),
-    "ours, `document`": (ours(DOCUMENT), ContextOverflow),
-    "the same, contents never null": (document_without_null, ContextOverflow),
-    "ours, `forge`": (ours(FORGE), ContextOverflow),
+    "ours": (ours, ContextOverflow),
     "the newest messages that fit": (newest_messages, ContextOverflow),
     "turnsafe 0.1.0, `fit`": (turnsafe_fit, turnsafe.ContextBudgetError),
 }

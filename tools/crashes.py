@@ -19,13 +19,13 @@ from typing import Any, Final
 
 import psycopg
 
+from statek_sim.agent.approvals import Approvals
 from statek_sim.agent.budget import Budget
 from statek_sim.agent.checkpoints.persistence import Keeper
 from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.agent.effects import Ask, Parts, PersonSaid, Question
 from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.people import Approvals
 from statek_sim.agent.protection.breaker import BreakerSettings
 from statek_sim.agent.reliability import BreakerGate, loop_watcher
 from statek_sim.agent.tools.tool import Happened, tool_from
@@ -167,7 +167,7 @@ def lived(make_store: MakeStore, world: World, errand: Errand = WHOLE) -> dict[s
         "nudges": run.nudges.saved(),
         "calls": run.calls,
         "attempts": run.climbed,
-        "parts": [part.saved() for part in (*run.around.parts.gates[:1], *run.around.parts.watchers)],  # type: ignore[attr-defined]
+        "parts": [part.saved() for part in (*run.deps.parts.gates[:1], *run.deps.parts.watchers)],  # type: ignore[attr-defined]
         "world": sorted(world.done),
     }
 

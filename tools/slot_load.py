@@ -10,11 +10,11 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from statek_sim.agent.slots.queue import SlotQueue, Ticket
-from statek_sim.agent.slots.rules import FORGE, HARDENED, PLAIN, SlotRules
+from statek_sim.agent.slots.rules import SlotRules
 
 SECONDS: Final = 3600
 SEED: Final = 1
@@ -36,11 +36,10 @@ BACKGROUND: Final = Submitter("background", 0.05, 10)
 ALL: Final = (GREEDY, *MODEST, URGENT, BACKGROUND)
 
 RULES: Final = {
-    "default": HARDENED,
-    "default, without share": replace(HARDENED, share=None),
-    "default, without aging": replace(HARDENED, aging=None),
-    "`plain`": PLAIN,
-    "`forge`, without cancelling": replace(FORGE, preempts="never"),
+    "default": SlotRules(),
+    "default, without share": SlotRules(share=None),
+    "default, without aging": SlotRules(aging=None),
+    "priority and order of arrival alone": SlotRules(aging=None, share=None, preempts="never", full="refuse"),
 }
 
 

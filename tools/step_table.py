@@ -16,7 +16,6 @@ from typing import Any, Final
 from statek_sim.agent.steps.contract import Feature, MakeEnforcer, step_enforcer_findings
 from statek_sim.agent.steps.enforcement import StepEnforcer, StepPlan
 from statek_sim.agent.steps.expected import Finding
-from statek_sim.agent.variants import DOCUMENT, FORGE, HARDENED, Variant
 
 EVERYTHING: Final = tuple(Feature)
 LISTED: Final = ("ordered", "optional", "helpers", "repeated")
@@ -29,18 +28,12 @@ ANY: Final = ("any_order", "optional", "helpers", "prerequisites", "side_by_side
 class Ours:
     """Our enforcer."""
 
-    def __init__(self, plan: StepPlan, variant: Variant = HARDENED) -> None:
-        self._enforcer = StepEnforcer(plan, variant)
-        self._proposed = 0
+    def __init__(self, plan: StepPlan) -> None:
+        self._enforcer = StepEnforcer(plan)
 
     def propose(self, tool: str) -> object | None:
-        """Check and reserve."""
-        refused = self._enforcer.check(tool, iteration=self._proposed)
-        self._proposed += 1
-        if refused is not None:
-            return None
-        self._enforcer.reserve(tool)
-        return tool
+        """Check."""
+        return tool if self._enforcer.check(tool) is None else None
 
     def finish(self, call: object, *, failed: bool) -> None:
         """Commit, or roll back."""
@@ -137,9 +130,7 @@ class Forges:
 
 
 ENFORCERS: Final[Mapping[str, tuple[MakeEnforcer, Sequence[str]]]] = {
-    "ours, `hardened`": (Ours, EVERYTHING),
-    "ours, `document`": (lambda plan: Ours(plan, DOCUMENT), LISTED),
-    "ours, `forge`": (lambda plan: Ours(plan, FORGE), (*ANY, "repeated")),
+    "ours": (Ours, EVERYTHING),
     "document 004 as printed": (lambda plan: Printed(plan, gated=False), LISTED),
     "the same with a gate before the answer": (lambda plan: Printed(plan, gated=True), LISTED),
     "Forge 0.10.0": (Forges, (*ANY, "repeated")),

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, Never, NoReturn, Protocol, TypeVar
 
+from statek_sim.agent.approvals import EXPIRED, word_of
 from statek_sim.agent.effects import (
     Answer,
     AskModel,
@@ -43,10 +44,9 @@ from statek_sim.agent.execution import (
     waited,
 )
 from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.people import EXPIRED, word_of
-from statek_sim.agent.stubborn import GRACE, closed_late
 from statek_sim.agent.tools.lazy import read_to_end
 from statek_sim.agent.tools.tool import code_of
+from statek_sim.agent.uncancellable import GRACE, closed_late
 from statek_sim.clock import EPOCH
 from statek_sim.errors import BadInput, ProviderFailure, ProviderTimeout, StatekSimError, Unanswered
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply

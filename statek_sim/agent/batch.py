@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from statek_sim import trace as events
-from statek_sim.agent.batch_values import saved_batch
+from statek_sim.agent.approvals import Suspended, ask_people, filled, outcome_of_asking, wait_for, why_not
 from statek_sim.agent.effects import (
     CHECK,
     Answer,
@@ -26,21 +26,21 @@ from statek_sim.agent.effects import (
     ToolOutcome,
     WrittenCall,
 )
-from statek_sim.agent.guarding import call_withdrawn, guarded
-from statek_sim.agent.people import Suspended, ask_people, filled, outcome_of_asking, wait_for, why_not
-from statek_sim.agent.progress import Ended
+from statek_sim.agent.guard_points import call_withdrawn, guarded
 from statek_sim.agent.replies.calls import Refusal, resolved
-from statek_sim.agent.replies.correcting import answer_calls, fail, watch
+from statek_sim.agent.replies.correction import answer_calls, fail, watch
 from statek_sim.agent.replies.nudges import PREFIX, Failure, nudge_text
 from statek_sim.agent.replies.reading import ModelReply
+from statek_sim.agent.run_state import NothingToDo, RunState, Steps
+from statek_sim.agent.saved_values import (
+    call_values,
+    outcome_from,
+    outcome_values,
+    saved_reply,
+    written_values,
+)
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.agent.tools.tool import Tool, code_of
-
-if TYPE_CHECKING:
-    from statek_sim.agent.loop import AgentRun, NothingToDo, Steps
-
-NOT_RUN: Final = "Error: not executed, because another call of the same reply was refused."
-"""The result of a good call in a reply that is refused whole."""
 
 _NO_STEPS: Final = "the budget of steps is used up"
 
@@ -76,13 +76,12 @@ class Batch:
         "reply",
         "results",
         "run",
-        "terminal",
         "text",
         "wave",
     )
 
     def __init__(
-        self, run: AgentRun, reply: ModelReply, text: str, calls: Sequence[WrittenCall], offer: Offer
+        self, run: RunState, reply: ModelReply, text: str, calls: Sequence[WrittenCall], offer: Offer
     ) -> None:
         self.run = run
         self.reply = reply
@@ -99,15 +98,14 @@ class Batch:
         self.done: list[tuple[ToolCall, ToolOutcome]] = []
         self.failed = 0
         self.progress = False
-        self.terminal: str | None = None
         self.open_before = len(run.enforcer.open)
         run.batch = self
 
-    def go(self) -> Steps | NothingToDo:
+    def go(self) -> Steps:
         """Resolve the calls; return the effects of executing them, which append them with their results."""
         run = self.run
         for at, call in enumerate(self.calls):
-            found = resolved(call, self.offer, run.spec.registry, run.spec.variant)
+            found = resolved(call, self.offer, run.spec.registry)
             if isinstance(found, Refusal):
                 self._refuse(at, found)
                 continue
@@ -115,26 +113,7 @@ class Batch:
             if found[1]:
                 coerced = ", ".join(found[1])
                 run.tell(events.HarnessSpoke(run.now(), run.job, "arguments", "coerced", coerced))
-        if run.spec.variant.batch == "whole" and self._refuse_whole():
-            answer_calls(
-                run,
-                self.reply,
-                self.text,
-                self.calls,
-                [result_text or NOT_RUN for result_text in self.results],
-            )
-            fail(run, self.refusals[0].failure, self.refusals[0].details)
-            return ()
         return self.execute()
-
-    def _refuse_whole(self) -> bool:
-        """Return whether one call of the reply is refused, which takes all others with it."""
-        if not self.refusals:
-            for at, call in self.ready:
-                refusal = self._check_step(call)
-                if refusal is not None:
-                    self._refuse(at, refusal)
-        return bool(self.refusals)
 
     def execute(self) -> Steps:
         """Execute the calls that may be, in waves: a step that waits for another one waits for its result."""
@@ -154,10 +133,8 @@ class Batch:
         for (at, call), outcome in zip(self.wave, self.outcomes, strict=True):
             assert outcome is not None, "every call of a wave has ended"
             failed = outcome.failed
-            if failed and run.spec.variant.tool_error == "ends_run":
-                raise Ended("crash", f"tool {call.name!r}: {outcome.text}")
             result_text = outcome.text if not failed else f"Error: {outcome.text}"
-            if run.around.parts.guards:
+            if run.deps.parts.guards:
                 result_text = yield from self._guarded_result(call, outcome, result_text)
             self.results[at] = result_text
             self.done.append((call, outcome))
@@ -165,16 +142,13 @@ class Batch:
                 self.failed += 1
                 continue
             self.progress |= self._is_news(call, outcome)
-            if run.enforcer.is_terminal(call.name) and not result_text.startswith(WITHHELD):
-                self.terminal = result_text
         self.wave, self.outcomes = [], []
 
     def _conclude(self) -> Steps:
         run = self.run
-        if run.spec.variant.keeps_bad_output or not self.refusals:
-            answer_calls(
-                run, self.reply, self.text, self.calls, [result_text or "" for result_text in self.results]
-            )
+        answer_calls(
+            run, self.reply, self.text, self.calls, [result_text or "" for result_text in self.results]
+        )
         run.counters.batch(failed=self.failed)
         if self.progress or not self.refusals:
             run.nudges.went_well(progress=self.progress)
@@ -182,33 +156,58 @@ class Batch:
             fail(run, self.refusals[0].failure, self.refusals[0].details)
         else:
             run.counters.turn_ended(failed=self.failed > 0)
-        if self.terminal is not None and run.spec.variant.final_answer == "terminal_tool":
-            run.finish((yield from self._guarded_answer(self.terminal)))
-        if self.failed:
-            self._bound_tool_errors()
-        if run.around.parts.watchers:
+        if run.deps.parts.watchers:
             watch(run, self.reply.text, self.done, progress=len(run.enforcer.open) < self.open_before)
-        if run.around.parts.commits:
+        if run.deps.parts.commits:
             yield from run.commit(CommitPoint.TOOLS_RETURNED)
-
-    def _guarded_answer(self, answer: str) -> Generator[Effect, Answer, str]:
-        if not self.run.around.parts.guards:
-            return answer
-        ruling = yield from guarded(self.run, GuardPoint.OUTPUT, answer)
-        if ruling.blocked is not None:
-            raise Ended("blocked", ruling.blocked)
-        return ruling.text
 
     def pending(self, stage: str) -> dict[str, object]:
         """Return the batch as it is now, as values that a checkpoint can hold."""
-        return {"stage": stage, **saved_batch(self)}
+        return {"stage": stage, **self.saved()}
+
+    def saved(self) -> dict[str, object]:
+        """Return the batch between two of its waves, or before one is executed, as values."""
+        return {
+            "reply": saved_reply(self.reply),
+            "text": self.text,
+            "calls": [written_values(call) for call in self.calls],
+            "results": list(self.results),
+            "ready": [(at, call_values(call)) for at, call in self.ready],
+            "refusals": [
+                (refusal.failure.value, refusal.reason, dict(refusal.details)) for refusal in self.refusals
+            ],
+            "asks": [(at, ask.text, ask.seconds) for at, ask in self.asks],
+            "wave": [(at, call_values(call)) for at, call in self.wave],
+            "outcomes": [None if result is None else outcome_values(result) for result in self.outcomes],
+            "first_record": self.first_record,
+            "done": [(call_values(call), outcome_values(outcome)) for call, outcome in self.done],
+            "failed": self.failed,
+            "progress": self.progress,
+            "open_before": self.open_before,
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Give a new batch what `saved` made values of."""
+        self.results = list(saved["results"])
+        self.ready = [(at, ToolCall(*call)) for at, call in saved["ready"]]
+        self.refusals = [
+            Refusal(Failure(name), reason, details) for name, reason, details in saved["refusals"]
+        ]
+        self.asks = [(at, Ask(text=text, seconds=seconds)) for at, text, seconds in saved["asks"]]
+        self.wave = [(at, ToolCall(*call)) for at, call in saved["wave"]]
+        self.outcomes = [None if result is None else outcome_from(*result) for result in saved["outcomes"]]
+        self.first_record = saved["first_record"]
+        self.done = [(ToolCall(*call), outcome_from(*outcome)) for call, outcome in saved["done"]]
+        self.failed, self.progress = saved["failed"], saved["progress"]
+        # Versions before this one did not say it.
+        self.open_before = saved.get("open_before", self.open_before)
 
     def _next_wave(self) -> Generator[Effect, Answer, list[tuple[int, ToolCall]]]:
         """Return the calls that may run now, reserved; those that have to wait for them stay ready."""
         wave = self.wave = []
         ready, self.ready = self.ready, []
         self.asks = []
-        guards = self.run.around.parts.guards
+        guards = self.run.deps.parts.guards
         for position, (at, call) in enumerate(ready):
             refusal = self._check_step(call) if self.run.enforcer.active else None
             if refusal is not None and wave:
@@ -221,8 +220,6 @@ class Batch:
             if isinstance(admission, str):
                 self._keep_out(at, admission)
             else:
-                if self.run.enforcer.active:
-                    self._reserve(admission)
                 wave.append((at, admission))
         return wave
 
@@ -256,13 +253,13 @@ class Batch:
         at_ends = self.outcomes or [None] * len(self.wave)
         for (_, call), outcome in zip(self.wave, at_ends, strict=True):
             if outcome is None:
-                _take_back(call, self.run.around.parts.gates, at=self.run.now())
+                _take_back(call, self.run.deps.parts.gates, at=self.run.now())
         self.wave, self.outcomes = [], []
 
     def _withdraw(self, call: ToolCall) -> None:
         run = self.run
         run.budget.not_called()
-        _take_back(call, run.around.parts.gates, at=run.now())
+        _take_back(call, run.deps.parts.gates, at=run.now())
         call_withdrawn(run, call.name, call.arguments)
         if run.enforcer.active and run.enforcer.roll_back(call.name):
             self._step_moved(call.name, "rolled back")
@@ -280,10 +277,10 @@ class Batch:
         run.tell(events.CallRefused(run.now(), run.job, call.name, call.arguments, failure, reason))
 
     def _check_step(self, call: ToolCall) -> Refusal | None:
-        found = self.run.enforcer.check(call.name, iteration=self.run.iteration - 1)
+        found = self.run.enforcer.check(call.name)
         if found is None:
             return None
-        correction = nudge_text(found.failure, found.details, self.run.spec.variant).removeprefix(PREFIX)
+        correction = nudge_text(found.failure, found.details).removeprefix(PREFIX)
         return Refusal(found.failure, f"Error: {correction}", found.details)
 
     def _admitted(self, at: int, call: ToolCall) -> Generator[Effect, Answer, ToolCall | str]:
@@ -302,7 +299,7 @@ class Batch:
         What gates and guards (`asks`) want to ask a person is kept for when all calls were looked at.
         """
         run = self.run
-        gates = run.around.parts.gates
+        gates = run.deps.parts.gates
         reason = None if run.budget.allows_call else _NO_STEPS
         if reason is None and not gates and not asks:
             run.budget.called()
@@ -350,7 +347,7 @@ class Batch:
             return ruling.blocked
         if ruling.text != written:
             changed = WrittenCall(call.id, call.name, ruling.text)
-            found = resolved(changed, self.offer, run.spec.registry, run.spec.variant)
+            found = resolved(changed, self.offer, run.spec.registry)
             if isinstance(found, Refusal):
                 call_withdrawn(run, call.name, call.arguments)
                 return (
@@ -364,7 +361,7 @@ class Batch:
         """Run the tools of a wave at once, then ask a person what those tools want to know that ask."""
         self.first_record = len(self.run.calls)
         running = [at for at, (_, call) in enumerate(self.wave) if self.tool(call).asks is None]
-        if running and self.run.around.parts.commits:
+        if running and self.run.deps.parts.commits:
             yield from self.commit_calls()
         for _, call in self.wave:
             self.begun(call)
@@ -375,8 +372,6 @@ class Batch:
 
     def commit_calls(self) -> Steps | NothingToDo:
         """Return the effects of committing that calls are about to be made, so that none is made twice."""
-        if not self.run.spec.variant.commits_calls:
-            return ()
         return self.run.commit(CommitPoint.CALLING, pending=lambda: self.pending("calling"))
 
     def invoke(self, running: Sequence[int]) -> Steps:
@@ -392,15 +387,13 @@ class Batch:
         """Return a call of the wave for a driver; a `check` of it is run in its place, and leaves no receipt of it."""
         call = self.wave[at][1]
         tool = self.tool(call)
-        limit = self.run.spec.variant.tool_timeout if tool.timeout is None else tool.timeout
+        limit = self.run.spec.tool_timeout if tool.timeout is None else tool.timeout
         key = self.key(at)
         code = code_of(tool.run)
-        conversions = code.conversions if self.run.spec.variant.converts_arguments else {}
         if check is not None:
-            return Invocation(call, replace(code_of(check), conversions=conversions), limit, f"{CHECK}{key}")
-        return Invocation(
-            call, code if conversions is code.conversions else replace(code, conversions={}), limit, key
-        )
+            checked = replace(code_of(check), conversions=code.conversions)
+            return Invocation(call, checked, limit, f"{CHECK}{key}")
+        return Invocation(call, code, limit, key)
 
     def key(self, at: int) -> str:
         """Return the name that a call of the wave has in its run."""
@@ -459,19 +452,13 @@ class Batch:
             self.run.tell(
                 events.ToolReturned(self.run.now(), self.run.job, call.name, result, error, call.id)
             )
-        for gate in self.run.around.parts.gates:
+        for gate in self.run.deps.parts.gates:
             gate.ended(call, outcome, at=self.run.now() if when is None else when)
         if not self.run.enforcer.active:
             return
         moved = self.run.enforcer.roll_back(call.name) if failed else self.run.enforcer.commit(call.name)
         if moved:
             self._step_moved(call.name, "rolled back" if failed else "committed")
-
-    def _reserve(self, call: ToolCall) -> None:
-        before = self.run.enforcer.done
-        self.run.enforcer.reserve(call.name)
-        if self.run.enforcer.done != before:
-            self._step_moved(call.name, "done as proposed")
 
     def _step_moved(self, tool: str, change: str) -> None:
         self.run.tell(events.StepMoved(self.run.now(), self.run.job, tool, change, self.run.enforcer.open))
@@ -495,10 +482,3 @@ class Batch:
         if not outcome.failed:
             run.results.append(ruling.text)
         return ruling.text
-
-    def _bound_tool_errors(self) -> None:
-        bound = self.run.spec.variant.tool_errors_in_a_row
-        if bound is not None and self.run.counters.failed_batches > bound:
-            raise Ended(
-                "tool_errors", f"{self.run.counters.failed_batches} batches in a row had a tool that failed"
-            )

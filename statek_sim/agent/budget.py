@@ -10,7 +10,6 @@ from enum import StrEnum
 from typing import Any
 
 from statek_sim.agent.effects import Spent
-from statek_sim.agent.variants import Variant
 from statek_sim.errors import BadInput
 
 
@@ -91,9 +90,8 @@ class Overspent:
 class BudgetTracker:
     """What a run used, held against its budget."""
 
-    def __init__(self, budget: Budget, variant: Variant) -> None:
+    def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._reserves = variant.budget_check == "reserved"
         self._began: float | None = None
         self._reserved = 0
         self.tokens = 0
@@ -137,17 +135,16 @@ class BudgetTracker:
         """
         self.begin(at=at)
         answer = self._budget.answer_tokens * requests
-        wanted = prompt_tokens + answer if self._reserves else 0
+        wanted = prompt_tokens + answer
         prices = self._budget.prices_of(model)
-        money = prices.cost(prompt_tokens, answer) if prices is not None and self._reserves else Decimal(0)
-        step = requests if self._reserves else 0
+        money = prices.cost(prompt_tokens, answer) if prices is not None else Decimal(0)
         found = (
             self._over(BudgetName.TOKENS, self.tokens, wanted, self._budget.tokens)
             or self._over(BudgetName.COST, self.cost, money, self._budget.cost)
             or self._over(
-                BudgetName.SECONDS, self.spent(at=at).seconds, 0, self._budget.seconds, reached=self._reserves
+                BudgetName.SECONDS, self.spent(at=at).seconds, 0, self._budget.seconds, reached=True
             )
-            or self._over(BudgetName.STEPS, self.steps, step, self._budget.steps)
+            or self._over(BudgetName.STEPS, self.steps, requests, self._budget.steps)
         )
         if found is None:
             self._reserved = wanted
@@ -173,7 +170,7 @@ class BudgetTracker:
     def replied(self, prompt: int, completion: int, *, model: str = "") -> int:
         """Note an answer; return by how many tokens it went over its reservation. `model`: "" is the run's own."""
         used = prompt + completion
-        over = max(0, used - self._reserved) if self._reserves else 0
+        over = max(0, used - self._reserved)
         self.tokens += used
         self.overshoot += over
         self.steps += 1
@@ -192,7 +189,7 @@ class BudgetTracker:
     def allows_call(self) -> bool:
         """Whether the steps allow another tool call."""
         limit = self._budget.steps
-        return limit is None or not self._reserves or self.steps < limit
+        return limit is None or self.steps < limit
 
     def called(self) -> None:
         """Note a tool call that is executed."""

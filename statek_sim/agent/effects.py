@@ -509,10 +509,6 @@ PASS: Final = Verdict()
 """Nothing found."""
 
 
-class GuardRaised(Exception):
-    """A guard raised, under rules by which that ends the run."""
-
-
 Judging = Generator["TextWanted | Wait", "str | Waited | None", Verdict]
 """A guard that waits, or asks a model: yields what it wants, is sent what came of it, returns its verdict."""
 

@@ -7,25 +7,24 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Final
 
+from statek_sim.agent.approvals import word_of
 from statek_sim.agent.budget import Budget
 from statek_sim.agent.checkpoints.persistence import Keeper, plan_hash, saved_run
 from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.context.settings import ContextSettings
-from statek_sim.agent.context.variants import HARDENED as HARDENED_CONTEXT
-from statek_sim.agent.context.variants import RULES as CONTEXT_RULES
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import NO_PARTS, Delayed, Parts, PersonSaid, Question, ToolFunction
-from statek_sim.agent.loop import AgentRun, Around
-from statek_sim.agent.people import word_of
+from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.prompt import Layers
-from statek_sim.agent.reliability import reader_of, rescued
-from statek_sim.agent.resuming import resumed
+from statek_sim.agent.reliability import BreakerGate, LoopWatcher, loop_watcher, reader_of, rescued
+from statek_sim.agent.replies.nudges import LIMIT, LIMIT_IN_ALL
+from statek_sim.agent.resume import resumed
+from statek_sim.agent.run_state import RunDeps
 from statek_sim.agent.simulated import Said, Simulation
-from statek_sim.agent.spec import MAX_ITERATIONS, AgentSpec, Choice
+from statek_sim.agent.spec import MAX_ITERATIONS, PROFILE, TOOL_TIMEOUT, AgentSpec, Choice
 from statek_sim.agent.steps.enforcement import Step, StepPlan, check_plan, never_offered
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool
-from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.clock import Clock, Continued, VirtualClock
 from statek_sim.errors import BadInput, RunawayJob, Unanswered
 from statek_sim.harness.harness import LLM_Harness
@@ -41,6 +40,9 @@ Person = Callable[[Question], PersonSaid | str | bool | Delayed | None]
 A `Delayed` is one of these, or an error that is raised, after so many seconds.
 """
 
+CONTEXT: Final = ContextSettings()
+"""What prompts are held to, unless it is said otherwise: document 004's numbers."""
+
 LONGEST: Final = 86_400.0
 """Virtual seconds that `AgentHarness.run` works on a task, where it is not told otherwise."""
 
@@ -50,8 +52,11 @@ class AgentHarness:
 
     `tools` are plain functions, `Tool`s, or a whole `Registry`; `steps` are names of tools, `Step`s, or a `StepPlan`;
     `BadInput` when one names a tool that is not there.
-    Unlimited unless `limits` says otherwise; `context` holds prompts to a budget; `person` answers what is asked of
-    people. All runs of a harness share its clock and its trace.
+    Three protections are on, each run with its own: `rescue` reads calls that are written in text (unless
+    `parts.reader` does), `protection` answers loops and leaves failing tools alone for a while, `context` holds prompts
+    to a budget (unless `parts.compactor` does); False, False and None turn them off. STATEK's `limits` and a `budget`
+    are without bound unless they are given. `person` answers what is asked of people. All runs of a harness share its
+    clock and its trace.
     """
 
     def __init__(
@@ -68,21 +73,21 @@ class AgentHarness:
         task_types: Mapping[str, Sequence[str]] | None = None,
         budget: Budget | None = None,
         max_iterations: int = MAX_ITERATIONS,
-        nudges: int = 3,
-        variant: str | Variant = "hardened",
+        nudges: int = LIMIT,
+        nudges_in_all: int | None = LIMIT_IN_ALL,
+        tool_timeout: float | None = TOOL_TIMEOUT,
+        retry_provider: bool = True,
         parts: Parts = NO_PARTS,
-        context: ContextSettings | None = None,
+        rescue: bool = True,
+        protection: bool = True,
+        context: ContextSettings | None = CONTEXT,
         person: Person | None = None,
         limits: LLM_Harness | None = None,
         clock: VirtualClock | None = None,
         trace: Trace | None = None,
         tokenizers: TokenizerRegistry | None = None,
     ) -> None:
-        rules = variant_named(variant) if isinstance(variant, str) else variant
-        registry = (
-            tools if isinstance(tools, Registry) else Registry(tools, task_types=task_types, variant=rules)
-        )
-        plan = _plan(steps)
+        registry = tools if isinstance(tools, Registry) else Registry(tools, task_types=task_types)
         self.spec = AgentSpec(
             role=role,
             model=model,
@@ -91,42 +96,43 @@ class AgentHarness:
             layers=Layers(rules=prompt) if isinstance(prompt, str) else prompt,
             registry=registry,
             choice=choice or Choice(),
-            plan=plan,
+            plan=_plan(steps),
             budget=budget or Budget(),
             max_iterations=max_iterations,
             nudges=nudges,
-            variant=rules,
+            nudges_in_all=nudges_in_all,
+            tool_timeout=tool_timeout,
+            retry_provider=retry_provider,
         )
         envelopes = Envelopes(tokenizers)
-        if context is not None:
-            parts = replace(parts, compactor=self._context(context, envelopes, parts))
-        if parts.reader is rescued:
-            parts = replace(parts, reader=reader_of(model))
         self.provider = provider
         self._person = person
         self.clock = VirtualClock() if clock is None else clock
-        self.trace = Trace(profile=rules.name, seed=0) if trace is None else trace
-        self._around = Around(
+        self.trace = Trace(profile=PROFILE, seed=0) if trace is None else trace
+        self._deps = RunDeps(
             clock=self.clock,
             trace=self.trace,
             harness=limits or LLM_Harness(None, None, None, None),
             envelopes=envelopes,
-            parts=parts,
+            parts=self._with_defaults(parts, envelopes, context, rescue=rescue),
         )
-        self._runs = 0
+        self._protects, self._runs = protection, 0
         if registry is not tools:
             self._check_steps(offered=True)
 
-    def _context(self, settings: ContextSettings, envelopes: Envelopes, parts: Parts) -> ContextManager:
+    def _with_defaults(
+        self, parts: Parts, envelopes: Envelopes, context: ContextSettings | None, *, rescue: bool
+    ) -> Parts:
+        """Return the parts with what reads replies and what shortens the history, where they have none of their own."""
+        if parts.reader is rescued or (rescue and parts.reader is None):
+            parts = replace(parts, reader=reader_of(self.spec.model))
+        if context is None or (context is CONTEXT and parts.compactor is not None):
+            return parts
         if parts.compactor is not None:
             raise BadInput("context and parts.compactor both make the history shorter; expected one of them")
         meter = envelopes.meter(self.spec.model)
-        return ContextManager(
-            settings,
-            lambda message: meter.measure(message)[1],
-            wire=self.spec.wire,
-            rules=CONTEXT_RULES.get(self.spec.variant.name, HARDENED_CONTEXT),
-        )
+        manager = ContextManager(context, lambda message: meter.measure(message)[1], wire=self.spec.wire)
+        return replace(parts, compactor=manager)
 
     def plan(self, task: str) -> str:
         """Return the hash of a task for this agent: what a session of a store is about."""
@@ -136,8 +142,8 @@ class AgentHarness:
     def _check_steps(self, *, offered: bool = False) -> None:
         """Raise `BadInput` for a step whose tool is not there; with `offered` also for one that no turn can offer."""
         check_plan(self.spec.plan, (tool.name for tool in self.spec.registry.list()))
-        if offered and self._around.parts.chooser is None and self.spec.plan.required_or_terminal:
-            why = never_offered(self.spec.plan, self.spec.offer().names, self.spec.variant)
+        if offered and self._deps.parts.chooser is None and self.spec.plan.required:
+            why = never_offered(self.spec.plan, self.spec.offer().names)
             if why is not None:
                 raise BadInput(f"agent {self.spec.role!r}: {why}")
 
@@ -154,15 +160,28 @@ class AgentHarness:
         self._check_steps()
         self._runs += 1
         job = "main" if self._runs == 1 else f"main-{self._runs}"
-        around = self._around if clock is None else replace(self._around, clock=clock)
+        deps = replace(self._deps, clock=clock or self.clock, parts=self._parts())
         if keeper is None:
-            return AgentRun(job, self.spec, around, task)
-        around = replace(around, parts=replace(around.parts, commits=True))
+            return AgentRun(job, self.spec, deps, task)
+        deps = replace(deps, parts=replace(deps.parts, commits=True))
         if keeper.kept is None:
-            return AgentRun(job, self.spec, around, task)
-        if isinstance(around.clock, Continued):
-            around.clock.go_on_from(keeper.kept.checkpoint.entry.at)
-        return resumed(job, self.spec, around, **saved_run(keeper.kept), anew=True)
+            return AgentRun(job, self.spec, deps, task)
+        if isinstance(deps.clock, Continued):
+            deps.clock.go_on_from(keeper.kept.checkpoint.entry.at)
+        return resumed(job, self.spec, deps, **saved_run(keeper.kept), anew=True)
+
+    def _parts(self) -> Parts:
+        """Return the parts of one run: what looks for loops and failing tools remembers that run alone."""
+        parts = self._deps.parts
+        if not self._protects:
+            return parts
+        watches = any(isinstance(watcher, LoopWatcher) for watcher in parts.watchers)
+        breaks = any(isinstance(gate, BreakerGate) for gate in parts.gates)
+        return replace(
+            parts,
+            watchers=parts.watchers if watches else (loop_watcher(), *parts.watchers),
+            gates=parts.gates if breaks else (BreakerGate(), *parts.gates),
+        )
 
     def run(
         self,

@@ -7,115 +7,32 @@ and exception limits, before its calls are executed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
 from statek_sim import progress
 from statek_sim import trace as events
-from statek_sim.agent.asking import ask_model
-from statek_sim.agent.batch_values import saved_reply
-from statek_sim.agent.budget import BudgetTracker
-from statek_sim.agent.compacting import compact
-from statek_sim.agent.conversation import Conversation, Envelopes
-from statek_sim.agent.effects import (
-    NO_PARTS,
-    Answer,
-    Choice,
-    Commit,
-    CommitPoint,
-    Effect,
-    GuardPoint,
-    Parts,
-    Question,
-    Snapshot,
-    TurnAhead,
-)
-from statek_sim.agent.escalating import Climbing, climb
-from statek_sim.agent.escalation.climbing import Climb
-from statek_sim.agent.guarding import guarded
-from statek_sim.agent.pending import Pending, state_of, taken_up
-from statek_sim.agent.progress import Counters, Ended
-from statek_sim.agent.replies.nudges import Failure, NudgeBudget
+from statek_sim.agent.attempts import climb
+from statek_sim.agent.compaction import compact
+from statek_sim.agent.effects import Choice, CommitPoint, GuardPoint, TurnAhead
+from statek_sim.agent.guard_points import guarded
+from statek_sim.agent.inflight_recovery import Recall
+from statek_sim.agent.model_request import ask_model
+from statek_sim.agent.progress import Ended
 from statek_sim.agent.replies.taking import take
+from statek_sim.agent.run_state import Pending, RunDeps, RunState, Steps
+from statek_sim.agent.saved_values import reply_from, saved_reply
 from statek_sim.agent.spec import AgentSpec
-from statek_sim.agent.steps.enforcement import StepEnforcer
 from statek_sim.agent.tools.registry import Offer
-from statek_sim.clock import Clock
 from statek_sim.errors import LLM_HarnessError
-from statek_sim.harness.harness import LLM_Harness
-from statek_sim.trace import Trace
-from statek_sim.values import Message
-
-if TYPE_CHECKING:
-    from statek_sim.agent.batch import Batch
-
-Steps = Generator[Effect, Answer, None]
-InHand = Mapping[str, object] | Callable[[], Mapping[str, object]]
-"""What is in hand at a commit beside the state of the run, or how to say it, where that takes time."""
-NothingToDo = tuple[()]
-"""What a part of a turn returns that has no effects: most have none on most turns, and a generator takes time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
-    """What a run needs around it: the time, the trace, limits, what counts tokens, and the parts put in."""
-
-    clock: Clock
-    trace: Trace
-    harness: LLM_Harness
-    envelopes: Envelopes
-    parts: Parts = NO_PARTS
-
-
-class AgentRun:
-    """One run of an agent: its state, and the generator that moves it.
-
-    `status` is READY, STARTED, SUSPENDED (a person is asked) or DONE; `stop` why the last unit of work ended;
-    `answer` its final text; `climbed` what came of each attempt of a ladder, when its last task has ended.
-    """
+class AgentRun(RunState):
+    """One run of an agent: its state, and the generator that moves it, `go`."""
 
     def __init__(
-        self, job: str, spec: AgentSpec, around: Around, message: str, *, saved: Pending | None = None
+        self, job: str, spec: AgentSpec, deps: RunDeps, message: str, *, saved: Pending | None = None
     ) -> None:
         """`saved`: where a run stood that is taken up again; see `resuming.resumed`, which gives it its state."""
-        self.job = job
-        self.task = message
-        self.spec = spec
-        self.around = around
-        self.now: Callable[[], float] = around.clock.now
-        self.status = "READY"
-        self.stop: str | None = None
-        self.detail: str | None = None
-        self.answer: str | None = None
-        self.failure: BaseException | None = None
-        self.steps = 0
-        self.iteration = 0
-        self.completions: int | None = None
-        self.counters = Counters()
-        self.calls: list[dict[str, str | None]] = []
-        self.refused: list[dict[str, str]] = []
-        self.nudged: list[Failure] = []
-        self.inbox: list[str] = [message] if saved is None else []
-        self.enforcer = StepEnforcer(spec.plan, spec.variant)
-        self.nudges = NudgeBudget(spec.variant, spec.nudges)
-        self.budget = BudgetTracker(spec.budget, spec.variant)
-        self.conversation = Conversation(around.envelopes, spec)
-        self.taken = 0
-        self.waiting_task: str | None = None
-        self.climbing: Climbing | None = None
-        self.climbed: Climb | None = None
-        self.message = ""
-        self.resting = False
+        super().__init__(job, spec, deps, message, saved=saved)
         self._saved = saved
-        self.offer_made: Offer | None = None
-        self.hidden: frozenset[str] = frozenset()
-        self.seen: set[tuple[str, str, str]] = set()
-        self.results: list[str] = []
-        self.asked = 0
-        self.batch: Batch | None = None
-        if saved is None:
-            self.tell(events.JobCreated(self.now(), job, spec.role, spec.model, None))
 
     # -- units of work -----------------------------------------------------------------------------------------
 
@@ -147,10 +64,10 @@ class AgentRun:
 
     def _whole_unit(self, saved: Pending | None) -> Steps:
         """Work until the run is DONE, from its beginning or from where it was saved."""
-        ladder = self.around.parts.ladder
+        ladder = self.deps.parts.ladder
         if saved is None:
             self.move("STARTED")
-        yield from self.attempt(saved) if ladder is None else climb(self, ladder, saved)
+        yield from self.attempt(saved) if ladder is None else climb(self, ladder, self.attempt, saved)
         self.move("DONE")
         self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
 
@@ -164,32 +81,6 @@ class AgentRun:
         except LLM_HarnessError as exceeded:
             self.stop, self.detail = str(getattr(exceeded, "limit", "harness")), str(exceeded)
 
-    def begin_attempt(self, model: str, task: str, history: Sequence[Message] | None) -> None:
-        """Have the next attempt ask `model` for `task`; with `history` it starts over from there, its steps undone.
-
-        None: the first attempt, which goes on from where the run is.
-        """
-        if history is not None or model != self.spec.model:
-            self.spec = replace(self.spec, model=model)
-            kept = self.conversation.messages if history is None else history
-            self.conversation = Conversation(self.around.envelopes, self.spec)
-            self.conversation.replace(kept)
-        if history is not None:
-            self.enforcer = StepEnforcer(self.spec.plan, self.spec.variant)
-            self.nudges = NudgeBudget(self.spec.variant, self.spec.nudges)
-            self.hidden, self.seen, self.results = frozenset(), set(), []
-            self.iteration = 0
-        self.stop = self.detail = self.answer = None
-        self.end_attempt()
-        self.waiting_task = task
-        self.inbox.insert(0, task)
-
-    def end_attempt(self) -> None:
-        """Leave no task behind that an attempt ended before it took."""
-        if self.waiting_task is not None and self.inbox[:1] == [self.waiting_task]:
-            self.inbox.pop(0)
-        self.waiting_task = None
-
     def push(self, message: str) -> bool:
         """Give the run another user message, read at the next safe moment; return whether `go` is to be called again.
 
@@ -202,16 +93,6 @@ class AgentRun:
         self.resting = False
         self._reactivate()
         return True
-
-    @property
-    def trace(self) -> Trace:
-        """The trace of this run and of all others of its harness."""
-        return self.around.trace
-
-    @property
-    def offered(self) -> tuple[str, ...]:
-        """The names of the tools that were offered last."""
-        return () if self.offer_made is None else self.offer_made.names
 
     def _reactivate(self) -> None:
         self.tell(events.Reactivated(self.now(), self.job, "message", self.completions))
@@ -227,14 +108,19 @@ class AgentRun:
             yield from self.iterate()
 
     def _rest_of_unit(self, saved: Pending) -> Steps:
-        yield from taken_up(self, saved)
+        yield from self._taken_up(saved)
         while self.status != "DONE":
             yield from self.iterate()
 
-    def move(self, status: str) -> None:
-        """Change the status, which the trace tells."""
-        self.tell(events.StatusChanged(self.now(), self.job, self.status, status))
-        self.status = status
+    def _taken_up(self, saved: Pending) -> Steps:
+        """Do what was in hand when the run was committed, up to its next iteration."""
+        self.tell(events.RunResumed(self.now(), self.job, saved.point.value, self.iteration, saved.committed))
+        offer = self.offer_made
+        if "wave" in saved.state:
+            yield from Recall(self, saved.state, saved.receipts, saved.committed).go()
+        elif "reply" in saved.state:
+            assert offer is not None, "a reply was to a request that offered something"
+            yield from take(self, reply_from(saved.state["reply"]), offer)
 
     # -- one iteration -----------------------------------------------------------------------------------------
 
@@ -244,7 +130,7 @@ class AgentRun:
             raise Ended(
                 "max_iterations", f"Agent did not complete within {self.spec.max_iterations} iterations"
             )
-        self.around.harness.check_before_step(self)
+        self.deps.harness.check_before_step(self)
         self.iteration += 1
         self.steps += 1
         progress.at(self.job, self.counters.asked + 1)
@@ -252,14 +138,14 @@ class AgentRun:
         if self.inbox:
             yield from self._read_inbox()
         offer = self._offered()
-        if self.around.parts.compactor is not None:
+        if self.deps.parts.compactor is not None:
             yield from compact(self)
         self._hold_budget()
-        if self.around.parts.guards:
+        if self.deps.parts.guards:
             yield from self._guard_budget()
         reply = yield from ask_model(self)
-        self.around.harness.check_after_step(self)
-        if self.around.parts.commits:
+        self.deps.harness.check_after_step(self)
+        if self.deps.parts.commits:
             yield from self.commit(CommitPoint.REPLIED, pending={"reply": saved_reply(reply)})
         yield from take(self, reply, offer)
 
@@ -271,7 +157,7 @@ class AgentRun:
         """Take the oldest message, which a guard may change; one that it blocks is not looked at again."""
         self.taken += 1
         message = self.inbox.pop(0)
-        if self.around.parts.guards:
+        if self.deps.parts.guards:
             ruling = yield from guarded(self, GuardPoint.INPUT, message)
             if ruling.blocked is not None:
                 raise Ended("blocked", ruling.blocked)
@@ -286,15 +172,14 @@ class AgentRun:
             self.tell(events.HarnessSpoke(self.now(), self.job, "registry", "list changed", notes.pop(0)))
         before = self.offer_made
         if before is not offer and (before is None or before.names != offer.names):
-            sent = self.spec.variant.sends_tools
             turn = self.counters.asked + 1
-            self.tell(events.ToolsOffered(self.now(), self.job, turn, offer.names, sent))
+            self.tell(events.ToolsOffered(self.now(), self.job, turn, offer.names, True))
         self.offer_made = offer
-        self.conversation.offer(offer if self.spec.variant.sends_tools else None)
+        self.conversation.offer(offer)
         return offer
 
     def _choice(self) -> Choice | None:
-        chooser = self.around.parts.chooser
+        chooser = self.deps.parts.chooser
         if chooser is None:
             return None
         called = [str(call["name"]) for call in self.calls]
@@ -315,108 +200,3 @@ class AgentRun:
         ruling = yield from guarded(self, GuardPoint.BUDGET, str(self.budget.tokens))
         if ruling.blocked is not None:
             raise Ended("blocked", ruling.blocked)
-
-    # -- what the parts of a turn do with the run --------------------------------------------------------------
-
-    def finish(self, answer: str) -> None:
-        """End the unit of work with its final answer; raises `Ended`."""
-        self.counters.turn_ended(failed=False)
-        self.completions = (self.completions or 0) + 1
-        self.answer = answer
-        raise Ended("final")
-
-    # -- commits ----------------------------------------------------------------------------------------------
-
-    def commit(
-        self,
-        point: CommitPoint,
-        questions: tuple[Question, ...] = (),
-        *,
-        pending: InHand | None = None,
-    ) -> Steps | NothingToDo:
-        """Return the effects of a commit of the state as it is now, where commits are asked for.
-
-        `pending`: what is in hand at this point, beside the state of the run; what takes time to say is asked for
-        where commits are.
-        """
-        return self._committed(point, questions, pending) if self.around.parts.commits else ()
-
-    def _committed(
-        self,
-        point: CommitPoint,
-        questions: tuple[Question, ...],
-        pending: InHand | None,
-    ) -> Steps:
-        yield Commit(self.job, point, lambda: self._snapshot(point, questions, pending))
-        messages = len(self.conversation.messages)
-        self.tell(events.Committed(self.now(), self.job, point.value, self.iteration, messages))
-
-    def _snapshot(
-        self,
-        point: CommitPoint,
-        questions: tuple[Question, ...],
-        pending: InHand | None,
-    ) -> Snapshot:
-        return Snapshot(
-            job=self.job,
-            point=point,
-            status=self.status,
-            stop=self.stop,
-            answer=self.answer,
-            iteration=self.iteration,
-            messages=self.conversation.messages,
-            steps_done=self.enforcer.done,
-            steps_open=self.enforcer.open,
-            nudges=self.nudges.in_all,
-            tokens=self.budget.tokens,
-            cost=self.budget.cost,
-            seconds=self.now(),
-            state=state_of(self, pending() if callable(pending) else pending or {}),
-            questions=questions,
-        )
-
-    def tell(self, event: events.Event) -> None:
-        """Add an event to the trace."""
-        self.around.trace.add(event)
-
-    # -- what the harness reads --------------------------------------------------------------------------------
-
-    @property
-    def num_turns(self) -> int:
-        """Answered requests so far."""
-        return self.counters.answered
-
-    @property
-    def exception_count(self) -> int:
-        """Replies that were refused and tools that failed, so far."""
-        return self.counters.exceptions
-
-    @property
-    def max_consecutive_exceptions(self) -> int:
-        """Longest streak of turns with a refused reply or a failed tool."""
-        return self.counters.longest_streak
-
-    @property
-    def approx_token_usage(self) -> int:
-        """STATEK's estimate: bytes both ways, divided by 4."""
-        return self.counters.usage.approx_tokens
-
-    @property
-    def measured_token_usage(self) -> int:
-        """Tokens by the tokenizer, so far."""
-        return self.counters.usage.measured_tokens
-
-    @property
-    def reported_token_usage(self) -> int:
-        """Tokens as the provider reported them, so far."""
-        return self.counters.usage.reported_tokens or 0
-
-    @property
-    def num_completions(self) -> int | None:
-        """How often the run gave a final answer; None before the first one."""
-        return self.completions
-
-    @property
-    def difficulty_token_extension(self) -> int:
-        """Nothing: difficulty is STATEK's."""
-        return 0

@@ -15,7 +15,6 @@ class Counters:
         "answered",
         "asked",
         "exceptions",
-        "failed_batches",
         "longest_streak",
         "streak",
         "turns",
@@ -28,13 +27,12 @@ class Counters:
         self.exceptions = 0
         self.streak = 0
         self.longest_streak = 0
-        self.failed_batches = 0
         self.usage = UsageTotals()
         self.turns: list[TurnUsage] = []
 
     def saved(self) -> dict[str, object]:
         """Return the counts as values that a checkpoint can hold."""
-        named = ("asked", "answered", "exceptions", "streak", "longest_streak", "failed_batches")
+        named = ("asked", "answered", "exceptions", "streak", "longest_streak")
         return {name: getattr(self, name) for name in named} | {"turns": [tuple(turn) for turn in self.turns]}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -58,7 +56,6 @@ class Counters:
     def batch(self, *, failed: int) -> None:
         """Note that a batch of calls was executed, `failed` of which did not return."""
         self.exceptions += failed
-        self.failed_batches = self.failed_batches + 1 if failed else 0
 
     def turn_ended(self, *, failed: bool) -> None:
         """Note a turn, and whether anything in it failed."""

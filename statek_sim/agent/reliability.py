@@ -33,8 +33,6 @@ from statek_sim.agent.protection.repetition import (
     watch_from,
     watch_saved,
 )
-from statek_sim.agent.protection.variants import HARDENED as HARDENED_PROTECTION
-from statek_sim.agent.protection.variants import ProtectionRules
 from statek_sim.agent.rescue import Reason, Reformat, dialect_called, dialect_of, rescue
 from statek_sim.values import JSON
 
@@ -78,24 +76,20 @@ def reader_of(model: str, dialect: str | None = None) -> ReplyReader:
 def loop_watcher(
     settings: LoopSettings | None = None,
     *,
-    rules: ProtectionRules = HARDENED_PROTECTION,
     escalate: Callable[[Loop], None] | None = None,
 ) -> TurnWatcher:
     """Return a watcher of one run that answers loops: a nudge, then without the tools that loop, then the end.
 
     `escalate` is told of a loop whose response is `escalate`; without it that response is a nudge.
     """
-    return LoopWatcher(settings or LoopSettings(), rules, escalate)
+    return LoopWatcher(settings or LoopSettings(), escalate)
 
 
 class LoopWatcher:
     """A watcher of one run that answers loops; what it saw is a value that a checkpoint holds."""
 
-    def __init__(
-        self, settings: LoopSettings, rules: ProtectionRules, escalate: Callable[[Loop], None] | None
-    ) -> None:
+    def __init__(self, settings: LoopSettings, escalate: Callable[[Loop], None] | None) -> None:
         self._settings = settings
-        self._rules = rules
         self._escalate = escalate
         self.watch = Watch()
 
@@ -106,7 +100,7 @@ class LoopWatcher:
             for call, outcome in turn.calls
         ]
         turn_seen = TurnSeen(text=turn.text, calls=seen, progress=turn.progress)
-        self.watch, loop = observe(self.watch, turn_seen, self._settings, self._rules)
+        self.watch, loop = observe(self.watch, turn_seen, self._settings)
         if loop is None:
             return None
         if loop.response == "escalate" and self._escalate is not None:
@@ -128,10 +122,8 @@ class LoopWatcher:
 class BreakerGate:
     """A gate with one circuit breaker per tool. A call that raised, timed out or was cancelled is a failure."""
 
-    def __init__(
-        self, settings: BreakerSettings | None = None, rules: ProtectionRules = HARDENED_PROTECTION
-    ) -> None:
-        self.breakers = Breakers(settings, rules)
+    def __init__(self, settings: BreakerSettings | None = None) -> None:
+        self.breakers = Breakers(settings)
         self._out: list[tuple[ToolCall, Permit]] = []
 
     def saved(self) -> object:

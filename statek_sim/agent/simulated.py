@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from statek_sim.agent.approvals import EXPIRED
 from statek_sim.agent.effects import (
     Answer,
     AskModel,
@@ -39,8 +40,8 @@ from statek_sim.agent.execution import (
     timed_out,
     waited,
 )
-from statek_sim.agent.loop import AgentRun, Steps
-from statek_sim.agent.people import EXPIRED
+from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.run_state import Steps
 from statek_sim.agent.tools.tool import code_of
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.clock import VirtualClock

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass, field
+from typing import Final
 
 from statek_sim.agent.budget import Budget
 from statek_sim.agent.effects import Choice as Choice
 from statek_sim.agent.prompt import Layers
-from statek_sim.agent.replies.nudges import LIMIT
+from statek_sim.agent.replies.nudges import LIMIT, LIMIT_IN_ALL
 from statek_sim.agent.steps.enforcement import NO_STEPS, StepPlan
 from statek_sim.agent.tools.registry import Offer, Registry
-from statek_sim.agent.variants import HARDENED, Variant
 from statek_sim.errors import BadInput
 from statek_sim.providers.wire.format import FormatName
 
 MAX_ITERATIONS = 20
 """Iterations before a run is given up (004 §4)."""
 
+TOOL_TIMEOUT = 30.0
+"""Virtual seconds that a tool may take, unless it has a timeout of its own."""
+
+PROFILE: Final = "hardened"
+"""The profile that traces and results of agents name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """One agent. `max_iterations` and `nudges` are the documents'; `budget` limits nothing by default."""
+    """One agent. `max_iterations` and `nudges` are the documents'; `budget` limits nothing by default.
+
+    `nudges_in_all` bounds what progress sets back (`NudgeBudget`); `tool_timeout` is in seconds, None: for ever;
+    `retry_provider`: temporary failures of the provider are tried again, as STATEK's client does (behaviour 8).
+    """
 
     role: str = "agent"
     model: str = "gpt-4o"
@@ -35,21 +45,22 @@ class AgentSpec:
     budget: Budget = field(default_factory=Budget)
     max_iterations: int = MAX_ITERATIONS
     nudges: int = LIMIT
-    variant: Variant = HARDENED
+    nudges_in_all: int | None = LIMIT_IN_ALL
+    tool_timeout: float | None = TOOL_TIMEOUT
+    retry_provider: bool = True
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for limits that are none, and where the variant's runs could never end."""
+        """Raise `BadInput` for limits that are none."""
         if self.max_iterations < 1:
             raise BadInput(
                 f"agent {self.role!r}: max_iterations is {self.max_iterations}, expected 1 or more"
             )
         if self.nudges < 0:
             raise BadInput(f"agent {self.role!r}: nudges is {self.nudges}, expected 0 or more")
-        if self.variant.final_answer == "terminal_tool" and not self.plan.terminal:
-            raise BadInput(
-                f"agent {self.role!r}: under variant {self.variant.name!r} a run ends by a terminal tool; "
-                "expected the steps to name one under terminal"
-            )
+        if self.nudges_in_all is not None and self.nudges_in_all < 0:
+            raise BadInput(f"agent {self.role!r}: nudges_in_all is {self.nudges_in_all}, expected 0 or more")
+        if self.tool_timeout is not None and not self.tool_timeout > 0:
+            raise BadInput(f"agent {self.role!r}: tool_timeout is {self.tool_timeout}, expected more than 0")
 
     def offer(self, choice: Choice | None = None, *, without: Set[str] = frozenset()) -> Offer:
         """Return the tools of a turn as the registry has them now, without these; None: this agent's choice."""

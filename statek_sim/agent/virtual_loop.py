@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Callable, Coroutine, Set
 from typing import Any, TypeVar
 
-from statek_sim.agent.stubborn import GRACE, cancelled_in_time
+from statek_sim.agent.uncancellable import GRACE, cancelled_in_time
 from statek_sim.clock import checked_moment
 from statek_sim.errors import AsyncToolStuck
 

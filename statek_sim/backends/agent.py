@@ -8,29 +8,28 @@ from contextlib import ExitStack
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from statek_sim import trace as events
 from statek_sim.agent.budget import Budget, Prices
 from statek_sim.agent.checkpoints.persistence import saved_run
 from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.context.settings import ContextSettings
-from statek_sim.agent.context.variants import context_rules
-from statek_sim.agent.context.vram.budget import document_budget, fitting
+from statek_sim.agent.context.vram.budget import fitting
 from statek_sim.agent.context.vram.cards import MIB
 from statek_sim.agent.context.vram.models import known_models
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import SUMMARY_PROMPT, CommitPoint, Question, Receipt, SideModel, Snapshot
-from statek_sim.agent.loop import AgentRun, Around
+from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.mcp.failures import McpFailure
 from statek_sim.agent.prompt import Layers
-from statek_sim.agent.resuming import resumed
+from statek_sim.agent.resume import resumed
+from statek_sim.agent.run_state import RunDeps
 from statek_sim.agent.simulated import Asked, Said, Simulation
 from statek_sim.agent.slots.rules import SlotRules
-from statek_sim.agent.spec import AgentSpec, Choice
+from statek_sim.agent.spec import PROFILE, AgentSpec, Choice
 from statek_sim.agent.steps.enforcement import Step, StepPlan
-from statek_sim.agent.tools.mcp.failures import McpFailure
 from statek_sim.agent.tools.registry import Registry
-from statek_sim.agent.variants import Variant, variant_named
 from statek_sim.backends.agent_facts import record_of
 from statek_sim.backends.agent_memory import project_layer, session_layer
 from statek_sim.backends.agent_moments import SOON, Moments, PinnedTurns
@@ -100,7 +99,7 @@ def simulated(provider: Provider, clock: VirtualClock, person: Asked) -> Driver:
 
 def run_agent_scenario(
     scenario: Scenario,
-    variant: str | Variant,
+    profile: str = PROFILE,
     *,
     preset: str | None = None,
     seed: int | None = None,
@@ -111,17 +110,20 @@ def run_agent_scenario(
     driver: MakeDriver = simulated,
     guards: Callable[[Guard], Guard] = as_it_is,
     moments: Moments | None = None,
+    compacts: bool = True,
 ) -> RunRecord:
-    """Run one scenario of engine two under one variant and return what it left behind.
+    """Run one scenario of engine two and return what it left behind.
 
     The arguments are those of `reference.run_scenario`; `driver` makes what carries out the effects, `guards`
-    changes each of the shipped guards, `moments` notes where the process may die.
+    changes each of the shipped guards, `moments` notes where the process may die; without
+    `compacts` no history is made shorter. Agents have one profile.
     """
+    if profile != PROFILE:
+        raise BadInput(f"no profile of agents is called {profile!r}; expected {PROFILE}")
     if scenario.deviations and moments is None:
         undisturbed = Moments()
         run_agent_scenario(
             undeviating(scenario),
-            variant,
             preset=preset,
             seed=seed,
             tokenizers=tokenizers,
@@ -131,10 +133,8 @@ def run_agent_scenario(
             moments=undisturbed,
         )
         moments = Moments(scenario.deviations, undisturbed.taken)
-    rules = variant_named(variant) if isinstance(variant, str) else variant
     run = _Run(
         scenario,
-        rules,
         preset=preset,
         seed=scenario.seed if seed is None else seed,
         tokenizers=tokenizers,
@@ -143,6 +143,7 @@ def run_agent_scenario(
         driver=driver,
         guards=guards,
         moments=moments,
+        compacts=compacts,
     )
     return run.finish(allow_network=allow_network)
 
@@ -153,7 +154,6 @@ class _Run:
     def __init__(
         self,
         scenario: Scenario,
-        variant: Variant,
         *,
         preset: str | None,
         seed: int,
@@ -163,16 +163,17 @@ class _Run:
         driver: MakeDriver,
         guards: Callable[[Guard], Guard],
         moments: Moments | None,
+        compacts: bool,
     ) -> None:
         self.scenario = scenario = with_moved_events(scenario)
         self.moments = moments
-        self.variant = variant
+        self.compacts = compacts
         self.seed = seed
         self.clock = VirtualClock()
-        self.trace = Trace(profile=variant.name, seed=seed)
+        self.trace = Trace(profile=PROFILE, seed=seed)
         settings = settings_of(scenario, preset=preset)
         self.default_provider = settings.default_llm_api_provider
-        limited = harness(scenario_harness(scenario, variant.name, settings, preset=preset))
+        limited = harness(scenario_harness(scenario, PROFILE, settings, preset=preset))
         self.harness = with_other_limits(limited, scenario.deviations)
         self.envelopes = Envelopes(
             tokenizers, PLAIN if exchanges is None else client_options(exchanges.environment)
@@ -201,7 +202,6 @@ class _Run:
                 scenario,
                 role,
                 text.harness,
-                self.specs[role].variant,
                 self._context(role, text.harness),
                 judges=lambda name: side_model(self.specs[name], ""),
                 guards=guards,
@@ -240,7 +240,6 @@ class _Run:
     def _spec(self, role: str, text: AgentText) -> AgentSpec:
         provider = str(text.metadata.get("PROVIDER") or self.default_provider)
         harness_text = text.harness
-        rules = self._variant(harness_text)
         try:
             return AgentSpec(
                 role=role,
@@ -248,14 +247,16 @@ class _Run:
                 provider=provider,
                 wire=format_of(provider).NAME,
                 temperature=text.temperature,
-                layers=_layers(text, rules),
+                layers=_layers(text),
                 registry=self._registry(text),
                 choice=_choice(text),
                 plan=_plan(text.workflow),
                 budget=_budget(harness_text.budget),
                 max_iterations=harness_text.max_iterations,
                 nudges=harness_text.nudges,
-                variant=rules,
+                nudges_in_all=harness_text.nudges_in_all,
+                tool_timeout=harness_text.tool_timeout,
+                retry_provider=harness_text.retry_provider,
             )
         except BadScenario:
             raise
@@ -263,7 +264,7 @@ class _Run:
             raise BadScenario(f"{self._place()}: agents.{role}: {error}") from error
 
     def _registry(self, text: AgentText) -> Registry:
-        registry = Registry(task_types=self.scenario.task_types, variant=self._variant(text.harness))
+        registry = Registry(task_types=self.scenario.task_types)
         for tool in self.tools.tools:
             registry.register(tool)
         for name in text.tools:
@@ -273,22 +274,15 @@ class _Run:
             registry.follow(source)
         return registry
 
-    def _variant(self, harness_text: HarnessText) -> Variant:
-        changes: dict[str, Any] = dict(harness_text.overrides)
-        return replace(self.variant, **changes) if changes else self.variant
-
     def _context(self, role: str, harness_text: HarnessText) -> ContextManager | None:
         text, spec = harness_text.context, self.specs[role]
-        if text is None:
+        if text is None or not self.compacts:
             return None
         meter = self.envelopes.meter(spec.model)
         return ContextManager(
-            _context_settings(
-                text, None if text.summary == "rule" else self.specs[text.summary], spec.variant
-            ),
+            _context_settings(text, None if text.summary == "rule" else self.specs[text.summary]),
             lambda message: meter.measure(message)[1],
             wire=spec.wire,
-            rules=context_rules(spec.variant.name),
         )
 
     # -- jobs and events ---------------------------------------------------------------------------------------
@@ -303,13 +297,13 @@ class _Run:
                 self.driver.at(text.at, partial(self._start, name, text))
 
     def _start(self, name: str, text: JobText) -> None:
-        spec, around = self._around(text)
-        run = self.runs[name] = self._made(name, text, spec, around)
+        spec, deps = self._deps(text)
+        run = self.runs[name] = self._made(name, text, spec, deps)
         if self.alive:
             self.driver.start(run)
 
-    def _made(self, name: str, text: JobText, spec: AgentSpec, around: Around) -> AgentRun:
-        return self._maker(name, text)(name, spec, around, text.message or "")
+    def _made(self, name: str, text: JobText, spec: AgentSpec, deps: RunDeps) -> AgentRun:
+        return self._maker(name, text)(name, spec, deps, text.message or "")
 
     def _maker(self, name: str, text: JobText) -> Callable[..., AgentRun]:
         if self.desk is None:
@@ -322,16 +316,16 @@ class _Run:
         else:
             self.people.asked(question, answered)
 
-    def _around(self, text: JobText) -> tuple[AgentSpec, Around]:
+    def _deps(self, text: JobText) -> tuple[AgentSpec, RunDeps]:
         role = text.agent or next(iter(self.specs))
-        around = Around(
+        deps = RunDeps(
             clock=self.clock,
             trace=self.trace,
             harness=self.harness,
             envelopes=self.envelopes,
             parts=self.parts[role].made(),
         )
-        return self.specs[role], around
+        return self.specs[role], deps
 
     # -- processes ---------------------------------------------------------------------------------------------
 
@@ -416,16 +410,14 @@ class _Run:
         self.alive = True
         for name in list(self.runs):
             text = self.scenario.jobs[name]
-            spec, around = self._around(text)
+            spec, deps = self._deps(text)
             answered = self.runs[name].counters.turns
             kept = self.sessions.kept(name)
             if kept is None:
                 self._lost(name, answered)
                 self._start(name, text)
                 continue
-            run = self.runs[name] = resumed(
-                name, spec, around, **saved_run(kept), made=self._maker(name, text)
-            )
+            run = self.runs[name] = resumed(name, spec, deps, **saved_run(kept), made=self._maker(name, text))
             self._lost(name, answered[len(run.counters.turns) :])
             if run.status != "DONE" or run.inbox:
                 self.driver.start(run)
@@ -544,9 +536,7 @@ class _Run:
         if guard is not None and guard.attempts and error is None:
             tried = f"a real connection was tried: {guard.attempts[0]}"
             error = RunError(type="NetworkForbidden", message=tried)
-        record = record_of(
-            self.scenario, self.runs, self.trace, error, variant=self.variant, seed=self.seed, settled=settled
-        )
+        record = record_of(self.scenario, self.runs, self.trace, error, seed=self.seed, settled=settled)
         calls = (
             call
             for run in self.runs.values()
@@ -566,10 +556,10 @@ def _slot_rules(text: SlotsText) -> SlotRules:
     )
 
 
-def _context_settings(text: ContextText, by: AgentSpec | None, variant: Variant) -> ContextSettings:
+def _context_settings(text: ContextText, by: AgentSpec | None) -> ContextSettings:
     """Return a context's settings; `by` writes the summaries, None: they are made by rule."""
     return ContextSettings(
-        budget=text.budget if text.vram is None else _fitting(text.vram, variant),
+        budget=text.budget if text.vram is None else _fitting(text.vram),
         reserve=text.reserve,
         target=text.target,
         keep=text.keep,
@@ -580,10 +570,8 @@ def _context_settings(text: ContextText, by: AgentSpec | None, variant: Variant)
     )
 
 
-def _fitting(text: VramText, variant: Variant) -> int:
-    """Return how many tokens fit into the cards, as this variant reckons."""
-    if variant.name == "document":
-        return document_budget("\n".join(map(str, text.free)) or None, text.quantisation)
+def _fitting(text: VramText) -> int:
+    """Return how many tokens fit into the cards."""
     fit = fitting(known_models()[text.model].shape, [free * MIB for free in text.free], kv=text.kv)
     assert fit.tokens is not None, "every model of the table says its longest context"
     return fit.tokens
@@ -601,11 +589,11 @@ def side_model(spec: AgentSpec, prompt: str) -> SideModel:
     )
 
 
-def _layers(text: AgentText, rules: Variant) -> Layers:
+def _layers(text: AgentText) -> Layers:
     return Layers(
         rules=text.prompt,
         project=project_layer(text.layers),
-        session=session_layer(text.layers, rules),
+        session=session_layer(text.layers),
         environment=text.layers.environment,
     )
 
@@ -624,7 +612,6 @@ def _plan(text: StepsText) -> StepPlan:
         ),
         order=text.order,
         helpers=text.helpers,
-        terminal=text.terminal,
     )
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from statek_sim import trace as events
 from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.spec import PROFILE
 from statek_sim.agent.tools.lint import lint
-from statek_sim.agent.variants import Variant
 from statek_sim.backends.facts import usage_record
 from statek_sim.backends.record import JobRecord, RunError, RunRecord
 from statek_sim.scenario.schema import Scenario
@@ -22,7 +22,6 @@ def record_of(
     trace: Trace,
     error: RunError | None,
     *,
-    variant: Variant,
     seed: int,
     settled: bool,
 ) -> RunRecord:
@@ -32,10 +31,10 @@ def record_of(
         totals.merge(run.counters.usage)
     return RunRecord(
         scenario=scenario.id,
-        profile=variant.name,
+        profile=PROFILE,
         seed=seed,
         backend="agent",
-        jobs={name: _as_asked(scenario, variant, job_record(run, trace), run) for name, run in runs.items()},
+        jobs={name: _as_asked(scenario, job_record(run, trace), run) for name, run in runs.items()},
         handlers=(),
         items={},
         leaked_claims=(),
@@ -88,9 +87,9 @@ def job_record(run: AgentRun, trace: Trace) -> JobRecord:
     )
 
 
-def _as_asked(scenario: Scenario, variant: Variant, record: JobRecord, run: AgentRun) -> JobRecord:
+def _as_asked(scenario: Scenario, record: JobRecord, run: AgentRun) -> JobRecord:
     """Return the record with what lint has against the tools offered last, where that is expected: it takes time."""
-    expected = (scenario.expect, scenario.expect_in.get(variant.name))
+    expected = (scenario.expect, scenario.expect_in.get(PROFILE))
     jobs = [
         expect.jobs[record.name] for expect in expected if expect is not None and record.name in expect.jobs
     ]

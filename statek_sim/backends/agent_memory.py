@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
-from statek_sim.agent.memory.block import document_block, memory_block
-from statek_sim.agent.memory.handoff import HandoffFile
+from statek_sim.agent.memory.handoff import HandoffFile, memory_block
 from statek_sim.agent.memory.instructions import discover, instructions_block
-from statek_sim.agent.variants import Variant
 from statek_sim.errors import BadInput, BadStore
 from statek_sim.scenario.agent import LayersText
 from statek_sim.store.simulated_disk import SimulatedDisk
@@ -21,20 +17,17 @@ def project_layer(text: LayersText) -> str:
     return instructions_block(discover(content.get, text.folder, own=text.project))
 
 
-def session_layer(text: LayersText, variant: Variant) -> str:
+def session_layer(text: LayersText) -> str:
     """Return the session layer: what is said, then the memory block of the handoff file."""
     if not text.handoff:
         return text.session
     content = text.files.get(text.handoff)
     if content is None:
         raise BadInput(f"layers.handoff: {text.handoff!r} is none of `files`")
-    return "\n\n".join(filter(None, (text.session, _block(content, variant))))
+    return "\n\n".join(filter(None, (text.session, _block(content))))
 
 
-def _block(content: str, variant: Variant) -> str:
-    if variant.resumes == "steps":
-        progress = json.loads(content)
-        return document_block(progress) if progress.get("status") == "in_progress" else ""
+def _block(content: str) -> str:
     disk = SimulatedDisk({"handoff.json": content.encode()})
     try:
         handoff = HandoffFile(disk, wall=lambda: "", path="handoff.json").resume()

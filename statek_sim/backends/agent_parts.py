@@ -27,7 +27,6 @@ from statek_sim.agent.effects import (
 )
 from statek_sim.agent.protection.breaker import BreakerSettings
 from statek_sim.agent.protection.repetition import LoopSettings
-from statek_sim.agent.protection.variants import DOCUMENT as DOCUMENT_PROTECTION
 from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
 from statek_sim.errors import ContextOverflow
 from statek_sim.providers.protocol import ChatRequest
@@ -186,19 +185,9 @@ def patient_watcher() -> TurnWatcher:
     return loop_watcher(LoopSettings(polling={"poll": 5}))
 
 
-def documents_watcher() -> TurnWatcher:
-    """Return the watcher of loops that compares the texts of turns, as document 002's detector does."""
-    return loop_watcher(rules=DOCUMENT_PROTECTION)
-
-
 def quick_breakers() -> BreakerGate:
     """Return breakers that two failures open for 30 seconds."""
     return BreakerGate(BreakerSettings(failures=2, cooldown=30.0))
-
-
-def documents_breakers() -> BreakerGate:
-    """Return breakers that two failures open for 30 seconds, as document 002's are."""
-    return BreakerGate(BreakerSettings(failures=2, cooldown=30.0), DOCUMENT_PROTECTION)
 
 
 def reformatting_rescue(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:

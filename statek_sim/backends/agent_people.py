@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from statek_sim.agent.approvals import word_of
 from statek_sim.agent.effects import PersonSaid, Question
 from statek_sim.agent.harness import unanswered
-from statek_sim.agent.people import word_of
 from statek_sim.agent.simulated import Said
 from statek_sim.errors import NotAsked, Unanswered
 from statek_sim.scenario.external_event import Event

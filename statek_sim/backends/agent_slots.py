@@ -11,8 +11,8 @@ from typing import Final
 
 from statek_sim import trace as events
 from statek_sim.agent.effects import Answer, AskPerson, Effect, PersonSaid, Question
-from statek_sim.agent.loop import AgentRun, Around, Steps
-from statek_sim.agent.pending import Pending
+from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.run_state import Pending, RunDeps, Steps
 from statek_sim.agent.simulated import Said
 from statek_sim.agent.slots.queue import SlotQueue, Ticket
 from statek_sim.agent.slots.rules import SlotRules
@@ -111,7 +111,7 @@ class SlottedRun(AgentRun):
         self,
         job: str,
         spec: AgentSpec,
-        around: Around,
+        deps: RunDeps,
         message: str,
         *,
         saved: Pending | None = None,
@@ -119,7 +119,7 @@ class SlottedRun(AgentRun):
         priority: int,
         submitter: str,
     ) -> None:
-        super().__init__(job, spec, around, message, saved=saved)
+        super().__init__(job, spec, deps, message, saved=saved)
         self._desk = desk
         self.priority = priority
         self.submitter = submitter

@@ -9,10 +9,8 @@ from dataclasses import replace
 from typing import Any, Final, NoReturn
 
 from statek_sim.agent.effects import Ask, Delayed, ToolFunction
-from statek_sim.agent.tools.mcp.scripted import ScriptedConnection
-from statek_sim.agent.tools.mcp.served import served
-from statek_sim.agent.tools.mcp.servers import Bounds, McpServerSpec, Stdio
-from statek_sim.agent.tools.mcp.source import McpSource
+from statek_sim.agent.mcp.scripted import ScriptedConnection, served
+from statek_sim.agent.mcp.servers import Bounds, McpServerSpec, McpSource, Stdio
 from statek_sim.agent.tools.tool import AfterCrash, Happened, Tool, tool_from, tool_of_schema
 from statek_sim.backends.setup import load_attribute
 from statek_sim.errors import BadScenario, BadTool, ScriptExhausted, UnusedResults

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from statek_sim.agent.tools.mcp.served import served
+from statek_sim.agent.mcp.scripted import served
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.backends.agent_tools import ScriptedTools

@@ -6,18 +6,16 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price, QualityCheck, Strategy
-from statek_sim.agent.escalation.variants import escalation_rules
 from statek_sim.scenario.agent import EscalationText, LevelText
 
 
-def ladder_of(text: EscalationText, variant: str, checks: Iterable[QualityCheck]) -> Ladder:
-    """Return the ladder of `text` under a variant; `checks` are its own, imported. `BadInput` for one that is none."""
+def ladder_of(text: EscalationText, checks: Iterable[QualityCheck]) -> Ladder:
+    """Return the ladder of `text`; `checks` are its own, imported. `BadInput` for one that is none."""
     return Ladder(
         levels=tuple(map(_level, text.levels)),
         checks=(*map(_contains, text.contains), *checks),
         backoff=text.backoff,
         longest=text.longest,
-        rules=escalation_rules(variant),
     )
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_type_hints
 
+from statek_sim.agent.approvals import Approvals
 from statek_sim.agent.effects import (
     Advice,
     Ask,
@@ -40,11 +41,9 @@ from statek_sim.agent.effects import (
 )
 from statek_sim.agent.escalation.ladder import Judgement, Ladder, QualityCheck
 from statek_sim.agent.execution import OWN_FAILURES, from_outside, shown_error
-from statek_sim.agent.people import Approvals
 from statek_sim.agent.permissions.paths import Entry, ScriptedFiles
-from statek_sim.agent.permissions.permissions import DocumentGate, FindTool, PermissionGate, Permissions
+from statek_sim.agent.permissions.permissions import FindTool, PermissionGate, Permissions
 from statek_sim.agent.reliability import reader_of
-from statek_sim.agent.variants import Variant
 from statek_sim.backends.own_ladder import ladder_of
 from statek_sim.backends.setup import load_attribute
 from statek_sim.errors import FAILS_THE_RUN, BadInput, BadScenario, CompactionFailed, PartBroke
@@ -74,7 +73,6 @@ class OwnParts:
         scenario: Scenario,
         role: str,
         harness: HarnessText,
-        variant: Variant,
         context: Compactor | None = None,
         judges: Judges | None = None,
         guards: Callable[[ShippedGuard], ShippedGuard] = as_it_is,
@@ -86,7 +84,6 @@ class OwnParts:
         self._changed = guards
         self._context = context
         self._find = find
-        self._variant = variant
         self._at = f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: agents.{role}.harness"
         self._scenario = scenario
         self._guards = [self._guard(f"guards[{at}]", text) for at, text in enumerate(harness.guards)]
@@ -130,17 +127,17 @@ class OwnParts:
             part = _Part(seam, text.guard, self)
             return lambda: (_guard(part),)
         # Imported where a scenario has such guards: it brings JSON Schema.
-        from statek_sim.agent.guards.pipeline import HARDENED, RULES, GuardSet, in_loop  # noqa: PLC0415
+        from statek_sim.agent.guards.pipeline import GuardSet, in_loop  # noqa: PLC0415
         from statek_sim.agent.guards.settings import guard_of, guards_file, judge_model  # noqa: PLC0415
 
         judges = self._judges or judge_model
-        rules, audience = RULES.get(self._variant.name, HARDENED), self._harness.audience
+        audience = self._harness.audience
         file = Path(self._scenario.path).parent / text.file
 
         def made() -> Iterator[Guard]:
             entry = guards_file(file, judges=judges) if text.file else (guard_of(text.entry, judges=judges),)
             for guard in entry:
-                own_guards = GuardSet([self._changed(guard)], environment=audience.environment, rules=rules)
+                own_guards = GuardSet([self._changed(guard)], environment=audience.environment)
                 yield in_loop(own_guards, role=audience.role, tier=audience.tier)
 
         try:
@@ -162,14 +159,12 @@ class OwnParts:
                 for path, file in permissions.files.items()
             }
         )
-        if self._variant.name == "document":
-            return (DocumentGate(permissions.policy, files),)
         return (PermissionGate(Permissions(permissions.policy, self._find, files)),)
 
     def _made_ladder(self, text: EscalationText) -> Ladder:
         checks = [_Part(f"escalation.checks[{at}]", name, self) for at, name in enumerate(text.checks)]
         try:
-            return ladder_of(text, self._variant.name, map(_quality, checks))
+            return ladder_of(text, map(_quality, checks))
         except BadInput as error:
             raise BadScenario(f"{self._at}.escalation: {error}") from error
 

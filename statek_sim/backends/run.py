@@ -51,7 +51,7 @@ def run_scenario(
     exchanges: Exchanges | None = None,
     harness: Callable[[LLM_Harness], LLM_Harness] = unchanged,
 ) -> RunRecord:
-    """Run one scenario under one profile, for engine two under one variant; see `reference.run_scenario`."""
+    """Run one scenario under one profile; see `reference.run_scenario`."""
     run = _agent() if scenario.engine == "agent" else reference.run_scenario
     return run(
         scenario,

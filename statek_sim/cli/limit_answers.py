@@ -93,7 +93,7 @@ def show_recorded_budget(
 
 def show_card(name: str, free: Sequence[int], kv: str, weights: int | None) -> str:
     """Print how many tokens of context fit on the cards, and return that as JSON."""
-    from statek_sim.agent.context.vram.budget import document_budget, document_listing, fitting, mib
+    from statek_sim.agent.context.vram.budget import fitting, mib
     from statek_sim.agent.context.vram.cards import MIB, Card, cards
     from statek_sim.agent.context.vram.models import model_called
 
@@ -102,7 +102,6 @@ def show_card(name: str, free: Sequence[int], kv: str, weights: int | None) -> s
     found = [Card(index=at, name="given", total=one, used=0, free=one) for at, one in enumerate(free)]
     found = found or cards()
     fit = fitting(model.shape, [card.free * MIB for card in found], kv=kv, weights=size, share=SHARE)
-    thumb = document_budget(document_listing(found))
     for card in found:
         say(
             [f"card {card.index} ({card.name}): {card.free:,} of {card.total:,} MiB free, {card.used:,} used"]
@@ -113,7 +112,7 @@ def show_card(name: str, free: Sequence[int], kv: str, weights: int | None) -> s
         [
             f"{model.name}: {len(model.shape.layers)} layers, {rate}",
             f"{mib(fit.usable):,.0f} MiB for the cache, after {mib(size):,.0f} MiB of weights",
-            f"{tokens} tokens fit, bounded by {fit.bound}; the rule of thumb of document 004 says {thumb:,}",
+            f"{tokens} tokens fit, bounded by {fit.bound}",
         ]
     )
     figures = {
@@ -126,7 +125,6 @@ def show_card(name: str, free: Sequence[int], kv: str, weights: int | None) -> s
         "weights": size,
         "tokens": fit.tokens,
         "bound": fit.bound,
-        "document": thumb,
         "cards": [asdict(card) for card in found],
     }
     return json.dumps(figures, indent=1) + "\n"

@@ -37,10 +37,6 @@ WorthOption = Annotated[
     str | None,
     typer.Option(metavar="USD", help="What a completed task is worth: an alert when one costs more."),
 ]
-VariantOption = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="hardened, or document: the formulas of document 002 to the letter."),
-]
 MetricPricesOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Folder of STATEK's price files (STATEK_MODEL_INFO_DIR).")
 ]
@@ -64,7 +60,6 @@ def metrics(
     window: WindowOption = 20,
     worth: WorthOption = None,
     prices: MetricPricesOption = None,
-    variant: VariantOption = "hardened",
     json_file: JsonOption = None,
     openmetrics_file: OpenMetricsOption = None,
     fail: FailOption = False,
@@ -77,15 +72,13 @@ def metrics(
     """
     from statek_sim.agent.telemetry.bands import Bands
     from statek_sim.agent.telemetry.report import metrics_report
-    from statek_sim.agent.telemetry.variants import metric_rules
 
     check_outputs({"--json": json_file, "--openmetrics": openmetrics_file})
-    rules = metric_rules(variant)
     if window < 1:
         raise BadInput(f"--window: a window has 1 task or more, not {window}")
     bands = Bands(value_per_task=None if worth is None else _dollars(worth))
     tasks = _tasks(paths or (), profile, select, tag or (), watchdog, _cost(prices))
-    report = metrics_report(tasks, size=window, bands=bands, rules=rules)
+    report = metrics_report(tasks, size=window, bands=bands)
     _show(report)
     _write(report, json_file, openmetrics_file)
     if fail and report.alerts:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from statek_sim.errors import DamagedStore
 from statek_sim.durability.anchors import Anchors
 from statek_sim.durability.kinds import ENUMS, ITEMS, KINDS, PLACE, RECORDS, keeper_of, made
 from statek_sim.durability.writing import FROZEN, LOST_KEY, ROOT, Lost, Rows, Storable, Writing, is_object
@@ -21,8 +20,8 @@ from statek_sim.errors import Damaged
 from statek_sim.runtime.dialogs.history import HistoryProjection
 from statek_sim.runtime.stored.containers import LostKey
 from statek_sim.sandbox.ordered_set import OrderedSet
-from statek_sim.usage.conversation import MessageMeter, MessageView
 from statek_sim.store.codec import TAG, decoded_value
+from statek_sim.usage.conversation import MessageMeter, MessageView
 
 _FROZEN_SETS: Final = frozenset({"frozenset", "ordered frozenset"})
 _FROM_ITEMS: Final[Mapping[str, Any]] = {name: kind for kind, name in FROZEN.items()}

@@ -24,8 +24,8 @@ from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.stored.containers import LostKey
 from statek_sim.runtime.stored.kinds import KEEPER, STORED_MARK
 from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet
-from statek_sim.usage.conversation import MessageView
 from statek_sim.store.codec import NoValue, Unstorable, canonical, encoded_value, tagged
+from statek_sim.usage.conversation import MessageView
 from statek_sim.values import JSON
 
 Rows = dict[str, str]

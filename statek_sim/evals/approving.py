@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from statek_sim.agent.approvals import question_about
 from statek_sim.agent.effects import Ask, PersonSaid, Question, ToolCall, ToolOutcome
-from statek_sim.agent.people import question_about
 from statek_sim.evals.expression import evaluate, filled
 from statek_sim.evals.world import World
 

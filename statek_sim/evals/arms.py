@@ -15,19 +15,16 @@ PARTS: Final = ("rescue", "nudges", "steps", "context", "protection")
 
 BARE: Final = "bare"
 FULL: Final = "full"
-HARDENED: Final = "hardened"
-"""The variant that an arm is of when none is named, and that no name says."""
 ABLATION: Final = "ablation"
 ALL: Final = "all"
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A name, and the parts that are on; `variant` names the agent's own rules."""
+    """A name, and the parts that are on."""
 
     name: str
     parts: frozenset[str]
-    variant: str = HARDENED
 
     @property
     def listed(self) -> tuple[str, ...]:
@@ -66,8 +63,7 @@ def all_arms() -> tuple[Arm, ...]:
 def parse_arms(words: Iterable[str], *, said_by: str = "--arms") -> tuple[Arm, ...]:
     """Return the arms that words name; `BadInput` for no part of ours, or an arm twice, that `said_by` asked for.
 
-    `ablation`, `all`, `full`, `bare`, `no-PART`, parts joined by `+`; after a `@` the name of the agent's variant, or
-    `hardened` is meant. One harness is one arm, whatever it is called.
+    `ablation`, `all`, `full`, `bare`, `no-PART`, parts joined by `+`. One harness is one arm, whatever it is called.
     """
     found: dict[str, Arm] = {}
     by_arm: dict[str, str] = {}
@@ -85,22 +81,16 @@ def parse_arms(words: Iterable[str], *, said_by: str = "--arms") -> tuple[Arm, .
     return tuple(found.values())
 
 
-def _arms(word: str, said_by: str) -> tuple[Arm, ...]:
-    name, at, variant = word.partition("@")
-    if at and not variant:
-        raise BadInput(f"{said_by}: {word!r} names no variant after the @; expected one, or no @")
+def _arms(name: str, said_by: str) -> tuple[Arm, ...]:
     if name == ABLATION:
-        arms = ablation()
-    elif name == ALL:
-        arms = all_arms()
-    elif name in (FULL, BARE):
-        arms = (named_after(PARTS if name == FULL else ()),)
-    elif name.startswith("no-"):
-        arms = (named_after(part for part in PARTS if part != _part(name[3:], said_by)),)
-    else:
-        arms = (named_after(_part(part_name, said_by) for part_name in name.split("+")),)
-    named = variant not in ("", HARDENED)
-    return tuple(Arm(f"{arm.name}@{variant}", arm.parts, variant) for arm in arms) if named else arms
+        return ablation()
+    if name == ALL:
+        return all_arms()
+    if name in (FULL, BARE):
+        return (named_after(PARTS if name == FULL else ()),)
+    if name.startswith("no-"):
+        return (named_after(part for part in PARTS if part != _part(name[3:], said_by)),)
+    return (named_after(_part(part_name, said_by) for part_name in name.split("+")),)
 
 
 def _part(name: str, said_by: str) -> str:

@@ -70,6 +70,9 @@ def played(instance: Instance, plan: Plan | None = None) -> Record:
         max_iterations=instance.scenario.max_iterations,
         parts=Parts(gates=() if approving is None else (approving,)),
         person=None if approving is None else approving.person,
+        rescue=False,
+        protection=False,
+        context=None,
     )
     run = harness.run(instance.task)
     return instance.world.record(run.answer, run.stop or "nothing", model_calls=len(provider.requests))

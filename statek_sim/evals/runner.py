@@ -9,10 +9,9 @@ from typing import Final, NamedTuple, Protocol
 
 from statek_sim import trace as events
 from statek_sim.agent.context.settings import ContextSettings
-from statek_sim.agent.effects import CallGate, Parts
+from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
 from statek_sim.agent.replies.nudges import LIMIT
 from statek_sim.agent.steps.enforcement import NO_STEPS
 from statek_sim.errors import RunawayJob, Unanswered
@@ -78,9 +77,6 @@ def run_with(instance: Instance, arm: Arm, provider: Acting, *, model: str = MOD
 
 def _harness(instance: Instance, arm: Arm, provider: Acting, model: str = MODEL) -> AgentHarness:
     approving = instance.approving()
-    gates: list[CallGate] = [BreakerGate()] if arm.has("protection") else []
-    if approving is not None:
-        gates.append(approving)
     budget = instance.scenario.context
     return AgentHarness(
         provider,
@@ -90,12 +86,9 @@ def _harness(instance: Instance, arm: Arm, provider: Acting, model: str = MODEL)
         model=model,
         max_iterations=instance.scenario.max_iterations,
         nudges=LIMIT if arm.has("nudges") else 0,
-        variant=arm.variant,
-        parts=Parts(
-            reader=rescued if arm.has("rescue") else None,
-            watchers=[loop_watcher()] if arm.has("protection") else (),
-            gates=gates,
-        ),
+        parts=Parts(gates=() if approving is None else (approving,)),
+        rescue=arm.has("rescue"),
+        protection=arm.has("protection"),
         context=context_settings(budget) if arm.has("context") and budget is not None else None,
         person=None if approving is None else approving.person,
         tokenizers=_tokenizers(),

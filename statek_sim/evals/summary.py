@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.evals.arms import FULL, HARDENED, PARTS, Arm
+from statek_sim.evals.arms import FULL, PARTS, Arm
 from statek_sim.evals.experiment import Experiment
 from statek_sim.evals.flow import FlowRow, flow_of
 from statek_sim.evals.outcome import Count, Outcome, Tokens
@@ -159,7 +159,7 @@ def _same(group: Sequence[Outcome], other: Sequence[Outcome]) -> bool:
 
 def _shapley(arms: Sequence[ArmSummary]) -> dict[str, dict[str, float]] | None:
     """Return each part's share of score and completion; None unless every set of parts was run."""
-    plain = {arm.arm.parts: arm for arm in arms if arm.arm.variant == HARDENED}
+    plain = {arm.arm.parts: arm for arm in arms}
     if any(chosen not in plain for chosen in subsets(PARTS)):
         return None
     return {

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from statek_sim.agent.context.variants import TierName
+from statek_sim.agent.context.settings import STEPS, TierName
 from statek_sim.agent.tools.tool import Access
 from statek_sim.scenario.part import (
     READER_PATTERN,
@@ -23,15 +23,14 @@ from statek_sim.scenario.part import (
 from statek_sim.scenario.permissions import PermissionsText
 from statek_sim.scenario.reply import Repeat
 
-Variant = Literal["hardened", "document", "forge"]
-"""The harness's variants, which take the place of behaviour profiles."""
+AgentProfile = Literal["hardened"]
+"""What takes the place of behaviour profiles for agents: they have one behaviour."""
 
 ReaderName = Annotated[str, Field(pattern=READER_PATTERN)]
 
 AGENT_STOPS: Final = (
     "max_iterations",
     "max_nudges",
-    "tool_errors",
     "budget_tokens",
     "budget_cost",
     "budget_seconds",
@@ -93,9 +92,6 @@ class StepsText(Part):
     helpers: Items[str] | None = Field(
         default=None, description="Tools beside the steps that may be called while steps are open; null: all."
     )
-    terminal: Items[str] = Field(
-        default=(), description="Tools whose success ends the run, where the variant ends runs so."
-    )
 
 
 class PricesText(Part):
@@ -138,15 +134,9 @@ class VramText(Part):
     """The cards that a local model and its context share: the budget is what fits (004 §5)."""
 
     model: str = Field(description="A model of the table of `statek-sim limits --card`.")
-    free: Items[Count] = Field(
-        default=(),
-        description="Free MiB of each card; none: they cannot be asked, and `document` takes 8,192.",
-    )
+    free: Items[Count] = Field(min_length=1, description="Free MiB of each card.")
     kv: Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"] = Field(
         default="f16", description="Type of the cache's numbers."
-    )
-    quantisation: Literal["Q4_K_M", "Q8_0", "FP16"] = Field(
-        default="Q8_0", description="Of the weights, which the document's rule of thumb goes by."
     )
 
 
@@ -166,9 +156,7 @@ class ContextText(Part):
     pinned: Items[Annotated[str, Field(min_length=1)]] = Field(
         default=(), description="Facts; what holds one of these texts is never touched."
     )
-    steps: Items[TierName] | None = Field(
-        default=None, min_length=1, description="The steps in their order; null: the variant's."
-    )
+    steps: Items[TierName] = Field(default=STEPS, min_length=1, description="The steps in their order.")
     summary: str = Field(
         default="rule", description="Who writes summaries: `rule`, or an agent of this scenario."
     )
@@ -179,12 +167,12 @@ class ContextText(Part):
         if self.vram is not None and self.said("budget"):
             raise refused("budget and vram both say how much fits; expected one of them")
         room = self.budget - self.reserve
-        # How much fits into cards is known when the variant is.
+        # How much fits into cards is known when the model is read.
         if self.vram is None and room < 1:
             raise refused(f"reserve {self.reserve} leaves nothing of budget {self.budget} for a prompt")
         if self.vram is None and self.target is not None and self.target > room:
             raise refused(f"target {self.target} is over budget less reserve, {room}")
-        if self.said("summary") and self.steps is not None and "summarise" not in self.steps:
+        if self.said("summary") and "summarise" not in self.steps:
             raise refused("summary goes with the step summarise, which steps does not have")
         return self
 
@@ -327,6 +315,15 @@ class HarnessText(Part):
 
     max_iterations: Positive = Field(default=20, description="Iterations before the run is given up.")
     nudges: Count = Field(default=3, description="Nudges before the run fails.")
+    nudges_in_all: Count | None = Field(
+        default=12, description="Nudges of the run in all, whatever progress it makes; null: any number."
+    )
+    tool_timeout: Seconds | None = Field(
+        default=30.0, description="Virtual seconds a tool may take that says nothing itself; null: for ever."
+    )
+    retry_provider: bool = Field(
+        default=True, description="Temporary failures of the provider are tried again (behaviour 8)."
+    )
     budget: BudgetText = Field(default_factory=BudgetText, description="What the run may use.")
     commits: bool = Field(default=False, description="The loop commits its state at every commit point.")
     guards: Items[GuardText] = Field(
@@ -366,9 +363,6 @@ class HarnessText(Part):
     )
     escalation: EscalationText | None = Field(
         default=None, description="Who is asked next when a task is not solved; null: nobody."
-    )
-    overrides: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Rules of the variant that are otherwise here, by name."
     )
 
 
@@ -412,7 +406,7 @@ class ToolText(Part):
         default_factory=_object, description="JSON Schema (2020-12) of its arguments."
     )
     tags: Items[str] = Field(default=(), description="Tags to select by.")
-    timeout: Seconds | None = Field(default=None, description="Seconds it may take; null: the variant's.")
+    timeout: Seconds | None = Field(default=None, description="Seconds it may take; null: the harness's.")
     server: str | None = Field(
         default=None, description="The server it comes from; its name is SERVER__NAME then."
     )
@@ -473,7 +467,7 @@ class ServerText(Part):
     )
     prefix: str | None = Field(
         default=None,
-        description="What goes before its tools' names; empty: nothing; null: what the variant says.",
+        description="What goes before its tools' names; empty: nothing; null: the server's name.",
     )
     call: Annotated[float, Field(gt=0)] = Field(default=20.0, description="Virtual seconds of one call.")
     text: Positive = Field(default=200_000, description="Characters of a result that the model reads.")

@@ -16,7 +16,7 @@ from statek_sim.scenario.engines import agent_findings, engine_findings
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, dotted
 from statek_sim.scenario.references import JobReference, WorldReference, references_in
-from statek_sim.scenario.schema import DEFAULT_VARIANTS, JobText, Limits, ScenarioText
+from statek_sim.scenario.schema import AGENT_PROFILES, JobText, Limits, ScenarioText
 from statek_sim.tool_names import BUILT_IN_TOOLS
 
 _MADE_JOB: Final = re.compile(r"job-[0-9]+")
@@ -255,7 +255,7 @@ def _expect(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     for profile, expect in scenario.expect_in.items():
         profiles = scenario.profiles
         if scenario.engine == "agent" and not scenario.said("profiles"):
-            profiles = DEFAULT_VARIANTS
+            profiles = AGENT_PROFILES
         if profile not in profiles:
             message = f"expect_in: profile {profile!r} is not among profiles ({', '.join(profiles)})"
             yield Finding(("expect_in", profile), message)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, reduce
-from operator import or_
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Final
 
-from pydantic import Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue
 
 from statek_sim.agent.effects import SideModel
+from statek_sim.agent.mcp.servers import check_server_name
 from statek_sim.agent.steps.enforcement import Step, StepPlan, beyond
-from statek_sim.agent.tools.mcp.servers import check_server_name
 from statek_sim.agent.tools.names import server_tool_name
-from statek_sim.agent.variants import VARIANTS as KNOWN_VARIANTS
-from statek_sim.agent.variants import Variant
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.mcp.fault import Faults, fault_from
@@ -26,9 +20,8 @@ from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import Part
 from statek_sim.scenario.permissions import PermissionsText
 from statek_sim.scenario.problem import Finding, Keypath, dotted
-from statek_sim.scenario.schema import VARIANTS, AgentText, ScenarioText
+from statek_sim.scenario.schema import AGENT_PROFILES, AgentText, ScenarioText
 from statek_sim.semantics import PROFILES
-from statek_sim.values import JSON
 
 _AGENT_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
     "": ("tools", "servers", "task_types", "slots"),
@@ -74,12 +67,6 @@ _PLAIN_SCHEMA: Final = frozenset(
 _AGENT_EVENTS: Final = ("push", "start", "answer", "refuse", "crash", "restart")
 _AGENT_ONLY_EVENTS: Final = ("answer", "refuse")
 _AGENT_METADATA: Final = ("PROVIDER",)
-_IN_WORDS: Final[Mapping[object, str]] = {
-    bool: "true or false",
-    int: "a whole number from 0",
-    float: "a number from 0",
-    NoneType: "null",
-}
 _STATEK_STOPS: Final = ("exit", "warmup", "contained")
 
 
@@ -111,8 +98,8 @@ def _profiles(scenario: ScenarioText) -> Iterator[Finding]:
     if agent and not scenario.said("profiles"):
         return
     for position, name in enumerate(scenario.profiles):
-        if (name in VARIANTS) != agent:
-            options = ", ".join(VARIANTS if agent else PROFILES)
+        if (name in AGENT_PROFILES) != agent:
+            options = ", ".join(AGENT_PROFILES if agent else PROFILES)
             message = (
                 f"profiles[{position}]: {name!r} is not for engine {scenario.engine}, expected {options}"
             )
@@ -149,7 +136,7 @@ def _words(at: Keypath, key: str, engine: str) -> str:
 
 
 def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
-    """Yield what names a tool, a task type or a variant's rule that is not there."""
+    """Yield what names a tool or a task type that is not there."""
     if scenario.engine != "agent":
         return
     yield from _servers(scenario)
@@ -169,8 +156,7 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         for position, name in enumerate(agent.tools):
             if ":" not in name:
                 yield from _known((*at, "tools", position), name, registered, "tool of this scenario")
-        yield from _overrides((*at, "harness", "overrides"), agent.harness.overrides)
-        yield from _context((*at, "harness"), agent.harness, scenario.agents, scenario.profiles)
+        yield from _context((*at, "harness"), agent.harness, scenario.agents)
         yield from _guards((*at, "harness", "guards"), agent.harness, scenario.agents)
         for name in agent.harness.approvals:
             approval: Keypath = (*at, "harness", "approvals", name)
@@ -181,57 +167,40 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         yield from _offer((*at, "offer"), scenario, agent)
         yield from _unoffered(at, scenario, agent)
         flow: Keypath = (*at, "workflow")
-        yield from _plan(flow, agent.workflow, _rules_of(scenario, agent, "final_answer"))
+        yield from _plan(flow, agent.workflow)
         for position, step in enumerate(agent.workflow.steps):
             yield from _known((*flow, "steps", position), step.tool, known, "tool")
             for number, before in enumerate(step.after):
                 yield from _known((*flow, "steps", position, "after", number), before, known, "tool")
-        for key in ("helpers", "terminal"):
-            for position, name in enumerate(getattr(agent.workflow, key) or ()):
-                yield from _known((*flow, key, position), name, known, "tool")
-
-
-def _rules_of(scenario: ScenarioText, agent: AgentText, rule: str) -> list[object]:
-    """Return how the variants that a scenario runs under read a rule, for this agent."""
-    names = scenario.profiles if scenario.said("profiles") else ("hardened",)
-    variants = [KNOWN_VARIANTS[name] for name in names if name in KNOWN_VARIANTS]
-    return [agent.harness.overrides.get(rule, getattr(variant, rule)) for variant in variants]
+        for position, name in enumerate(agent.workflow.helpers or ()):
+            yield from _known((*flow, "helpers", position), name, known, "tool")
 
 
 def _offer(at: Keypath, scenario: ScenarioText, agent: AgentText) -> Iterator[Finding]:
-    """Yield what an offer names and nothing is, under a variant to which that is an error."""
+    """Yield what an offer names and nothing is."""
     offer = agent.offer
-    if offer.task is not None and "error" in _rules_of(scenario, agent, "unknown_task_type"):
+    if offer.task is not None:
         yield from _known((*at, "task"), offer.task, scenario.task_types, "type of task")
     for key in ("all_tags", "any_tag"):
-        empty = getattr(offer, key) == ()
-        if empty and "error" in _rules_of(scenario, agent, "empty_tag_filter"):
+        if getattr(offer, key) == ():
             here: Keypath = (*at, key)
             problem = "an empty list of tags filters nothing; leave the filter out to have every tool"
             yield Finding(here, f"{dotted(here)}: {problem}")
 
 
 def _unoffered(at: Keypath, scenario: ScenarioText, agent: AgentText) -> Iterator[Finding]:
-    """Yield steps that wait for a tool which the offer never has, under a variant that refuses its calls."""
+    """Yield steps that wait for a tool which the offer never has."""
     if agent.harness.chooser is not None:
         return
-    gates = zip(_rules_of(scenario, agent, "executes"), _rules_of(scenario, agent, "final_gate"), strict=True)
-    ends = zip(
-        _rules_of(scenario, agent, "executes"), _rules_of(scenario, agent, "final_answer"), strict=True
-    )
     left_out = {
         known
         for name, tool in scenario.tools.items()
         for known in _names(scenario, name, tool)
         if not _chosen(known, tool, agent.offer, scenario.task_types)
     }
-    held = ("offered", True) in gates, ("offered", "terminal_tool") in ends
-    workflow = agent.workflow
-    for position, problem in beyond(_steps(workflow), workflow.terminal, left_out.__contains__):
-        if held[position is None]:
-            flow = (*at, "workflow")
-            here: Keypath = (*flow, "terminal") if position is None else (*flow, "steps", position)
-            yield Finding(here, f"{dotted(here)}: {problem}")
+    for position, problem in beyond(_steps(agent.workflow), left_out.__contains__):
+        here: Keypath = (*at, "workflow", "steps", position)
+        yield Finding(here, f"{dotted(here)}: {problem}")
 
 
 def _chosen(name: str, tool: ToolText, offer: OfferText, task_types: Mapping[str, Sequence[str]]) -> bool:
@@ -244,10 +213,8 @@ def _chosen(name: str, tool: ToolText, offer: OfferText, task_types: Mapping[str
 
 
 def _task_types(scenario: ScenarioText) -> Iterator[Finding]:
-    """Yield tools of task types that nobody has, where that is an error to one of the agents."""
+    """Yield tools of task types that nobody has."""
     agents = scenario.agents.values()
-    if not any("error" in _rules_of(scenario, agent, "missing_task_tool") for agent in agents):
-        return
     known = [known for name, tool in scenario.tools.items() for known in _names(scenario, name, tool)]
     known += [name.rpartition(":")[2] for agent in agents for name in agent.tools if ":" in name]
     for task, names in scenario.task_types.items():
@@ -255,16 +222,13 @@ def _task_types(scenario: ScenarioText) -> Iterator[Finding]:
             yield from _known(("task_types", task, position), name, known, "tool")
 
 
-def _plan(at: Keypath, workflow: StepsText, endings: Sequence[object]) -> Iterator[Finding]:
-    """Yield why steps can never be done, or the run never end."""
+def _plan(at: Keypath, workflow: StepsText) -> Iterator[Finding]:
+    """Yield why steps can never be done."""
     try:
         StepPlan(steps=_steps(workflow))
     except BadInput as error:
         here: Keypath = (*at, "steps")
         yield Finding(here, f"{dotted(here)}: {error}")
-    if "terminal_tool" in endings and not workflow.terminal:
-        problem = "a run that ends by a terminal tool needs one; expected its name under terminal"
-        yield Finding(at, f"{dotted(at)}: {problem}")
 
 
 def _steps(workflow: StepsText) -> tuple[Step, ...]:
@@ -348,16 +312,14 @@ def _servers(scenario: ScenarioText) -> Iterator[Finding]:
 
 
 def _names(scenario: ScenarioText, name: str, tool: ToolText) -> Iterator[str]:
-    """Yield the names under which a tool may be registered; which one it is may depend on the variant."""
+    """Yield the names under which a tool may be registered; a server may have a prefix."""
     yield registered_name(name, tool)
     server = scenario.servers.get(tool.server or "")
     if server is not None:
         yield server_tool_name(server.prefix or "", own_name(name, tool))
 
 
-def _context(
-    at: Keypath, harness: HarnessText, agents: Iterable[str], profiles: Iterable[str]
-) -> Iterator[Finding]:
+def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterator[Finding]:
     context = harness.context
     if context is None:
         return
@@ -376,10 +338,6 @@ def _context(
         from statek_sim.agent.context.vram.models import known_models  # noqa: PLC0415
 
         yield from _known((*here, "vram", "model"), vram.model, known_models(), "model that is known")
-        if not vram.free and set(profiles) != {"document"}:
-            yield Finding(
-                (*here, "vram"), f"{dotted((*here, 'vram'))}: expected the free MiB of a card at least"
-            )
 
 
 def _guards(at: Keypath, harness: HarnessText, agents: Mapping[str, AgentText]) -> Iterator[Finding]:
@@ -402,55 +360,6 @@ def _guards(at: Keypath, harness: HarnessText, agents: Mapping[str, AgentText]) 
 
 def _prompt_of(agents: Mapping[str, AgentText], name: str) -> str:
     return agents[name].prompt if name in agents else ""
-
-
-def _overrides(at: Keypath, overrides: Mapping[str, JSON]) -> Iterator[Finding]:
-    rules = _rules()
-    for name, value in overrides.items():
-        here = (*at, name)
-        if name not in rules:
-            hint = suggestion(name, rules) or f" Known: {', '.join(rules)}"
-            yield Finding(here, f"{dotted(here)}: a variant has no rule {name!r}.{hint}".removesuffix("."))
-            continue
-        check, expected = rules[name]
-        try:
-            check.validate_python(value, strict=True)
-        except ValidationError:
-            hint = suggestion(str(value), expected) if isinstance(value, str) else ""
-            problem = f"{dotted(here)}: expected {_either(expected)}, got {json.dumps(value)}.{hint}"
-            yield Finding(here, problem.removesuffix("."))
-
-
-@cache
-def _rules() -> dict[str, tuple[TypeAdapter[Any], tuple[str, ...]]]:
-    """Return what checks each rule of a variant, and its values in words, from the annotations of `Variant`."""
-    hints = get_type_hints(Variant)
-    del hints["name"]
-    return {name: (TypeAdapter(_bounded(hint)), tuple(_values(hint))) for name, hint in hints.items()}
-
-
-def _bounded(hint: Any) -> Any:
-    """Return a type whose numbers are finite and not below 0."""
-    if hint in (int, float):
-        return Annotated[hint, Field(ge=0, allow_inf_nan=False if hint is float else None)]
-    if get_origin(hint) in (Union, UnionType):
-        return reduce(or_, map(_bounded, get_args(hint)))
-    return hint
-
-
-def _values(hint: Any) -> Iterator[str]:
-    if get_origin(hint) is Literal:
-        yield from get_args(hint)
-    elif get_origin(hint) in (Union, UnionType):
-        for option in get_args(hint):
-            yield from _values(option)
-    else:
-        yield _IN_WORDS[hint]
-
-
-def _either(options: Sequence[str]) -> str:
-    *first, last = options
-    return f"{', '.join(first)} or {last}" if first else last
 
 
 def registered_name(name: str, tool: ToolText) -> str:

@@ -16,6 +16,7 @@ from statek_sim import semantics
 from statek_sim.clock import FOREVER
 from statek_sim.harness.limits import MAX_EXTENSION, MAX_LIMIT
 from statek_sim.scenario.agent import (
+    AgentProfile,
     HarnessText,
     LayersText,
     OfferText,
@@ -23,7 +24,6 @@ from statek_sim.scenario.agent import (
     SlotsText,
     StepsText,
     ToolText,
-    Variant,
 )
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.scenario.expect import Expect, ItemStatus
@@ -34,10 +34,10 @@ from statek_sim.scenario.reply import Reply
 FORMAT: Final = "statek-sim/scenario@1"
 
 Engine = Literal["statek", "agent"]
-VARIANTS: Final[tuple[Variant, ...]] = get_args(Variant)
+AGENT_PROFILES: Final[tuple[AgentProfile, ...]] = get_args(AgentProfile)
 STATEK_PROFILES: Final[tuple[str, ...]] = tuple(semantics.PROFILES)
-PROFILES: Final[tuple[str, ...]] = (*STATEK_PROFILES, *VARIANTS)
-"""STATEK's behaviour profiles, then the variants of engine two."""
+PROFILES: Final[tuple[str, ...]] = (*STATEK_PROFILES, *AGENT_PROFILES)
+"""STATEK's behaviour profiles, then that of agents."""
 
 if TYPE_CHECKING:
     Profile: TypeAlias = str
@@ -46,9 +46,6 @@ else:
     Profile = Literal[PROFILES]
 
 DEFAULT_PROFILES: Final = semantics.DEFAULT_PROFILES
-DEFAULT_VARIANTS: Final[tuple[Profile, ...]] = ("hardened",)
-"""What a scenario of engine two holds for when it names no profiles."""
-
 ChatStyle = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]
 Scalar = str | int | float | bool | None
 Limit = Annotated[int, Field(ge=0, le=MAX_LIMIT)]
@@ -206,7 +203,7 @@ class Shared(Part):
         default=DEFAULT_PROFILES,
         min_length=1,
         description=f"Behaviour profiles it holds for; {', '.join(semantics.PART_OF)} only where it is named. "
-        "Engine agent: variants of the harness, hardened by default.",
+        "Engine agent: hardened, its only one.",
     )
     preset: str = Field(
         default="default", description="default, local, interactive, batch, or path of a .env file."
@@ -305,7 +302,7 @@ class Scenario(ScenarioText):
         """Return the scenario that `text`, already validated, describes."""
         place = {"suite": suite, "path": path, "line": line, "file_digest": file_digest}
         if text.engine == "agent" and not text.said("profiles"):
-            text = text.model_copy(update={"profiles": DEFAULT_VARIANTS})
+            text = text.model_copy(update={"profiles": AGENT_PROFILES})
         values = {**text.__dict__, "jobs": dict(jobs), **place}
         return cls.model_construct(_fields_set={*text.model_fields_set, *place}, **values)
 

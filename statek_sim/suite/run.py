@@ -15,7 +15,7 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.harness.preset import BUILT_IN, load_preset
 from statek_sim.scenario.merge import expectations_for
-from statek_sim.scenario.schema import PROFILES, STATEK_PROFILES, VARIANTS, Profile, Scenario
+from statek_sim.scenario.schema import AGENT_PROFILES, PROFILES, STATEK_PROFILES, Profile, Scenario
 from statek_sim.semantics import profile_named
 from statek_sim.suite.expectations import compare
 from statek_sim.suite.result import ScenarioResult
@@ -107,11 +107,11 @@ def _tags_there_are(tags: Collection[str]) -> str:
 def _of_other_engine(scenarios: Sequence[Scenario], profiles: Sequence[str]) -> str:
     """Return why none of the scenarios can have any of these profiles, nothing when one could."""
     engines = {scenario.engine for scenario in scenarios}
-    wanted = {"agent" if name in VARIANTS else "statek" for name in profiles}
+    wanted = {"agent" if name in AGENT_PROFILES else "statek" for name in profiles}
     if len(engines) != 1 or len(wanted) != 1 or engines == wanted:
         return ""
     (engine,), (other,) = engines, wanted
-    expected = VARIANTS if engine == "agent" else STATEK_PROFILES
+    expected = AGENT_PROFILES if engine == "agent" else STATEK_PROFILES
     left_out = (
         "1 scenario of engine {} is"
         if len(scenarios) == 1
@@ -187,14 +187,14 @@ def compared(
 
 def profile_known(name: str) -> Profile:
     """Return `name` as scenario files know it; raises BadInput when no profile is called that."""
-    if name not in VARIANTS and name not in semantics.PROFILES:
+    if name not in AGENT_PROFILES and name not in semantics.PROFILES:
         problem = (
             f"profile {name!r} is unknown; expected one of: {', '.join(semantics.PROFILES)}, or of engine agent: "
-            f"{', '.join(VARIANTS)}."
+            f"{', '.join(AGENT_PROFILES)}."
         )
-        hint = semantics.profile_hint(name, (*semantics.PROFILES, *VARIANTS))
+        hint = semantics.profile_hint(name, (*semantics.PROFILES, *AGENT_PROFILES))
         raise BadInput((problem + hint).removesuffix("."))
-    known = name if name in VARIANTS else profile_named(name).name
+    known = name if name in AGENT_PROFILES else profile_named(name).name
     return next(profile for profile in PROFILES if profile == known)
 
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from statek_sim.agent.guards.efficacy import Corpus, Sample
 from statek_sim.agent.guards.injection import CAUGHT, REACH, TOGETHER, Match, Rule, Search, weighty
+from statek_sim.agent.guards.normalization import views
 from statek_sim.agent.guards.personal import KINDS, Kind, found_in
-from statek_sim.agent.guards.views import views
 
 EQUIVALENT: Final[Mapping[tuple[str, str], str]] = {
     ("weight doubled", "all-instructions"): (

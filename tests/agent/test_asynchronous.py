@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from statek_sim.agent import virtual_loop
+from statek_sim.agent.approvals import Approvals, tool_that_asks
 from statek_sim.agent.asynchronous import AsyncDriver, AsyncModel, LoopClock, model_of
 from statek_sim.agent.effects import (
     NO_PARTS,
@@ -31,7 +32,6 @@ from statek_sim.agent.effects import (
 from statek_sim.agent.execution import waited
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.people import Approvals, tool_that_asks
 from statek_sim.agent.reliability import BreakerGate
 from statek_sim.agent.tools import tool as made
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
@@ -530,7 +530,7 @@ def test_a_tool_that_swallows_its_timeout_and_never_ends_is_ended_on_both_driver
     late = "TimeoutError: no result within 30 seconds; it went on when it was cancelled, and was ended 5 seconds later"
     assert [call["error"] for call in run.calls] == [late, late]
     assert (run.answer, agent.clock.now()) == ("done", 35.0)
-    assert list(simulated.around.trace.lines()) == list(run.around.trace.lines())
+    assert list(simulated.deps.trace.lines()) == list(run.deps.trace.lines())
 
 
 def test_cancelling_a_run_ends_a_tool_that_never_would() -> None:

@@ -49,7 +49,6 @@ from statek_sim.agent.escalation.tickets import (
     by_webhook,
     on_terminal,
 )
-from statek_sim.agent.escalation.variants import DOCUMENT, HARDENED, escalation_rules
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadInput, ContractViolation, ProviderHTTPError, ProviderTimeout
@@ -183,14 +182,11 @@ def test_a_network_that_is_not_there_is_waited_for_and_a_file_that_is_not_is_a_b
 def test_what_a_stronger_model_cannot_help_with_ends_the_climb(failure: Exception) -> None:
     found, tries, _ = climbed(failure)
     assert (found.kind, len(tries)) == ("unsolved", 1)
-    found, tries, _ = climbed(*[failure] * 3, ladder=replace(LADDER, rules=DOCUMENT))
-    assert (found.kind, len(tries)) == ("suspended", 3)
 
 
 def test_a_provider_that_is_down_is_waited_for_longer_each_time() -> None:
     patient = replace(LADDER, levels=(replace(FAST, attempts=5),), backoff=4.0, longest=10.0)
     assert climbed(*[http(503)] * 4, Tried(answer="GOOD"), ladder=patient)[2] == 4 + 8 + 10 + 10
-    assert climbed(*[http(503)] * 4, Tried(answer="GOOD"), ladder=replace(patient, rules=DOCUMENT))[2] == 0
 
 
 def test_an_attempt_is_told_what_its_level_declares() -> None:
@@ -201,10 +197,6 @@ def test_an_attempt_is_told_what_its_level_declares() -> None:
         "Write.",
         "Write.\n\nAn earlier attempt failed: not GOOD.\nThe best answer so far:\nless bad",
     ]
-    told = climbed(
-        Tried(answer="a"), Tried(answer="b"), Tried(answer="GOOD"), ladder=replace(LADDER, rules=DOCUMENT)
-    )
-    assert told[1][2].task == "Write."
 
 
 def test_every_attempt_has_its_tokens_and_its_cost() -> None:
@@ -216,11 +208,10 @@ def test_every_attempt_has_its_tokens_and_its_cost() -> None:
     assert (found.climb.tokens, found.climb.cost) == (750_000, Decimal("0.75"))
 
 
-def test_the_best_answer_is_kept_where_none_was_good_enough_and_lost_by_the_document() -> None:
+def test_the_best_answer_is_kept_where_none_was_good_enough() -> None:
     short = replace(LADDER, levels=(FAST, STRONG))
     answers = [Tried(answer="aaa"), Tried(answer="a"), Tried(answer="aa")]
     assert climbed(*answers, ladder=short)[0].answer == "aaa"
-    assert climbed(*answers, ladder=replace(short, rules=DOCUMENT))[0].answer is None
 
 
 def test_cancelling_a_task_goes_through() -> None:
@@ -241,7 +232,7 @@ def test_cancelling_a_task_goes_through() -> None:
 
 @given(st.lists(st.sampled_from([cause for cause in Cause if cause is not Cause.SOLVED]), max_size=12))
 def test_a_climb_ends_and_never_comes_down(causes: list[Cause]) -> None:
-    state, places = begun(LADDER, "Write."), []
+    state, places = begun("Write."), []
     for cause in causes:
         level = LADDER.levels[state.level]
         state, decision = after(
@@ -268,9 +259,6 @@ def test_a_ladder_that_cannot_be_climbed_is_bad_input() -> None:
         Ladder(levels=(PERSON, FAST))
     with pytest.raises(BadInput, match=r"^backoff is 90 s, expected 0 to longest, 60 s$"):
         Ladder(levels=(FAST,), backoff=90)
-    with pytest.raises(BadInput, match=r"^no variant of escalation is called 'documnt'.*'document'\?$"):
-        escalation_rules("documnt")
-    assert escalation_rules("forge") is HARDENED
 
 
 TYPO: Any
@@ -405,11 +393,6 @@ def test_a_token_that_is_taken_is_refused_before_a_model_is_asked() -> None:
     climbed(*BAD, tickets=tickets)
     with pytest.raises(BadInput, match=r"^token 't1' is taken; expected one that no other ticket has$"):
         climbed(AssertionError("a model was asked"), tickets=tickets)
-
-
-def test_the_document_skips_a_level_without_attempts() -> None:
-    skipping = Ladder(levels=(replace(FAST, attempts=0), STRONG), rules=DOCUMENT)
-    assert [one.level for one in climbed(Tried(answer="x"), ladder=skipping)[1]] == ["strong"]
 
 
 # -- people ----------------------------------------------------------------------------------------------------
@@ -604,13 +587,13 @@ def test_a_person_at_the_end_answers_under_both_drivers() -> None:
 
 def test_strategies_are_code_and_are_asked_of_every_attempt() -> None:
     shouted = Ladder(levels=(replace(FAST, strategy=str.upper),))
-    assert task_text(begun(shouted, "write"), shouted) == "WRITE"
+    assert task_text(begun("write"), shouted) == "WRITE"
 
 
 def test_a_task_that_an_attempt_did_not_take_is_not_asked_twice() -> None:
     agent = AgentHarness(
         ScriptedLLM([text("one"), text("two")]),
-        parts=Parts(ladder=replace(LADDER, levels=(FAST, STRONG), rules=DOCUMENT)),
+        parts=Parts(ladder=replace(LADDER, levels=(FAST, STRONG))),
         limits=LLM_Harness(1, None, None, None),
     )
     run = agent.run("Write.")
@@ -626,8 +609,6 @@ def test_a_task_that_an_attempt_did_not_take_is_not_asked_twice() -> None:
 
 
 class Ours:
-    rules = HARDENED
-
     async def climb(self, attempt: AttemptAt) -> str | None:
         async def work(wanted: Try) -> Tried:
             return Tried(answer=await attempt(wanted.level))
@@ -636,7 +617,6 @@ class Ours:
         ladder = Ladder(
             levels=tuple(Level(name=name, model=name, attempts=attempts) for name, attempts in LEVELS),
             checks=[lambda task, answer: answer.startswith("good")],
-            rules=self.rules,
         )
         found = await escalate(
             ladder, "task", work, token="t", tickets=KeptTickets(), now=loop.time, sleep=asyncio.sleep
@@ -644,8 +624,19 @@ class Ours:
         return found.answer if found.kind == "solved" else None
 
 
-class Documents(Ours):
-    rules = DOCUMENT
+class ClimbsAlways:
+    """Goes on at once after every failure, a wrong key too."""
+
+    async def climb(self, attempt: AttemptAt) -> str | None:
+        for level, attempts in LEVELS:
+            for _ in range(attempts):
+                try:
+                    answer = await attempt(level)
+                except Exception:  # noqa: BLE001, S112  # what is to be found
+                    continue
+                if answer.startswith("good"):
+                    return answer
+        return None
 
 
 class Sloppy:
@@ -665,7 +656,7 @@ def test_our_ladder_passes_the_checker() -> None:
 
 
 def test_the_checker_finds_what_is_wrong_with_others() -> None:
-    assert set(ladder_findings(Documents)) == {LadderFinding.GOES_ON, LadderFinding.HASTY}
+    assert set(ladder_findings(ClimbsAlways)) == {LadderFinding.GOES_ON, LadderFinding.HASTY}
     assert set(ladder_findings(Sloppy)) >= {
         LadderFinding.ORDER,
         LadderFinding.GIVES_UP,
@@ -674,4 +665,4 @@ def test_the_checker_finds_what_is_wrong_with_others() -> None:
     with pytest.raises(
         ContractViolation, match=r"^it goes on after .*: after unauthorised: 'fast' is asked$"
     ):
-        check_ladder(Documents)
+        check_ladder(ClimbsAlways)

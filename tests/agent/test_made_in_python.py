@@ -45,7 +45,6 @@ def test_what_is_no_tool_is_refused_with_what_was_expected(tools: Any, said: str
         (["get_wether"], "steps: 'get_wether' is no tool of this agent. Did you mean 'get_weather'?"),
         ([Step(tool="get_weather", after=("loook",))], "after: 'loook' is no tool of this agent. Known: get_weather"),
         (StepPlan(helpers=("get_weathr",)), "steps: helpers: 'get_weathr'"),
-        (StepPlan(terminal=("submit",)), "steps: terminal: 'submit'"),
     ],
 )  # fmt: skip
 def test_a_step_that_names_no_tool_is_refused(steps: Any, said: str) -> None:
@@ -65,44 +64,36 @@ def submit(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("choice", "steps", "variant", "why"),
+    ("choice", "steps", "why"),
     [
-        (Choice(names=("submit",)), ["get_weather"], "hardened", "tool 'get_weather' is required and never offered"),
+        (Choice(names=("submit",)), ["get_weather"], "tool 'get_weather' is required and never offered"),
         (
             Choice(task="writing"),
             [Step(tool="submit", after=("get_weather",))],
-            "hardened",
             "tool 'get_weather' is required and never offered",
         ),
-        (Choice(names=("get_weather",)), StepPlan(terminal=("submit",)), "forge", "no terminal tool is ever offered"),
     ],
-    ids=["names", "after, by task", "terminal"],
+    ids=["names", "after, by task"],
 )  # fmt: skip
-def test_an_offer_that_never_has_a_step_is_refused(
-    choice: Choice, steps: Any, variant: str, why: str
-) -> None:
+def test_an_offer_that_never_has_a_step_is_refused(choice: Choice, steps: Any, why: str) -> None:
     with pytest.raises(BadInput, match=f"^agent 'agent': {why}"):
         AgentHarness(
             tools=[get_weather, submit],
             steps=steps,
             choice=choice,
             task_types={"writing": ["submit"]},
-            variant=variant,
         )
 
 
-def test_an_offer_may_lack_steps_where_a_part_chooses_or_any_tool_is_executed() -> None:
+def test_an_offer_may_lack_steps_where_a_part_chooses_or_none_is_required() -> None:
     choice = Choice(names=("submit",))
-    document = AgentHarness(
-        tools=[get_weather, submit], steps=["get_weather"], choice=choice, variant="document"
-    )
     chosen = AgentHarness(
         tools=[get_weather, submit], steps=["get_weather"], choice=choice, parts=Parts(chooser=lambda _: None)
     )
     optional = AgentHarness(
         tools=[get_weather, submit], steps=[Step(tool="get_weather", required=False)], choice=choice
     )
-    assert {agent.begin("Go").status for agent in (document, chosen, optional)} == {"READY"}
+    assert {agent.begin("Go").status for agent in (chosen, optional)} == {"READY"}
 
 
 def test_a_registry_may_get_its_tools_until_the_run_begins() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from statek_sim.agent.approvals import EXPIRED, Approvals, filled, tool_that_asks
 from statek_sim.agent.asynchronous import AsyncDriver, AsyncPerson, LoopClock, model_of
 from statek_sim.agent.effects import (
     Ask,
@@ -27,7 +28,6 @@ from statek_sim.agent.effects import (
 )
 from statek_sim.agent.harness import AgentHarness, Person
 from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.people import EXPIRED, Approvals, filled, tool_that_asks
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadScenario, PartBroke, Unanswered

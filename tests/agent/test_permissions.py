@@ -22,18 +22,18 @@ from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
 from statek_sim.agent.effects import Delayed, Parts, PersonSaid, Question, ToolCall
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.permissions import landlock
-from statek_sim.agent.permissions.adapters import Document, Hardened, PrefixCheck, RealpathThenOpen
-from statek_sim.agent.permissions.beneath import has_openat2, open_beneath
+from statek_sim.agent.permissions.adapters import Hardened, PrefixCheck, RealpathThenOpen
 from statek_sim.agent.permissions.commands import simple_commands
 from statek_sim.agent.permissions.contract import Use, check_permission_policy, permission_findings
 from statek_sim.agent.permissions.disk import Disk
+from statek_sim.agent.permissions.fixture_dir import calls
 from statek_sim.agent.permissions.hosts import covers_host, host_of
 from statek_sim.agent.permissions.paths import Entry, ScriptedFiles, Unclear, covers, resolved
 from statek_sim.agent.permissions.permissions import PermissionGate, Permissions
 from statek_sim.agent.permissions.policy import Decision, Policy, Rule
+from statek_sim.agent.permissions.safe_open import has_openat2, open_beneath
 from statek_sim.agent.permissions.terminal import TerminalPerson
 from statek_sim.agent.permissions.workspace import Outside, Workspace, file_tools
-from statek_sim.agent.permissions.yard import calls
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool, tool_from
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
@@ -73,14 +73,6 @@ def test_a_check_of_real_paths_is_found_by_swaps_and_by_hard_links() -> None:
     assert found["git-hook"] == "it changes what is protected"
     assert found["pipe"] == "it hangs"
     assert not {"link-to-a-file", "parent", "sibling-write"} & found.keys()
-
-
-def test_the_documents_enforcer_is_found_where_the_page_says() -> None:
-    found = permission_findings(Document)
-    assert found["shell-without-a-path"] == "it is made, and no rule allows it"
-    assert found["nul"] == "it raises ValueError: embedded null byte"
-    assert found["delete-the-root"] == "it deletes the root"
-    assert not {"parent", "absolute", "sibling-write", "link-to-a-folder"} & found.keys()
 
 
 def test_a_policy_that_refuses_everything_is_found() -> None:

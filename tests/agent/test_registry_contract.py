@@ -15,18 +15,15 @@ from statek_sim.agent.effects import ToolFunction, WrittenCall
 from statek_sim.agent.replies.calls import Refusal, resolved
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import result_text, tool_of_schema
-from statek_sim.agent.variants import DOCUMENT, HARDENED, Variant
 from statek_sim.errors import BadInput, ContractViolation
 from statek_sim.values import JSON
 
 
 class Ours:
-    """The adapter of our registry, under a variant."""
-
-    variant: Variant = HARDENED
+    """The adapter of our registry."""
 
     def __init__(self) -> None:
-        self.registry = Registry(variant=self.variant)
+        self.registry = Registry()
         self.last = self.registry.offer()
 
     def register(
@@ -40,7 +37,7 @@ class Ours:
 
     def call(self, name: str, arguments: Mapping[str, JSON]) -> tuple[bool, str]:
         written = WrittenCall("1", name, json.dumps(arguments))
-        found = resolved(written, self.last, self.registry, self.variant)
+        found = resolved(written, self.last, self.registry)
         if isinstance(found, Refusal):
             return False, found.reason
         tool = self.registry.get(name)
@@ -48,8 +45,12 @@ class Ours:
         return True, result_text(tool.run(**found[0].arguments))
 
 
-class Documents(Ours):
-    variant = DOCUMENT
+class AnyRegistered(Ours):
+    """Executes every registered tool, offered or not."""
+
+    def call(self, name: str, arguments: Mapping[str, JSON]) -> tuple[bool, str]:
+        self.last = self.registry.offer()
+        return super().call(name, arguments)
 
 
 class Silent(Ours):
@@ -183,7 +184,7 @@ def test_our_registry_keeps_the_contract() -> None:
 
 
 FAULTS: list[tuple[type[Ours], str]] = [
-    (Documents, "zeta_list registered, none offered, zeta_list called: it was executed"),
+    (AnyRegistered, "zeta_list registered, none offered, zeta_list called: it was executed"),
     (Lingering, "zeta_list registered, none offered, zeta_list called: it was executed"),
     (
         Silent,

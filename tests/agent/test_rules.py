@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statek_sim.agent import variants
 from statek_sim.agent.budget import Budget, BudgetTracker, Prices
 from statek_sim.agent.effects import (
+    NO_PARTS,
     PASS,
     Choice,
     Compaction,
@@ -34,7 +34,6 @@ from statek_sim.agent.simulated import Simulation
 from statek_sim.agent.steps.enforcement import Step, StepEnforcer, StepPlan
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import tool_from
-from statek_sim.agent.variants import DOCUMENT, FORGE, HARDENED, VARIANTS, Variant, variant_named
 from statek_sim.backends.agent import run_agent_scenario
 from statek_sim.errors import BadInput, BadScenario, BadTool, RunawayJob
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_call, tool_calls
@@ -43,62 +42,26 @@ from statek_sim.scenario import schema
 from statek_sim.scenario.load import load_or_fail, load_paths
 from statek_sim.trace import Compacted
 
-# -- variants ---------------------------------------------------------------------------------------------------
-
-
-def test_the_format_knows_exactly_the_variants_there_are() -> None:
-    assert tuple(VARIANTS) == schema.VARIANTS
-
-
-def test_every_rule_differs_between_some_variants() -> None:
-    same = [
-        rule.name
-        for rule in fields(Variant)
-        if len({repr(getattr(variant, rule.name)) for variant in VARIANTS.values()}) == 1
-    ]
-    assert same == []
-
-
-def test_an_unknown_variant_is_told_with_the_one_it_is_like() -> None:
-    with pytest.raises(
-        BadInput, match=r"^no variant of the agent is called 'hardend': .* Did you mean 'hardened'\?$"
-    ):
-        variant_named("hardend")
-
-
-def test_every_rule_has_its_words() -> None:
-    source = Path(variants.__file__).read_text(encoding="utf-8")
-    for rule in fields(Variant):
-        if rule.name != "name":
-            after = source.partition(f"\n    {rule.name}: ")[2].split("\n", 1)[1]
-            assert after.lstrip().startswith('"""'), rule.name
-
-
 # -- nudges -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("failure", Failure)
 def test_every_failure_has_a_text_that_survives_missing_details(failure: Failure) -> None:
-    said = nudge_text(failure, {}, HARDENED)
+    said = nudge_text(failure, {})
     assert said.startswith(PREFIX)
     assert len(said) > len(PREFIX)
     assert failure in TEXTS
 
 
 def test_braces_in_details_are_shown_as_they_are() -> None:
-    assert "'{0.__class__}'" in nudge_text(Failure.UNKNOWN_TOOL, {"called": "{0.__class__}"}, HARDENED)
+    assert "'{0.__class__}'" in nudge_text(Failure.UNKNOWN_TOOL, {"called": "{0.__class__}"})
 
 
-def test_the_documents_formatting_dies_of_a_missing_detail() -> None:
-    with pytest.raises(KeyError, match=r"^'called'$"):
-        nudge_text(Failure.WRONG_TOOL, {}, DOCUMENT)
-
-
-@given(st.lists(st.sampled_from(Failure), max_size=30), st.integers(0, 5))
-def test_a_streak_is_never_longer_than_its_limit(failures: list[Failure], limit: int) -> None:
-    budget = NudgeBudget(HARDENED, limit)
-    given_nudges = [budget.take(failure) for failure in failures]
-    assert sum(number is not None for number in given_nudges) == min(len(failures), limit)
+@given(st.integers(0, 30), st.integers(0, 5))
+def test_a_streak_is_never_longer_than_its_limit(failures: int, limit: int) -> None:
+    budget = NudgeBudget(limit)
+    given_nudges = [budget.take() for _ in range(failures)]
+    assert sum(number is not None for number in given_nudges) == min(failures, limit)
 
 
 # -- steps ------------------------------------------------------------------------------------------------------
@@ -115,16 +78,15 @@ PLANS = st.builds(
 CALLS = st.lists(st.tuples(st.sampled_from((*TOOLS, "helper")), st.booleans()), max_size=30)
 
 
-@given(PLANS, CALLS, st.sampled_from((HARDENED, FORGE)))
+@given(PLANS, CALLS)
 def test_only_what_succeeded_is_done_and_the_end_is_open_exactly_while_something_is(
-    plan: StepPlan, calls: list[tuple[str, bool]], variant: Variant
+    plan: StepPlan, calls: list[tuple[str, bool]]
 ) -> None:
-    enforcer = StepEnforcer(plan, variant)
+    enforcer = StepEnforcer(plan)
     succeeded: list[str] = []
     for tool, works in calls:
-        if enforcer.check(tool, iteration=0) is not None:
+        if enforcer.check(tool) is not None:
             continue
-        enforcer.reserve(tool)
         if works:
             enforcer.commit(tool)
             succeeded.append(tool)
@@ -139,14 +101,13 @@ def test_only_what_succeeded_is_done_and_the_end_is_open_exactly_while_something
 
 @given(PLANS)
 def test_a_model_that_calls_what_it_is_told_to_always_gets_through(plan: StepPlan) -> None:
-    enforcer = StepEnforcer(plan, HARDENED)
+    enforcer = StepEnforcer(plan)
     for _ in range(20):
         refused = enforcer.final()
         if refused is None:
             break
         tool = str(refused.details["expected"])
-        assert enforcer.check(tool, iteration=0) is None
-        enforcer.reserve(tool)
+        assert enforcer.check(tool) is None
         enforcer.commit(tool)
     assert enforcer.open == ()
 
@@ -196,9 +157,23 @@ def fails_once() -> str:
 def test_a_loop_takes_no_tool_away_that_an_open_step_needs() -> None:
     script = [tool_call("fails_once").times(12)]
     parts = Parts(watchers=(loop_watcher(),))
-    agent = AgentHarness(ScriptedLLM(script), tools=[fails_once], steps=["fails_once"], parts=parts)
+    agent = AgentHarness(
+        ScriptedLLM(script), tools=[fails_once], steps=["fails_once"], parts=parts, protection=False
+    )
     run = agent.run("Work.")
     assert (run.stop, run.refused, run.offered) == ("stuck", [], ("fails_once",))
+
+
+def test_a_harness_protects_its_runs_unless_it_is_told_not_to() -> None:
+    written = '{"name": "look", "parameters": {}}'
+    script = [text(written).times(2), text("done")]
+    run = AgentHarness(ScriptedLLM(script), tools=[look]).run("Look.")
+    assert [call["name"] for call in run.calls] == ["look", "look"]
+    bare = AgentHarness(ScriptedLLM(script[:1]), tools=[look], rescue=False, protection=False, context=None)
+    assert bare.run("Look.").answer == written
+    assert bare.begin("Look.").deps.parts == NO_PARTS
+    first, second = (AgentHarness(tools=[look]).begin("Look.").deps.parts for _ in range(2))
+    assert first.watchers[0] is not second.watchers[0]
 
 
 def test_a_run_that_had_all_its_nudges_says_how_many() -> None:
@@ -219,7 +194,7 @@ def test_a_run_that_had_all_its_nudges_says_how_many() -> None:
 def test_tokens_never_go_over_the_budget_by_more_than_what_was_told(
     requests: list[tuple[int, int]], limit: int
 ) -> None:
-    tracker = BudgetTracker(Budget(tokens=limit, answer_tokens=60), HARDENED)
+    tracker = BudgetTracker(Budget(tokens=limit, answer_tokens=60))
     for prompt, completion in requests:
         if tracker.before_request(prompt, at=0.0) is not None:
             break
@@ -229,7 +204,7 @@ def test_tokens_never_go_over_the_budget_by_more_than_what_was_told(
 
 def test_money_is_counted_exactly() -> None:
     prices = Prices(prompt=Decimal("0.1"), completion=Decimal("0.2"))
-    tracker = BudgetTracker(Budget(cost=Decimal(1), prices=prices), HARDENED)
+    tracker = BudgetTracker(Budget(cost=Decimal(1), prices=prices))
     for _ in range(3):
         tracker.replied(1_000_000, 0)
     assert tracker.cost == Decimal("0.3")
@@ -395,21 +370,8 @@ def test_a_compacted_history_shares_its_first_messages_with_the_cache() -> None:
         return Compaction(messages=[*kept[:1], *kept[3:]], strategy="forget") if len(kept) > 3 else None
 
     run = harness([tool_call("look").times(3), text("done")], parts=Parts(compactor=forget)).run("Work.")
-    assert len(run.around.trace.of_job("main").of_type(Compacted)) == 2
+    assert len(run.deps.trace.of_job("main").of_type(Compacted)) == 2
     assert 0 < (run.conversation.prefix.share or 0) < 1
-
-
-def test_a_variant_may_be_changed_in_one_rule() -> None:
-    lenient = replace(HARDENED, name="lenient", final_gate=False)
-    run = harness([text("done")], steps=["look"], variant=lenient).run("Work.")
-    assert (run.answer, run.enforcer.open) == ("done", ("look",))
-
-
-def test_forge_needs_a_terminal_tool() -> None:
-    with pytest.raises(
-        BadInput, match=r"^agent 'agent': under variant 'forge' a run ends by a terminal tool"
-    ):
-        harness([], variant="forge")
 
 
 # -- what a file may say ----------------------------------------------------------------------------------------
@@ -441,7 +403,7 @@ ELSEWHERE = " is for engine statek, and this scenario runs on agent"
         ),
         (
             "profiles: [docs]",
-            "profiles[0]: 'docs' is not for engine agent, expected hardened, document, forge",
+            "profiles[0]: 'docs' is not for engine agent, expected hardened",
         ),
         (
             "events: [{at: 1, notify: main, message: Hello}]",
@@ -460,8 +422,8 @@ ELSEWHERE = " is for engine statek, and this scenario runs on agent"
             "jobs.main.warmup: 'warmup'" + ELSEWHERE,
         ),
         (
-            "expect_in: {forge: {}}",
-            "expect_in: profile 'forge' is not among profiles (hardened)",
+            "expect_in: {docs: {}}",
+            "expect_in: profile 'docs' is not among profiles (hardened)",
         ),
     ],
 )
@@ -478,7 +440,6 @@ def test_what_does_not_go_with_the_engine_is_refused_at_its_line(
     [
         ("{tools: [loook]}", "agents.a.tools[0]: 'loook' is no tool of this scenario. Did you mean 'look'?"),
         ("{workflow: {steps: [lok]}}", "agents.a.workflow.steps[0]: 'lok' is no tool. Did you mean 'look'?"),
-        ("{workflow: {terminal: [end]}}", "agents.a.workflow.terminal[0]: 'end' is no tool. Known: look"),
         (
             "{warmup: look()}",
             "agents.a.warmup: 'warmup'" + ELSEWHERE,
@@ -493,31 +454,12 @@ def test_what_does_not_go_with_the_engine_is_refused_at_its_line(
             "{workflow: {steps: [{tool: look, after: [look]}]}}",
             "agents.a.workflow.steps: step 'look': it cannot come after itself",
         ),
-        (
-            "{harness: {overrides: {final_answer: terminal_tool}}}",
-            "agents.a.workflow: a run that ends by a terminal tool needs one; expected its name under terminal",
-        ),
     ],
 )
 def test_names_that_are_not_there_are_told_at_their_line(tmp_path: Path, agent: str, problem: str) -> None:
     path = tmp_path / "file.yaml"
     path.write_text(FILE.replace("{a: {}}", f"{{a: {agent}}}"), encoding="utf-8")
     assert [str(found) for found in load_paths([path]).problems] == [f"{path}:6: scenario 'one': {problem}"]
-
-
-OVERRIDES = "harness: {overrides: {empty_tag_filter: everything, missing_task_tool: dropped}}"
-
-
-def test_an_override_holds_for_an_agents_registry_too(tmp_path: Path) -> None:
-    path = tmp_path / "file.yaml"
-    agent = f"{{a: {{offer: {{task: read, all_tags: []}}, {OVERRIDES}}}}}"
-    path.write_text(
-        f"{FILE.replace('{a: {}}', agent)}    task_types: {{read: [look, gone]}}\n", encoding="utf-8"
-    )
-    loaded = load_paths([path])
-    assert not loaded.problems
-    record = run_agent_scenario(loaded.scenarios[0], "hardened")
-    assert (record.error, record.jobs["main"].offered) == (None, ("look",))
 
 
 def test_a_task_types_tool_that_is_not_there_is_told_at_its_line(tmp_path: Path) -> None:
@@ -548,11 +490,7 @@ def test_the_real_statek_is_never_asked_to_run_it(tmp_path: Path) -> None:
     (scenario,) = load_paths([path]).scenarios
     assert scenario.profiles == ("hardened",)
     assert not any(scenario.compared_under(profile) for profile in schema.STATEK_PROFILES)
-    assert [scenario.under("docs"), scenario.under("1.4"), scenario.under("forge")] == [
-        "hardened",
-        None,
-        None,
-    ]
+    assert [scenario.under("docs"), scenario.under("1.4")] == ["hardened", None]
 
 
 REFERRING = """

@@ -14,16 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.agent.slots.contract import SlotFinding, check_slot_worker, slot_findings
-from statek_sim.agent.slots.document import DocumentSlotWorker
 from statek_sim.agent.slots.queue import SlotQueue
-from statek_sim.agent.slots.rules import FORGE, HARDENED, PLAIN, RULES, SlotRules
+from statek_sim.agent.slots.rules import SlotRules
 from statek_sim.agent.slots.worker import Slot, SlotWorker
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadInput, ContractViolation, SlotRefused
+from tests.agent.document_slots import DocumentSlotWorker
 from tools import slot_load
 from tools.postgres import ROOT
 
 T = TypeVar("T")
+CANCELS = SlotRules(aging=None, share=None, preempts="cancel", waiting=None)
 
 
 def play(scene: Coroutine[Any, Any, T]) -> T:
@@ -76,7 +77,9 @@ class Log:
 # -- every interleaving -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rules", [SlotRules(), PLAIN], ids=["hardened", "plain"])
+@pytest.mark.parametrize(
+    "rules", [SlotRules(), SlotRules(aging=None, share=None, preempts="never")], ids=["default", "plain"]
+)
 def test_no_interleaving_of_four_jobs_harms_anybody(rules: SlotRules) -> None:
     class Worker(Ours):
         pass
@@ -194,7 +197,7 @@ def test_forges_urgent_job_ends_the_one_that_runs_whose_submitter_goes_on() -> N
     log = Log()
 
     async def scene() -> str:
-        async with SlotWorker(FORGE) as worker:
+        async with SlotWorker(CANCELS) as worker:
 
             async def background() -> str:
                 try:
@@ -217,7 +220,7 @@ def test_two_urgent_jobs_of_one_moment_end_two_of_those_that_run() -> None:
     log = Log()
 
     async def scene() -> list[str | BaseException]:
-        async with SlotWorker(replace(FORGE, slots=2)) as worker:
+        async with SlotWorker(replace(CANCELS, slots=2)) as worker:
 
             def submitted(name: str, priority: int, seconds: int) -> asyncio.Future[str]:
                 return asyncio.ensure_future(
@@ -244,7 +247,7 @@ def test_the_task_of_a_job_that_was_ended_and_failed_goes_on_without_a_cancellat
             raise ValueError("cleaning up failed") from None
 
     async def scene() -> tuple[str, int]:
-        async with SlotWorker(FORGE) as worker:
+        async with SlotWorker(CANCELS) as worker:
 
             async def background() -> tuple[str, int]:
                 task = asyncio.current_task()
@@ -375,7 +378,7 @@ async def crossed(workers: dict[str, SlotWorker], *paths: str) -> list[object]:
 
 
 def named_workers(**slots: int) -> dict[str, SlotWorker]:
-    return {name: SlotWorker(replace(HARDENED, slots=count), name=name) for name, count in slots.items()}
+    return {name: SlotWorker(SlotRules(slots=count), name=name) for name, count in slots.items()}
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -439,7 +442,7 @@ def test_no_jobs_over_several_workers_wait_for_ever(slots: dict[str, int], paths
 
 
 def test_an_urgent_job_that_ends_the_one_that_runs_closes_no_circle() -> None:
-    workers = {name: SlotWorker(FORGE, name=name) for name in "ab"}
+    workers = {name: SlotWorker(CANCELS, name=name) for name in "ab"}
 
     async def scene() -> list[object]:
         async def outer(slot: Slot) -> object:
@@ -662,10 +665,6 @@ def test_a_priority_is_a_number_from_one_to_ten() -> None:
         SlotQueue(SlotRules()).add("a", 0, now=0.0)
 
 
-def test_the_named_rules_differ() -> None:
-    assert len(set(RULES.values())) == len(RULES)
-
-
 # -- under load ---------------------------------------------------------------------------------------------------
 
 
@@ -678,15 +677,15 @@ def test_the_page_says_who_is_served_under_load() -> None:
 def test_under_load_nobody_waits_longer_than_is_bounded_and_the_greedy_take_nothing_from_others(
     seed: int,
 ) -> None:
-    load = slot_load.loaded(HARDENED, seconds=1800, seed=seed)
+    load = slot_load.loaded(SlotRules(), seconds=1800, seed=seed)
     for modest in slot_load.MODEST:
         assert load.submitted[modest.name] - load.served[modest.name] < 30
     assert load.longest["urgent"] <= 2
-    levels = (HARDENED.aging or 0) * (10 - 1)
-    assert max(load.longest.values()) <= levels + (HARDENED.waiting or 0) + 1
+    levels = (SlotRules().aging or 0) * (10 - 1)
+    assert max(load.longest.values()) <= levels + (SlotRules().waiting or 0) + 1
     assert load.served["background"] > 0
 
 
 def test_without_a_fair_share_the_greedy_take_from_others() -> None:
-    load = slot_load.loaded(replace(HARDENED, share=None), seconds=1800)
+    load = slot_load.loaded(SlotRules(share=None), seconds=1800)
     assert sum(load.served[one.name] for one in slot_load.MODEST) < 30

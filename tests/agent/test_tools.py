@@ -33,7 +33,6 @@ from statek_sim.agent.tools.formats import api_format
 from statek_sim.agent.tools.lint import lint
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool, result_text, tool_from, tool_of_schema
-from statek_sim.agent.variants import DOCUMENT, HARDENED
 from statek_sim.errors import BadTool
 from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
@@ -368,7 +367,7 @@ def test_a_servers_new_list_takes_the_place_of_its_old_one() -> None:
     assert [tool.name for tool in registry.list()] == ["search", "wiki__search", "jira__search"]
 
 
-def test_an_empty_filter_and_an_unknown_task_are_errors_unless_the_variant_is_the_documents() -> None:
+def test_an_empty_filter_and_an_unknown_task_are_errors() -> None:
     tasks = {"read": ["look", "gone"]}
     registry = Registry([named("look")], task_types=tasks)
     with pytest.raises(BadTool, match=r"^an empty list of tags filters nothing"):
@@ -377,9 +376,6 @@ def test_an_empty_filter_and_an_unknown_task_are_errors_unless_the_variant_is_th
         registry.offer(task="raed")
     with pytest.raises(BadTool, match=r"^task type 'read' names tools that nobody registered: gone$"):
         registry.offer(task="read")
-    documented = Registry([named("look")], task_types=tasks, variant=DOCUMENT)
-    assert [documented.offer(all_tags=[]).names, documented.offer(task="raed").names] == [("look",), ()]
-    assert documented.offer(task="read").names == ("look",)
 
 
 def test_a_schema_that_is_none_is_refused_where_it_is_registered() -> None:
@@ -590,7 +586,7 @@ def test_a_number_that_no_float_or_64_bits_hold_is_refused_on_the_wire_and_in_te
     schema: dict[str, JSON] = {"type": "object", "properties": {"a": {"type": "number"}}}
     registry = Registry([tool_of_schema("t", "T.", schema, anything)])
     arguments = f'{{"a": {number}}}'
-    found = resolved(WrittenCall("1", "t", arguments), registry.offer(), registry, HARDENED)
+    found = resolved(WrittenCall("1", "t", arguments), registry.offer(), registry)
     assert isinstance(found, Refusal)
     assert found.failure is Failure.INVALID_JSON
     text = rescue(f'{{"name": "t", "arguments": {arguments}}}', registry.offer().schemas)
@@ -695,14 +691,6 @@ def test_sets_that_hints_promise_are_in_one_order_under_every_hash_seed() -> Non
     run = tool_from(joined).run
     assert run(tags=words, names=words) == " ".join([*sorted(words), *sorted(words)])
     assert run(tags=words[::-1], names=words) == run(tags=words, names=words)
-
-
-def test_the_document_calls_a_function_with_the_json_of_the_call() -> None:
-    script = [tool_call("typed", **TYPED), text("done")]
-    run = AgentHarness(ScriptedLLM(script), tools=[typed], variant="document").run("Work.")
-    assert run.calls[0]["error" if "error" in run.calls[0] else "result"] == (
-        "str dict str str str str dict str str str list int str"
-    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from statek_sim.agent.context.contract import Compact, Limits, MakeCompact
 from statek_sim.agent.context.manager import compacted
 from statek_sim.agent.context.settings import ContextSettings
-from statek_sim.agent.context.variants import HARDENED, ContextRules
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import SideModel, TextWanted
 from statek_sim.values import Message
@@ -52,7 +51,6 @@ def words(number: int) -> str:
 def ours(
     *,
     keep: int = 1,
-    rules: ContextRules = HARDENED,
     summary: SideModel | None = None,
     answer: Callable[[TextWanted], str | None] | None = None,
 ) -> MakeCompact:
@@ -67,7 +65,7 @@ def ours(
             def one(message: Message) -> int:
                 return limits.count([message])
 
-            made = compacted(messages, settings, one, wire=limits.wire, rules=rules, summary=answer)
+            made = compacted(messages, settings, one, wire=limits.wire, summary=answer)
             return None if made is None else made.messages
 
         return compact

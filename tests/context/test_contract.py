@@ -18,7 +18,6 @@ from statek_sim.agent.context.contract import (
     history_of,
 )
 from statek_sim.agent.context.units import messages_of, open_from, texts_of, units_of
-from statek_sim.agent.context.variants import DOCUMENT, FORGE
 from statek_sim.agent.effects import SideModel
 from statek_sim.errors import BadInput, ContextOverflow, ContractViolation
 from statek_sim.providers.wire.format import FormatName
@@ -44,38 +43,6 @@ def test_ours_passes_with_a_model_that_summarises_badly() -> None:
     # The same history may get another answer the second time: that is not the compactor's doing.
     found = compaction_findings(ours(keep=1, summary=model, answer=lambda wanted: next(answers)))
     assert set(found) <= {Finding.RANDOM}
-
-
-def test_what_is_wrong_with_the_document() -> None:
-    model = SideModel(model="m")
-    found = compaction_findings(ours(rules=DOCUMENT, summary=model, answer=lambda wanted: "A summary."))
-    assert set(found) == {Finding.OVER, Finding.SYSTEM_LOST, Finding.BREAKS}
-    assert found[Finding.BREAKS].endswith(
-        "CompactionFailed: TypeError: object of type 'NoneType' has no len()"
-    )
-
-
-def test_what_is_wrong_with_the_document_where_contents_are_never_null() -> None:
-    model = SideModel(model="m")
-    make = ours(rules=DOCUMENT, summary=model, answer=lambda wanted: "A summary.")
-
-    def full(limits: Limits) -> Compact:
-        compact = make(limits)
-
-        def run(messages: list[Message]) -> Sequence[Message] | None:
-            return compact([{**one, "content": one.get("content") or ""} for one in messages])
-
-        return run
-
-    found = compaction_findings(full)
-    assert {Finding.TORN, Finding.SYSTEM_LOST, Finding.OVER} <= set(found)
-    assert "results ['call_1_1', 'call_1_2'] without calls" in found[Finding.TORN]
-
-
-def test_what_is_wrong_with_forge() -> None:
-    found = compaction_findings(ours(rules=FORGE))
-    assert {Finding.TORN, Finding.OVER, Finding.NEEDLESS} <= set(found)
-    assert "with results []" in found[Finding.TORN]
 
 
 # -- planted faults ---------------------------------------------------------------------------------------------

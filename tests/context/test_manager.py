@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from statek_sim import ScriptedLLM, text, tool_call
-from statek_sim.agent.context.document import counted as document_counted
+from statek_sim.agent.context.compaction_state import Goal, Past
 from statek_sim.agent.context.manager import ContextManager, compacted
-from statek_sim.agent.context.past import Goal, Past
 from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.steps import LEAST_CUT, drop
 from statek_sim.agent.context.units import NOTE_OPENING, Unit
-from statek_sim.agent.context.variants import DOCUMENT, FORGE, context_rules
 from statek_sim.agent.effects import Compaction, Parts, SideModel, TextWanted
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.errors import BadInput, BadScenario, CompactionFailed, ContextOverflow
@@ -207,11 +205,6 @@ def test_a_step_that_is_not_there_is_refused() -> None:
         ContextManager(ContextSettings(steps=("forget",)), count)  # type: ignore[arg-type]
 
 
-def test_a_variant_that_is_not_there_is_refused() -> None:
-    with pytest.raises(BadInput, match="Did you mean 'hardened'"):
-        context_rules("hardenned")
-
-
 # -- in the loop ------------------------------------------------------------------------------------------------
 
 
@@ -261,13 +254,13 @@ def test_the_cost_of_a_turn_is_flat_over_5000_turns(monkeypatch: pytest.MonkeyPa
     # The first thousand has the time in it before there is a summary.
     assert max(costs[1:]) <= 1.05 * min(costs[1:])
     assert costs[0] <= 1.2 * costs[1]
-    prompts = [event.measured_prompt for event in run.around.trace.of_job("main").of_type(LLMReplied)]
+    prompts = [event.measured_prompt for event in run.deps.trace.of_job("main").of_type(LLMReplied)]
     assert max(prompts) <= 4096 - 1024
 
 
 def test_compaction_is_rare_and_most_of_each_prompt_is_in_the_cache() -> None:
     run = run_of(300, ContextSettings(budget=8192)).run("Go on.")
-    found = run.around.trace.of_job("main").of_type(Compacted)
+    found = run.deps.trace.of_job("main").of_type(Compacted)
     assert 5 <= len(found) <= 15
     assert (run.conversation.prefix.share or 0) > 0.95
     assert all(event.prefix >= 1 for event in found)
@@ -276,14 +269,6 @@ def test_compaction_is_rare_and_most_of_each_prompt_is_in_the_cache() -> None:
 def test_two_that_make_the_history_shorter_are_refused() -> None:
     with pytest.raises(BadInput, match=r"^context and parts.compactor both make the history shorter"):
         AgentHarness(context=ContextSettings(), parts=Parts(compactor=lambda messages, *, tokens: None))
-
-
-def test_forge_as_a_variant_counts_characters() -> None:
-    history = [*HEAD, *turn(1, "x" * 4000), *turn(2, "ok")]
-    made = compacted(history, ContextSettings(budget=1200, keep=1), count, rules=FORGE)
-    assert made is not None
-    assert str(made.messages[3]["content"]).endswith("\n[Truncated — 3800 chars removed]")
-    assert compacted(history, ContextSettings(budget=1400, keep=1), count, rules=FORGE) is None
 
 
 # -- what a file may say ----------------------------------------------------------------------------------------
@@ -332,11 +317,9 @@ def test_context_and_compactor_are_not_said_together(tmp_path: Path) -> None:
         load_or_fail([file])
 
 
-def test_a_content_of_blocks_weighs_nothing_to_the_document_and_what_it_says_to_us() -> None:
+def test_a_content_of_blocks_weighs_what_it_says() -> None:
     blocks: list[JSON] = [{"type": "text", "text": words(3_000)}]
     history: list[Message] = [{"role": "user", "content": "Work."}, {"role": "user", "content": blocks}]
-    assert document_counted(history) == 1
     settings = ContextSettings(budget=500, reserve=100)
-    assert compacted(history, settings, count, rules=DOCUMENT) is None
     with pytest.raises(ContextOverflow, match="what has to be answered"):
         compacted(history, settings, count)

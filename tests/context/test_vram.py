@@ -1,4 +1,4 @@
-"""How much context fits into memory: the formula, cards, and the document's rule of thumb."""
+"""How much context fits into memory: the formula and cards."""
 
 from __future__ import annotations
 
@@ -7,12 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.agent.context.vram.budget import (
-    DOCUMENT_DEFAULT,
-    document_budget,
-    document_listing,
-    fitting,
-)
+from statek_sim.agent.context.vram.budget import fitting
 from statek_sim.agent.context.vram.cards import MIB, Card, cards
 from statek_sim.agent.context.vram.models import known_models, model_called
 from statek_sim.agent.context.vram.shape import shape_of_config
@@ -35,10 +30,9 @@ def test_llama_3_8b_takes_128_kib_for_a_token() -> None:
     assert rates == {"f16": 125, "q8_0": 66, "q4_0": 35}
 
 
-def test_a_gibibyte_holds_5734_tokens_and_the_document_says_128000() -> None:
+def test_a_gibibyte_holds_5734_tokens() -> None:
     fit = fitting(shape_of_config(LLAMA, "x"), [1024 * MIB])
     assert (fit.tokens, fit.bound) == (5734, "memory")
-    assert document_budget("1024\n", "FP16") == 128_000
 
 
 def test_all_cards_count_less_what_is_used_and_the_weights() -> None:
@@ -120,16 +114,6 @@ def test_a_line_that_is_no_card_is_told() -> None:
         cards(lambda: "0, GB10, [N/A], [N/A], [N/A]\n")
     with pytest.raises(BadInput, match=r"^nvidia-smi lists no card; say the free memory with --free MIB$"):
         cards(lambda: "\n")
-
-
-def test_the_document_asks_the_first_card_and_takes_every_error_for_8192() -> None:
-    assert document_budget("40000\n24576\n") == 128_000
-    assert document_budget("100\n24576\n") == int(100 * 0.70 / 0.65 * 1000) == 107_692
-    assert document_budget("100", "Q4_K_M") == 128_000
-    assert document_budget("100", "nothing of the kind") == document_budget("100", "Q8_0")
-    for broken in (None, "", "[N/A]"):
-        assert document_budget(broken) == DOCUMENT_DEFAULT
-    assert document_listing(cards(lambda: LISTING)) == "40000\n24576\n"
 
 
 # -- models ------------------------------------------------------------------------------------------------------

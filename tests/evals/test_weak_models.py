@@ -283,8 +283,7 @@ def test_context_loss_acts_in_long_prompts_only() -> None:
     [
         (["ablation"], 7),
         (["all"], 32),
-        (["full", "full@forge"], 2),
-        (["rescue+nudges", "no-steps@document"], 2),
+        (["rescue+nudges", "no-steps"], 2),
     ],
 )
 def test_arms_are_named_after_their_parts(words: list[str], names: int) -> None:
@@ -293,19 +292,10 @@ def test_arms_are_named_after_their_parts(words: list[str], names: int) -> None:
     assert len({arm.name for arm in arms}) == names
 
 
-def test_the_default_variant_has_no_name_of_its_own() -> None:
-    assert parse_arms(["full@hardened"]) == parse_arms(["full"])
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (
-            ["full", "full@hardened"],
-            "--arms: 'full@hardened' and 'full' both have the arm full; expected it once",
-        ),
         (["ablation", "bare"], "--arms: 'bare' and 'ablation' both have the arm bare; expected it once"),
-        (["full@"], "--arms: 'full@' names no variant after the @; expected one, or no @"),
     ],
 )
 def test_one_harness_is_one_arm_and_asked_for_once(words: list[str], said: str) -> None:

@@ -15,11 +15,10 @@ import pytest
 
 pytest.importorskip("mcp")
 
-from statek_sim.agent.tools.mcp.connection import McpConnection
-from statek_sim.agent.tools.mcp.failures import McpBadAnswer, McpServerDied, McpServerGone, McpTimedOut
-from statek_sim.agent.tools.mcp.scripted import ScriptedConnection
-from statek_sim.agent.tools.mcp.served import served
-from statek_sim.agent.tools.mcp.servers import Bounds, Http, McpServerSpec, Stdio
+from statek_sim.agent.mcp.connection import McpConnection
+from statek_sim.agent.mcp.failures import McpBadAnswer, McpServerDied, McpServerGone, McpTimedOut
+from statek_sim.agent.mcp.scripted import ScriptedConnection, served
+from statek_sim.agent.mcp.servers import Bounds, Http, McpServerSpec, Stdio
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.mcp.fault import fault_from
 from statek_sim.mcp.server import McpServer

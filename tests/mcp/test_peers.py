@@ -15,9 +15,8 @@ import pytest
 pytest.importorskip("mcp")
 
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.tools.mcp.connection import McpConnection
-from statek_sim.agent.tools.mcp.servers import Bounds, Http, McpServerSpec, Stdio
-from statek_sim.agent.tools.mcp.source import McpSource
+from statek_sim.agent.mcp.connection import McpConnection
+from statek_sim.agent.mcp.servers import Bounds, Http, McpServerSpec, McpSource, Stdio
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.mcp.server import McpServer
 from statek_sim.server.mcp_http import McpHttpServer

@@ -12,17 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.agent.harness import AgentHarness
+from statek_sim.agent.mcp.content import Definition, definition_of, text_of
+from statek_sim.agent.mcp.scripted import ScriptedConnection, served
+from statek_sim.agent.mcp.servers import Bounds, McpServerSpec, McpSource, Stdio
 from statek_sim.agent.steps.enforcement import Step
-from statek_sim.agent.tools.mcp.content import text_of
-from statek_sim.agent.tools.mcp.definitions import Definition, definition_of
-from statek_sim.agent.tools.mcp.scripted import ScriptedConnection
-from statek_sim.agent.tools.mcp.served import served
-from statek_sim.agent.tools.mcp.servers import Bounds, McpServerSpec, Stdio
-from statek_sim.agent.tools.mcp.source import McpSource
 from statek_sim.agent.tools.names import LONGEST, server_tool_name
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool, tool_from, tool_of_schema
-from statek_sim.agent.variants import DOCUMENT
 from statek_sim.errors import BadInput, BadTool
 from statek_sim.mcp.fault import LIST, Faults, McpFault, fault_from
 from statek_sim.mcp.message import RpcError, parsed
@@ -212,13 +208,6 @@ def test_two_servers_with_one_name_and_tools_with_one_name_are_refused() -> None
     assert registry.offer().names == ("look", "search")
 
 
-def test_the_documents_registry_prefixes_nothing_so_that_servers_collide() -> None:
-    registry = Registry(variant=DOCUMENT)
-    registry.follow(source("wiki", ["search"])[0])
-    with pytest.raises(BadTool, match=r"^tool 'search' of server 'jira' is one of server 'wiki' already"):
-        registry.follow(source("jira", ["search"])[0])
-
-
 def test_a_tool_with_a_schema_that_is_none_is_left_out_of_a_list_that_changes() -> None:
     registry = Registry()
     wiki, server = source("wiki", ["search"])
@@ -370,8 +359,8 @@ def test_the_journal_says_what_was_asked_and_struck() -> None:
 def test_without_the_sdk_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
     for name in ("connection", "transport"):
-        monkeypatch.delitem(sys.modules, f"statek_sim.agent.tools.mcp.{name}", raising=False)
+        monkeypatch.delitem(sys.modules, f"statek_sim.agent.mcp.{name}", raising=False)
     with pytest.raises(
         ModuleNotFoundError, match=r"mcp is not installed: pip install 'pytest-statek\[mcp\]'$"
     ):
-        importlib.import_module("statek_sim.agent.tools.mcp.connection")
+        importlib.import_module("statek_sim.agent.mcp.connection")

@@ -70,8 +70,7 @@ def test_a_server_that_cannot_be_listed_at_first_is_an_error_of_the_file(tmp_pat
         run_agent_scenario(scenario, "hardened")
 
 
-@pytest.mark.parametrize("variant", ["hardened", "document"])
-def test_servers_whose_tools_collide_are_an_error_of_the_file(tmp_path: Path, variant: str) -> None:
+def test_servers_whose_tools_collide_are_an_error_of_the_file(tmp_path: Path) -> None:
     path = written(tmp_path, 'prefix: ""', ', sky: {prefix: ""}')
     path.write_text(
         path.read_text("utf-8").replace("look: {", "sky__look: {server: sky, result: stars}, look: {"),
@@ -80,7 +79,7 @@ def test_servers_whose_tools_collide_are_an_error_of_the_file(tmp_path: Path, va
     (scenario,) = load_or_fail([path])
     said = r"a.yaml:2: scenario 'a': agents.assistant: tool 'look' of server 'sky' is one of your own already"
     with pytest.raises(BadScenario, match=said):
-        run_agent_scenario(scenario, variant)
+        run_agent_scenario(scenario)
 
 
 def test_a_fault_that_never_struck_fails_the_run(tmp_path: Path) -> None:

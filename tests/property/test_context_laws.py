@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from statek_sim.agent.context.contract import PINNED, history_of
 from statek_sim.agent.context.manager import compacted
-from statek_sim.agent.context.settings import ContextSettings
+from statek_sim.agent.context.settings import ContextSettings, TierName
 from statek_sim.agent.context.units import texts_of
-from statek_sim.agent.context.variants import TierName
 from statek_sim.agent.context.vram.shape import KvShape, Layer
 from statek_sim.agent.context.wire_check import wire_faults
 from statek_sim.agent.effects import SideModel
@@ -46,7 +45,7 @@ def asked(draw: st.DrawFn) -> tuple[list[Message], ContextSettings, FormatName]:
         reserve=0,
         keep=draw(st.integers(0, 5)),
         pinned=(PINNED,),
-        steps=draw(st.none() | st.permutations(STEPS).map(tuple) | st.just(("drop",))),
+        steps=draw(st.permutations(STEPS).map(tuple) | st.just(("drop",))),
         summary=draw(st.sampled_from((None, SideModel(model="m")))),
         max_summary=draw(st.integers(1, 300)),
     )

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from statek_sim.backends.durable import DurableRun
 from statek_sim.backends.durable import _anchors as anchors_of
-from statek_sim.errors import DamagedStore
 from statek_sim.durability.anchors import Anchors
 from statek_sim.durability.graph import Graph
 from statek_sim.durability.pieces import PIECE, all_pieces, changed_pieces, whole_rows

@@ -204,7 +204,7 @@ def test_other_parts_or_tools_than_it_was_committed_with_are_refused() -> None:
     with pytest.raises(Killed):
         first.run("Go", keeper=dying)
     keeper = Keeper(SessionStore(FileStore(disk.after_kill(), clock=lambda: 0.0)), "s", worker="w", plan="p")
-    with pytest.raises(BadInput, match="was committed with 1 gates that know something, and has 0 now"):
+    with pytest.raises(BadInput, match="was committed with 2 gates that know something, and has 1 now"):
         agent().begin("Go", keeper=keeper)
     other = AgentHarness(FunctionLLM(replies), parts=Parts(gates=(Counting(),)))
     with pytest.raises(

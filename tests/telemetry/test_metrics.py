@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -17,12 +16,12 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from statek_sim import trace as events
+from statek_sim.agent.approvals import tool_that_asks
 from statek_sim.agent.checkpoints.persistence import Keeper
 from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Subject, Verdict
 from statek_sim.agent.escalation.ladder import Ladder, Level
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.people import tool_that_asks
 from statek_sim.agent.reliability import loop_watcher
 from statek_sim.agent.steps.enforcement import Step
 from statek_sim.agent.telemetry.bands import Bands, Status, judged
@@ -31,7 +30,6 @@ from statek_sim.agent.telemetry.files import groups_of, tasks_of_file
 from statek_sim.agent.telemetry.measures import METRICS, MetricName, measure, nearest_rank
 from statek_sim.agent.telemetry.openmetrics import openmetrics
 from statek_sim.agent.telemetry.report import metrics_json, metrics_report
-from statek_sim.agent.telemetry.variants import DOCUMENT, HARDENED, MetricRules, metric_rules
 from statek_sim.cli import main
 from statek_sim.errors import BadInput
 from statek_sim.providers.function import FunctionLLM
@@ -129,7 +127,6 @@ def test_what_a_person_took_is_told_apart_from_the_step() -> None:
     (one,) = task_facts(agent.trace.events)
     assert (one.step_seconds, one.person_seconds) == ((32.0, 0.0), (30.0, 0.0))
     assert measure([one]).metrics["step_latency_p95"].value == 2.0
-    assert measure([one], DOCUMENT).metrics["step_latency_p95"].value == 32.0
 
 
 def test_a_run_that_another_process_takes_up_is_a_restore_in_that_process_own_trace(tmp_path: Path) -> None:
@@ -198,18 +195,15 @@ def test_the_formulas() -> None:
     }
 
 
-def test_the_document_s_steps_leave_failed_tasks_out_so_that_they_look_short() -> None:
+def test_steps_of_failed_tasks_count() -> None:
     tasks = [task(), task(**FAILED, steps=100)]
     assert measure(tasks).metrics["steps_per_task"].value == 52.0
-    assert measure(tasks, DOCUMENT).metrics["steps_per_task"].value == 4.0
 
 
 def test_nothing_of_nothing_is_unknown_and_not_a_healthy_number() -> None:
     tasks = [task(**{**FAILED, "steps": 0, "calls": 0})]
     assert measure(tasks).metrics["tool_error_rate"].value is None
     assert status("tool_error_rate", tasks) is Status.UNKNOWN
-    assert math.isnan(measure(tasks, DOCUMENT).metrics["tool_error_rate"].value or 0.0)
-    assert status("tool_error_rate", tasks, rules=DOCUMENT) is Status.HEALTHY
 
 
 def test_what_one_source_does_not_tell_is_unknown() -> None:
@@ -232,20 +226,14 @@ def test_a_nearest_rank_is_the_least_value_that_enough_are_not_above(
 # -- bands -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("failed", "hardened", "document"),
-    [(0, "healthy", "healthy"), (1, "healthy", "healthy"), (3, "warn", "healthy"), (8, "alert", "alert")],
-)
-def test_tool_errors_are_healthy_a_warning_or_an_alert(failed: int, hardened: str, document: str) -> None:
-    tasks = [task(calls=40, failed_calls=failed)]
-    assert status("tool_error_rate", tasks) == hardened
-    assert status("tool_error_rate", tasks, rules=DOCUMENT) == document
+@pytest.mark.parametrize(("failed", "expected"), [(0, "healthy"), (1, "healthy"), (3, "warn"), (8, "alert")])
+def test_tool_errors_are_healthy_a_warning_or_an_alert(failed: int, expected: str) -> None:
+    assert status("tool_error_rate", [task(calls=40, failed_calls=failed)]) == expected
 
 
 def test_two_failures_of_fifteen_prove_nothing_yet() -> None:
     tasks = [task(calls=15, failed_calls=2)]
     assert status("tool_error_rate", tasks) is Status.WARN
-    assert status("tool_error_rate", tasks, rules=DOCUMENT) is Status.ALERT
 
 
 def test_completion_under_90_percent_is_an_alert_when_enough_tasks_say_so() -> None:
@@ -256,7 +244,6 @@ def test_completion_under_90_percent_is_an_alert_when_enough_tasks_say_so() -> N
     assert status("completion_rate", some(2, 20)) is Status.WARN
     assert status("completion_rate", some(4, 20)) is Status.ALERT
     assert status("completion_rate", some(1, 9)) is Status.WARN
-    assert status("completion_rate", some(1, 9), rules=DOCUMENT) is Status.ALERT
 
 
 def test_each_loop_is_an_alert() -> None:
@@ -272,17 +259,9 @@ def test_a_sudden_increase_is_one_over_the_median_of_calm_windows() -> None:
     assert status("steps_per_task", calm, calm, calm, *[higher] * 6) is Status.ALERT
 
 
-def test_the_document_compares_neighbours_so_that_a_slow_rise_is_never_sudden() -> None:
-    rising = [[task(steps=4 * 1.4**at)] for at in range(6)]
-    assert {status("steps_per_task", *rising[: at + 1], rules=DOCUMENT) for at in range(1, 6)} == {
-        Status.HEALTHY
-    }
-    assert status("steps_per_task", *rising) is Status.ALERT
-
-
 def test_tokens_that_rise_over_the_last_windows_are_an_alert_through_noise_and_noise_is_none() -> None:
-    def statuses(*tokens: int, rules: MetricRules = HARDENED) -> list[Status]:
-        windows = judged([task(tokens=one) for one in tokens], size=1, rules=rules)
+    def statuses(*tokens: int) -> list[Status]:
+        windows = judged([task(tokens=one) for one in tokens], size=1)
         return [window.findings["tokens_per_subtask"].status for window in windows]
 
     assert statuses(100, 104, 99, 120, 116, 130)[-1] is Status.ALERT
@@ -290,7 +269,6 @@ def test_tokens_that_rise_over_the_last_windows_are_an_alert_through_noise_and_n
     assert statuses(100, 101, 102, 103, 104, 105)[-1] is Status.HEALTHY
     assert statuses(100, 110, 120, 130) == [*[Status.UNKNOWN] * 3, Status.ALERT]
     assert statuses(100, 110, 120, 115)[-1] is Status.WARN
-    assert statuses(120, 119, 120, rules=DOCUMENT)[-1] is Status.ALERT
 
 
 def test_a_task_that_costs_more_than_it_is_worth_is_an_alert() -> None:
@@ -325,8 +303,6 @@ def test_limits_the_wrong_way_round_are_bad_input() -> None:
         Bands(value_per_task=Decimal(0))
     with pytest.raises(BadInput, match=r"^a window has 1 task or more, not 0$"):
         judged([], size=0)
-    with pytest.raises(BadInput, match=r"^no variant of the metrics is called 'documnt': .*'document'\?$"):
-        metric_rules("documnt")
 
 
 # -- out -------------------------------------------------------------------------------------------------------
@@ -353,12 +329,11 @@ def test_the_parser_of_prometheus_reads_the_metrics_back() -> None:
 
 
 def test_the_json_has_no_number_that_json_has_not() -> None:
-    report = metrics_report([task(calls=0, failed_calls=0, subtasks=0)], rules=DOCUMENT)
+    report = metrics_report([task(calls=0, failed_calls=0, subtasks=0)])
     told = metrics_json(report)
     json.dumps(told, allow_nan=False)
     metrics: Any = told["all"]
     assert metrics["metrics"]["tool_error_rate"]["value"] is None
-    assert report.rules is not HARDENED
 
 
 def test_alerts_are_lines_with_their_place() -> None:
@@ -515,8 +490,7 @@ def test_a_call_of_an_earlier_process_counts_in_that_ones_trace(tmp_path: Path) 
     path.write_text(f'{{"trace": 1}}\n{resumed}\n{RETURNED}\n{stopped}\n')
     (task,) = tasks_of_file(path)
     assert (task.calls, task.failed_calls) == (0, 0)
-    for rules in (HARDENED, DOCUMENT):
-        assert measure([task, replace(task, calls=3)], rules).metrics["tool_error_rate"].value == 0.0
+    assert measure([task, replace(task, calls=3)]).metrics["tool_error_rate"].value == 0.0
 
 
 @pytest.mark.parametrize(

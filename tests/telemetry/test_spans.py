@@ -13,11 +13,11 @@ from opentelemetry.semconv.attributes import error_attributes
 from opentelemetry.semconv.schemas import Schemas
 
 from statek_sim import trace as events
+from statek_sim.agent.approvals import tool_that_asks
 from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Subject, Verdict
 from statek_sim.agent.escalation.ladder import Ladder, Level
 from statek_sim.agent.execution import Context
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.people import tool_that_asks
 from statek_sim.agent.telemetry.otel import trace_spans
 from statek_sim.errors import ContractViolation
 from statek_sim.providers.script import Reply, ScriptedCall, fault, text, timeout, tool_call, tool_calls

@@ -9,21 +9,31 @@ from typing import Final
 from tests.tables import table_test
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+PACKAGES: Final = ("pytest_statek", "statek_sim")
+
+KNOWN: Final[dict[str, set[str]]] = {
+    # `Instance` of a scenario holds `Demands`, and `demands` makes them of a scenario's check.
+    "statek_sim": {"statek_sim.evals.judge", "statek_sim.evals.scenario"},
+}
+"""Circles that are still there, by package: a module is taken from here when it is in none any more."""
 
 
 def imports(package: str) -> dict[str, set[str]]:
     """Return what each module of a package imports of it, anywhere in the file."""
-    paths = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts): path
-        for path in (ROOT / package).rglob("*.py")
-    }
+    paths = {_module(path): path for path in (ROOT / package).rglob("*.py")}
     found: dict[str, set[str]] = {name: set() for name in paths}
     for name, path in paths.items():
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module:
-                wanted = {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
-                found[name] |= wanted & set(paths) - {name}
+                wanted = {f"{node.module}.{alias.name}" for alias in node.names}
+                # A name that is no module is the package's own.
+                found[name] |= {one if one in paths else node.module for one in wanted} & set(paths) - {name}
     return found
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def circles(graph: dict[str, set[str]]) -> set[str]:
@@ -42,38 +52,6 @@ def test_a_circle_is_seen() -> None:
     assert circles(graph) == {"b", "c"}
 
 
-@table_test(
-    "package",
-    [
-        "pytest_statek",
-        *(
-            f"statek_sim/{name}"
-            for name in (
-                *(
-                    "analysis",
-                    "backends",
-                    "cassettes",
-                    "cli",
-                    "compare",
-                    "conformance",
-                    "executors",
-                    "gate",
-                    "harness",
-                ),
-                *(
-                    "usage",
-                    "providers",
-                    "reporting",
-                    "runtime",
-                    "sandbox",
-                    "scenario",
-                    "server",
-                    "stand_in",
-                ),
-                *("suite", "world"),
-            )
-        ),
-    ],
-)
-def test_modules_of_a_package_import_one_way(package: str) -> None:
-    assert circles(imports(package)) == set()
+@table_test("package", PACKAGES)
+def test_modules_import_one_way(package: str) -> None:
+    assert circles(imports(package)) == KNOWN.get(package, set())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from random import Random
 
-from statek_sim.agent.guards.views import views
+from statek_sim.agent.guards.normalization import views
 from statek_sim.needles import Needles
 
 WORDS = [

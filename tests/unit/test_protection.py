@@ -1,4 +1,4 @@
-"""Loop protection: step limit, repetition, circuit breakers, and the document's variants of them."""
+"""Loop protection: step limit, repetition, circuit breakers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.agent.protection.breaker import Breakers, BreakerSettings, Permit
-from statek_sim.agent.protection.repetition import CallSeen, Loop, LoopSettings, TurnSeen, Watch, observe
-from statek_sim.agent.protection.similarity import similarity
-from statek_sim.agent.protection.steps import StepCount, TooManySteps, next_step, resumed
-from statek_sim.agent.protection.variants import DOCUMENT, HARDENED, ProtectionRules, protection_rules
+from statek_sim.agent.protection.repetition import (
+    CallSeen,
+    Loop,
+    LoopSettings,
+    TurnSeen,
+    Watch,
+    observe,
+    similarity,
+)
+from statek_sim.agent.protection.steps import StepCount, TooManySteps, next_step
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON
 from tests.tables import table_test
@@ -32,11 +38,6 @@ def test_step_101_of_100_is_refused_in_the_documents_words() -> None:
     refused = next_step(count)
     assert isinstance(refused, TooManySteps)
     assert refused.message == "Task exceeded max iterations (100)"
-
-
-def test_the_limit_survives_a_resume_except_in_the_document() -> None:
-    assert isinstance(next_step(resumed(StepCount(100))), TooManySteps)
-    assert next_step(resumed(StepCount(100), DOCUMENT)) == StepCount(1)
 
 
 @pytest.mark.parametrize("most", [0, -1])
@@ -63,13 +64,6 @@ def test_similarity_of_long_texts_looks_at_both_ends() -> None:
     assert similarity(long, long[:100]) < 0.01
 
 
-def test_the_documents_similarity_is_neither_symmetric_nor_a_number() -> None:
-    one, other = "abc" * 40, "abcabc" + "z" * 114
-    assert similarity(one, other, DOCUMENT) > 0.9
-    assert similarity(other, one, DOCUMENT) < 0.1
-    assert math.isnan(similarity("a", "b", DOCUMENT))
-
-
 # -- repetition --------------------------------------------------------------------------------------------------
 
 
@@ -77,12 +71,10 @@ def _call(tool: str, result: str = "ok", **arguments: JSON) -> TurnSeen:
     return TurnSeen(calls=[CallSeen(tool=tool, arguments=arguments, result=result)])
 
 
-def _loops(
-    turns: Sequence[TurnSeen], settings: LoopSettings | None = None, rules: ProtectionRules = HARDENED
-) -> list[tuple[int, Loop]]:
+def _loops(turns: Sequence[TurnSeen], settings: LoopSettings | None = None) -> list[tuple[int, Loop]]:
     watch, found = Watch(), []
     for number, turn in enumerate(turns, 1):
-        watch, loop = observe(watch, turn, settings, rules)
+        watch, loop = observe(watch, turn, settings)
         if loop is not None:
             found.append((number, loop))
     return found
@@ -186,19 +178,13 @@ def test_a_watch_is_a_value_and_goes_on_after_a_resume() -> None:
     assert observe(saved, _call("read"))[1] is not None
 
 
-def test_the_document_flags_a_b_a_and_not_a_b_a_b() -> None:
+def test_texts_are_a_loop_when_a_period_of_them_repeats() -> None:
     outputs = {
         "a": "reading the configuration file",
         "b": "writing the summary of findings",
         "c": "testing it all",
     }
 
-    def flagged(said: str) -> list[int]:
-        return [number for number, _ in _loops([TurnSeen(text=outputs[one]) for one in said], rules=DOCUMENT)]
-
-    assert flagged("aba") == [3]
-    assert flagged("abab") == [3]
-    assert flagged("abcabcabc") == []
     assert _loops([TurnSeen(text=outputs[one]) for one in "aba"]) == []
     assert [number for number, _ in _loops([TurnSeen(text=outputs[one]) for one in "abcabcabc"])] == [9]
 
@@ -217,8 +203,6 @@ def test_settings_that_mean_nothing_are_bad_input() -> None:
             LoopSettings(alike=alike)
     with pytest.raises(BadInput, match=r"^polling of 'status': -1 times, expected 0 or more$"):
         LoopSettings(polling={"status": -1})
-    with pytest.raises(BadInput, match=r"Did you mean 'hardened'\?$"):
-        protection_rules("hardend")
 
 
 # -- breakers ----------------------------------------------------------------------------------------------------
@@ -232,8 +216,8 @@ def _permit(breakers: Breakers, key: str, at: float) -> Permit:
     return permit
 
 
-def _opened(rules: ProtectionRules = HARDENED) -> Breakers:
-    breakers = Breakers(SETTINGS, rules)
+def _opened() -> Breakers:
+    breakers = Breakers(SETTINGS)
     for _ in range(2):
         breakers.tell("web", _permit(breakers, "web", 0.0), at=0.0, failed=True)
     return breakers
@@ -287,11 +271,8 @@ def test_a_probe_that_was_not_made_lets_the_next_one_through_and_decides_nothing
     assert breakers.state["web"].circuit == "closed"
 
 
-@pytest.mark.parametrize("rules", [HARDENED, DOCUMENT])
-def test_a_call_that_was_not_made_leaves_a_closed_and_an_open_breaker_as_they_were(
-    rules: ProtectionRules,
-) -> None:
-    breakers = Breakers(SETTINGS, rules)
+def test_a_call_that_was_not_made_leaves_a_closed_and_an_open_breaker_as_they_were() -> None:
+    breakers = Breakers(SETTINGS)
     unused, *failing = (_permit(breakers, "web", 0.0) for _ in range(3))
     for permit in failing:
         before = breakers.state
@@ -302,20 +283,13 @@ def test_a_call_that_was_not_made_leaves_a_closed_and_an_open_breaker_as_they_we
     assert breakers.ask("web", at=3.0) is None
 
 
-def test_a_late_result_changes_nothing_except_in_the_document() -> None:
-    for rules, expected in ((HARDENED, None), (DOCUMENT, Permit(2))):
-        breakers = Breakers(SETTINGS, rules)
-        slow, *failing = (_permit(breakers, "web", 0.0) for _ in range(3))
-        for permit in failing:
-            breakers.tell("web", permit, at=1.0, failed=True)
-        breakers.tell("web", slow, at=2.0, failed=False)
-        assert breakers.ask("web", at=3.0) == expected
-
-
-def test_the_document_lets_everybody_through_half_open_and_waits_a_moment_longer() -> None:
-    breakers = _opened(DOCUMENT)
-    assert breakers.ask("web", at=60.0) is None
-    assert [breakers.ask("web", at=60.1) is not None for _ in range(8)] == [True] * 8
+def test_a_late_result_changes_nothing() -> None:
+    breakers = Breakers(SETTINGS)
+    slow, *failing = (_permit(breakers, "web", 0.0) for _ in range(3))
+    for permit in failing:
+        breakers.tell("web", permit, at=1.0, failed=True)
+    breakers.tell("web", slow, at=2.0, failed=False)
+    assert breakers.ask("web", at=3.0) is None
 
 
 def test_the_state_of_breakers_is_restored() -> None:

@@ -17,11 +17,11 @@ MOST_OF_A_CLASS: Final = 200
 
 LARGER: Final[Mapping[str, str]] = {
     "agent/batch.py:Batch": "the calls of one turn share where each of them is",
-    "agent/loop.py:AgentRun": "one turn after another on one state; rules are asked of steps, nudges, budget, guards",
+    "agent/run_state.py:RunState": "everything that one run knows: its fields, as values, and as the limits read them",
     "agent/rescue/json_reader.py:JsonReader": "one method per token of one grammar over one position in the text",
     "agent/rescue/call_parser.py:CallParser": "one method per format over one position in the text",
     "agent/simulated.py:Simulation": "one method per effect of the loop, which `match` hands out",
-    "agent/tools/mcp/connection.py:McpConnection": "what opens streams and tasks has to close them, in the same task",
+    "agent/mcp/connection.py:McpConnection": "what opens streams and tasks has to close them, in the same task",
     "agent/tools/registry.py:Registry": "its methods are the questions that are asked of one table of tools",
     "backends/agent.py:_Run": "a scenario's parts are made, killed, and made again from what was committed",
     "explore/explorer.py:Explorer": "kinds of deviations share what was explored before them",

@@ -11,7 +11,6 @@ from statek_sim import check_step_enforcer
 from statek_sim.agent.steps.contract import Feature, step_enforcer_findings
 from statek_sim.agent.steps.enforcement import StepPlan
 from statek_sim.agent.steps.expected import Finding
-from statek_sim.agent.variants import FORGE
 from statek_sim.errors import BadInput, ContractViolation
 from tests.docs.page import DOCS
 from tests.tables import table_test
@@ -20,10 +19,6 @@ from tools.step_table import ANY, Ours, Printed, found_in, rows
 
 def test_ours_keeps_the_contract_in_every_order_of_acts() -> None:
     assert check_step_enforcer(Ours, acts=6) > 40_000
-
-
-def test_our_forge_variant_keeps_the_part_of_the_contract_that_it_speaks_of() -> None:
-    assert check_step_enforcer(lambda plan: Ours(plan, FORGE), supports=ANY) > 1_000
 
 
 # -- planted faults ---------------------------------------------------------------------------------------------

@@ -15,9 +15,8 @@ from statek_sim.agent.asynchronous import AsyncDriver, AsyncModel, LoopClock
 from statek_sim.agent.effects import PersonSaid, Question
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.tools.mcp.connection import McpConnection
-from statek_sim.agent.tools.mcp.servers import McpServerSpec, Stdio
-from statek_sim.agent.tools.mcp.source import McpSource
+from statek_sim.agent.mcp.connection import McpConnection
+from statek_sim.agent.mcp.servers import McpServerSpec, McpSource, Stdio
 from statek_sim.providers.access import access_from
 from statek_sim.providers.live import AsyncHttpLLM
 

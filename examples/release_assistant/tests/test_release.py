@@ -11,10 +11,8 @@ from statek_sim import ScriptedLLM, text, tool_call
 from statek_sim import trace as events
 from statek_sim.agent.asynchronous import model_of
 from statek_sim.agent.effects import Delayed, PersonSaid
-from statek_sim.agent.tools.mcp.scripted import ScriptedConnection
-from statek_sim.agent.tools.mcp.served import served
-from statek_sim.agent.tools.mcp.servers import McpServerSpec, Stdio
-from statek_sim.agent.tools.mcp.source import McpSource
+from statek_sim.agent.mcp.scripted import ScriptedConnection, served
+from statek_sim.agent.mcp.servers import McpServerSpec, McpSource, Stdio
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.mcp.fault import fault_from
 from statek_sim.mcp.server import McpServer

@@ -9,13 +9,10 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from statek_sim.agent.context.document import document_compaction
-from statek_sim.agent.context.forge import forge_compaction
-from statek_sim.agent.context.past import Goal, Past, past_of
-from statek_sim.agent.context.settings import ContextSettings, Step
+from statek_sim.agent.context.compaction_state import Goal, Past, Step, past_of
+from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.steps import STEPS, cut, drop, drop_the_rest, summarise
 from statek_sim.agent.context.units import Count, Unit, messages_of, open_from, units_of
-from statek_sim.agent.context.variants import HARDENED, ContextRules
 from statek_sim.agent.context.wire_check import wire_faults
 from statek_sim.agent.effects import Compaction, TextWanted
 from statek_sim.errors import BadInput, CompactionFailed, ContextOverflow
@@ -47,27 +44,19 @@ class ContextManager:
         count: Count,
         *,
         wire: FormatName = "openai",
-        rules: ContextRules = HARDENED,
     ) -> None:
         self.settings = settings
-        self.rules = rules
         self._count = count
         self._wire = wire
-        self._steps = _steps(settings, rules)
+        self._steps = _steps(settings)
 
     def __call__(self, messages: Sequence[Message], *, tokens: int) -> Compacting | None:
         """Return what makes the history shorter, None while the prompt's `tokens` fit.
 
         Raises, when it is run, `ContextOverflow` for a history that cannot be made to fit, and `CompactionFailed` for
-        one that no provider would take, or, under `document`, where its code breaks.
+        one that no provider would take.
         """
-        rules, settings = self.rules, self.settings
-        if rules.counted == "content characters / 4":
-            made = document_compaction if rules.summary == "system message" else forge_compaction
-            return made(messages, settings)
-        if tokens <= settings.room:
-            return None
-        return self._compacting(messages, tokens)
+        return None if tokens <= self.settings.room else self._compacting(messages, tokens)
 
     def _compacting(self, messages: Sequence[Message], tokens: int) -> Compacting:
         settings = self.settings
@@ -76,8 +65,11 @@ class ContextManager:
         goal = Goal(
             room=settings.room - around,
             target=max(1, settings.aim - around),
-            settings=settings,
+            prompt_room=settings.room,
             count=self._count,
+            pinned=settings.pinned,
+            summary=settings.summary,
+            max_summary=settings.max_summary,
         )
         past = yield from self._shorter(past_of(units, settings.keep), goal)
         if past.tokens > goal.room:
@@ -123,12 +115,9 @@ class ContextManager:
             )
 
 
-def _steps(settings: ContextSettings, rules: ContextRules) -> tuple[Step, ...]:
-    named = settings.steps
-    if named is None:
-        named = rules.steps if isinstance(rules.steps, tuple) else ()
+def _steps(settings: ContextSettings) -> tuple[Step, ...]:
     found: list[Step] = []
-    for name in named:
+    for name in settings.steps:
         if callable(name):
             found.append(name)
         elif name in STEPS:
@@ -169,13 +158,12 @@ def compacted(
     summary: Summarise | None = None,
     around: int = 0,
     wire: FormatName = "openai",
-    rules: ContextRules = HARDENED,
 ) -> Compaction | None:
     """Return a shorter history, None where it fits; `around`: tokens of the prompt beside the messages.
 
     `summary` answers for the model that the settings name. Raises as `ContextManager` does.
     """
-    manager = ContextManager(settings, count, wire=wire, rules=rules)
+    manager = ContextManager(settings, count, wire=wire)
     tokens = around + sum(count(message) for message in messages)
     made = manager(messages, tokens=tokens)
     if made is None:

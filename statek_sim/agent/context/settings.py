@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Final, Literal
 
-from statek_sim.agent.context.variants import TierName
-from statek_sim.agent.effects import SideModel, TextWanted
+from statek_sim.agent.context.compaction_state import Step
+from statek_sim.agent.effects import SideModel
 from statek_sim.errors import BadInput
 
-if TYPE_CHECKING:
-    from statek_sim.agent.context.past import Goal, Past
+TierName = Literal["clear", "summarise", "drop", "cut"]
+"""The steps that there are; `steps.STEPS` has what each does."""
+
+STEPS: Final[tuple[TierName, ...]] = ("clear", "summarise", "drop", "cut")
+"""The steps in their order, unless it is said otherwise; each goes only as far as it has to."""
 
 BUDGET = 8192
 """Tokens of a prompt and the room for its answer (004 §5, `budget_tokens`)."""
@@ -22,12 +24,6 @@ KEEP = 4
 MAX_SUMMARY = 512
 """Tokens of a summary (004 §5, `max_summary_tokens`)."""
 
-Summarising = Generator[TextWanted, str | None, "Past"]
-"""A step that needs a model: it yields what it wants and is sent the text, None where there is none."""
-
-Step = Callable[["Past", "Goal"], "Past | Summarising"]
-"""One way to make a history shorter; any plain callable is one."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSettings:
@@ -36,7 +32,7 @@ class ContextSettings:
     `budget`: the prompt and the `reserve` for its answer. `target`: what a step that has to act comes down to, so that
     the next one is some turns away; None: half of the budget less the reserve. `keep`: newest turns that stay as they
     are while there is anything else. `pinned`: facts; what holds one is never touched. `steps`: names of steps or
-    callables in their order, None for the variant's. `summary`: the model that writes summaries, None for a rule.
+    callables in their order. `summary`: the model that writes summaries, None for a rule.
     """
 
     budget: int = BUDGET
@@ -44,7 +40,7 @@ class ContextSettings:
     target: int | None = None
     keep: int = KEEP
     pinned: tuple[str, ...] = ()
-    steps: tuple[TierName | Step, ...] | None = None
+    steps: tuple[TierName | Step, ...] = STEPS
     summary: SideModel | None = None
     max_summary: int = MAX_SUMMARY
 

@@ -11,11 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from statek_sim.agent.context.compaction_state import Goal, Past, Step, Summarising
 from statek_sim.agent.context.notes import note_by_rule, note_of, read_note, unfit, wanted_of
-from statek_sim.agent.context.past import Goal, Past
-from statek_sim.agent.context.settings import Step, Summarising
 from statek_sim.agent.context.units import Count, Unit, open_from
-from statek_sim.agent.context.variants import TierName
 from statek_sim.providers.wire.request import text_in
 from statek_sim.values import Message
 
@@ -78,7 +76,7 @@ def summarise(past: Past, goal: Goal) -> Past | Summarising:
     if limit < LEAST_NOTE:
         # In the last round even a note without a line is better than an error.
         return _noted(past, lost, note_by_rule(units, 0, goal.count)) if goal.last else past
-    if goal.settings.summary is None:
+    if goal.summary is None:
         note = note_by_rule(units, limit, goal.count)
         # Turns whose results were cleared say more than a note that lists nothing.
         return _noted(past, lost, note) if read_note(note)[0] or goal.last else past
@@ -92,14 +90,14 @@ def _room_for_note(past: Past, goal: Goal, replaced: int) -> int:
     """
     beside = past.tokens - replaced
     spare = goal.room - beside
-    return min(goal.settings.max_summary, max(goal.target - beside, spare // 2, min(spare, LEAST_NOTE)))
+    return min(goal.max_summary, max(goal.target - beside, spare // 2, min(spare, LEAST_NOTE)))
 
 
 def _by_model(past: Past, goal: Goal, lost: list[int], limit: int) -> Summarising:
-    settings, units = goal.settings, [past.units[at] for at in lost]
-    assert settings.summary is not None, "asked for by the caller"
+    units = [past.units[at] for at in lost]
+    assert goal.summary is not None, "asked for by the caller"
     replaced = sum(unit.tokens for unit in units)
-    text = yield wanted_of(units, settings.summary, limit=limit, room=settings.room, count=goal.count)
+    text = yield wanted_of(units, goal.summary, limit=limit, room=goal.prompt_room, count=goal.count)
     why = unfit(text, limit, replaced, goal.count)
     if why is not None or text is None:
         return _noted(past.said(f"summarise by rule: {why}"), lost, note_by_rule(units, limit, goal.count))
@@ -177,7 +175,7 @@ def cut(past: Past, goal: Goal) -> Past:
     sizes = {
         number: count(message)
         for number, message in enumerate(unit.messages)
-        if number and not any(fact in text_in(message.get("content")) for fact in goal.settings.pinned)
+        if number and not any(fact in text_in(message.get("content")) for fact in goal.pinned)
     }
     most = _most(list(sizes.values()), sum(sizes.values()) - (past.tokens - goal.room))
     messages, number = list(unit.messages), 0
@@ -220,5 +218,5 @@ def _cut(message: Message, most: int, size: int, count: Count) -> Message:
     return best
 
 
-STEPS: Final[Mapping[TierName, Step]] = {"clear": clear, "summarise": summarise, "drop": drop, "cut": cut}
+STEPS: Final[Mapping[str, Step]] = {"clear": clear, "summarise": summarise, "drop": drop, "cut": cut}
 """The steps by their names."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Literal
@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from statek_sim.agent.escalation.causes import REACTIONS, WAITED_FOR, Cause
 from statek_sim.agent.escalation.ladder import BEST, CARRIED, Ladder, Level
 from statek_sim.errors import BadInput
-from statek_sim.values import JSON
+from statek_sim.values import JSON, Message
 
 _TO_FILL: Final = re.compile(r"\{attempts\}|\{task\}")
 
@@ -67,20 +67,15 @@ class Decision:
     wait: float = 0.0
 
 
-def begun(ladder: Ladder, task: str) -> Climb:
-    """Return a task at the foot of a ladder; levels without attempts are skipped."""
-    climb = Climb(task=task)
-    while climb.level < len(ladder.levels) - 1 and not ladder.levels[climb.level].attempts:
-        climb = replace(climb, level=climb.level + 1)
-    return climb
+def begun(task: str) -> Climb:
+    """Return a task at the foot of a ladder."""
+    return Climb(task=task)
 
 
 def after(climb: Climb, attempt: Attempt, ladder: Ladder) -> tuple[Climb, Decision]:
     """Return how far a task is after an attempt, and what follows."""
     climbed = replace(climb, attempts=(*climb.attempts, attempt))
     reaction = REACTIONS[attempt.cause]
-    if ladder.rules.climbs == "always" and reaction != "done":
-        reaction = "again"
     if reaction in ("done", "stop"):
         return climbed, Decision("done" if reaction == "done" else "stop")
     if reaction == "again" and climb.number < ladder.levels[climb.level].attempts:
@@ -88,15 +83,13 @@ def after(climb: Climb, attempt: Attempt, ladder: Ladder) -> tuple[Climb, Decisi
             "again", _wait(climb, attempt.cause, ladder)
         )
     level = climb.level + 1
-    while level < len(ladder.levels) and not ladder.levels[level].attempts:
-        level += 1
     if level >= len(ladder.levels):
         return climbed, Decision("stop")
     return replace(climbed, level=level, number=1), Decision("climb")
 
 
 def _wait(climb: Climb, cause: Cause, ladder: Ladder) -> float:
-    if ladder.rules.backoff == "none" or cause not in WAITED_FOR:
+    if cause not in WAITED_FOR:
         return 0.0
     return min(ladder.longest, ladder.backoff * 2.0 ** (climb.number - 1))
 
@@ -107,7 +100,7 @@ def task_text(climb: Climb, ladder: Ladder) -> str:
     task = climb.task if level.strategy is None else level.strategy(climb.task)
     if not isinstance(task, str):
         raise BadInput(f"level {level.name!r}: its strategy returned {type(task).__name__}, expected a text")
-    if ladder.rules.carries == "original task" or level.carry == "nothing" or not climb.attempts:
+    if level.carry == "nothing" or not climb.attempts:
         return task
     last, best = climb.attempts[-1], climb.best
     carried = CARRIED.format(reason=last.detail or last.cause.value)
@@ -157,3 +150,38 @@ def climb_of(document: Mapping[str, Any]) -> Climb:
         for attempt in document["attempts"]
     )
     return Climb(task=document["task"], level=document["level"], number=document["number"], attempts=attempts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Climbing:
+    """Where a run is on a ladder, and what its attempt in hand began with.
+
+    `before` is the conversation before the task; `began` in seconds, `tokens` and `model` are those of the run then.
+    """
+
+    climb: Climb
+    before: Sequence[Message]
+    level: str
+    model: str
+    began: float
+    tokens: int
+
+    def values(self) -> dict[str, object]:
+        """Return it as values that a checkpoint can hold."""
+        fields = {name: getattr(self, name) for name in ("level", "model", "began", "tokens")}
+        return fields | {"climb": climb_json(self.climb), "before": list(self.before)}
+
+
+def climbing_of(fields: Mapping[str, Any], ladder: Ladder | None, job: str) -> Climbing:
+    """Return what `Climbing.values` made values of; `BadInput` when this ladder has not that level at that place."""
+    at, name = fields["climb"]["level"], fields["level"]
+    names = [] if ladder is None else [level.name for level in ladder.levels]
+    if names[at : at + 1] != [name]:
+        raise BadInput(
+            f"run {job!r} was committed at level {name!r}, number {at + 1} of its ladder, which now has "
+            f"{', '.join(names) or 'no levels'}; take it up with the ladder that it had"
+        )
+    return Climbing(
+        climb=climb_of(fields["climb"]),
+        **{key: fields[key] for key in ("before", "level", "model", "began", "tokens")},
+    )

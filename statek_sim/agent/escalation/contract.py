@@ -103,7 +103,7 @@ def _ladder() -> Ladder:
 
 def _climbs() -> Iterator[tuple[Cause, ...]]:
     """Yield how the attempts of every whole climb end, short ones first."""
-    open_: list[tuple[tuple[Cause, ...], Climb]] = [((), begun(_ladder(), "task"))]
+    open_: list[tuple[tuple[Cause, ...], Climb]] = [((), begun("task"))]
     while open_:
         further: list[tuple[tuple[Cause, ...], Climb]] = []
         for ends, state in open_:
@@ -126,7 +126,7 @@ def _moved(state: Climb, cause: Cause) -> tuple[Climb, bool]:
 
 def _expected(ends: Sequence[Cause]) -> list[str]:
     """Return the levels that the attempts of a climb are at."""
-    state, levels = begun(_ladder(), "task"), list[str]()
+    state, levels = begun("task"), list[str]()
     for cause in ends:
         levels.append(LEVELS[state.level][0])
         state, _ = _moved(state, cause)

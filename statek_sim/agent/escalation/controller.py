@@ -78,7 +78,7 @@ async def escalate(
     """
     if ladder.levels[-1].model is None and tickets.load(token) is not None:
         raise taken(token)
-    state = begun(ladder, task)
+    state = begun(task)
     while True:
         level = ladder.levels[state.level]
         if level.model is None:
@@ -88,7 +88,7 @@ async def escalate(
         if decision.kind == "done":
             return Escalation(kind="solved", answer=attempt.answer, climb=state)
         if decision.kind == "stop":
-            return _unsolved(state, ladder)
+            return _unsolved(state)
         if decision.wait:
             await sleep(decision.wait)
 
@@ -116,7 +116,7 @@ def resume(ladder: Ladder, token: str, word: Word, tickets: Tickets) -> Escalati
     state, _ = after(ticket.climb, attempt, ladder)
     if cause is Cause.SOLVED:
         return Escalation(kind="solved", answer=kept.text, climb=state, ticket=ticket)
-    return _unsolved(state, ladder)
+    return _unsolved(state)
 
 
 _CAUSES: Final = {"answered": Cause.SOLVED, "refused": Cause.REFUSED, "expired": Cause.EXPIRED}
@@ -197,7 +197,7 @@ async def _suspended(
     return Escalation(kind="suspended", answer=None, climb=state, ticket=ticket, untold=tuple(untold))
 
 
-def _unsolved(state: Climb, ladder: Ladder) -> Escalation:
+def _unsolved(state: Climb) -> Escalation:
     best = state.best
-    answer = best.answer if best is not None and ladder.rules.best == "kept" else None
+    answer = None if best is None else best.answer
     return Escalation(kind="unsolved", answer=answer, climb=state)

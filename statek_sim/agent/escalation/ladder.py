@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final, Literal, get_args
 
-from statek_sim.agent.escalation.variants import HARDENED, EscalationRules
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
@@ -90,7 +89,6 @@ class Ladder:
     checks: Sequence[QualityCheck] = ()
     backoff: float = 3.0
     longest: float = 60.0
-    rules: EscalationRules = HARDENED
 
     def __post_init__(self) -> None:
         names = [level.name for level in self.levels]
@@ -99,16 +97,11 @@ class Ladder:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise BadInput(f"level {twice!r} is there twice; expected levels to have names of their own")
-        least = 0 if self.rules.no_attempts == "skipped" else 1
         for level in self.levels:
             # A file may say 1.5, which is never reached by counting.
-            if (
-                not _is_number(level.attempts)
-                or level.attempts < least
-                or level.attempts != int(level.attempts)
-            ):
+            if not _is_number(level.attempts) or level.attempts < 1 or level.attempts != int(level.attempts):
                 raise BadInput(
-                    f"level {level.name!r}: attempts is {_shown(level.attempts)}, expected {least} or more"
+                    f"level {level.name!r}: attempts is {_shown(level.attempts)}, expected 1 or more"
                 )
         people = [level.name for level in self.levels[:-1] if level.model is None]
         if people:

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from statek_sim.agent.guards.views import LOOK_ALIKE, View, near
+from statek_sim.agent.guards.normalization import LOOK_ALIKE, View, near
 from statek_sim.beginnings import Beginning, Places
 from statek_sim.needles import Needles
 

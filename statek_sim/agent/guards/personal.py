@@ -15,7 +15,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Final
 
-from statek_sim.agent.guards.views import View, near
+from statek_sim.agent.guards.normalization import View, near
 
 Check = Callable[[str], bool]
 """One thing that holds of every number of a kind, such as a check digit."""

@@ -10,7 +10,6 @@ from typing import Any, Final, Literal
 from statek_sim.agent.effects import (
     Ask,
     GuardPoint,
-    GuardRaised,
     Judging,
     Saved,
     TextWanted,
@@ -20,34 +19,10 @@ from statek_sim.agent.effects import (
 )
 from statek_sim.agent.execution import OWN_FAILURES, shown_error, waited
 from statek_sim.agent.guards.guard import STRENGTH, Find, Guard, Judgement, Subject
-from statek_sim.agent.guards.remembering import Memory
-from statek_sim.agent.guards.views import unescaped
+from statek_sim.agent.guards.lost_state import Memory
+from statek_sim.agent.guards.normalization import unescaped
 from statek_sim.agent.schema import changed_arguments
 from statek_sim.errors import BadInput
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuardRules:
-    """On what the document's pipeline and a good one differ (002 §3)."""
-
-    warning: Literal["passes", "blocks"] = "passes"
-    """What a warning is. In the document's example a warning makes `passed` false, and its caller returns."""
-
-    modified: Literal["goes_on", "is_lost"] = "goes_on"
-    """Whether the guards that follow, and the model, see what a guard changed. The document's `modify` has no text."""
-
-    error: Literal["by_guard", "raises"] = "by_guard"
-    """What a check that raises does: what the guard says, or it ends the pipeline (the document)."""
-
-    results: Literal["guarded", "not_guarded"] = "guarded"
-    """Whether guards look at what tools return. The document has four layers, and none there."""
-
-
-HARDENED: Final = GuardRules()
-DOCUMENT: Final = GuardRules(warning="blocks", modified="is_lost", error="raises", results="not_guarded")
-
-RULES: Final[Mapping[str, GuardRules]] = {"hardened": HARDENED, "document": DOCUMENT}
-"""The rules by the name of a harness's variant; another one has those of `hardened`."""
 
 AskModel = Callable[[TextWanted], Awaitable[str | None]]
 """Answers a guard's request to a model; None: there is no answer."""
@@ -88,12 +63,9 @@ class Outcome:
 class GuardSet:
     """Runs guards. `environment` says where: guards that are for others do not apply."""
 
-    def __init__(
-        self, guards: Iterable[Guard] = (), *, environment: str = "", rules: GuardRules = HARDENED
-    ) -> None:
+    def __init__(self, guards: Iterable[Guard] = (), *, environment: str = "") -> None:
         self.guards = tuple(guards)
         self._environment = environment
-        self._rules = rules
         names = [guard.name for guard in self.guards]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -185,14 +157,10 @@ class GuardSet:
             return self._failed(guard, error)
 
     def _of(self, subject: Subject) -> Sequence[Guard]:
-        if subject.point is GuardPoint.RESULT and self._rules.results == "not_guarded":
-            return ()
         return [guard for guard in self.guards if guard.applies(subject, self._environment)]
 
     def _failed(self, guard: Guard, error: BaseException | None, *, late: bool = False) -> tuple[Find, ...]:
         shown = shown_error(error or TimeoutError())
-        if self._rules.error == "raises":
-            raise GuardRaised(f"a guard raised {shown}") from error
         what = f"took longer than {guard.timeout:g} s" if late else f"raised {shown}"
         return (Find(_BROKE, detail=f"the guard {what}"),)
 
@@ -202,10 +170,8 @@ class GuardSet:
             return subject
         broke = finds[0].rule == _BROKE
         action = ("block" if guard.fails == "closed" else "warn") if broke else guard.action
-        if action == "warn" and self._rules.warning == "blocks":
-            action = "block"
         after = subject.text
-        if action == "modify" and self._rules.modified == "goes_on":
+        if action == "modify":
             after = changed(subject.text, finds)
         records.append(
             Record(

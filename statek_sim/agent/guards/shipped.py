@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from functools import partial
 from typing import Any, Final
 
+from statek_sim.agent.approvals import question_about
 from statek_sim.agent.effects import Ask, GuardPoint, SideModel, TextWanted, ToolCall
 from statek_sim.agent.guards.guard import Action, Find, Finds, Guard, Judgement, Subject
 from statek_sim.agent.guards.injection import CAUGHT, Rule, Search, shipped_search, weighty
+from statek_sim.agent.guards.normalization import views
 from statek_sim.agent.guards.personal import BY_NAME, KINDS, found_in
-from statek_sim.agent.guards.views import views
-from statek_sim.agent.people import question_about
 from statek_sim.agent.schema import errors_of, validator_of
 from statek_sim.cassettes.secret_rules import shaped
 from statek_sim.did_you_mean import suggestion

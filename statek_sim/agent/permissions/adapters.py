@@ -1,4 +1,4 @@
-"""Policies under the checker: our own, the document's, and two that people write. Examples of an adapter."""
+"""Policies under the checker: our own, and two that people write. Examples of an adapter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 from statek_sim.agent.effects import ToolCall
 from statek_sim.agent.permissions.contract import Use
 from statek_sim.agent.permissions.disk import Disk
-from statek_sim.agent.permissions.document import DocumentPermissions
 from statek_sim.agent.permissions.permissions import Permissions
 from statek_sim.agent.permissions.policy import Policy, Rule
 from statek_sim.agent.permissions.workspace import Workspace, file_tools
@@ -57,20 +56,6 @@ class Plain:
             case "delete_file":
                 os.unlink(path)
         return None
-
-
-class Document(Plain):
-    """The document's enforcer before plain tools."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        self._rules = DocumentPermissions(allowed_write_dirs=[str(root)])
-
-    def begin(self, tool: str, arguments: Mapping[str, Any]) -> Use | None:
-        """Return what makes a call that the document allows."""
-        if self._rules.reason(ToolCall("1", tool, arguments), Disk(), str(self.root)) is not None:
-            return None
-        return partial(self.use, tool, arguments)
 
 
 class PrefixCheck(Plain):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from statek_sim.agent.permissions.yard import Call, Yard, calls
+from statek_sim.agent.permissions.fixture_dir import Call, Yard, calls
 from statek_sim.errors import ContractViolation
 
 _PATIENCE: Final = 3.0

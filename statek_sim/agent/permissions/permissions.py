@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final
 
+from statek_sim.agent.approvals import why_not, word_of
 from statek_sim.agent.effects import Ask, Delayed, PersonSaid, Question, ToolCall, ToolOutcome
 from statek_sim.agent.execution import in_time
-from statek_sim.agent.people import why_not, word_of
-from statek_sim.agent.permissions.document import as_document
 from statek_sim.agent.permissions.paths import Files, resolved
 from statek_sim.agent.permissions.policy import Decision, Policy, decide
-from statek_sim.agent.progress import Ended
 from statek_sim.agent.tools.tool import Tool
 
-Variant = Literal["hardened", "document"]
 FindTool = Callable[[str], Tool | None]
 """Returns the tool of a name, None when there is none; a registry's `get` is one."""
 
@@ -91,38 +88,6 @@ class PermissionGate:
         if decision.effect == "ask":
             return self._permissions.question(call, decision)
         return None if decision.effect == "allow" else f"permission denied: {decision.reason}"
-
-    def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Do nothing."""
-
-    def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Do nothing."""
-
-
-class DocumentGate:
-    """The document's enforcer in an agent's loop; what it raises ends the run.
-
-    The document asks a person before it looks at paths, so also about calls that it refuses then; here those are
-    refused without the question.
-    """
-
-    stateless = True
-
-    def __init__(self, policy: Policy, files: Files) -> None:
-        self._rules = as_document(policy)
-        self._files = files
-        self._root = policy.root
-
-    def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
-        """Return why a call is refused, or the question for a tool that needs approval, which has no deadline."""
-        try:
-            reason = self._rules.reason(call, self._files, self._root)
-        except (RuntimeError, TypeError, ValueError) as error:
-            raise Ended("crash", f"permissions of {call.name!r}: {type(error).__name__}: {error}") from error
-        if reason is not None or call.name not in self._rules.require_approval_for:
-            return reason
-        arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
-        return Ask(text=f"Agent requests permission to run: {call.name}({arguments})", confirms=True)
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
         """Do nothing."""

@@ -8,8 +8,8 @@ import sys
 import termios
 from typing import TextIO
 
+from statek_sim.agent.approvals import word_of
 from statek_sim.agent.effects import PersonSaid, Question
-from statek_sim.agent.people import word_of
 
 _PIECE = 4096
 

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from statek_sim.agent.protection.variants import HARDENED, ProtectionRules
 from statek_sim.errors import BadInput
 
 DOCUMENT_FAILURES: Final = 5
@@ -78,16 +77,12 @@ def breaker_from(saved: Mapping[str, Any]) -> Breaker:
     return Breaker(**{**saved, "circuit": Circuit(saved["circuit"])})
 
 
-def ask(
-    breaker: Breaker, at: float, settings: BreakerSettings, rules: ProtectionRules = HARDENED
-) -> tuple[Breaker, Permit | None]:
+def ask(breaker: Breaker, at: float, settings: BreakerSettings) -> tuple[Breaker, Permit | None]:
     """Return the breaker and a permit for one call, or None: the call must not be made now."""
     if breaker.circuit is Circuit.CLOSED:
         return breaker, Permit(breaker.generation)
-    if breaker.circuit is Circuit.OPEN and not _cooled(breaker, at, settings, rules):
+    if breaker.circuit is Circuit.OPEN and at - breaker.opened_at < settings.cooldown:
         return breaker, None
-    if rules.probes == "everybody":
-        return replace(breaker, circuit=Circuit.HALF_OPEN), Permit(breaker.generation)
     if breaker.circuit is Circuit.HALF_OPEN and at < breaker.probe_until:
         return breaker, None
     number = breaker.probe + 1
@@ -96,22 +91,16 @@ def ask(
     return half, Permit(breaker.generation, number)
 
 
-def _cooled(breaker: Breaker, at: float, settings: BreakerSettings, rules: ProtectionRules) -> bool:
-    passed = at - breaker.opened_at
-    return passed >= settings.cooldown if rules.cooldown_over == "at its end" else passed > settings.cooldown
-
-
 def tell(
     breaker: Breaker,
     permit: Permit,
     at: float,
     settings: BreakerSettings,
-    rules: ProtectionRules = HARDENED,
     *,
     failed: bool,
 ) -> Breaker:
     """Return the breaker after the call of `permit` ended."""
-    if rules.late_results == "ignored" and _late(breaker, permit):
+    if _late(breaker, permit):
         return breaker
     if not failed:
         if breaker.circuit is Circuit.CLOSED:
@@ -145,9 +134,8 @@ class Breakers:
     `state` is a value that a checkpoint may hold and `restore` takes back.
     """
 
-    def __init__(self, settings: BreakerSettings | None = None, rules: ProtectionRules = HARDENED) -> None:
+    def __init__(self, settings: BreakerSettings | None = None) -> None:
         self._settings = settings or BreakerSettings()
-        self._rules = rules
         self._state: dict[str, Breaker] = {}
 
     @property
@@ -161,13 +149,13 @@ class Breakers:
 
     def ask(self, key: str, *, at: float) -> Permit | None:
         """Return a permit for one call of `key`, or None when it must not be made now."""
-        self._state[key], permit = ask(self._state.get(key, Breaker()), at, self._settings, self._rules)
+        self._state[key], permit = ask(self._state.get(key, Breaker()), at, self._settings)
         return permit
 
     def tell(self, key: str, permit: Permit, *, at: float, failed: bool) -> None:
         """Take note of how the call of `permit` ended."""
         breaker = self._state.get(key, Breaker())
-        self._state[key] = tell(breaker, permit, at, self._settings, self._rules, failed=failed)
+        self._state[key] = tell(breaker, permit, at, self._settings, failed=failed)
 
     def withdraw(self, key: str, permit: Permit, *, at: float) -> None:
         """Take note that the call of `permit` is not made; nothing is learnt of the callee."""

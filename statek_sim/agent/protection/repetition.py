@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final, Literal
 
-from statek_sim.agent.protection.similarity import similarity
-from statek_sim.agent.protection.variants import HARDENED, ProtectionRules
+from rapidfuzz.distance import Indel
+
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON
 
@@ -122,9 +122,7 @@ class Loop:
     reason: str
 
 
-def observe(
-    watch: Watch, turn: TurnSeen, settings: LoopSettings | None = None, rules: ProtectionRules = HARDENED
-) -> tuple[Watch, Loop | None]:
+def observe(watch: Watch, turn: TurnSeen, settings: LoopSettings | None = None) -> tuple[Watch, Loop | None]:
     """Return the watch after `turn`, and the loop that it completes, if it does.
 
     After a loop was found, the same turns are not counted again: the model gets as many turns to change its ways as it
@@ -132,12 +130,10 @@ def observe(
     as are remembered, start over at the first.
     """
     settings = settings or LoopSettings()
-    if turn.progress and rules.forgets == "on progress":
+    if turn.progress:
         return Watch(), None
-    turns = (*watch.turns, _seen(turn, settings, rules))[-settings.kept :]
-    if rules.loop_when == "half of the window":
-        return _documents(replace(watch, turns=turns[-_WINDOW:]), settings, rules)
-    period, repeats = _period(turns, settings, rules)
+    turns = (*watch.turns, _seen(turn, settings))[-settings.kept :]
+    period, repeats = _period(turns, settings)
     if period == 0:
         calm = watch.calm + 1
         found = 0 if calm >= settings.kept else watch.found
@@ -153,8 +149,8 @@ def _found(watch: Watch, period: int, repeats: int, settings: LoopSettings) -> t
     return replace(watch, found=watch.found + 1), loop
 
 
-def _seen(turn: TurnSeen, settings: LoopSettings, rules: ProtectionRules) -> _Turn:
-    if rules.compared == "texts" or not turn.calls:
+def _seen(turn: TurnSeen, settings: LoopSettings) -> _Turn:
+    if not turn.calls:
         return _Turn("", turn.text, 0)
     polls = [settings.polling.get(call.tool, 0) for call in turn.calls]
     return _Turn("\n".join(signature(call) for call in turn.calls), "", min(polls))
@@ -166,7 +162,7 @@ def signature(call: CallSeen) -> str:
     return f"{call.tool} {sha256(identity.encode()).hexdigest()}"
 
 
-def _period(turns: Sequence[_Turn], settings: LoopSettings, rules: ProtectionRules) -> tuple[int, int]:
+def _period(turns: Sequence[_Turn], settings: LoopSettings) -> tuple[int, int]:
     """Return the shortest period that the newest turns repeat often enough and how often they do, or zeros."""
     newest = list(reversed(turns))
     for period in range(1, settings.periods + 1):
@@ -178,24 +174,34 @@ def _period(turns: Sequence[_Turn], settings: LoopSettings, rules: ProtectionRul
         repeats = max(settings.repeats, patience)
         long = newest[: period * repeats]
         if len(long) == period * repeats and all(
-            _same(long[at], long[at + period], settings, rules) for at in range(len(long) - period)
+            _same(long[at], long[at + period], settings) for at in range(len(long) - period)
         ):
             return period, repeats
     return 0, 0
 
 
-def _same(one: _Turn, other: _Turn, settings: LoopSettings, rules: ProtectionRules) -> bool:
+def _same(one: _Turn, other: _Turn, settings: LoopSettings) -> bool:
     if one.signature or other.signature:
         return one.signature == other.signature
-    return similarity(one.text, other.text, rules) > settings.alike
+    return similarity(one.text, other.text) > settings.alike
 
 
-def _documents(watch: Watch, settings: LoopSettings, rules: ProtectionRules) -> tuple[Watch, Loop | None]:
-    """Follow 6.2: at least half, rounded down, of the window is like the newest output."""
-    texts = [turn.text for turn in watch.turns]
-    if len(texts) < 3:
-        return watch, None
-    alike = sum(similarity(text, texts[-1], rules) > _THRESHOLD for text in texts[:-1])
-    if alike < len(texts) // 2:
-        return watch, None
-    return _found(watch, 1, alike + 1, settings)
+_HEAD: Final = 2_000
+"""Characters of the beginning and of the end that are compared of a long text: the work is bounded."""
+
+
+def similarity(one: str, other: str) -> float:
+    """Return how alike two texts are. Equal ones are 1, and the order does not count."""
+    if one == other:
+        return 1.0
+    longer = max(len(one), len(other))
+    if min(len(one), len(other)) < longer / 2:
+        # At most two thirds can be in common; the exact number does not matter.
+        return round(2 * min(len(one), len(other)) / (len(one) + len(other)) * 0.99, 6)
+    alike = Indel.normalized_similarity(_bounded(one), _bounded(other))
+    # What was not compared may differ: two different texts are never said to be equal.
+    return round(min(alike, 0.999_999), 6)
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= 2 * _HEAD else text[:_HEAD] + text[-_HEAD:]

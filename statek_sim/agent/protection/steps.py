@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.agent.protection.variants import HARDENED, ProtectionRules
 from statek_sim.errors import BadInput
 
 DOCUMENT_LIMIT: Final = 100
@@ -40,8 +39,3 @@ def next_step(count: StepCount, most: int = DOCUMENT_LIMIT) -> StepCount | TooMa
     if most < 1:
         raise BadInput(f"a step limit is 1 or more, not {most}")
     return TooManySteps(most) if count.taken >= most else StepCount(count.taken + 1)
-
-
-def resumed(count: StepCount, rules: ProtectionRules = HARDENED) -> StepCount:
-    """Return the count with which a run goes on that was saved at `count`."""
-    return count if rules.steps_after_resume == "from the checkpoint" else StepCount()

@@ -10,7 +10,6 @@ from statek_sim.agent.replies.nudges import Failure
 from statek_sim.agent.schema import read_json
 from statek_sim.agent.tools.hinted import problems_of
 from statek_sim.agent.tools.registry import Offer, Registry
-from statek_sim.agent.variants import Variant
 from statek_sim.did_you_mean import suggestion
 from statek_sim.values import JSON
 
@@ -39,14 +38,13 @@ def numbered(calls: Iterable[WrittenCall]) -> tuple[WrittenCall, ...]:
 
 
 def resolved(
-    call: WrittenCall, offer: Offer, registry: Registry, variant: Variant
+    call: WrittenCall, offer: Offer, registry: Registry
 ) -> tuple[ToolCall, tuple[str, ...]] | Refusal:
     """Return the call that may be executed with the paths of coerced arguments, or why it may not.
 
     The name is looked at first: arguments of a tool that is not there need no words.
     """
-    known = offer.tools if variant.executes == "offered" else None
-    if call.name not in (known if known is not None else (registry.get(call.name) and (call.name,)) or ()):
+    if call.name not in offer.tools:
         return _unknown(call, offer, registry)
     arguments = _parsed(call.arguments)
     if not isinstance(arguments, dict):
@@ -55,14 +53,12 @@ def resolved(
             f"Error: the arguments of {call.name!r} are not a JSON object: {arguments}",
             {"called": call.name},
         )
-    if not variant.validates_arguments:
-        return ToolCall(call.id, call.name, arguments), ()
     # As it was offered: another run that shares the registry may have taken a server's new list over since.
     check = offer.checks.get(call.name) or registry.checks(call.name)
-    conversions = check.conversions if variant.converts_arguments else {}
+    conversions = check.conversions
     if not conversions and check.plainly_fits(arguments):
         return ToolCall(call.id, call.name, arguments), ()
-    checked = check.check(arguments, coerce=variant.coerces_arguments)
+    checked = check.check(arguments, coerce=True)
     if not checked.problems and conversions:
         checked = replace(checked, problems=problems_of(checked.arguments, conversions))
     if not checked.problems:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from statek_sim.agent.variants import Variant
-
 PREFIX: Final = "[CORRECTION REQUIRED] "
 """What every nudge begins with (004 §6)."""
 
@@ -17,7 +15,10 @@ ROLE: Final = "user"
 """The role of a nudge (004 §6: models respond better to corrections in the user's role)."""
 
 LIMIT: Final = 3
-"""Nudges before a run fails (004 §6, `MAX_RETRIES`)."""
+"""Nudges in a row before a run fails (004 §6, `MAX_RETRIES`)."""
+
+LIMIT_IN_ALL: Final = 12
+"""Nudges that a run gets in all, however often it makes progress in between."""
 
 
 class Failure(StrEnum):
@@ -30,7 +31,6 @@ class Failure(StrEnum):
     WRONG_TOOL = "wrong_tool"
     PREREQUISITE = "prerequisite"
     UNFINISHED = "unfinished"
-    NO_CALL = "no_call"
     EMPTY = "empty"
     TRUNCATED = "truncated"
     REFUSED = "refused"
@@ -61,7 +61,6 @@ TEXTS: Final[Mapping[Failure, str]] = {
     Failure.UNFINISHED: (
         "You answered before the work was done. These steps are still required: {open}. Call '{expected}' now."
     ),
-    Failure.NO_CALL: "You answered with text. Respond with a call of one of these tools: {offered}.",
     Failure.EMPTY: "Your previous response was empty. Call a tool, or give the final answer.",
     Failure.TRUNCATED: (
         "Your previous response was cut off before it was complete. Give a shorter one, with one tool call at a time."
@@ -76,16 +75,6 @@ TEXTS: Final[Mapping[Failure, str]] = {
 }
 """The text of each failure. Those of invalid_json, missing_field and wrong_tool are the document's."""
 
-GENERAL: Final = "Your response was invalid. Please try again carefully."
-"""What the document sends for a failure that it has no text for."""
-
-DOCUMENT_TEXTS: Final[Mapping[str, str]] = {
-    "invalid_json": TEXTS[Failure.INVALID_JSON],
-    "wrong_tool": TEXTS[Failure.WRONG_TOOL],
-    "missing_required_field": TEXTS[Failure.MISSING_FIELD],
-}
-"""The document's texts under its own names: a validator that says `missing_field` finds none of them."""
-
 
 class _Gaps(dict[str, Any]):
     """Details in which what is not there is a question mark."""
@@ -94,67 +83,44 @@ class _Gaps(dict[str, Any]):
         return "?"
 
 
-def nudge_text(failure: Failure, details: Mapping[str, object], variant: Variant) -> str:
-    """Return the nudge for a failure; under strict formatting a detail that is not there is a KeyError."""
-    documented = variant.nudge_names == "document"
-    template = DOCUMENT_TEXTS.get(failure.value, GENERAL) if documented else TEXTS[failure]
-    if variant.nudge_formatting == "strict":
-        return PREFIX + template.format(**details)
-    return PREFIX + string.Formatter().vformat(template, (), _Gaps(details))
+def nudge_text(failure: Failure, details: Mapping[str, object]) -> str:
+    """Return the nudge for a failure; a detail that is missing is shown as `?`."""
+    return PREFIX + string.Formatter().vformat(TEXTS[failure], (), _Gaps(details))
 
 
 @dataclass(slots=True)
 class NudgeBudget:
-    """How many nudges a run had. `limit` of them are given; the next failure ends the run.
+    """How many nudges a run had. `limit` of them are given in a row; the next failure ends the run.
 
-    A reply that gives the variant's reason to reset sets the count back to 0; `in_all` only grows.
+    A turn in which a tool returns something new sets the count back to 0. `in_all` only grows, up to `limit_in_all`;
+    None: without a bound.
     """
 
-    variant: Variant
     limit: int = LIMIT
+    limit_in_all: int | None = LIMIT_IN_ALL
     in_a_row: int = 0
     in_all: int = 0
-    by_failure: dict[Failure, int] | None = None
 
     def saved(self) -> dict[str, object]:
         """Return the counts, as values that a checkpoint can hold."""
-        by = (
-            None
-            if self.by_failure is None
-            else {kind.value: count for kind, count in self.by_failure.items()}
-        )
-        return {"in_a_row": self.in_a_row, "in_all": self.in_all, "by_failure": by}
+        return {"in_a_row": self.in_a_row, "in_all": self.in_all}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Go on from what `saved` returned."""
         self.in_a_row, self.in_all = saved["in_a_row"], saved["in_all"]
-        by = saved["by_failure"]
-        self.by_failure = None if by is None else {Failure(kind): count for kind, count in by.items()}
 
     @property
     def given(self) -> str:
         """How many nudges a run had that gets no more: those that count, or all where all are counted."""
-        bound = self.variant.nudges_in_all
-        return (
-            f"{self.in_all} retries in all"
-            if bound is not None and self.in_all >= bound
-            else f"{self.limit} retries"
-        )
+        return f"{self.in_all} retries in all" if self._all_given else f"{self.limit} retries"
 
-    def take(self, failure: Failure) -> int | None:
+    @property
+    def _all_given(self) -> bool:
+        return self.limit_in_all is not None and self.in_all >= self.limit_in_all
+
+    def take(self) -> int | None:
         """Return the number of this nudge, from 1, or None when the budget is used up."""
-        bound = self.variant.nudges_in_all
-        if bound is not None and self.in_all >= bound:
-            return None
-        if self.variant.nudge_budget == "each_failure":
-            counts = self.by_failure = self.by_failure or {}
-            used = counts.get(failure, 0)
-            if used >= self.limit:
-                return None
-            counts[failure] = used + 1
-            self.in_all += 1
-            return used + 1
-        if self.in_a_row >= self.limit:
+        if self._all_given or self.in_a_row >= self.limit:
             return None
         self.in_a_row += 1
         self.in_all += 1
@@ -162,14 +128,5 @@ class NudgeBudget:
 
     def went_well(self, *, progress: bool) -> None:
         """Note a reply without a failure; `progress`: a tool returned something new."""
-        match self.variant.nudge_reset:
-            case "accepted":
-                self._reset()
-            case "progress" if progress:
-                self._reset()
-            case _:
-                pass
-
-    def _reset(self) -> None:
-        self.in_a_row = 0
-        self.by_failure = None
+        if progress:
+            self.in_a_row = 0

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from statek_sim import trace as events
 from statek_sim.agent.batch import Batch
 from statek_sim.agent.effects import GuardPoint
-from statek_sim.agent.guarding import guarded
+from statek_sim.agent.guard_points import guarded
 from statek_sim.agent.replies.calls import numbered, shown
-from statek_sim.agent.replies.correcting import fail_reply
+from statek_sim.agent.replies.correction import fail_reply
 from statek_sim.agent.replies.nudges import ROLE, Failure
 from statek_sim.agent.replies.reading import ModelReply
+from statek_sim.agent.run_state import RunState, Steps
 from statek_sim.agent.tools.registry import Offer
 
-if TYPE_CHECKING:
-    from statek_sim.agent.loop import AgentRun, Steps
 
-
-def take(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:
+def take(run: RunState, reply: ModelReply, offer: Offer) -> Steps:
     """Take a reply: execute its calls, or end the run with its text, or correct the model."""
-    variant = run.spec.variant
-    if reply.truncated and variant.nudge_names == "enum":
+    if reply.truncated:
         fail_reply(run, reply, reply.calls, Failure.TRUNCATED, {})
         return
     calls, text = reply.calls, reply.text
-    reader = run.around.parts.reader
+    reader = run.deps.parts.reader
     if not calls and text and reader is not None:
         reading = reader(text, offer.schemas)
         run.tell(
@@ -51,22 +46,16 @@ def take(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:
     if not calls:
         yield from _take_text(run, reply, offer)
         return
-    if variant.calls_of_reply == "first":
-        calls = calls[:1]
     yield from Batch(run, reply, text, numbered(calls), offer).go()
 
 
-def _corrected(run: AgentRun, failure: Failure) -> bool:
+def _corrected(run: RunState, failure: Failure) -> bool:
     """Whether the reply answers a nudge for this failure: the conversation ends with it."""
     return run.nudged[-1:] == [failure] and run.conversation.messages[-1]["role"] == ROLE
 
 
-def _take_text(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:
-    variant = run.spec.variant
-    if variant.final_answer == "terminal_tool":
-        fail_reply(run, reply, (), Failure.NO_CALL, {"offered": ", ".join(offer.names) or "none"})
-        return
-    if not reply.text.strip() and variant.nudge_names == "enum":
+def _take_text(run: RunState, reply: ModelReply, offer: Offer) -> Steps:
+    if not reply.text.strip():
         fail_reply(run, reply, (), Failure.EMPTY, {})
         return
     open_ = run.enforcer.final()
@@ -74,7 +63,7 @@ def _take_text(run: AgentRun, reply: ModelReply, offer: Offer) -> Steps:
         fail_reply(run, reply, (), open_.failure, open_.details)
         return
     text = reply.text
-    if run.around.parts.guards:
+    if run.deps.parts.guards:
         ruling = yield from guarded(run, GuardPoint.OUTPUT, text)
         if ruling.blocked is not None:
             fail_reply(run, reply, (), Failure.REFUSED, {"reason": ruling.blocked})

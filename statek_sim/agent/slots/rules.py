@@ -1,10 +1,8 @@
-"""How slots are given out: one frozen value, with the answers of document 004, of Forge and of a good part."""
+"""How slots are given out: one frozen value."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, Literal
 
 from statek_sim.errors import BadInput
@@ -46,16 +44,4 @@ class SlotRules:
                 raise BadInput(f"{name} is a number of seconds above 0, or None for none, not {seconds!r}")
 
 
-HARDENED: Final = SlotRules()
-"""What a good part does."""
-
-FORGE: Final = SlotRules(aging=None, share=None, preempts="cancel", waiting=None)
-"""Forge's SlotWorker: a more urgent job cancels the one that runs."""
-
-PLAIN: Final = SlotRules(aging=None, share=None, preempts="never", full="refuse")
-"""Priority and order of arrival, and nothing else: what document 004 sets out to do."""
-
-RULES: Final[Mapping[str, SlotRules]] = MappingProxyType(
-    {"hardened": HARDENED, "forge": FORGE, "plain": PLAIN}
-)
-"""The named rules. The document's own worker, with its defects, is `statek_sim.agent.slots.document`."""
+DEFAULT: Final = SlotRules()

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from typing import Final, TypeVar
 
-from statek_sim.agent.slots.circles import circle
+from statek_sim.agent.slots.deadlocks import circle
 from statek_sim.agent.slots.queue import SlotQueue, Ticket
-from statek_sim.agent.slots.rules import HARDENED, SlotRules
+from statek_sim.agent.slots.rules import DEFAULT, SlotRules
 from statek_sim.errors import SlotRefused
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class SlotWorker:
     `name` tells it from other workers in an error.
     """
 
-    def __init__(self, rules: SlotRules = HARDENED, *, name: str = "") -> None:
+    def __init__(self, rules: SlotRules = DEFAULT, *, name: str = "") -> None:
         self.shown: Final = f"worker {name!r}" if name else "a worker"
         self._queue = SlotQueue(rules)
         self._slots: dict[Ticket, Slot] = {}

@@ -11,9 +11,8 @@ from typing import Final
 
 from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.agent.steps.expected import Expected, Finding
-from statek_sim.agent.steps.failing import giving_up, repeated
-from statek_sim.agent.steps.features import Feature as Feature
-from statek_sim.agent.steps.played import Act, Wrong, played_on
+from statek_sim.agent.steps.expected import Feature as Feature
+from statek_sim.agent.steps.played import Act, Wrong, giving_up, played_on, repeated
 from statek_sim.agent.steps.played import EnforcerAdapter as EnforcerAdapter
 from statek_sim.agent.steps.played import GivingUp as GivingUp
 from statek_sim.agent.steps.played import MakeEnforcer as MakeEnforcer

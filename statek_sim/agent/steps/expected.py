@@ -12,6 +12,19 @@ from enum import StrEnum
 from statek_sim.agent.steps.enforcement import Step, StepPlan
 
 
+class Feature(StrEnum):
+    """What a plan may ask of an enforcer."""
+
+    ORDERED = "ordered"
+    ANY_ORDER = "any_order"
+    REPEATED = "repeated"
+    OPTIONAL = "optional"
+    HELPERS = "helpers"
+    NAMED_HELPERS = "named_helpers"
+    PREREQUISITES = "prerequisites"
+    SIDE_BY_SIDE = "side_by_side"
+
+
 class Finding(StrEnum):
     """What can be wrong with an enforcer of steps."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -13,7 +12,6 @@ from typing import Final
 
 from statek_sim.agent.telemetry.facts import TaskFacts
 from statek_sim.agent.telemetry.measures import METRICS, Measure, Measured, MetricName, measure
-from statek_sim.agent.telemetry.variants import HARDENED, MetricRules
 from statek_sim.errors import BadInput
 
 WINDOW: Final = 20
@@ -94,9 +92,7 @@ class Window:
     findings: Mapping[MetricName, Finding] = field(default_factory=dict)
 
 
-def judged(
-    tasks: Sequence[TaskFacts], *, size: int = WINDOW, bands: Bands = BANDS, rules: MetricRules = HARDENED
-) -> list[Window]:
+def judged(tasks: Sequence[TaskFacts], *, size: int = WINDOW, bands: Bands = BANDS) -> list[Window]:
     """Return the windows of `tasks`, `size` each in the order they are given, with what each metric means in it.
 
     A rest of less than half a window is part of the last one.
@@ -105,8 +101,8 @@ def judged(
         raise BadInput(f"a window has 1 task or more, not {size}")
     found: list[Window] = []
     for first, last in _bounds(len(tasks), size):
-        measured = measure(tasks[first:last], rules)
-        found.append(Window(first + 1, last, measured, _findings(measured, found, bands, rules)))
+        measured = measure(tasks[first:last])
+        found.append(Window(first + 1, last, measured, _findings(measured, found, bands)))
     return found
 
 
@@ -117,107 +113,82 @@ def _bounds(count: int, size: int) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], count], strict=True))
 
 
-def _findings(
-    now: Measured, before: Sequence[Window], bands: Bands, rules: MetricRules
-) -> dict[MetricName, Finding]:
+def _findings(now: Measured, before: Sequence[Window], bands: Bands) -> dict[MetricName, Finding]:
     found = {name: Finding(Status.TRACKED) for name in METRICS}
-    found["steps_per_task"] = _increase("steps_per_task", now, before, bands, rules)
+    found["steps_per_task"] = _increase("steps_per_task", now, before, bands)
     found["tool_error_rate"] = _share(
-        now.metrics["tool_error_rate"], bands.errors_warn, bands.errors_alert, rules, high_is_bad=True
+        now.metrics["tool_error_rate"], bands.errors_warn, bands.errors_alert, high_is_bad=True
     )
     found["loop_detections"] = _loops(now.metrics["loop_detections"], bands)
-    found["tokens_per_subtask"] = _trend("tokens_per_subtask", now, before, bands, rules)
+    found["tokens_per_subtask"] = _trend("tokens_per_subtask", now, before, bands)
     found["completion_rate"] = _share(
         now.metrics["completion_rate"],
         bands.completion_warn,
         bands.completion_alert,
-        rules,
         high_is_bad=False,
     )
-    found["cost_per_task"] = _cost(now.metrics["cost_per_task"], bands, rules)
+    found["cost_per_task"] = _cost(now.metrics["cost_per_task"], bands)
     return found
 
 
-def _unjudged(value: float | None) -> Finding | None:
-    if value is None:
-        return Finding(Status.UNKNOWN, "nothing to measure")
-    # As every comparison with it: not a number is on no side of a limit, so the document raises no alert.
-    return Finding(Status.HEALTHY, "not a number") if math.isnan(value) else None
+_NOTHING: Final = Finding(Status.UNKNOWN, "nothing to measure")
 
 
-def _graded(rules: MetricRules, why: str, *, alert: bool, warn: bool) -> Finding:
+def _graded(why: str, *, alert: bool, warn: bool) -> Finding:
     if alert:
         return Finding(Status.ALERT, why)
-    return Finding(Status.WARN, why) if warn and rules.between == "warn" else Finding(Status.HEALTHY)
+    return Finding(Status.WARN, why) if warn else Finding(Status.HEALTHY)
 
 
-def _share(measure: Measure, warn: float, alert: float, rules: MetricRules, *, high_is_bad: bool) -> Finding:
+def _share(measure: Measure, warn: float, alert: float, *, high_is_bad: bool) -> Finding:
     value = measure.value
-    unjudged = _unjudged(value)
-    if unjudged is not None or value is None:
-        return unjudged or Finding(Status.UNKNOWN)
+    if value is None:
+        return _NOTHING
     sign = 1 if high_is_bad else -1
     beyond = sign * value > sign * alert
-    if rules.evidence == "interval" and measure.interval is not None:
+    if measure.interval is not None:
         # Few tasks prove little: the whole interval has to be on the wrong side of what is healthy.
         near = measure.interval[0 if high_is_bad else 1]
         beyond = beyond and sign * near > sign * warn
     side = "above" if high_is_bad else "below"
     limit = alert if beyond else warn
     why = f"{measure.part:g} of {measure.whole} is {100 * value:.1f} %, {side} {100 * limit:g} %"
-    return _graded(rules, why, alert=beyond, warn=sign * value > sign * warn)
+    return _graded(why, alert=beyond, warn=sign * value > sign * warn)
 
 
 def _loops(measure: Measure, bands: Bands) -> Finding:
     if measure.value is None:
-        return Finding(Status.UNKNOWN, "nothing to measure")
+        return _NOTHING
     if measure.value > bands.loops_alert:
         return Finding(Status.ALERT, f"{measure.value:g} detected, each worth a look")
     return Finding(Status.HEALTHY)
 
 
-def _increase(
-    name: MetricName, now: Measured, before: Sequence[Window], bands: Bands, rules: MetricRules
-) -> Finding:
+def _increase(name: MetricName, now: Measured, before: Sequence[Window], bands: Bands) -> Finding:
     value = now.metrics[name].value
-    unjudged = _unjudged(value)
-    if unjudged is not None or value is None:
-        return unjudged or Finding(Status.UNKNOWN)
+    if value is None:
+        return _NOTHING
     known = [
         (window.measured.metrics[name].value or 0.0, window.findings[name].status)
         for window in before
         if window.measured.metrics[name].value is not None
     ]
-    if rules.before == "the window before":
-        usual = known[-1][0] if known else None
-    else:
-        calm = [seen for seen, status in known if status is not Status.ALERT][-_BEFORE:]
-        usual = median(calm) if len(calm) >= _LEAST_BEFORE else None
-    if usual is None or not usual or math.isnan(usual):
+    calm = [seen for seen, status in known if status is not Status.ALERT][-_BEFORE:]
+    usual = median(calm) if len(calm) >= _LEAST_BEFORE else None
+    if not usual:
         return Finding(Status.UNKNOWN, "no windows before to compare with")
     rise = value / usual - 1
     why = f"{value:.2f} is {100 * rise:.0f} % more than {usual:.2f}"
-    return _graded(rules, why, alert=rise > bands.steps_alert, warn=rise > bands.steps_warn)
+    return _graded(why, alert=rise > bands.steps_alert, warn=rise > bands.steps_warn)
 
 
-def _trend(
-    name: MetricName, now: Measured, before: Sequence[Window], bands: Bands, rules: MetricRules
-) -> Finding:
+def _trend(name: MetricName, now: Measured, before: Sequence[Window], bands: Bands) -> Finding:
     value = now.metrics[name].value
-    unjudged = _unjudged(value)
-    if unjudged is not None or value is None:
-        return unjudged or Finding(Status.UNKNOWN)
+    if value is None:
+        return _NOTHING
     values = [*(window.measured.metrics[name].value for window in before), value]
     if len(values) == 1:
         return Finding(Status.UNKNOWN, "no windows before to compare with")
-    if rules.continuous == "one rise":
-        earlier = values[-2]
-        return _graded(
-            rules,
-            f"{value:.0f} is more than before",
-            alert=earlier is not None and value > earlier,
-            warn=False,
-        )
     known = [one for one in values if one is not None][-_TREND:]
     if len(known) < _LEAST_TREND:
         return Finding(Status.UNKNOWN, f"{len(known)} windows, and a trend takes {_LEAST_TREND}")
@@ -229,7 +200,7 @@ def _trend(
     enough = grown >= bands.rise_in_all
     # Few windows show a trend only when each is higher than all before.
     alert = bands.trend_alert if len(known) == _TREND else 1.0
-    return _graded(rules, why, alert=up >= alert and enough, warn=up >= bands.trend_warn and enough)
+    return _graded(why, alert=up >= alert and enough, warn=up >= bands.trend_warn and enough)
 
 
 def _rising(values: Sequence[float]) -> float:
@@ -238,15 +209,14 @@ def _rising(values: Sequence[float]) -> float:
     return sum(later > earlier for earlier, later in pairs) / len(pairs)
 
 
-def _cost(measure: Measure, bands: Bands, rules: MetricRules) -> Finding:
+def _cost(measure: Measure, bands: Bands) -> Finding:
     value, worth = measure.value, bands.value_per_task
-    unjudged = _unjudged(value)
-    if unjudged is not None or value is None:
-        return unjudged or Finding(Status.UNKNOWN)
+    if value is None:
+        return _NOTHING
     if worth is None:
         return Finding(Status.UNKNOWN, "nobody said what a task is worth")
     limit = float(worth)
     beyond = value > limit
     over = limit if beyond else bands.cost_warn * limit
     why = f"${value:.4f} is more than ${over:.4f}"
-    return _graded(rules, why, alert=beyond, warn=value > bands.cost_warn * limit)
+    return _graded(why, alert=beyond, warn=value > bands.cost_warn * limit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -10,7 +9,6 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from statek_sim.agent.telemetry.facts import TaskFacts
-from statek_sim.agent.telemetry.variants import HARDENED, MetricRules
 from statek_sim.intervals import wilson
 
 MetricName = Literal[
@@ -120,7 +118,7 @@ METRICS: Final[Mapping[MetricName, Metric]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A metric's value; None where it is unknown, `nan` where the document's rules have 0/0.
+    """A metric's value; None where it is unknown, also for 0/0.
 
     `part` of `whole` is what it was made of; `interval` is Wilson's 95 % interval of a share.
     """
@@ -144,31 +142,29 @@ class Measured:
     metrics: Measures
 
 
-def measure(tasks: Iterable[TaskFacts], rules: MetricRules = HARDENED) -> Measured:
+def measure(tasks: Iterable[TaskFacts]) -> Measured:
     """Return the metrics of `tasks`. A task that is still going on counts for nothing but the counts of events."""
     every = tuple(tasks)
     ended = [task for task in every if task.outcome != "open"]
     completed = [task for task in ended if task.outcome == "completed"]
-    whose = completed if rules.steps_of == "completed" else ended
     made: dict[MetricName, Measure] = {
-        "steps_per_task": _ratio(_known(whose, lambda task: task.steps), len(whose), rules),
+        "steps_per_task": _ratio(_known(ended, lambda task: task.steps), len(ended)),
         "tool_error_rate": _share(
-            _known(every, lambda task: task.failed_calls), _known(every, lambda task: task.calls), rules
+            _known(every, lambda task: task.failed_calls), _known(every, lambda task: task.calls)
         ),
         "loop_detections": _count(_known(every, lambda task: task.loops)),
         "tokens_per_subtask": _ratio(
-            _known(every, lambda task: task.tokens), _known(every, lambda task: task.subtasks), rules
+            _known(every, lambda task: task.tokens), _known(every, lambda task: task.subtasks)
         ),
-        "completion_rate": _share(len(completed), len(ended), rules),
-        "cost_per_task": _ratio(_known(ended, lambda task: task.cost), len(ended), rules),
+        "completion_rate": _share(len(completed), len(ended)),
+        "cost_per_task": _ratio(_known(ended, lambda task: task.cost), len(ended)),
         "escalation_rate": _share(
             _known(ended, lambda task: None if task.escalations is None else int(task.escalations > 0)),
             len(ended),
-            rules,
         ),
         "checkpoint_restores": _count(_known(every, lambda task: task.restores)),
-        "guard_blocks_per_task": _ratio(_known(ended, lambda task: task.blocks), len(ended), rules),
-        "step_latency_p95": _p95(ended, rules),
+        "guard_blocks_per_task": _ratio(_known(ended, lambda task: task.blocks), len(ended)),
+        "step_latency_p95": _p95(ended),
     }
     return Measured(len(ended), len(completed), len(every) - len(ended), made)
 
@@ -188,38 +184,29 @@ def _count(part: float | None) -> Measure:
     return Measure(part, part or 0.0, 1)
 
 
-def _ratio(part: float | None, whole: float | None, rules: MetricRules) -> Measure:
+def _ratio(part: float | None, whole: float | None) -> Measure:
     if part is None or whole is None:
         return Measure(None, part or 0.0, int(whole or 0))
-    if not whole:
-        return Measure(_nothing(part, rules), part, 0)
-    return Measure(part / whole, part, int(whole))
+    return Measure(part / whole if whole else None, part, int(whole))
 
 
-def _nothing(part: float, rules: MetricRules) -> float | None:
-    """Return what a number over nothing is."""
-    if rules.nothing == "unknown":
-        return None
-    return math.inf if part else math.nan
-
-
-def _share(part: float | None, whole: float | None, rules: MetricRules) -> Measure:
-    found = _ratio(part, whole, rules)
+def _share(part: float | None, whole: float | None) -> Measure:
+    found = _ratio(part, whole)
     if found.value is None or not found.whole:
         return found
     return Measure(found.value, found.part, found.whole, wilson(round(found.part), found.whole))
 
 
-def _p95(tasks: Sequence[TaskFacts], rules: MetricRules) -> Measure:
+def _p95(tasks: Sequence[TaskFacts]) -> Measure:
     if any(task.step_seconds is None for task in tasks):
         return Measure(None, 0.0, 0)
     took = [
-        seconds - (waited if rules.step_time == "without people" else 0.0)
+        seconds - waited
         for task in tasks
         for seconds, waited in zip(task.step_seconds or (), task.person_seconds or (), strict=True)
     ]
     value = nearest_rank(took, 95)
-    return Measure(_nothing(0.0, rules) if value is None else value, value or 0.0, len(took))
+    return Measure(value, value or 0.0, len(took))
 
 
 def nearest_rank(values: Iterable[float], percent: int) -> float | None:

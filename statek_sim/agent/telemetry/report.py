@@ -10,7 +10,6 @@ from typing import Final
 from statek_sim.agent.telemetry.bands import BANDS, WINDOW, Bands, Finding, Status, Window, judged
 from statek_sim.agent.telemetry.facts import TaskFacts
 from statek_sim.agent.telemetry.measures import METRICS, Measure
-from statek_sim.agent.telemetry.variants import HARDENED, MetricRules
 from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/metrics@1"
@@ -20,7 +19,6 @@ SCHEMA: Final = "statek-sim/metrics@1"
 class MetricsReport:
     """The metrics of everything, of each group and run by name, and of windows of `size` tasks one after another."""
 
-    rules: MetricRules
     size: int
     everything: Window
     groups: tuple[tuple[str, Window], ...]
@@ -40,32 +38,27 @@ class MetricsReport:
         )
 
 
-def metrics_report(
-    tasks: Sequence[TaskFacts], *, size: int = WINDOW, bands: Bands = BANDS, rules: MetricRules = HARDENED
-) -> MetricsReport:
+def metrics_report(tasks: Sequence[TaskFacts], *, size: int = WINDOW, bands: Bands = BANDS) -> MetricsReport:
     """Return the metrics of `tasks`, which are in the order of time."""
     return MetricsReport(
-        rules=rules,
         size=size,
-        everything=_whole(tasks, bands, rules),
-        groups=tuple(_by((task.group for task in tasks), tasks, bands, rules)),
-        runs=tuple(_by((task.run for task in tasks), tasks, bands, rules)),
-        windows=tuple(judged(tasks, size=size, bands=bands, rules=rules)),
+        everything=_whole(tasks, bands),
+        groups=tuple(_by((task.group for task in tasks), tasks, bands)),
+        runs=tuple(_by((task.run for task in tasks), tasks, bands)),
+        windows=tuple(judged(tasks, size=size, bands=bands)),
     )
 
 
-def _whole(tasks: Sequence[TaskFacts], bands: Bands, rules: MetricRules) -> Window:
-    return judged(tasks, size=len(tasks) or 1, bands=bands, rules=rules)[0]
+def _whole(tasks: Sequence[TaskFacts], bands: Bands) -> Window:
+    return judged(tasks, size=len(tasks) or 1, bands=bands)[0]
 
 
-def _by(
-    names: Iterable[str], tasks: Sequence[TaskFacts], bands: Bands, rules: MetricRules
-) -> Iterator[tuple[str, Window]]:
+def _by(names: Iterable[str], tasks: Sequence[TaskFacts], bands: Bands) -> Iterator[tuple[str, Window]]:
     members: dict[str, list[TaskFacts]] = {}
     for name, task in zip(names, tasks, strict=True):
         members.setdefault(name, []).append(task)
     for name, found in members.items():
-        yield name, _whole(found, bands, rules)
+        yield name, _whole(found, bands)
 
 
 def _alerts(name: str, window: Window) -> Iterator[str]:
@@ -81,7 +74,6 @@ def metrics_json(report: MetricsReport) -> dict[str, JSON]:
     """Return the report for machines. What is unknown, or not a number, is null."""
     return {
         "schema": SCHEMA,
-        "variant": report.rules.name,
         "window": report.size,
         "definitions": [
             {

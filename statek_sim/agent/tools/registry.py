@@ -10,7 +10,6 @@ from statek_sim.agent.effects import ToolFunction
 from statek_sim.agent.tools.arguments import ArgumentCheck
 from statek_sim.agent.tools.names import server_tool_name
 from statek_sim.agent.tools.tool import Tool, code_of, tool_from
-from statek_sim.agent.variants import HARDENED, Variant
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadTool
 from statek_sim.values import JSON, ToolSpec
@@ -50,7 +49,7 @@ class ToolSource(Protocol):
 
     @property
     def prefix(self) -> str | None:
-        """What goes before its tools' names; None: what the variant says, empty: nothing."""
+        """What goes before its tools' names; None: the server's name, empty: nothing."""
 
     def tools(self) -> Sequence[Tool]:
         """Return its tools as they are now, by the server's own names."""
@@ -71,9 +70,7 @@ class Registry:
         tools: Iterable[Tool | ToolFunction] = (),
         *,
         task_types: Mapping[str, Sequence[str]] | None = None,
-        variant: Variant = HARDENED,
     ) -> None:
-        self._variant = variant
         self._tools: dict[str, Tool] = {}
         self._checks: dict[str, ArgumentCheck] = {}
         self._offers: dict[object, Offer] = {}
@@ -108,8 +105,8 @@ class Registry:
     def register_server(self, server: str, tools: Iterable[Tool], *, prefix: str | None = None) -> None:
         """Put the tools of one server in the place of those it had before, under names that providers take.
 
-        They are called `server__tool` where the variant prefixes, `prefix__tool` where a prefix is given, and by their
-        own names where it is empty. `BadTool` for a name that is taken, and nothing is changed then.
+        They are called `server__tool`, `prefix__tool` where a prefix is given, and by their own names where it is
+        empty. `BadTool` for a name that is taken, and nothing is changed then.
         """
         named = [self._of_server(server, tool, prefix) for tool in tools]
         seen: set[str] = set()
@@ -123,8 +120,8 @@ class Registry:
     def follow(self, source: ToolSource) -> None:
         """Register a server's tools, and take its list over again when it changed.
 
-        That happens when the next turn's tools are chosen and at no other moment, where the variant follows changes at
-        all. A tool that cannot be registered is `BadTool` now; in a list that changes later it is left out and noted.
+        That happens when the next turn's tools are chosen and at no other moment. A tool that cannot be registered is
+        `BadTool` now; in a list that changes later it is left out and noted.
         """
         if any(one.name == source.name for one in self._sources):
             raise BadTool(
@@ -136,7 +133,7 @@ class Registry:
 
     def _of_server(self, server: str, tool: Tool, prefix: str | None) -> Tool:
         if prefix is None:
-            prefix = server if self._variant.server_tools == "prefixed" else ""
+            prefix = server
         return replace(tool, name=server_tool_name(prefix, tool.name), server=server)
 
     def _collides(self, tool: Tool, other: Tool | None) -> BadTool:
@@ -230,11 +227,11 @@ class Registry:
     ) -> Offer:
         """Return the tools that fit all that is said, everything when nothing is, but none of `without`.
 
-        The same request gives the same object until the registry changes. `BadTool` for what the variant refuses:
+        The same request gives the same object until the registry changes. `BadTool` for
         an empty filter, an unknown task type or tool. Lists of servers that changed are taken over first; what a server
         took back meanwhile is left out.
         """
-        if self._sources and self._variant.list_changes == "next_turn":
+        if self._sources:
             self._take_changes()
         for what, given in (("names", names), ("all_tags", all_tags), ("any_tag", any_tag)):
             if isinstance(given, str):
@@ -260,13 +257,11 @@ class Registry:
     def for_task(self, task: str) -> tuple[Tool, ...]:
         """Return the tools of a task type, in the order of its list."""
         if task not in self._task_types:
-            if self._variant.unknown_task_type == "nothing":
-                return ()
             hint = suggestion(task, self._task_types) or f" Known: {', '.join(self._task_types) or 'none'}"
             raise BadTool(f"task type {task!r} is unknown.{hint}".removesuffix("."))
         wanted = self._task_types[task]
         missing = [name for name in wanted if name not in self._tools and name not in self._vanished]
-        if missing and self._variant.missing_task_tool == "error":
+        if missing:
             raise BadTool(f"task type {task!r} names tools that nobody registered: {', '.join(missing)}")
         return tuple(self._tools[name] for name in wanted if name in self._tools)
 
@@ -284,8 +279,6 @@ class Registry:
         self, tools: Iterable[Tool], tags: Sequence[str], how: Callable[[Iterable[object]], bool]
     ) -> Iterator[Tool]:
         if not tags:
-            if self._variant.empty_tag_filter == "everything":
-                return iter(tuple(tools))
             raise BadTool("an empty list of tags filters nothing; leave the filter out to have every tool")
         return iter([tool for tool in tools if how(tag in tool.tags for tag in tags)])
 

@@ -128,7 +128,6 @@ def _arm(arm: ArmSummary, outcomes: Sequence[Outcome], prices: Prices | None) ->
     return {
         "name": name,
         "parts": [*arm.arm.listed],
-        "variant": arm.arm.variant,
         "runs": arm.runs,
         "completion": arm.completion,
         "score": arm.score,

@@ -11,7 +11,7 @@ from typing import Final
 
 from statek_sim.agent.containers.program import NOBODY
 from statek_sim.agent.permissions.contract import MakeAdapter, played
-from statek_sim.agent.permissions.yard import Call, Yard
+from statek_sim.agent.permissions.fixture_dir import Call, Yard
 from tests.containers.attacks.attack import Attack, bad_calls, programs
 from tests.containers.attacks.enforcers import Enforcer
 from tests.containers.attacks.scene import Scene

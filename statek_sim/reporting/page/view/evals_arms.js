@@ -52,9 +52,8 @@ function numbers(arms) {
   return stacked(table("Arms", columns, arms));
 }
 
-function parts({ parts: on, variant }) {
-  const rules = variant === "hardened" ? "" : `, rules of ${variant}`;
-  return `${on.join(", ") || "none"}${rules}`;
+function parts({ parts: on }) {
+  return on.join(", ") || "none";
 }
 
 function costs(arms) {

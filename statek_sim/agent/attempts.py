@@ -2,81 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 
 from statek_sim import trace as events
-from statek_sim.agent.effects import Answer, Ask, CommitPoint, Effect, LetTimePass
+from statek_sim.agent.approvals import Suspended, ask_people, suspended, wait_for, why_not
+from statek_sim.agent.effects import Answer, Ask, CommitPoint, Effect, LetTimePass, PersonSaid
 from statek_sim.agent.escalation.causes import REACTIONS, Cause, cause_of_stop
 from statek_sim.agent.escalation.climbing import (
     Attempt,
     Climb,
+    Climbing,
     Decision,
     after,
     begun,
-    climb_json,
-    climb_of,
     question_text,
     task_text,
 )
 from statek_sim.agent.escalation.ladder import Ladder, Level
-from statek_sim.agent.people import Suspended, ask_people, suspended, wait_for, why_not
-from statek_sim.errors import BadInput
+from statek_sim.agent.run_state import Pending, RunState, Steps
 from statek_sim.values import Message
 
-if TYPE_CHECKING:
-    from statek_sim.agent.effects import PersonSaid
-    from statek_sim.agent.loop import AgentRun, Steps
-    from statek_sim.agent.pending import Pending
+Attempting = Callable[[Pending | None], Steps]
+"""Works on one attempt at a task, from its beginning or from where it was saved."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Climbing:
-    """Where a run is on a ladder, and what its attempt in hand began with.
-
-    `before` is the conversation before the task; `began` in seconds, `tokens` and `model` are those of the run then.
-    """
-
-    climb: Climb
-    before: Sequence[Message]
-    level: str
-    model: str
-    began: float
-    tokens: int
-
-    def values(self) -> dict[str, object]:
-        """Return it as values that a checkpoint can hold."""
-        fields = {name: getattr(self, name) for name in ("level", "model", "began", "tokens")}
-        return fields | {"climb": climb_json(self.climb), "before": list(self.before)}
-
-
-def climbing_of(fields: Mapping[str, Any], ladder: Ladder | None, job: str) -> Climbing:
-    """Return what `Climbing.values` made values of; `BadInput` when this ladder has not that level at that place."""
-    at, name = fields["climb"]["level"], fields["level"]
-    names = [] if ladder is None else [level.name for level in ladder.levels]
-    if names[at : at + 1] != [name]:
-        raise BadInput(
-            f"run {job!r} was committed at level {name!r}, number {at + 1} of its ladder, which now has "
-            f"{', '.join(names) or 'no levels'}; take it up with the ladder that it had"
-        )
-    return Climbing(
-        climb=climb_of(fields["climb"]),
-        **{key: fields[key] for key in ("before", "level", "model", "began", "tokens")},
-    )
-
-
-def climb(run: AgentRun, ladder: Ladder, saved: Pending | None = None) -> Steps:
+def climb(run: RunState, ladder: Ladder, attempt: Attempting, saved: Pending | None = None) -> Steps:
     """Work on the next message of a run, level by level, until it is solved or nothing is left to try.
 
     Every attempt but the first begins with the conversation as it was before the message; the budget is not given
-    again. The run's stop reason is `final`, that of what no other level could help with, or `unsolved`. `saved`: a
-    run that was committed on its way up goes on there.
+    again. `attempt` works on the message at one level. The run's stop reason is `final`, that of what no other level
+    could help with, or `unsolved`. `saved`: a run that was committed on its way up goes on there.
     """
     before = run.conversation.messages if run.climbing is None else run.climbing.before
-    state = (
-        begun(ladder, run.inbox.pop(0) if run.inbox else "") if run.climbing is None else run.climbing.climb
-    )
+    state = begun(run.inbox.pop(0) if run.inbox else "") if run.climbing is None else run.climbing.climb
     if saved is not None and saved.point is CommitPoint.ATTEMPTED:
         run.tell(events.RunResumed(run.now(), run.job, saved.point.value, run.iteration, saved.committed))
         yield from _wait(max(0.0, saved.state["until"] - run.now()))
@@ -87,14 +46,14 @@ def climb(run: AgentRun, ladder: Ladder, saved: Pending | None = None) -> Steps:
             _begin(run, state, level, ladder, before)
         assert run.climbing is not None, "an attempt began, here or before a crash"
         hand = run.climbing
-        attempt = (
+        ended = (
             yield from _ask(run, hand, level, saved)
             if level.model is None
-            else _try(run, hand, level, ladder, saved)
+            else _try(run, hand, level, ladder, attempt(saved))
         )
         saved = None
-        state, decision = after(state, attempt, ladder)
-        _tell(run, state, attempt, decision, level, ladder)
+        state, decision = after(state, ended, ladder)
+        _tell(run, state, ended, decision, level, ladder)
         if decision.kind in ("done", "stop"):
             break
         run.climbing = replace(hand, climb=state, level=ladder.levels[state.level].name)
@@ -103,7 +62,7 @@ def climb(run: AgentRun, ladder: Ladder, saved: Pending | None = None) -> Steps:
     run.climbing, run.climbed = None, state
     run.end_attempt()
     if decision.kind == "stop":
-        _give_up(run, state, attempt, ladder)
+        _give_up(run, state, ended)
 
 
 def _wait(seconds: float) -> Steps:
@@ -111,7 +70,7 @@ def _wait(seconds: float) -> Steps:
         yield LetTimePass(seconds)
 
 
-def _begin(run: AgentRun, state: Climb, level: Level, ladder: Ladder, before: Sequence[Message]) -> None:
+def _begin(run: RunState, state: Climb, level: Level, ladder: Ladder, before: Sequence[Message]) -> None:
     if level.model is not None:
         run.begin_attempt(level.model, task_text(state, ladder), before if state.attempts else None)
     run.climbing = Climbing(
@@ -125,10 +84,10 @@ def _begin(run: AgentRun, state: Climb, level: Level, ladder: Ladder, before: Se
 
 
 def _try(
-    run: AgentRun, hand: Climbing, level: Level, ladder: Ladder, saved: Pending | None
+    run: RunState, hand: Climbing, level: Level, ladder: Ladder, work: Steps
 ) -> Generator[Effect, Answer, Attempt]:
     state = hand.climb
-    yield from run.attempt(saved)
+    yield from work
     cause = cause_of_stop(run.stop or "", run.failure)
     detail, score = run.detail or "", 0.0
     if cause is Cause.SOLVED:
@@ -153,7 +112,7 @@ def _try(
 
 
 def _ask(
-    run: AgentRun, hand: Climbing, level: Level, saved: Pending | None
+    run: RunState, hand: Climbing, level: Level, saved: Pending | None
 ) -> Generator[Effect, Answer, Attempt]:
     """Ask a person: the state is committed first, the run is suspended with a token and a deadline."""
     state = hand.climb
@@ -183,7 +142,7 @@ def _ask(
     )
 
 
-def _was_asked(run: AgentRun, saved: Pending) -> Suspended:
+def _was_asked(run: RunState, saved: Pending) -> Suspended:
     """Return the question that was out when a run was committed, with its token and what is left until its deadline."""
     run.tell(events.RunResumed(run.now(), run.job, saved.point.value, run.iteration, saved.committed))
     return suspended(saved.state, saved.receipts, committed=saved.committed, now=run.now())
@@ -194,7 +153,7 @@ def _nothing(position: int, answer: PersonSaid) -> None:
 
 
 def _tell(
-    run: AgentRun, state: Climb, attempt: Attempt, decision: Decision, level: Level, ladder: Ladder
+    run: RunState, state: Climb, attempt: Attempt, decision: Decision, level: Level, ladder: Ladder
 ) -> None:
     run.tell(
         events.AttemptEnded(
@@ -212,8 +171,7 @@ def _tell(
     )
     up = ladder.levels[state.level] if decision.kind == "climb" else None
     out = decision.kind == "stop" and REACTIONS[attempt.cause] != "stop"
-    to_a_model = up is not None and up.model is not None
-    if to_a_model or (ladder.rules.last_recorded and (up is not None or out)):
+    if up is not None or out:
         run.tell(
             events.Escalated(
                 run.now(),
@@ -226,11 +184,11 @@ def _tell(
         )
 
 
-def _give_up(run: AgentRun, state: Climb, last: Attempt, ladder: Ladder) -> None:
+def _give_up(run: RunState, state: Climb, last: Attempt) -> None:
     """Leave the run with why nothing is left to try, and with the best answer, where one was."""
     best = state.best
-    run.answer = best.answer if best is not None and ladder.rules.best == "kept" else None
-    if REACTIONS[last.cause] == "stop" and ladder.rules.climbs == "by cause":
+    run.answer = None if best is None else best.answer
+    if REACTIONS[last.cause] == "stop":
         return
     levels = len({attempt.level for attempt in state.attempts})
     why = f": {last.detail}" if last.detail else ""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from statek_sim import trace as events
 from statek_sim.agent.conversation import turn_usage
 from statek_sim.agent.effects import Answer, AskModel, Effect, LetTimePass, TextWanted
 from statek_sim.agent.progress import Ended
 from statek_sim.agent.replies.reading import ModelReply, read_model_reply
+from statek_sim.agent.run_state import RunState
 from statek_sim.errors import ProviderFailure, ProviderHTTPError
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.retry import retry_delay
@@ -21,11 +22,8 @@ from statek_sim.usage.totals import TurnUsage
 LONGEST: Final = 60.0
 """Seconds that are waited at most for a provider that says when to ask again."""
 
-if TYPE_CHECKING:
-    from statek_sim.agent.loop import AgentRun
 
-
-def ask_model(run: AgentRun) -> Generator[Effect, Answer, ModelReply]:
+def ask_model(run: RunState) -> Generator[Effect, Answer, ModelReply]:
     """Send the run's conversation to its model, again after temporary failures; return the answer, metered."""
     run.counters.asked += 1
     sent: int | None = None
@@ -45,7 +43,7 @@ def ask_model(run: AgentRun) -> Generator[Effect, Answer, ModelReply]:
 
 
 def exchange(
-    run: AgentRun, request: Callable[[int], tuple[ChatRequest, int]]
+    run: RunState, request: Callable[[int], tuple[ChatRequest, int]]
 ) -> Generator[Effect, Answer, tuple[ChatRequest, RawReply | ProviderFailure]]:
     """Send a request, again after temporary failures; return the last one and what came of it.
 
@@ -80,17 +78,16 @@ def exchange(
         attempt += 1
 
 
-def _delay(run: AgentRun, failure: ProviderFailure, attempt: int) -> float | None:
+def _delay(run: RunState, failure: ProviderFailure, attempt: int) -> float | None:
     """Return after how many seconds to ask again, None for never."""
-    variant = run.spec.variant
-    delay = retry_delay(failure, attempt) if variant.retries_provider else None
+    delay = retry_delay(failure, attempt) if run.spec.retry_provider else None
     wanted = failure.retry_after if isinstance(failure, ProviderHTTPError) else None
-    if delay is None or wanted is None or variant.retry_after == "ignored":
+    if delay is None or wanted is None:
         return delay
     return min(wanted, LONGEST)
 
 
-def _metered(run: AgentRun, request: ChatRequest, raw: RawReply) -> ModelReply:
+def _metered(run: RunState, request: ChatRequest, raw: RawReply) -> ModelReply:
     reply = read_model_reply(raw.body, request.wire)
     if reply.unreadable is not None:
         raise Ended("crash", f"the provider's answer cannot be read: {reply.unreadable}")
@@ -107,7 +104,7 @@ def _metered(run: AgentRun, request: ChatRequest, raw: RawReply) -> ModelReply:
     return reply
 
 
-def charge(run: AgentRun, request: ChatRequest, usage: TurnUsage, text: str, calls: tuple[str, ...]) -> int:
+def charge(run: RunState, request: ChatRequest, usage: TurnUsage, text: str, calls: tuple[str, ...]) -> int:
     """Tell of an answer and take it off the budget: as reported, else as measured; return the tokens over it."""
     prompt = usage.reported_prompt if usage.reported_prompt is not None else usage.measured_prompt
     reported = usage.reported_completion
@@ -135,14 +132,14 @@ def charge(run: AgentRun, request: ChatRequest, usage: TurnUsage, text: str, cal
 
 
 def ask_beside(
-    run: AgentRun, wanted: TextWanted, *, part: str, missing: str, then_asks: bool = True
+    run: RunState, wanted: TextWanted, *, part: str, missing: str, then_asks: bool = True
 ) -> Generator[Effect, Answer, str | None]:
     """Return a model's text, None where it fails or the budget has no room for asking it, which `part` tells.
 
     It is a request of the run like any other: in its trace, its usage and its budget, but no turn. With `then_asks`
     the budget must have room for the agent's own next request as well.
     """
-    meter = run.around.envelopes.meter(wanted.by.model)
+    meter = run.deps.envelopes.meter(wanted.by.model)
     prompt = sum(meter.measure(message)[1] for message in wanted.messages) + REPLY_PRIMING
     over = None
     if not run.budget.unlimited:
@@ -172,7 +169,7 @@ def ask_beside(
     return reply.text
 
 
-def _beside(run: AgentRun, wanted: TextWanted, attempt: int) -> ChatRequest:
+def _beside(run: RunState, wanted: TextWanted, attempt: int) -> ChatRequest:
     by = wanted.by
     request = ChatRequest(
         job_id=run.job,
@@ -187,17 +184,17 @@ def _beside(run: AgentRun, wanted: TextWanted, attempt: int) -> ChatRequest:
         bytes_sent=0,
         provider=by.provider or run.spec.provider,
         wire=by.wire,
-        options=replace(run.around.envelopes.options, max_tokens=wanted.max_tokens),
+        options=replace(run.deps.envelopes.options, max_tokens=wanted.max_tokens),
         ends_by="text",
     )
     return replace(request, bytes_sent=len(json.dumps(request.body())))
 
 
-def _meter_beside(run: AgentRun, request: ChatRequest, raw: RawReply, reply: ModelReply, prompt: int) -> None:
+def _meter_beside(run: RunState, request: ChatRequest, raw: RawReply, reply: ModelReply, prompt: int) -> None:
     """Meter an answer, one that cannot be read by its whole body: it was written, and is paid for."""
     if reply.unreadable is not None:
         reply = replace(reply, text=raw.body.decode("utf-8", "replace"))
-    tokenizer = run.around.envelopes.meter(request.model).model_tokenizer
+    tokenizer = run.deps.envelopes.meter(request.model).model_tokenizer
     usage = turn_usage(request, raw, reply, prompt, tokenizer)
     run.counters.metered(usage)
     charge(run, request, usage, reply.text, ())

@@ -8,28 +8,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from statek_sim import trace as events
-from statek_sim.agent.asking import ask_beside
 from statek_sim.agent.effects import (
     Answer,
     Ask,
     Effect,
     Guard,
     GuardPoint,
-    GuardRaised,
     Judging,
     Subject,
     Verdict,
     Wait,
     Waited,
 )
-from statek_sim.agent.progress import Ended
+from statek_sim.agent.model_request import ask_beside
+from statek_sim.agent.run_state import RunState
 from statek_sim.agent.schema import changed_arguments
 from statek_sim.values import JSON
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from statek_sim.agent.loop import AgentRun
 
 NOTHING: Final[Mapping[str, JSON]] = {}
 
@@ -44,7 +42,7 @@ class Ruling:
 
 
 def guarded(
-    run: AgentRun,
+    run: RunState,
     point: GuardPoint,
     text: str,
     *,
@@ -54,12 +52,9 @@ def guarded(
     """Show a text to the run's guards, in their order, and return what they say; the trace tells what they found."""
     passed: list[Guard] = []
     asks: list[Ask] = []
-    for guard in run.around.parts.guards:
+    for guard in run.deps.parts.guards:
         subject = _subject(run, point, text, tool, arguments)
-        try:
-            verdict = yield from _verdict(run, guard(subject))
-        except GuardRaised as error:
-            raise Ended("crash", str(error)) from error
+        verdict = yield from _verdict(run, guard(subject))
         if verdict.action != "pass":
             detail = verdict.reason or (verdict.text or "")
             run.tell(events.HarnessSpoke(run.now(), run.job, f"{point.value} guard", verdict.action, detail))
@@ -75,9 +70,9 @@ def guarded(
     return Ruling(text, None, tuple(asks))
 
 
-def call_withdrawn(run: AgentRun, tool: str, arguments: Mapping[str, JSON]) -> None:
+def call_withdrawn(run: RunState, tool: str, arguments: Mapping[str, JSON]) -> None:
     """Tell the guards that a call which they let pass is not made."""
-    withdraw(run.around.parts.guards, _subject(run, GuardPoint.CALL, "", tool, arguments))
+    withdraw(run.deps.parts.guards, _subject(run, GuardPoint.CALL, "", tool, arguments))
 
 
 def withdraw(guards: Iterable[Guard], subject: Subject) -> None:
@@ -90,7 +85,7 @@ def withdraw(guards: Iterable[Guard], subject: Subject) -> None:
 
 
 def _subject(
-    run: AgentRun, point: GuardPoint, text: str, tool: str | None, arguments: Mapping[str, JSON]
+    run: RunState, point: GuardPoint, text: str, tool: str | None, arguments: Mapping[str, JSON]
 ) -> Subject:
     return Subject(
         point=point,
@@ -105,7 +100,7 @@ def _subject(
 
 
 def _verdict(
-    run: AgentRun, given: Verdict | Awaitable[Verdict] | Judging
+    run: RunState, given: Verdict | Awaitable[Verdict] | Judging
 ) -> Generator[Effect, Answer, Verdict]:
     if isinstance(given, Verdict):
         return given
@@ -120,7 +115,7 @@ def _verdict(
     return verdict
 
 
-def _judged(run: AgentRun, steps: Judging) -> Generator[Effect, Answer, Verdict]:
+def _judged(run: RunState, steps: Judging) -> Generator[Effect, Answer, Verdict]:
     """Give a guard what it wants, until it has its verdict."""
     reply: str | Waited | None = None
     try:

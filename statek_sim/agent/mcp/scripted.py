@@ -7,13 +7,15 @@ that server makes of them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final
 
-from statek_sim.agent.effects import ToolOutcome, ToolStatus
-from statek_sim.agent.tools.mcp.content import text_of
-from statek_sim.agent.tools.mcp.definitions import Definition, definition_of
-from statek_sim.agent.tools.mcp.failures import (
+from statek_sim.agent.effects import Invocation, ToolCall, ToolOutcome, ToolStatus
+from statek_sim.agent.execution import Context, limited, started
+from statek_sim.agent.mcp.connection import in_time
+from statek_sim.agent.mcp.content import Definition, definition_of, text_of
+from statek_sim.agent.mcp.failures import (
     McpFailure,
     McpToolFailed,
     call_of,
@@ -23,13 +25,16 @@ from statek_sim.agent.tools.mcp.failures import (
     refused,
     silent,
 )
-from statek_sim.agent.tools.mcp.in_time import in_time
-from statek_sim.agent.tools.mcp.servers import McpServerSpec
+from statek_sim.agent.mcp.servers import McpServerSpec
+from statek_sim.agent.tools.arguments import ArgumentCheck
+from statek_sim.agent.tools.hinted import problems_of
+from statek_sim.agent.tools.registry import Registry
+from statek_sim.agent.tools.tool import Tool, code_of
 from statek_sim.mcp.fault import LIST, McpFault
 from statek_sim.mcp.journal import Asked
 from statek_sim.mcp.message import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from statek_sim.mcp.server import McpServer
-from statek_sim.mcp.tool import ServedTool
+from statek_sim.mcp.tool import Asking, CallResult, ServedTool, text_result
 from statek_sim.values import JSON
 
 MALFORMED: Final = "1 validation error for CallToolResult"
@@ -170,3 +175,27 @@ def _listing(spec: McpServerSpec, fault: McpFault) -> McpFailure:
             return refused(spec.name, "the handshake", INTERNAL_ERROR, fault.value or "Internal error")
         case _:
             return silent(spec.name, "the handshake", spec.bounds.connect)
+
+
+def served(registry: Registry | Iterable[Tool]) -> tuple[ServedTool, ...]:
+    """Return tools as they are served: with their names, schemas and timeouts.
+
+    Arguments that do not fit are refused as the loop refuses them, as a result that is an error: models mend those.
+    """
+    tools = registry.list() if isinstance(registry, Registry) else tuple(registry)
+    return tuple(_served(tool) for tool in tools)
+
+
+def _served(tool: Tool) -> ServedTool:
+    check = ArgumentCheck(tool.name, tool.parameters)
+    conversions = code_of(tool.run).conversions
+
+    async def run(arguments: Mapping[str, JSON], asking: Asking) -> CallResult:
+        problems = check.check(arguments, coerce=False).problems or problems_of(arguments, conversions)
+        if problems:
+            return text_result(f"Error: {'; '.join(problems)}", is_error=True)
+        one = Invocation(ToolCall("", tool.name, arguments), tool.run, tool.timeout)
+        found = await limited(one, partial(started, one, Context(asking.now, asking.sleep)))
+        return text_result(found.text, is_error=found.failed)
+
+    return ServedTool(name=tool.name, description=tool.description, input_schema=tool.parameters, run=run)

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from statek_sim.agent.effects import CommitPoint, Receipt
-from statek_sim.agent.escalating import climbing_of
-from statek_sim.agent.escalation.climbing import climb_of
-from statek_sim.agent.loop import AgentRun, Around
-from statek_sim.agent.pending import PARTS, PLAIN, SEAMS, SINGLE, Pending, stateful
+from statek_sim.agent.escalation.climbing import climb_of, climbing_of
+from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.replies.nudges import Failure
+from statek_sim.agent.run_state import PARTS, PLAIN, Pending, RunDeps
+from statek_sim.agent.saved_values import SEAMS, SINGLE, stateful
 from statek_sim.agent.spec import AgentSpec, Choice
 from statek_sim.errors import BadInput
 from statek_sim.trace import JobCreated
@@ -20,7 +20,7 @@ from statek_sim.trace import JobCreated
 def resumed(
     job: str,
     spec: AgentSpec,
-    around: Around,
+    deps: RunDeps,
     state: Mapping[str, Any],
     *,
     point: CommitPoint,
@@ -31,19 +31,16 @@ def resumed(
 ) -> AgentRun:
     """Return a run that goes on from the `state` of a snapshot, committed at `point` at second `committed`.
 
-    `receipts` are those that came after that commit. The clock of `around` must not be behind `committed`. Give the
-    run to a driver as a new one; one that was DONE waits for `push`. Under a variant that resumes steps only the run
-    begins anew with the steps that are done. `made` makes the run, as `AgentRun` does; `anew` where the trace that it
-    is told in knows nothing of it yet. `BadInput` for a state that does not fit the agent.
+    `receipts` are those that came after that commit. The clock of `deps` must not be behind `committed`. Give the
+    run to a driver as a new one; one that was DONE waits for `push`. `made` makes the run, as `AgentRun` does; `anew`
+    where the trace that it is told in knows nothing of it yet. `BadInput` for a state that does not fit the agent.
     """
-    if spec.variant.resumes == "steps" and state["status"] != "DONE":
-        return _with_steps_alone(job, spec, around, state, made)
     pending = Pending(point, committed, state["pending"], tuple(receipts))
     on_ladder = state["climbing"]
-    climbing = None if on_ladder is None else climbing_of(on_ladder, around.parts.ladder, job)
+    climbing = None if on_ladder is None else climbing_of(on_ladder, deps.parts.ladder, job)
     if climbing is not None:
         spec = replace(spec, model=climbing.model)
-    run = made(job, spec, around, state["task"], saved=pending)
+    run = made(job, spec, deps, state["task"], saved=pending)
     run.climbing = climbing
     run.climbed = None if state["climbed"] is None else climb_of(state["climbed"])
     for name in PLAIN:
@@ -65,16 +62,6 @@ def resumed(
     return run
 
 
-def _with_steps_alone(
-    job: str, spec: AgentSpec, around: Around, state: Mapping[str, Any], made: Callable[..., AgentRun]
-) -> AgentRun:
-    """Follow 002 §4: `completedSteps` and `stepNumber` are read back, and nothing else."""
-    run = made(job, spec, around, state["task"])
-    run.enforcer.restore(state["enforcer"])
-    run.iteration = state["iteration"]
-    return run
-
-
 def _restore_offer(run: AgentRun, names: Sequence[str] | None) -> None:
     if names is None:
         return
@@ -82,7 +69,7 @@ def _restore_offer(run: AgentRun, names: Sequence[str] | None) -> None:
     run.offer_made = run.spec.offer(Choice(names=names))
     # A server may say only now that its list is another one.
     _check_tools(run, names, run.offer_made.tools.__contains__)
-    run.conversation.offer(run.offer_made if run.spec.variant.sends_tools else None)
+    run.conversation.offer(run.offer_made)
 
 
 def _check_tools(run: AgentRun, names: Sequence[str], is_there: Callable[[str], bool]) -> None:
@@ -96,7 +83,7 @@ def _check_tools(run: AgentRun, names: Sequence[str], is_there: Callable[[str], 
 
 def _restore_parts(run: AgentRun, saved: Mapping[str, Sequence[Any]]) -> None:
     for seam in (*SEAMS, *SINGLE):
-        parts = stateful(run.around.parts, seam)
+        parts = stateful(run.deps.parts, seam)
         known = saved.get(seam, ())
         if len(parts) != len(known):
             raise BadInput(

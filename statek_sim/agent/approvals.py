@@ -26,6 +26,7 @@ from statek_sim.agent.effects import (
     ToolOutcome,
     ToolStatus,
 )
+from statek_sim.agent.run_state import RunState
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.errors import PartBroke
 from statek_sim.values import JSON
@@ -33,7 +34,6 @@ from statek_sim.values import JSON
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from statek_sim.agent.loop import AgentRun
 
 EXPIRED: Final = PersonSaid("expired")
 """Nobody said a word until the deadline."""
@@ -101,7 +101,7 @@ Asking = Generator[Effect, Answer, Sequence[PersonSaid]]
 
 
 def ask_people(
-    run: AgentRun,
+    run: RunState,
     asks: Sequence[tuple[str, Ask]],
     heard: Callable[[int, PersonSaid], None],
     pending: Callable[[], Mapping[str, object]],
@@ -124,7 +124,7 @@ def ask_people(
 
 
 def wait_for(
-    run: AgentRun,
+    run: RunState,
     questions: Sequence[Question],
     heard: Callable[[int, PersonSaid], None],
     answers: Mapping[str, PersonSaid],
@@ -151,7 +151,7 @@ def wait_for(
     return [settled[position] for position in range(len(questions))]
 
 
-def _question(run: AgentRun, tool: str, ask: Ask) -> Question:
+def _question(run: RunState, tool: str, ask: Ask) -> Question:
     run.asked += 1
     return Question(
         token=f"{run.job}:{run.asked}",

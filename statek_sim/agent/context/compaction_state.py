@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, replace
 
-from statek_sim.agent.context.settings import ContextSettings
 from statek_sim.agent.context.units import Count, Unit, open_from, recent_from
+from statek_sim.agent.effects import SideModel, TextWanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What has to come out: at most `room` tokens of messages, and `target` where a step has to act at all."""
+    """What has to come out: at most `room` tokens of messages, and `target` where a step has to act at all.
+
+    `prompt_room` are the tokens of a whole prompt; `pinned`, `summary` and `max_summary` are those of the settings.
+    """
 
     room: int
     target: int
-    settings: ContextSettings
+    prompt_room: int
     count: Count
+    pinned: tuple[str, ...] = ()
+    summary: SideModel | None = None
+    max_summary: int
     last: bool = False
     """Whether this is the last round, in which all but what has to be answered now may be touched."""
 
@@ -85,6 +91,13 @@ class Past:
     def in_last_round(self) -> Past:
         """Return it with everything touchable but what has to be answered now."""
         return replace(self, recent=open_from(self.units))
+
+
+Summarising = Generator[TextWanted, str | None, Past]
+"""A step that needs a model: it yields what it wants and is sent the text, None where there is none."""
+
+Step = Callable[[Past, Goal], Past | Summarising]
+"""One way to make a history shorter; any plain callable is one."""
 
 
 def past_of(units: Sequence[Unit], keep: int) -> Past:

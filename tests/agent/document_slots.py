@@ -1,4 +1,4 @@
-"""The slot worker of document 004 §9, defects included: what `check_slot_worker` finds is in docs/slots.md.
+"""The slot worker of document 004 §9, defects included, for the checker of slot workers to find.
 
 Its runner and client are replaced by the job itself; everything else is the document's.
 """

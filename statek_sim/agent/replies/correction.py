@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
 from statek_sim.agent.effects import Advice, ToolCall, ToolOutcome, TurnFacts, WrittenCall
@@ -11,13 +10,11 @@ from statek_sim.agent.progress import Ended
 from statek_sim.agent.replies.calls import numbered
 from statek_sim.agent.replies.nudges import PREFIX, ROLE, Failure, nudge_text
 from statek_sim.agent.replies.reading import ModelReply
-
-if TYPE_CHECKING:
-    from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.run_state import RunState
 
 
 def answer_calls(
-    run: AgentRun, reply: ModelReply, text: str, calls: Sequence[WrittenCall], results: Sequence[str]
+    run: RunState, reply: ModelReply, text: str, calls: Sequence[WrittenCall], results: Sequence[str]
 ) -> None:
     """Append a reply with its calls, and a result for each: a provider refuses a history without."""
     run.conversation.said(reply, calls, text)
@@ -25,16 +22,16 @@ def answer_calls(
         run.conversation.add({"role": "tool", "content": result, "tool_call_id": call.id})
 
 
-def watch(run: AgentRun, text: str, done: Sequence[tuple[ToolCall, ToolOutcome]], *, progress: bool) -> None:
+def watch(run: RunState, text: str, done: Sequence[tuple[ToolCall, ToolOutcome]], *, progress: bool) -> None:
     """Show a turn to the watchers and do what they say."""
-    for watcher in run.around.parts.watchers:
+    for watcher in run.deps.parts.watchers:
         facts = TurnFacts(turn=run.counters.asked, at=run.now(), text=text, calls=done, progress=progress)
         advice = watcher(facts)
         if advice is not None:
             _follow(run, advice)
 
 
-def _follow(run: AgentRun, advice: Advice) -> None:
+def _follow(run: RunState, advice: Advice) -> None:
     """Do what a watcher says (002 §6.2: a detection triggers a change of strategy)."""
     run.tell(events.HarnessSpoke(run.now(), run.job, "protection", advice.kind, advice.reason))
     match advice.kind:
@@ -49,38 +46,34 @@ def _follow(run: AgentRun, advice: Advice) -> None:
 
 
 def fail_reply(
-    run: AgentRun,
+    run: RunState,
     reply: ModelReply,
     calls: Sequence[WrittenCall],
     failure: Failure,
     details: Mapping[str, object],
 ) -> None:
     """Keep a reply of which nothing is executed, and nudge."""
-    if run.spec.variant.keeps_bad_output:
-        written = numbered(calls)
-        answer_calls(run, reply, reply.text, written, ["Error: not executed."] * len(written))
+    written = numbered(calls)
+    answer_calls(run, reply, reply.text, written, ["Error: not executed."] * len(written))
     fail(run, failure, details)
 
 
-def fail(run: AgentRun, failure: Failure, details: Mapping[str, object]) -> None:
+def fail(run: RunState, failure: Failure, details: Mapping[str, object]) -> None:
     """Count a reply that could not be used, and nudge."""
     run.counters.exceptions += 1
     run.counters.turn_ended(failed=True)
     _nudge(run, failure, details)
 
 
-def _nudge(run: AgentRun, failure: Failure, details: Mapping[str, object]) -> None:
-    number = run.nudges.take(failure)
+def _nudge(run: RunState, failure: Failure, details: Mapping[str, object]) -> None:
+    number = run.nudges.take()
     if number is None:
         shown_details = ", ".join(f"{key}={value}" for key, value in details.items())
         raise Ended(
             "max_nudges",
             f"Agent failed after {run.nudges.given}. Last failure: {failure.value} — {shown_details or 'no details'}",
         )
-    try:
-        text = nudge_text(failure, details, run.spec.variant)
-    except (KeyError, IndexError) as error:
-        raise Ended("crash", f"{type(error).__name__}: {error}") from error
+    text = nudge_text(failure, details)
     run.nudged.append(failure)
     run.tell(events.Nudged(run.now(), run.job, failure.value, number, run.spec.nudges, text))
     run.conversation.add({"role": ROLE, "content": text})

@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim import trace as events
+from statek_sim.agent.approvals import Suspended, ask_people, suspended, wait_for, why_not
 from statek_sim.agent.batch import Batch
-from statek_sim.agent.batch_values import calls_from, outcome_from, reply_from, restore_batch
 from statek_sim.agent.effects import (
     Answer,
     Ask,
@@ -24,13 +24,13 @@ from statek_sim.agent.effects import (
     ToolOutcome,
     ToolStatus,
 )
-from statek_sim.agent.people import Suspended, ask_people, suspended, wait_for, why_not
+from statek_sim.agent.run_state import RunState, Steps
+from statek_sim.agent.saved_values import calls_from, outcome_from, reply_from
 from statek_sim.agent.tools.tool import Happened, Tool, result_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from statek_sim.agent.loop import AgentRun, Steps
 
 Checking = Generator[Effect, Answer, list[int]]
 
@@ -44,7 +44,7 @@ class Recall:
     """A batch that is taken up again from its saved values."""
 
     def __init__(
-        self, run: AgentRun, saved: Mapping[str, Any], receipts: Sequence[Receipt], committed: float
+        self, run: RunState, saved: Mapping[str, Any], receipts: Sequence[Receipt], committed: float
     ) -> None:
         offer = run.offer_made
         assert offer is not None, "calls are made of what was offered"
@@ -54,7 +54,7 @@ class Recall:
         self._no_word: dict[int, str] = {}
         self._suspended = suspended(saved, receipts, committed=committed, now=run.now())
         self.batch = Batch(run, reply_from(saved["reply"]), saved["text"], calls_from(saved), offer)
-        restore_batch(self.batch, saved)
+        self.batch.restore(saved)
 
     def go(self) -> Steps:
         """Settle the wave that was in hand, then go on with the batch."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final, TextIO
 
-from statek_sim.agent.tools.mcp.servers import Http, McpServerSpec, Stdio
+from statek_sim.agent.mcp.servers import Http, McpServerSpec, Stdio
 
 try:
     import anyio

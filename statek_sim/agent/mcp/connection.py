@@ -5,15 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Final, Self, TextIO
 
+from mcp import Client, MCPError
+from mcp_types import (
+    CONNECTION_CLOSED,
+    PARSE_ERROR,
+    REQUEST_TIMEOUT,
+    CallToolResult,
+    Implementation,
+    ToolListChangedNotification,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from statek_sim.agent.effects import ToolOutcome, ToolStatus
-from statek_sim.agent.tools.mcp.content import text_of
-from statek_sim.agent.tools.mcp.definitions import Definition
-from statek_sim.agent.tools.mcp.failures import (
+from statek_sim.agent.mcp.content import Definition, text_of
+from statek_sim.agent.mcp.failures import (
     McpFailure,
     McpToolFailed,
     call_of,
@@ -25,24 +34,9 @@ from statek_sim.agent.tools.mcp.failures import (
     refused,
     silent,
 )
-from statek_sim.agent.tools.mcp.in_time import in_time
-from statek_sim.agent.tools.mcp.listing import list_of
-from statek_sim.agent.tools.mcp.servers import McpServerSpec
-from statek_sim.agent.tools.mcp.transport import BROKEN, Transport, first_line
+from statek_sim.agent.mcp.servers import McpServerSpec, list_of
+from statek_sim.agent.mcp.transport import BROKEN, Transport, first_line
 from statek_sim.values import JSON
-
-# isort: split
-# Behind `transport`, which says what to install where the SDK is missing.
-from mcp import Client, MCPError
-from mcp_types import (
-    CONNECTION_CLOSED,
-    PARSE_ERROR,
-    REQUEST_TIMEOUT,
-    CallToolResult,
-    Implementation,
-    ToolListChangedNotification,
-)
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 _CLOSING: Final = 10.0
 """Seconds after which a connection that does not close by itself is cut."""
@@ -310,3 +304,18 @@ class McpConnection:
 
 
 _LOG: Final = logging.getLogger(__name__)
+
+
+async def in_time(
+    spec: McpServerSpec, tool: str, calling: Awaitable[ToolOutcome], garbage: Callable[[], str]
+) -> ToolOutcome:
+    """Wait for a call as long as the server's bounds say; `garbage` is what it sent that nobody could read."""
+    try:
+        async with asyncio.timeout(spec.bounds.call) as limit:
+            return await calling
+    except McpFailure as failure:
+        return outcome(failure)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return outcome(silent(spec.name, call_of(tool), spec.bounds.call, garbage()))

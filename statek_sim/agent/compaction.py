@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
-from statek_sim.agent.asking import ask_beside
 from statek_sim.agent.effects import Answer, Compaction, Compactor, Effect, TextWanted
+from statek_sim.agent.model_request import ask_beside
 from statek_sim.agent.progress import Ended
+from statek_sim.agent.run_state import RunState
 from statek_sim.errors import CompactionFailed, ContextOverflow
 from statek_sim.values import in_common
 
-if TYPE_CHECKING:
-    from statek_sim.agent.loop import AgentRun
 
-
-def compact(run: AgentRun) -> Generator[Effect, Answer, None] | tuple[()]:
+def compact(run: RunState) -> Generator[Effect, Answer, None] | tuple[()]:
     """Return the effects of asking the run's compactor, where it has one, whether its history should be shorter."""
-    compactor = run.around.parts.compactor
-    return () if compactor is None or not run.spec.variant.compacts else _compacted(run, compactor)
+    compactor = run.deps.parts.compactor
+    return () if compactor is None else _compacted(run, compactor)
 
 
-def _compacted(run: AgentRun, compactor: Compactor) -> Generator[Effect, Answer, None]:
+def _compacted(run: RunState, compactor: Compactor) -> Generator[Effect, Answer, None]:
     """Ask a compactor whether the run's history should be shorter, and put what it gives in its place.
 
     Ends the run, before the provider is asked, with `context_overflow` where it cannot be made to fit.
@@ -59,7 +56,7 @@ def _compacted(run: AgentRun, compactor: Compactor) -> Generator[Effect, Answer,
 
 
 def _with_summaries(
-    run: AgentRun, steps: Generator[TextWanted, str | None, Compaction | None]
+    run: RunState, steps: Generator[TextWanted, str | None, Compaction | None]
 ) -> Generator[Effect, Answer, Compaction | None]:
     try:
         wanted = next(steps)

@@ -1,0 +1,188 @@
+"""Which MCP servers an agent has, and how long everything about them may take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from pydantic import BaseModel, ValidationError
+
+from statek_sim.agent.effects import ToolOutcome
+from statek_sim.agent.mcp.content import Definition, definition_of
+from statek_sim.agent.mcp.failures import no_result
+from statek_sim.agent.tools.tool import Tool, tool_of_schema
+from statek_sim.errors import BadInput
+from statek_sim.values import JSON
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How much an MCP server may take. Seconds, pages and characters."""
+
+    connect: float = 30.0
+    """Seconds to start, shake hands and list the tools."""
+    call: float = 30.0
+    """Seconds of one call; the harness's own timeout of a tool may end it before."""
+    pages: int = 100
+    """Pages of a list of tools: a server that always has one more is refused."""
+    text: int = 200_000
+    """Characters of a result that a model reads; of what is longer it reads the beginning, and how much is left out."""
+    restarts: int = 1
+    """How often a server that died is started, or connected to, again: at the next call."""
+
+    def __post_init__(self) -> None:
+        """Raise `BadInput` for bounds that are none."""
+        for name in ("connect", "call"):
+            if not 0 < getattr(self, name) < 1e6:
+                raise BadInput(
+                    f"bounds of an MCP server: {name} is {getattr(self, name)!r}, expected seconds above 0"
+                )
+        for name, least in (("pages", 1), ("text", 1), ("restarts", 0)):
+            if not getattr(self, name) >= least:
+                raise BadInput(
+                    f"bounds of an MCP server: {name} is {getattr(self, name)!r}, expected {least} or more"
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stdio:
+    """A server that is a process of ours. `environment` comes on top of the few variables that the SDK passes on."""
+
+    command: str
+    arguments: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    folder: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Http:
+    """A server behind streamable HTTP; `url` is its endpoint, usually `.../mcp`."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpServerSpec:
+    """One server: its name here, and where it is.
+
+    `prefix` goes before the names of its tools, with two underscores between; None: the name under a variant that
+    prefixes, and nothing under one that does not. An empty one: the tools keep their names.
+    """
+
+    name: str
+    at: Stdio | Http
+    prefix: str | None = None
+    tags: Sequence[str] = ()
+    bounds: Bounds = field(default_factory=Bounds)
+
+    def __post_init__(self) -> None:
+        """Raise `BadInput` for a name that no tool's name could begin with."""
+        check_server_name(self.name)
+        if self.prefix:
+            check_server_name(self.prefix)
+
+
+def check_server_name(name: str) -> None:
+    """Raise `BadInput` for what cannot stand before a tool's name."""
+    if not _NAME.fullmatch(name) or "__" in name:
+        raise BadInput(
+            f"MCP server {name!r}: expected a name of 1 to 32 letters, digits, '_' or '-' that begins with a letter, "
+            "without two '_' in a row"
+        )
+
+
+NET: float = 1.0
+"""Seconds that the harness waits longer than the connection, which has better words for what went wrong."""
+
+
+class Connection(Protocol):
+    """A server, real or scripted."""
+
+    @property
+    def spec(self) -> McpServerSpec:
+        """Which one, and how long it may take."""
+
+    @property
+    def definitions(self) -> Sequence[Definition]:
+        """The tools it listed last."""
+
+    def changes(self) -> Sequence[Definition] | None:
+        """Return its tools when they changed since this was asked last, else None."""
+
+    async def call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
+        """Call a tool; everything that goes wrong is an outcome, by name."""
+
+
+class McpSource:
+    """A `ToolSource`: `registry.follow(McpSource(connection))`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @property
+    def name(self) -> str:
+        """The server's name here."""
+        return self._connection.spec.name
+
+    @property
+    def prefix(self) -> str | None:
+        """What goes before its tools' names."""
+        return self._connection.spec.prefix
+
+    def tools(self) -> tuple[Tool, ...]:
+        """Return its tools as they are now."""
+        return tuple(self._tool(one) for one in self._connection.definitions)
+
+    def changed(self) -> bool:
+        """Return whether they changed since this was asked last."""
+        return self._connection.changes() is not None
+
+    def _tool(self, definition: Definition) -> Tool:
+        connection, spec = self._connection, self._connection.spec
+
+        async def run(**arguments: Any) -> ToolOutcome:
+            return await connection.call(definition.name, arguments)
+
+        return tool_of_schema(
+            definition.name,
+            definition.description,
+            definition.parameters,
+            run,
+            tags=tuple(spec.tags),
+            timeout=spec.bounds.call + NET,
+        )
+
+
+class Listing(Protocol):
+    """What can be asked for a page of a list: a client of the SDK."""
+
+    async def list_tools(self, *, cursor: str | None) -> Any:  # the SDK's page: `tools` and `next_cursor`
+        """Return the page that begins at `cursor`."""
+
+
+async def list_of(client: Listing, spec: McpServerSpec) -> tuple[Definition, ...]:
+    """Return all pages of a server's list; `McpBadAnswer` for a list without an end."""
+    found: list[Definition] = []
+    cursor: str | None = None
+    for _ in range(spec.bounds.pages):
+        try:
+            page = await client.list_tools(cursor=cursor)
+        except (RuntimeError, ValidationError) as error:
+            reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+            raise no_result(spec.name, "tools/list", reason) from error
+        found += map(_definition, page.tools)
+        if page.next_cursor is None:
+            return tuple(found)
+        if page.next_cursor == cursor:
+            raise no_result(spec.name, "tools/list", f"the cursor {cursor!r} leads to itself")
+        cursor = page.next_cursor
+    raise no_result(spec.name, "tools/list", f"a list of more than {spec.bounds.pages} pages")
+
+
+def _definition(tool: BaseModel) -> Definition:
+    return definition_of(tool.model_dump(mode="json", by_alias=True, exclude_none=True))

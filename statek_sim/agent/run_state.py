@@ -1,0 +1,302 @@
+"""The state of one run, and what the parts of the loop do with it: no step of the loop is here.
+
+Everything a run knows is a field of `RunState`; `values` makes plain values of them (texts, numbers, lists, tuples,
+mappings), of which `checkpoints.codec` makes text and `resuming.resumed` a run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+from statek_sim import trace as events
+from statek_sim.agent.budget import BudgetTracker
+from statek_sim.agent.conversation import Conversation, Envelopes
+from statek_sim.agent.effects import (
+    NO_PARTS,
+    Answer,
+    Commit,
+    CommitPoint,
+    Effect,
+    Parts,
+    Question,
+    Receipt,
+    Snapshot,
+)
+from statek_sim.agent.escalation.climbing import Climb, Climbing, climb_json
+from statek_sim.agent.progress import Counters, Ended
+from statek_sim.agent.replies.nudges import Failure, NudgeBudget
+from statek_sim.agent.saved_values import saved_parts
+from statek_sim.agent.spec import AgentSpec
+from statek_sim.agent.steps.enforcement import StepEnforcer
+from statek_sim.agent.tools.registry import Offer
+from statek_sim.clock import Clock
+from statek_sim.harness.harness import LLM_Harness
+from statek_sim.trace import Trace
+from statek_sim.values import Message
+
+Steps = Generator[Effect, Answer, None]
+InHand = Mapping[str, object] | Callable[[], Mapping[str, object]]
+"""What is in hand at a commit beside the state of the run, or how to say it, where that takes time."""
+NothingToDo = tuple[()]
+"""What a part of a turn returns that has no effects: most have none on most turns, and a generator takes time."""
+
+PLAIN: Final = (
+    "task",
+    "status",
+    "stop",
+    "detail",
+    "answer",
+    "steps",
+    "iteration",
+    "completions",
+    "taken",
+    "message",
+    "asked",
+    "waiting_task",
+)
+"""Fields of a run that are texts and numbers."""
+
+PARTS: Final = ("counters", "enforcer", "nudges", "budget", "conversation")
+"""Fields of a run that are saved and restored by their own methods."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDeps:
+    """What a run needs around it: the time, the trace, limits, what counts tokens, and the parts put in."""
+
+    clock: Clock
+    trace: Trace
+    harness: LLM_Harness
+    envelopes: Envelopes
+    parts: Parts = NO_PARTS
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Where a saved run stands: the commit it is taken up from, and what came of its calls and questions since."""
+
+    point: CommitPoint
+    committed: float
+    state: Mapping[str, Any]
+    receipts: Sequence[Receipt] = ()
+
+
+class InFlight(Protocol):
+    """The calls of one reply while they are executed."""
+
+    def dropped(self) -> None:
+        """Tell gates of admitted calls that nobody hears of them."""
+
+
+class RunState:
+    """One run of an agent as it is now.
+
+    `status` is READY, STARTED, SUSPENDED (a person is asked) or DONE; `stop` why the last unit of work ended;
+    `answer` its final text; `climbed` what came of each attempt of a ladder, when its last task has ended.
+    """
+
+    def __init__(
+        self, job: str, spec: AgentSpec, deps: RunDeps, message: str, *, saved: Pending | None = None
+    ) -> None:
+        """`saved`: where a run stood that is taken up again; see `resuming.resumed`, which gives it its state."""
+        self.job = job
+        self.task = message
+        self.spec = spec
+        self.deps = deps
+        self.now: Callable[[], float] = deps.clock.now
+        self.status = "READY"
+        self.stop: str | None = None
+        self.detail: str | None = None
+        self.answer: str | None = None
+        self.failure: BaseException | None = None
+        self.steps = 0
+        self.iteration = 0
+        self.completions: int | None = None
+        self.counters = Counters()
+        self.calls: list[dict[str, str | None]] = []
+        self.refused: list[dict[str, str]] = []
+        self.nudged: list[Failure] = []
+        self.inbox: list[str] = [message] if saved is None else []
+        self.enforcer = StepEnforcer(spec.plan)
+        self.nudges = NudgeBudget(spec.nudges, spec.nudges_in_all)
+        self.budget = BudgetTracker(spec.budget)
+        self.conversation = Conversation(deps.envelopes, spec)
+        self.taken = 0
+        self.waiting_task: str | None = None
+        self.climbing: Climbing | None = None
+        self.climbed: Climb | None = None
+        self.message = ""
+        self.resting = False
+        self.offer_made: Offer | None = None
+        self.hidden: frozenset[str] = frozenset()
+        self.seen: set[tuple[str, str, str]] = set()
+        self.results: list[str] = []
+        self.asked = 0
+        self.batch: InFlight | None = None
+        if saved is None:
+            self.tell(events.JobCreated(self.now(), job, spec.role, spec.model, None))
+
+    @property
+    def trace(self) -> Trace:
+        """The trace of this run and of all others of its harness."""
+        return self.deps.trace
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The names of the tools that were offered last."""
+        return () if self.offer_made is None else self.offer_made.names
+
+    def move(self, status: str) -> None:
+        """Change the status, which the trace tells."""
+        self.tell(events.StatusChanged(self.now(), self.job, self.status, status))
+        self.status = status
+
+    def begin_attempt(self, model: str, task: str, history: Sequence[Message] | None) -> None:
+        """Have the next attempt ask `model` for `task`; with `history` it starts over from there, its steps undone.
+
+        None: the first attempt, which goes on from where the run is.
+        """
+        if history is not None or model != self.spec.model:
+            self.spec = replace(self.spec, model=model)
+            kept = self.conversation.messages if history is None else history
+            self.conversation = Conversation(self.deps.envelopes, self.spec)
+            self.conversation.replace(kept)
+        if history is not None:
+            self.enforcer = StepEnforcer(self.spec.plan)
+            self.nudges = NudgeBudget(self.spec.nudges, self.spec.nudges_in_all)
+            self.hidden, self.seen, self.results = frozenset(), set(), []
+            self.iteration = 0
+        self.stop = self.detail = self.answer = None
+        self.end_attempt()
+        self.waiting_task = task
+        self.inbox.insert(0, task)
+
+    def end_attempt(self) -> None:
+        """Leave no task behind that an attempt ended before it took."""
+        if self.waiting_task is not None and self.inbox[:1] == [self.waiting_task]:
+            self.inbox.pop(0)
+        self.waiting_task = None
+
+    def finish(self, answer: str) -> None:
+        """End the unit of work with its final answer; raises `Ended`."""
+        self.counters.turn_ended(failed=False)
+        self.completions = (self.completions or 0) + 1
+        self.answer = answer
+        raise Ended("final")
+
+    # -- commits ----------------------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        point: CommitPoint,
+        questions: tuple[Question, ...] = (),
+        *,
+        pending: InHand | None = None,
+    ) -> Steps | NothingToDo:
+        """Return the effects of a commit of the state as it is now, where commits are asked for.
+
+        `pending`: what is in hand at this point, beside the state of the run; what takes time to say is asked for
+        where commits are.
+        """
+        return self._committed(point, questions, pending) if self.deps.parts.commits else ()
+
+    def _committed(
+        self,
+        point: CommitPoint,
+        questions: tuple[Question, ...],
+        pending: InHand | None,
+    ) -> Steps:
+        yield Commit(self.job, point, lambda: self._snapshot(point, questions, pending))
+        messages = len(self.conversation.messages)
+        self.tell(events.Committed(self.now(), self.job, point.value, self.iteration, messages))
+
+    def _snapshot(
+        self,
+        point: CommitPoint,
+        questions: tuple[Question, ...],
+        pending: InHand | None,
+    ) -> Snapshot:
+        return Snapshot(
+            job=self.job,
+            point=point,
+            status=self.status,
+            stop=self.stop,
+            answer=self.answer,
+            iteration=self.iteration,
+            messages=self.conversation.messages,
+            steps_done=self.enforcer.done,
+            steps_open=self.enforcer.open,
+            nudges=self.nudges.in_all,
+            tokens=self.budget.tokens,
+            cost=self.budget.cost,
+            seconds=self.now(),
+            state=self.values(pending() if callable(pending) else pending or {}),
+            questions=questions,
+        )
+
+    def values(self, pending: Mapping[str, object]) -> dict[str, object]:
+        """Return everything the run knows; `BadInput` for a part that may know something and does not say it."""
+        state: dict[str, object] = {name: getattr(self, name) for name in PLAIN}
+        state |= {name: getattr(self, name).saved() for name in PARTS}
+        return state | {
+            "inbox": list(self.inbox),
+            "calls": [dict(call) for call in self.calls],
+            "refused": [dict(refusal) for refusal in self.refused],
+            "nudged": [failure.value for failure in self.nudged],
+            "hidden": sorted(self.hidden),
+            "results": list(self.results),
+            "seen": sorted(self.seen),
+            "offer": None if self.offer_made is None else list(self.offer_made.names),
+            "climbed": None if self.climbed is None else climb_json(self.climbed),
+            "climbing": None if self.climbing is None else self.climbing.values(),
+            "parts": saved_parts(self.deps.parts),
+            "pending": dict(pending),
+        }
+
+    def tell(self, event: events.Event) -> None:
+        """Add an event to the trace."""
+        self.deps.trace.add(event)
+
+    # -- what the harness reads --------------------------------------------------------------------------------
+
+    @property
+    def num_turns(self) -> int:
+        """Answered requests so far."""
+        return self.counters.answered
+
+    @property
+    def exception_count(self) -> int:
+        """Replies that were refused and tools that failed, so far."""
+        return self.counters.exceptions
+
+    @property
+    def max_consecutive_exceptions(self) -> int:
+        """Longest streak of turns with a refused reply or a failed tool."""
+        return self.counters.longest_streak
+
+    @property
+    def approx_token_usage(self) -> int:
+        """STATEK's estimate: bytes both ways, divided by 4."""
+        return self.counters.usage.approx_tokens
+
+    @property
+    def measured_token_usage(self) -> int:
+        """Tokens by the tokenizer, so far."""
+        return self.counters.usage.measured_tokens
+
+    @property
+    def reported_token_usage(self) -> int:
+        """Tokens as the provider reported them, so far."""
+        return self.counters.usage.reported_tokens or 0
+
+    @property
+    def num_completions(self) -> int | None:
+        """How often the run gave a final answer; None before the first one."""
+        return self.completions
+
+    @property
+    def difficulty_token_extension(self) -> int:
+        """Nothing: difficulty is STATEK's."""
+        return 0
