@@ -18,16 +18,16 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
         len(PYTHONS) < 2,
-        reason="no two releases of STATEK here; `make test` and `make conformance` install them",
+        reason="no two releases of STATEK here; `make thorough` and `make conformance` install them",
     ),
 ]
 
 
 def test_both_packages_do_what_their_profiles_say_where_releases_differ() -> None:
     scenarios = load_or_fail([builtin_suites() / "versions"])
-    before, after = list(PYTHONS)[:2]
+    before, after = list(PYTHONS)[-2:]
 
-    found = run_matrix(list(PYTHONS.values())[:2], scenarios, Declarations())
+    found = run_matrix(list(PYTHONS.values())[-2:], scenarios, Declarations())
 
     assert [matrix.version for matrix in found] == [before, after]
     assert all(row.verdict is Verdict.AGREE for matrix in found for row in matrix.rows)
@@ -39,7 +39,7 @@ def test_the_side_of_an_interpreter_is_its_release() -> None:
 
 
 def test_an_interpreter_with_another_release_is_refused() -> None:
-    (version, python), *_ = PYTHONS.items()
+    *_, (version, python) = PYTHONS.items()
     message = rf"^--python .*: has statek {version}, which is neither docs nor 1\.2\.5$"
 
     with pytest.raises(BadInput, match=message):

@@ -44,7 +44,7 @@ def test_a_lost_handler_and_a_leaked_claim_are_stateks(python: Path) -> None:
 
 def test_what_cannot_be_played_there_is_not_labelled() -> None:
     scenario = claim()
-    with Peer(str(PYTHONS[0])) as peer:
+    with Peer(str(PYTHONS[-1])) as peer:
         for deviation in (Deviation(kill=5, silent=1), Deviation(limit=LimitName.MAX_TURNS, value=0)):
             failure = Failure(invariant="limits-hold", message="", deviations=(deviation,), times=1)
             assert compare(peer, scenario, "docs", failure, profile_of_peer(peer)).whose is None
