@@ -197,8 +197,7 @@ def _gate(
     watchdog: WatchdogLimits | None,
 ) -> GateResult:
     """Judge presets as `gate` does."""
-    from statek_sim.gate.gate import gate_plan, judge_presets
-    from statek_sim.gate.workloads import has_shipped, workloads
+    from statek_sim.gate.gate import gate_plan, has_shipped, judge_presets, workloads
 
     plan = gate_plan(presets, policy=policy, folder=Path.cwd(), on_shipped=has_shipped(paths))
     return judge_presets(plan, workloads(paths), profile=profile, watchdog=watchdog)
