@@ -17,8 +17,7 @@ from typing import Final
 from bench.entry import Entry
 from bench.sides import Side
 from bench.workload import Measurement
-from statek_sim.gate.gate import gate_plan, judge_presets
-from statek_sim.gate.workloads import workloads
+from statek_sim.gate.gate import gate_plan, judge_presets, workloads
 from statek_sim.harness.preset import BUILT_IN
 from statek_sim.scenario.schema import Scenario
 

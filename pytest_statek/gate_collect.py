@@ -12,12 +12,10 @@ from pytest_statek.nodes import beside
 from pytest_statek.watchdog import is_looked_into
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits
-from statek_sim.gate.baseline import Baseline
-from statek_sim.gate.baseline_case import BaselineCase, baseline_cases
-from statek_sim.gate.gate import Case, GatePlan, WatchedJudge, cases
+from statek_sim.gate.baseline import Baseline, BaselineCase, baseline_cases
+from statek_sim.gate.gate import Case, GatePlan, WatchedJudge, cases, workloads
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.verdict import Verdict
-from statek_sim.gate.workloads import workloads
 from statek_sim.scenario.schema import Profile
 
 _FOLDER: Final = "statek_gate"

@@ -128,11 +128,11 @@ def chance(
 
 def _each_demand(suite: Sequence[EvalScenario], seeds: int) -> None:
     """Say which demands are needed, which are implied by others, and which nothing ever breaks."""
-    from statek_sim.evals.relaxed import worths
+    from statek_sim.evals.check_ablation import check_ablations
 
     by_scripts = by_forgeries = implied = idle = 0
     for scenario in suite:
-        for worth in worths(scenario, range(seeds)):
+        for worth in check_ablations(scenario, range(seeds)):
             by_scripts += bool(worth.scripts)
             by_forgeries += not worth.scripts and worth.needed
             if worth.needed:

@@ -119,7 +119,7 @@ class _Outputs:
         )
         if self.baseline is not None:
             from statek_sim.cli.baselines import check_replaceable
-            from statek_sim.evals.baseline_shape import SCHEMA
+            from statek_sim.evals.baseline import SCHEMA
 
             check_replaceable(self.baseline, key="schema", schema=SCHEMA)
 

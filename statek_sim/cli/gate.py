@@ -111,8 +111,7 @@ def gate(
     kept = _KeptBaseline(baseline, update=update_baseline)
     kept.check()
     outputs.check()
-    from statek_sim.gate.gate import gate_plan
-    from statek_sim.gate.workloads import has_shipped
+    from statek_sim.gate.gate import gate_plan, has_shipped
 
     here, on_shipped = Path.cwd(), has_shipped(scenarios)
     plan = gate_plan(words, policy=policy, folder=here, on_shipped=on_shipped, allow_defaults=allow_defaults)
@@ -189,8 +188,7 @@ def _judged(
     """Return the verdicts, those against a baseline among them; or write the baseline that they make."""
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.gate.baseline import compared
-    from statek_sim.gate.gate import judge_presets
-    from statek_sim.gate.workloads import workloads
+    from statek_sim.gate.gate import judge_presets, workloads
     from statek_sim.suite.run import profile_known
 
     names, behaviour = [preset.name for preset in plan.presets], profile_known(profile)

@@ -8,7 +8,7 @@ from typing import Final
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.evals.statistics.shares import subsets
+from statek_sim.evals.statistics import subsets
 
 PARTS: Final = ("rescue", "nudges", "steps", "context", "protection")
 """The main parts: what reads replies, what corrects, what holds to the steps, what shortens, what breaks loops."""

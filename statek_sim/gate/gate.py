@@ -6,22 +6,42 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from statek_sim.backends.run import load_for
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed, Pool
 from statek_sim.gate.dotenv_shadow import require_unshadowed
-from statek_sim.gate.gated_preset import GatedPreset, gated_preset, shown_path
-from statek_sim.gate.idle_values import idle_on, idle_values
+from statek_sim.gate.gated_preset import GatedPreset, gated_preset, idle_on, idle_values, shown_path
 from statek_sim.gate.judge import judge
 from statek_sim.gate.policy import Must, Policy, Rule, selected
 from statek_sim.gate.policy_file import GENERAL, read_policy, shipped_policy
 from statek_sim.gate.trial import Trial
 from statek_sim.gate.verdict import GateResult, JudgedPreset, Remark, Verdict
 from statek_sim.harness.limits import LimitName
+from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.suite.run import builtin_suites
 from statek_sim.usage.pricing import PriceList, load_prices
+
+SHIPPED: Final = "built-in"
+"""What the shipped workloads are called where a path is expected."""
+
+_SUITE: Final = "workloads"
+
+
+def has_shipped(paths: Sequence[str]) -> bool:
+    """Return whether the shipped workloads are among what `workloads(paths)` returns."""
+    return not paths or SHIPPED in paths
+
+
+def workloads(paths: Sequence[str]) -> tuple[Scenario, ...]:
+    """Return the scenarios in these files and folders, or the shipped workloads where `SHIPPED` or nothing is said.
+
+    Raises `BadScenario` with one `path:line: message` per problem.
+    """
+    shipped = builtin_suites() / _SUITE
+    return load_or_fail([shipped if path == SHIPPED else Path(path) for path in paths or (SHIPPED,)])
 
 
 class Judged(Protocol):

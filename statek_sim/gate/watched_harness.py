@@ -48,35 +48,21 @@ class Checks:
     """All checks of one run.
 
     `passed` has one entry for checks of the same kind and the same extensions, with the most that any of them counted.
-    `failed` are the others, in order. `ends_failing`: the last check of the run failed, so that no job did anything
-    after it. `limits_read`: a tool read limits of the harness.
+    `failed` are the others, in order. `limits_read`: a tool read limits of the harness.
     """
 
     rule: ExtensionRule
     passed: tuple[Counted, ...]
     failed: tuple[tuple[Counted, Exceeded], ...]
-    ends_failing: bool
     limits_read: bool
 
-    def same_run(self, limits: HarnessLimits, *, message_matters: bool = True) -> bool:
-        """Return whether the run is the same under these limits.
-
-        Unless `message_matters`, a last check that fails by the same limit with another number in its message counts
-        as the same: nobody but handlers reads it any more.
-        """
+    def same_run(self, limits: HarnessLimits) -> bool:
+        """Return whether the run is the same under these limits."""
         if self.limits_read:
             return False
         if any(decision(counted, limits, self.rule) is not None for counted in self.passed):
             return False
-        last = len(self.failed) - 1
-        return all(
-            _same(
-                exceeded,
-                decision(counted, limits, self.rule),
-                by_limit=number == last and self.ends_failing and not message_matters,
-            )
-            for number, (counted, exceeded) in enumerate(self.failed)
-        )
+        return all(decision(counted, limits, self.rule) == exceeded for counted, exceeded in self.failed)
 
 
 def decision(counted: Counted, limits: HarnessLimits, rule: ExtensionRule) -> Exceeded | None:
@@ -86,12 +72,6 @@ def decision(counted: Counted, limits: HarnessLimits, rule: ExtensionRule) -> Ex
     return exceeded(in_force, counted)
 
 
-def _same(found: Exceeded, other: Exceeded | None, *, by_limit: bool) -> bool:
-    if other is None or not by_limit:
-        return found == other
-    return found.limit is other.limit
-
-
 _Key = tuple[When, int | None, int]
 _NOTHING: Final = (0, 0, 0, 0)
 
@@ -99,7 +79,7 @@ _NOTHING: Final = (0, 0, 0, 0)
 class WatchedHarness(LLM_Harness):
     """Answers as STATEK's does and notes every check."""
 
-    __slots__ = ("_ends_failing", "_failed", "_most", "_read")
+    __slots__ = ("_failed", "_most", "_read")
 
     def __init__(self, limits: HarnessLimits, rule: ExtensionRule) -> None:
         super().__init__(
@@ -112,7 +92,6 @@ class WatchedHarness(LLM_Harness):
         )
         self._most: dict[_Key, tuple[int, int, int, int]] = {}
         self._failed: list[tuple[Counted, Exceeded]] = []
-        self._ends_failing = False
         self._read = False
 
     def checks(self) -> Checks:
@@ -121,7 +100,6 @@ class WatchedHarness(LLM_Harness):
             rule=self.rule,
             passed=tuple(_counted(key, most) for key, most in self._most.items()),
             failed=tuple(self._failed),
-            ends_failing=self._ends_failing,
             limits_read=self._read,
         )
 
@@ -138,7 +116,6 @@ class WatchedHarness(LLM_Harness):
     def _check(self, key: _Key, counts: tuple[int, int, int, int]) -> None:
         counted = _counted(key, counts)
         exceeded = decision(counted, self._limits, self._rule)
-        self._ends_failing = exceeded is not None
         if exceeded is None:
             before = self._most.get(key, _NOTHING)
             self._most[key] = (

@@ -8,7 +8,7 @@ from typing import Any, Final
 from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.outcome import Count, Tokens
 from statek_sim.evals.recorded import RecordedModel
-from statek_sim.evals.statistics.comparing import Comparison
+from statek_sim.evals.statistics import Comparison
 from statek_sim.evals.summary import ArmSummary, Summary
 from statek_sim.reporting.published import schema_named
 

@@ -11,7 +11,7 @@ from statek_sim.agent.budget import Prices
 from statek_sim.evals.arms import FULL, ablation
 from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.outcome import Count
-from statek_sim.evals.statistics.comparing import Comparison
+from statek_sim.evals.statistics import Comparison
 from statek_sim.evals.summary import ArmSummary, Summary
 
 WIDEST: Final = 10

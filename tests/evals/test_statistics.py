@@ -9,20 +9,23 @@ from itertools import permutations, product
 import pytest
 
 from statek_sim.evals.models.chance import beta_below, beta_quantile, uniform
-from statek_sim.evals.statistics.clusters import cluster_interval, effective_runs, icc
-from statek_sim.evals.statistics.comparing import compared
-from statek_sim.evals.statistics.paired import (
+from statek_sim.evals.statistics import (
     Discordance,
+    cluster_interval,
+    compared,
     critical,
     discordance,
     discordant_needed,
+    effective_runs,
+    icc,
     mcnemar,
     pairs_needed,
+    pass_power,
     power,
     quantile,
+    shapley,
+    subsets,
 )
-from statek_sim.evals.statistics.repeats import pass_power
-from statek_sim.evals.statistics.shares import shapley, subsets
 from statek_sim.intervals import wilson
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.cli.main import main
+from statek_sim.evals.check_ablation import check_ablations, relaxations, wrong_runs
 from statek_sim.evals.ideal import MODEL, planned, played
 from statek_sim.evals.judge import judge
-from statek_sim.evals.relaxed import relaxations, worths, wrong_runs
 from statek_sim.evals.runner import context_settings
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.suite import load_suite
@@ -69,12 +69,12 @@ def test_the_page_says_what_every_demand_is_good_for(capsys: pytest.CaptureFixtu
 @pytest.mark.slow
 @each_eval
 def test_every_demand_is_broken_by_something(scenario: EvalScenario) -> None:
-    idle = [worth.demand for worth in worths(scenario, SEEDS) if not worth.broken]
+    idle = [worth.demand for worth in check_ablations(scenario, SEEDS) if not worth.broken]
     assert idle == []
 
 
 def test_nearly_every_demand_is_needed_by_itself() -> None:
-    found = [worth for one in SUITE[::6] for worth in worths(one, [0])]
+    found = [worth for one in SUITE[::6] for worth in check_ablations(one, [0])]
     assert len([worth for worth in found if worth.needed]) >= 0.9 * len(found)
 
 

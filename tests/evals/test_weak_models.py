@@ -11,8 +11,8 @@ import pytest
 from statek_sim.agent.context.units import NOTE_OPENING
 from statek_sim.errors import BadInput, ProviderHTTPError
 from statek_sim.evals.arms import Arm, named_after, parse_arms
-from statek_sim.evals.models.damage import DAMAGES
 from statek_sim.evals.models.failures import FailureClass
+from statek_sim.evals.models.mistakes import DAMAGES
 from statek_sim.evals.models.profile import NATIVE, Profile
 from statek_sim.evals.models.profile_file import load_profile
 from statek_sim.evals.models.shown import shown_calls

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from statek_sim.agent.rescue.rendering import RENDERINGS
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.evals.models.damage import DAMAGES
 from statek_sim.evals.models.failures import FailureClass
+from statek_sim.evals.models.mistakes import DAMAGES
 from statek_sim.evals.models.profile import RATES, ClassRate, Profile, Tier
 from statek_sim.unreadable import Unreadable, text_of, toml_in, why_no_toml, why_unreadable
 

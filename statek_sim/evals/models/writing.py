@@ -9,7 +9,7 @@ from typing import Final
 
 from statek_sim.agent.rescue.rendering import RENDERINGS
 from statek_sim.evals.models.chance import uniform
-from statek_sim.evals.models.damage import damaged
+from statek_sim.evals.models.mistakes import damaged
 from statek_sim.providers.protocol import RawReply
 from statek_sim.values import JSON
 

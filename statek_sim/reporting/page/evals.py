@@ -21,7 +21,7 @@ from statek_sim.evals.models.weak import TOKENIZER_OF
 from statek_sim.evals.outcome import Count, Outcome
 from statek_sim.evals.recorded import RecordedModel
 from statek_sim.evals.scenario import EvalScenario
-from statek_sim.evals.statistics.comparing import Comparison
+from statek_sim.evals.statistics import Comparison
 from statek_sim.evals.summary import ArmSummary, Summary
 from statek_sim.reporting.evals_json import rates_json
 from statek_sim.reporting.evals_tables import answer_words

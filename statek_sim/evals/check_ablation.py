@@ -31,7 +31,7 @@ class Relaxed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worth:
+class CheckAblation:
     """What a demand is good for: the scripts of the eval, and forged records, that break it alone; and with what else.
 
     `with_others` are demands that are broken whenever it is.
@@ -208,7 +208,7 @@ def _blinded(call: Called, texts: Sequence[str]) -> Called:
 # -- what each demand is worth ----------------------------------------------------------------------------------
 
 
-def worths(scenario: EvalScenario, seeds: Sequence[int]) -> list[Worth]:
+def check_ablations(scenario: EvalScenario, seeds: Sequence[int]) -> list[CheckAblation]:
     """Return what every demand of an eval is good for, by its wrong scripts and forged records on these seeds."""
     found = [_Found(relaxation) for relaxation in relaxations(scenario.text)]
     for seed in seeds:
@@ -230,8 +230,8 @@ class _Found:
         self.forgeries: dict[str, None] = {}
         self.others: set[str] | None = None
 
-    def worth(self) -> Worth:
-        return Worth(
+    def worth(self) -> CheckAblation:
+        return CheckAblation(
             demand=self.relaxed.demand,
             scripts=tuple(self.scripts),
             forgeries=tuple(self.forgeries),

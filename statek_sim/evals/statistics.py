@@ -1,0 +1,332 @@
+"""Statistics of experiments: whether two arms differ, intervals over scenarios, pass^k, and Shapley shares of parts.
+
+Runs of one scenario repeat each other, so intervals draw scenarios, not runs; two arms are compared in pairs of the
+same scenario and seed.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import combinations
+from math import comb, factorial
+from typing import Final, Literal
+
+from statek_sim.intervals import wilson
+
+
+def subsets(parts: Sequence[str]) -> Iterator[frozenset[str]]:
+    """Yield all subsets, small ones first, in an order that is the same everywhere."""
+    for size in range(len(parts) + 1):
+        for chosen in combinations(parts, size):
+            yield frozenset(chosen)
+
+
+def shapley(parts: Sequence[str], worth: Mapping[frozenset[str], float]) -> dict[str, float]:
+    """Return each part's share of what all are worth over none; `KeyError` where the worth of a subset is not known."""
+    count = len(parts)
+    shares: dict[str, float] = {}
+    for part in parts:
+        others = [other for other in parts if other != part]
+        total = 0.0
+        for chosen in subsets(others):
+            weight = factorial(len(chosen)) * factorial(count - len(chosen) - 1) / factorial(count)
+            total += weight * (worth[chosen | {part}] - worth[chosen])
+        shares[part] = total
+    return shares
+
+
+def pass_power(passes: Sequence[tuple[int, int]], k: int) -> float | None:
+    """Return the mean over scenarios of the chance that k runs all pass; each is (passed, of). None: too few runs."""
+    if not passes or any(of < k for _, of in passes):
+        return None
+    return sum(comb(passed, k) / comb(of, k) for passed, of in passes) / len(passes)
+
+
+SAMPLES: Final = 2_000
+LEAST_CLUSTERS: Final = 6
+"""Clusters that a 95 % interval takes. Means of clusters that are drawn again lie between the least and the largest
+of theirs, and k of these have the true median between them in 1 - 2^(1-k) of all cases: 93.75 % for five.
+"""
+_TAIL: Final = 0.025
+
+
+def cluster_interval(clusters: Sequence[Sequence[float]], *, seed: int = 0) -> tuple[float, float] | None:
+    """Return the 95 % interval of the mean of clusters' values, by drawing clusters with replacement.
+
+    Each cluster is one scenario's runs. None with fewer than `LEAST_CLUSTERS`: nothing tells then how scenarios
+    differ, and whatever is possible is the interval.
+    """
+    kept = [(sum(values), len(values)) for values in clusters if values]
+    if len(kept) < LEAST_CLUSTERS:
+        return None
+    chance = random.Random(f"clusters/{seed}/{len(kept)}")
+    means: list[float] = []
+    for _ in range(SAMPLES):
+        drawn = chance.choices(kept, k=len(kept))
+        means.append(sum(total for total, _ in drawn) / sum(count for _, count in drawn))
+    means.sort()
+    return means[int(_TAIL * SAMPLES)], means[int((1 - _TAIL) * SAMPLES) - 1]
+
+
+def icc(clusters: Sequence[Sequence[float]]) -> float | None:
+    """Return how alike runs of one scenario are, 0 to 1, by analysis of variance; None where it has no meaning."""
+    kept = [list(values) for values in clusters if values]
+    total = sum(map(len, kept))
+    if len(kept) < 2 or total <= len(kept):
+        return None
+    grand = sum(map(sum, kept)) / total
+    between = sum(len(values) * (sum(values) / len(values) - grand) ** 2 for values in kept) / (len(kept) - 1)
+    within = sum((value - sum(values) / len(values)) ** 2 for values in kept for value in values) / (
+        total - len(kept)
+    )
+    size = (total - sum(len(values) ** 2 for values in kept) / total) / (len(kept) - 1)
+    bottom = between + (size - 1) * within
+    return None if bottom == 0 else max(0.0, (between - within) / bottom)
+
+
+def effective_runs(clusters: Sequence[Sequence[float]]) -> float | None:
+    """Return how many independent runs these are worth: runs of one scenario repeat what the first one said."""
+    alike = icc(clusters)
+    total = sum(map(len, clusters))
+    if alike is None:
+        return None
+    return total / (1 + (total / len(clusters) - 1) * alike)
+
+
+ALPHA: Final = 0.05
+POWER: Final = 0.8
+MARGIN: Final = 0.05
+"""Two arms are alike when their difference is surely smaller than this."""
+MOST: Final = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Discordance:
+    """Pairs of runs of which one passed: `first` only the first arm's, `second` only the second's, of `pairs`."""
+
+    first: int
+    second: int
+    pairs: int
+
+    @property
+    def different(self) -> int:
+        """Pairs that tell the arms apart."""
+        return self.first + self.second
+
+    @property
+    def difference(self) -> float:
+        """The share by which the first arm passes more often."""
+        return (self.first - self.second) / self.pairs if self.pairs else 0.0
+
+
+def discordance(pairs: Iterable[tuple[bool, bool]]) -> Discordance:
+    """Count pairs of runs."""
+    only_first = only_second = count = 0
+    for first, second in pairs:
+        count += 1
+        only_first += first and not second
+        only_second += second and not first
+    return Discordance(only_first, only_second, count)
+
+
+def mcnemar(first: int, second: int) -> float:
+    """Return the exact two-sided p of so many discordant pairs each way: a coin's, of their number."""
+    count = first + second
+    if not count:
+        return 1.0
+    tail = sum(_ways(count, min(first, second)))
+    # Whole numbers divided at last: a float of 2**count would be none from 1024 on.
+    return min(1.0, float(2 * tail / 2**count))
+
+
+def _ways(count: int, most: int) -> Iterator[int]:
+    """Yield in how many ways 0, 1, ... up to `most` of `count` can be chosen, each from the one before."""
+    ways = 1
+    for at in range(most + 1):
+        yield ways
+        ways = ways * (count - at) // (at + 1)
+
+
+@cache
+def critical(count: int, alpha: float = ALPHA) -> int:
+    """Return the most pairs on the rarer side, of `count` discordant ones, at which p is at most alpha; -1 for none."""
+    tail, most, bound = 0, -1, Fraction(alpha) * 2**count / 2
+    for at, ways in enumerate(_ways(count, count // 2)):
+        tail += ways
+        if tail > bound:
+            break
+        most = at
+    return most
+
+
+def power(count: int, share: float, alpha: float = ALPHA) -> float:
+    """Return how likely so many discordant pairs tell that one side has this share of them."""
+    most = critical(count, alpha)
+    if most < 0:
+        return 0.0
+    return _below(most, count, 1 - share) + _below(most, count, share)
+
+
+def _below(most: int, count: int, chance: float) -> float:
+    """Return the probability of at most so many of `count`, in logarithms: the numbers are large."""
+    if chance <= 0.0:
+        return 1.0
+    if chance >= 1.0:
+        return 1.0 if most >= count else 0.0
+    log, other = math.log(chance), math.log1p(-chance)
+    every = math.lgamma(count + 1)
+    return math.fsum(
+        math.exp(every - math.lgamma(at + 1) - math.lgamma(count - at + 1) + at * log + (count - at) * other)
+        for at in range(most + 1)
+    )
+
+
+@cache
+def discordant_needed(share: float, alpha: float = ALPHA) -> int | None:
+    """Return how many discordant pairs tell that one side has this share of them; None: too many."""
+    if abs(share - 0.5) < 1e-9:
+        return None
+    low, high = 1, 8
+    while power(high, share, alpha) < POWER:
+        low, high = high, high * 2
+        if high > 4096:
+            return _by_normal(share, alpha)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if power(middle, share, alpha) >= POWER:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _by_normal(share: float, alpha: float) -> int | None:
+    """Return it by the normal curve, which is as good as the exact one for so many."""
+    z = quantile(1 - alpha / 2) + quantile(POWER) * 2 * math.sqrt(share * (1 - share))
+    needed = math.ceil((z / (2 * abs(share - 0.5))) ** 2)
+    return needed if needed <= MOST else None
+
+
+def quantile(share: float) -> float:
+    """Return the standard normal quantile, by bisection."""
+    low, high = -10.0, 10.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        if 0.5 * math.erfc(-middle / math.sqrt(2)) < share:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def pairs_needed(seen: Discordance, alpha: float = ALPHA) -> int | None:
+    """Return how many pairs would tell the arms apart that differ as these do; None for more than anybody runs.
+
+    Where they do not differ at all, or evenly, it is the number at which a difference of `MARGIN` would be seen, with
+    as many discordant pairs as were.
+    """
+    rate = max(seen.different / seen.pairs if seen.pairs else 0.0, MARGIN)
+    share = seen.first / seen.different if seen.different else 0.5
+    if abs(share - 0.5) * 2 * rate < MARGIN:
+        share = min(1.0, 0.5 + MARGIN / (2 * rate))
+    needed = discordant_needed(round(share, 6), alpha)
+    if needed is None:
+        return None
+    pairs = math.ceil(needed / rate)
+    return pairs if pairs <= MOST else None
+
+
+Answer = Literal["different", "different here", "alike", "cannot tell", "not exercised"]
+_NOTHING: Final = ("cannot tell", "not exercised")
+
+Pairs = Sequence[Sequence[tuple[bool, bool]]]
+"""Per scenario, per seed: whether each of the two arms passed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Two arms. `p` is exact McNemar's, `adjusted` the same after Holm, for as many comparisons as were made.
+
+    `difference`: by how much more often the first arm passes; `interval` is its 95 % one, by scenarios. `needed` is the
+    number of pairs that would tell, where these do not; None where they do, or where no affordable number would.
+    `answer` is "different here" when these scenarios differ, and too few of them to say it of scenarios like these, and
+    "not exercised" when all runs of both arms were the same, turn by turn: what they differ in never acted.
+    """
+
+    first: str
+    second: str
+    seen: Discordance
+    p: float
+    adjusted: float
+    interval: tuple[float, float]
+    answer: Answer
+    needed: int | None
+
+    @property
+    def enough(self) -> bool:
+        """Whether these runs tell."""
+        return self.answer not in _NOTHING
+
+
+def compared(
+    arms: Mapping[tuple[str, str], Pairs], *, same: Collection[tuple[str, str]] = ()
+) -> tuple[Comparison, ...]:
+    """Return all comparisons of an experiment; `same`: those whose runs were the same, turn by turn."""
+    seen = {names: discordance(pair for group in pairs for pair in group) for names, pairs in arms.items()}
+    values = {names: mcnemar(outcomes.first, outcomes.second) for names, outcomes in seen.items()}
+    adjusted = holm(values)
+    return tuple(
+        _comparison(names, arms[names], seen[names], values[names], adjusted[names], same=names in same)
+        for names in arms
+    )
+
+
+def _comparison(
+    names: tuple[str, str], pairs: Pairs, seen: Discordance, p: float, adjusted: float, *, same: bool
+) -> Comparison:
+    interval = cluster_interval(
+        [[float(first) - float(second) for first, second in group] for group in pairs]
+    ) or (
+        -1.0,
+        1.0,
+    )
+    answer = "not exercised" if same else _answer(pairs, adjusted, interval)
+    return Comparison(
+        first=names[0],
+        second=names[1],
+        seen=seen,
+        p=p,
+        adjusted=adjusted,
+        interval=interval,
+        answer=answer,
+        needed=pairs_needed(seen) if answer == "cannot tell" else None,
+    )
+
+
+def _answer(pairs: Pairs, adjusted: float, interval: tuple[float, float]) -> Answer:
+    if adjusted <= ALPHA:
+        # Runs of one scenario alone can make McNemar sure; whether other scenarios would say so is another question.
+        return "different here" if interval[0] <= 0 <= interval[1] else "different"
+    most = wilson(sum(map(_differs, pairs)), len(pairs))
+    rare = most is not None and most[1] <= MARGIN
+    return "alike" if rare and interval[0] > -MARGIN and interval[1] < MARGIN else "cannot tell"
+
+
+def _differs(group: Sequence[tuple[bool, bool]]) -> bool:
+    """Return whether the arms differ on one scenario by more than the margin; of few runs, any that differs does it."""
+    return abs(discordance(group).difference) > MARGIN
+
+
+def holm(values: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:
+    """Return p values made larger so that all of them together give a false alarm no more often than one would."""
+    found: dict[tuple[str, str], float] = {}
+    largest = 0.0
+    for at, (names, p) in enumerate(sorted(values.items(), key=lambda item: (item[1], item[0]))):
+        largest = max(largest, min(1.0, p * (len(values) - at)))
+        found[names] = largest
+    return found
