@@ -89,10 +89,10 @@ def open_lab(request: pytest.FixtureRequest, brought: Brought = NOTHING_BROUGHT)
 
 def limits_of_blocks(watchdog: str) -> BlockLimits | None:
     """Return what a block of model-written code may use in this process: what the watchdog allows, if that is said."""
-    said = parse_watchdog(watchdog) if watchdog else None
-    if said is None:
-        return None if watchdog else BlockLimits()
-    return BlockLimits(seconds=said.cpu, memory=said.memory)
+    if not watchdog:
+        return BlockLimits()
+    limits = parse_watchdog(watchdog)
+    return None if limits is None else BlockLimits(seconds=limits.cpu, memory=limits.memory)
 
 
 def marked(request: pytest.FixtureRequest) -> Wishes:

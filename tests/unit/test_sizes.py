@@ -29,7 +29,6 @@ LARGER: Final[Mapping[str, str]] = {
     "runtime/execution/scheduler.py:Scheduler": "what begins, ends and dies shares who is ready",
     "runtime/jobs/job.py:Job": "its fields carry STATEK's names, and each is a property of its own",
     "server/protocol.py:HttpProtocol": "what the parser tells of one connection, piece by piece, on one state",
-    "sandbox/transform.py:_Transformer": "an ast.NodeTransformer has one method per kind of node",
 }
 """Classes with more lines, by path and name, and why each is one noun all the same."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import FunctionType
 from typing import Any, Final
 
@@ -130,18 +131,9 @@ def run_block(
     bound = dict(before)
     job.py_env.in_block = True
     outcome: str | None = "contained"
-
-    def run() -> None:
-        check_kept(job.py_env, toolbox.budget)
-        namespace = execution.namespace = toolbox.namespace(job, execution)
-        block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
-        if not job.py_env.stores:
-            job.keeping.remark(foresee_uses(before, source), FORESEEN_RELEASE)
-        job.keeping.remark(_unlike_there(block, source, restricted=toolbox.restricted))
-        _run_statements(job, toolbox, block, namespace, output, start, before, bound)
-
     try:
-        limited(toolbox.budget, source, run)
+        whole = partial(_whole_block, job, toolbox, source, output, execution, start, before, bound)
+        limited(toolbox.budget, source, partial(whole, hidden_allowed=hidden_allowed))
         require_alive(execution)
         outcome = "exited" if job.py_env.exit_status is not None else "done"
     except BaseException as error:
@@ -156,7 +148,7 @@ def run_block(
             job.keeping.remark([Remark("code", "kills", str(error))])
         if job.py_env.stores and not isinstance(error, StoreKills | BudgetExceeded):
             # What the store refuses takes the place of a BaseException, too, and STATEK's worker catches that.
-            limited(toolbox.budget, source, lambda: _store_locals(job, before, bound))
+            _store_in_time(job, toolbox, source, before, bound)
         else:
             job.py_env.local_state.update(_keepable(bound))
         raise Contained(contained_reason(error)) from error
@@ -169,11 +161,39 @@ def run_block(
         if outcome is not None:
             job.host.trace.add(events.CodeExecuted(job.host.clock.now(), job.id, "code", source, outcome))
             if outcome != "contained":
-                try:
-                    limited(toolbox.budget, source, lambda: _store_locals(job, before, bound))
-                except BudgetExceeded as error:
-                    # What the code left takes as long to store as it took to make.
-                    raise Contained(str(error)) from error
+                _store_in_time(job, toolbox, source, before, bound)
+
+
+def _whole_block(
+    job: Job,
+    toolbox: Toolbox,
+    source: str,
+    output: Output,
+    execution: Execution,
+    start: object,
+    before: dict[str, object],
+    bound: dict[str, object],
+    *,
+    hidden_allowed: bool,
+) -> None:
+    """Compile and run a block: what takes as long as its code wants."""
+    check_kept(job.py_env, toolbox.budget)
+    namespace = execution.namespace = toolbox.namespace(job, execution)
+    block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
+    if not job.py_env.stores:
+        job.keeping.remark(foresee_uses(before, source), FORESEEN_RELEASE)
+    job.keeping.remark(_unlike_there(block, source, restricted=toolbox.restricted))
+    _run_statements(job, toolbox, block, namespace, output, start, before, bound)
+
+
+def _store_in_time(
+    job: Job, toolbox: Toolbox, source: str, before: dict[str, object], bound: dict[str, object]
+) -> None:
+    """Store what a block left, which may take as long as it took to make."""
+    try:
+        limited(toolbox.budget, source, partial(_store_locals, job, before, bound))
+    except BudgetExceeded as error:
+        raise Contained(str(error)) from error
 
 
 def _outcome(execution: Execution, error: BaseException) -> str | None:
