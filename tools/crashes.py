@@ -317,6 +317,11 @@ class NoSync(SimulatedDisk):
         """Do not wait."""
 
 
+def unsynced() -> Tally:
+    """Return what becomes of files that nobody syncs, which is too much to try at every moment."""
+    return kill_on_disk("files that nobody syncs, every 40th moment", files, every=40, made=NoSync)
+
+
 def files(disk: Disk) -> SessionStore:
     """Return sessions in a store of files."""
     return SessionStore(FileStore(disk, clock=lambda: 0.0))
@@ -352,7 +357,7 @@ def tallies() -> Iterator[Tally]:
             yield kill_in_database("PostgreSQL, up a ladder", fresh_one, errand=UP)
     except NotHere as why:
         print(f"NOT TESTED WITH POSTGRESQL: {why}", file=sys.stderr)
-    yield kill_on_disk("files that nobody syncs", files, made=NoSync)
+    yield unsynced()
 
 
 def fresh_postgres(conninfo: str) -> tuple[Database, Fresh]:

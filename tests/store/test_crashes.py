@@ -15,7 +15,6 @@ from tools.crashes import (
     BRIEF,
     UP,
     Errand,
-    NoSync,
     Tally,
     World,
     files,
@@ -25,6 +24,7 @@ from tools.crashes import (
     lived,
     row,
     sqlite_files,
+    unsynced,
 )
 from tools.postgres import ROOT
 from tools.recoveries import kill_again
@@ -157,7 +157,7 @@ def test_what_comes_of_a_check_whether_a_call_happened_is_not_taken_for_what_cam
     assert checked
 
 
-def test_files_that_nobody_syncs_do_not_survive_a_loss_of_power(every: int) -> None:
-    found = kill_on_disk("files that nobody syncs", files, every=every, made=NoSync)
+def test_files_that_nobody_syncs_do_not_survive_a_loss_of_power() -> None:
+    found = unsynced()
     assert found.survived < found.states
-    check_page(found, every)
+    check_page(found, 1)

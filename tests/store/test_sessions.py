@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from contextlib import closing
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
@@ -14,11 +11,7 @@ from statek_sim.agent.checkpoints.records import Entry
 from statek_sim.agent.checkpoints.seal import MemoryAnchor
 from statek_sim.agent.effects import Receipt
 from statek_sim.errors import BadInput, Damaged, Fenced, Held, OtherPlan
-from statek_sim.store.database import Sqlite
-from statek_sim.store.disk import RealDisk
-from statek_sim.store.files import FileStore
 from statek_sim.store.protocol import Changes, Lease
-from statek_sim.store.sql import SqlStore
 from tests.store.conftest import MakeSessions, Seconds
 
 
@@ -133,31 +126,6 @@ def test_of_two_workers_one_wins_until_its_lease_runs_out_and_then_the_first_is_
     assert other.save(taken, entry(3)) == 3
 
 
-def test_every_save_begins_the_lease_anew(make_sessions: MakeSessions, seconds: Seconds) -> None:
-    store = make_sessions()
-    lease = store.claim("s", worker="a", plan="p")
-    seconds.now += 50
-    store.save(lease, entry())
-    seconds.now += 50
-    with pytest.raises(Held, match="worker 'a' works on it, and its lease runs for 10 s yet"):
-        store.claim("s", worker="b", plan="p")
-
-
-def test_a_worker_that_was_started_again_fences_what_it_was(make_sessions: MakeSessions) -> None:
-    store = make_sessions()
-    before = store.claim("s", worker="a", plan="p")
-    now = make_sessions().claim("s", worker="a", plan="p")
-    assert now.fence == before.fence + 1
-    with pytest.raises(Fenced):
-        store.save(before, entry())
-
-
-def test_what_was_released_may_be_claimed_at_once(make_sessions: MakeSessions) -> None:
-    store = make_sessions()
-    store.release(store.claim("s", worker="a", plan="p"))
-    assert store.claim("s", worker="b", plan="p").worker == "b"
-
-
 def test_the_next_session_is_the_one_that_waits_longest(
     make_sessions: MakeSessions, seconds: Seconds
 ) -> None:
@@ -179,31 +147,6 @@ def test_the_next_session_is_the_one_that_waits_longest(
     ]
 
 
-def test_workers_that_ask_at_once_get_different_sessions(make_sessions: MakeSessions) -> None:
-    store = make_sessions()
-    for number in range(6):
-        store.release(store.claim(f"s{number}", worker="a", plan="p"))
-    got: list[str] = []
-    failed: list[BaseException] = []
-
-    def work(name: str) -> None:
-        try:
-            mine = make_sessions()
-            while (lease := mine.claim_next(worker=name)) is not None:
-                got.append(lease.run)
-        except BaseException as error:
-            failed.append(error)
-            raise
-
-    threads = [threading.Thread(target=work, args=(f"w{number}",)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
-    assert sorted(got) == [f"s{number}" for number in range(6)]
-
-
 def test_with_another_key_nothing_is_read(make_sessions: MakeSessions) -> None:
     store = make_sessions(key=b"k" * 16)
     store.save(store.claim("s", worker="a", plan="p"), entry())
@@ -212,14 +155,6 @@ def test_with_another_key_nothing_is_read(make_sessions: MakeSessions) -> None:
         Damaged, match="its seal does not fit; it was damaged or edited, or saved with another key"
     ):
         make_sessions(key=b"K" * 16).latest("s")
-
-
-@pytest.mark.parametrize(
-    "name", ["", "a\nb", "x" * 201, "é" * 100], ids=["empty", "two lines", "long", "long in an address"]
-)
-def test_what_cannot_name_a_session_is_refused(make_sessions: MakeSessions, name: str) -> None:
-    with pytest.raises(BadInput, match="a run's name has printable characters, and at most 200 of them"):
-        make_sessions().claim(name, worker="a", plan="p")
 
 
 class MeanwhileAnchored(MemoryAnchor):
@@ -252,17 +187,6 @@ def test_who_reads_while_a_worker_saves_and_prunes_sees_a_whole_session(make_ses
     kept = reader.latest("s")
     assert kept is not None
     assert (kept.checkpoint.number, acts) == (10, [])
-
-
-@pytest.mark.parametrize("lease", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_lease_takes_seconds(tmp_path: Path, lease: float) -> None:
-    with closing(Sqlite(":memory:")) as database:
-        for make in (
-            lambda: FileStore(RealDisk(tmp_path), clock=float, lease=lease),
-            lambda: SqlStore(database, clock=float, lease=lease),
-        ):
-            with pytest.raises(BadInput, match=r"^a lease takes a number of seconds above 0, not "):
-                make()
 
 
 def test_a_row_that_is_removed_is_damage(make_sessions: MakeSessions) -> None:

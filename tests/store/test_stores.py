@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 
-from statek_sim.errors import BadStore, Fenced, Held, NoSuchRun
+from statek_sim.errors import BadInput, BadStore, Fenced, Held, NoSuchRun
+from statek_sim.store.database import Sqlite
+from statek_sim.store.disk import RealDisk
+from statek_sim.store.files import FileStore
 from statek_sim.store.open import open_store, without_password
-from statek_sim.store.protocol import Changes
+from statek_sim.store.protocol import Changes, Kind, Lease
+from statek_sim.store.sql import SqlStore
 from statek_sim.store.worker import worker_name
 from tests.store.conftest import MakeStore, Seconds
 from tests.store.dying import in_a_process
@@ -25,30 +33,93 @@ def test_what_was_committed_is_there_for_another_process(make_store: MakeStore) 
     assert (found.revision, found.status, dict(found.about)) == (2, "running", ABOUT)
 
 
+@pytest.fixture(params=["jobs", "session"])
+def kind(request: pytest.FixtureRequest) -> Kind:
+    chosen: Kind = request.param
+    return chosen
+
+
 def test_a_run_that_somebody_works_on_is_refused_to_others_until_the_lease_runs_out(
-    make_store: MakeStore, seconds: Seconds
+    make_store: MakeStore, seconds: Seconds, kind: Kind
 ) -> None:
     first, second = make_store(), make_store()
-    first.claim("one", worker="a", about=ABOUT)
-    with pytest.raises(Held, match=r"run 'one': worker 'a' works on it, and its lease runs for 60 s yet"):
-        second.claim("one", worker="b")
-    assert second.claim_next(worker="b") is None
-    seconds.now += 61
-    taken = second.claim_next(worker="b")
-    assert taken is not None
-    assert (taken.run, taken.fence) == ("one", 2)
+    first.commit(first.claim("one", worker="a", kind=kind, about=ABOUT), Changes())
+    seconds.now += 50
+    with pytest.raises(Held, match=r"run 'one': worker 'a' works on it, and its lease runs for 10 s yet"):
+        second.claim("one", worker="b", kind=kind)
+    assert second.claim_next(worker="b", kind=kind) is None
+    seconds.now += 11
+    taken = second.claim_next(worker="b", kind=kind)
+    assert taken == Lease(run="one", worker="b", fence=2, revision=1)
 
 
-def test_a_worker_that_was_taken_over_commits_nothing_more(make_store: MakeStore, seconds: Seconds) -> None:
+def test_every_commit_and_renewal_begins_the_lease_anew(make_store: MakeStore, seconds: Seconds) -> None:
+    store = make_store()
+    lease = store.claim("one", worker="a", about=ABOUT)
+    for renew in (lambda: store.commit(lease, Changes(events=["x"])), lambda: store.renew(lease)):
+        seconds.now += 50
+        renew()
+        assert store.runs()[0].left == 60
+
+
+def test_a_worker_that_was_taken_over_commits_and_renews_nothing_more(
+    make_store: MakeStore, seconds: Seconds, kind: Kind
+) -> None:
     first, second = make_store(), make_store()
-    late = first.commit(first.claim("one", worker="a", about=ABOUT), Changes(events=["x"]))
+    late = first.commit(first.claim("one", worker="a", kind=kind, about=ABOUT), Changes(events=["x"]))
     seconds.now += 61
-    second.claim("one", worker="b")
-    with pytest.raises(Fenced, match=r"has taken it over from 'a'.*; nothing after revision 1 is kept$"):
+    second.claim("one", worker="b", kind=kind)
+    why = r"has taken it over from 'a'.*; nothing after revision 1 is kept$"
+    with pytest.raises(Fenced, match=why):
         first.commit(late, Changes(events=["late"]))
+    with pytest.raises(Fenced, match=why):
+        first.renew(late)
     first.release(late)
     assert list(second.load("one").events) == ["x"]
-    assert second.runs()[0].worker == "b"
+    assert second.runs(kind)[0].worker == "b"
+
+
+def test_a_worker_that_is_started_again_fences_what_it_was(make_store: MakeStore) -> None:
+    before = make_store().claim("one", worker="a", about=ABOUT)
+    now = make_store().claim("one", worker="a")
+    assert now.fence == before.fence + 1
+    with pytest.raises(Fenced):
+        make_store().commit(before, Changes(events=["late"]))
+
+
+def test_workers_that_ask_at_once_get_different_runs(make_store: MakeStore, kind: Kind) -> None:
+    store = make_store()
+    for number in range(6):
+        store.release(store.claim(f"r{number}", worker="a", kind=kind, about=ABOUT))
+
+    def work(name: str) -> list[str]:
+        mine, found = make_store(), []
+        while (lease := mine.claim_next(worker=name, kind=kind)) is not None:
+            found.append(lease.run)
+        return found
+
+    with ThreadPoolExecutor(3) as workers:
+        got = [*workers.map(work, ("w0", "w1", "w2"))]
+    assert sorted(run for found in got for run in found) == [f"r{number}" for number in range(6)]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a\nb", "x" * 201, "é" * 100], ids=["empty", "lines", "long", "encoded"]
+)
+def test_what_cannot_name_a_run_is_refused(make_store: MakeStore, name: str) -> None:
+    with pytest.raises(BadStore, match="a run's name has printable characters, and at most 200 of them"):
+        make_store().claim(name, worker="a", about=ABOUT)
+
+
+@pytest.mark.parametrize("lease", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_lease_takes_seconds(tmp_path: Path, lease: float) -> None:
+    with closing(Sqlite(":memory:")) as database:
+        for make in (
+            lambda: FileStore(RealDisk(tmp_path), clock=float, lease=lease),
+            lambda: SqlStore(database, clock=float, lease=lease),
+        ):
+            with pytest.raises(BadInput, match=r"^a lease takes a number of seconds above 0, not "):
+                make()
 
 
 def test_a_worker_whose_revision_is_old_commits_nothing(make_store: MakeStore) -> None:
@@ -58,14 +129,6 @@ def test_a_worker_whose_revision_is_old_commits_nothing(make_store: MakeStore) -
     with pytest.raises(Fenced, match="another worker has taken it over"):
         store.commit(old, Changes(events=["again"]))
     assert list(store.load("one").events) == ["x"]
-
-
-def test_no_run_is_given_to_two(make_store: MakeStore) -> None:
-    first, second = make_store(), make_store()
-    for name in ("one", "two"):
-        first.release(first.claim(name, worker="x", about=ABOUT))
-    claims = [store.claim_next(worker=name) for store, name in ((first, "a"), (second, "b"), (first, "a"))]
-    assert [None if claim is None else claim.run for claim in claims] == ["one", "two", None]
 
 
 @pytest.mark.parametrize(
