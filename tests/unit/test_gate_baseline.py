@@ -255,10 +255,10 @@ def test_an_unchanged_baseline_is_not_written_again(folder: Path, capsys: pytest
 
 def test_the_schema_of_baselines_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match=r"^0$"):
-        main(["schema", "--baseline"])
+        main(["list", "schema", "--baseline"])
     assert json.loads(capsys.readouterr().out) == baseline_schema()
     with pytest.raises(SystemExit, match=r"^2$"):
-        main(["schema", "--baseline", "--policy"])
+        main(["list", "schema", "--baseline", "--policy"])
     assert capsys.readouterr().err.startswith("--policy and --baseline: expected one of them")
 
 

@@ -201,12 +201,11 @@ def test_a_variant_that_only_scenarios_of_statek_are_asked_for_names_their_profi
     ("command", "said"),
     [
         (["run", "--profile", "docs"], "expected --profile hardened, document or forge"),
-        (["report", "--profile", "docs"], "expected --profile hardened, document or forge"),
         (["run", "--profile", "hardend"], "or of engine agent: hardened, document, forge. Did you mean 'hardened'?"),
-        (["stops"], "1 scenario of engine agent is left out; expected --profile hardened"),
-        (["sensitivity"], "1 scenario of engine agent is left out; expected --profile hardened"),
-        (["calibrate", "--budget-tokens", "100"], "1 scenario of engine agent is left out"),
-        (["drift", "1.2", "1.4"], "those here are all of engine agent, which no release of STATEK changes"),
+        (["limits", "--stops"], "1 scenario of engine agent is left out; expected --profile hardened"),
+        (["limits"], "1 scenario of engine agent is left out; expected --profile hardened"),
+        (["limits", "--budget-tokens", "100"], "1 scenario of engine agent is left out"),
+        (["compare", "1.2", "1.4"], "those here are all of engine agent, which no release of STATEK changes"),
     ],
 )  # fmt: skip
 def test_commands_say_why_scenarios_of_engine_agent_are_left_out(
