@@ -100,8 +100,7 @@ class AgentHarness:
         envelopes = Envelopes(tokenizers)
         if context is not None:
             parts = replace(parts, compactor=self._context(context, envelopes, parts))
-        if parts.reader is rescued:
-            parts = replace(parts, reader=reader_of(model))
+        parts = replace(parts, reader=reader_of(model)) if parts.reader is rescued else parts
         self.provider = provider
         self._person = person
         self.clock = VirtualClock() if clock is None else clock
