@@ -65,8 +65,7 @@ class WantedSections:
 
     def _judged(self, profiles: Sequence[str] | None, watchdog: WatchdogLimits | None) -> GateResult:
         """Judge the presets as `gate` does."""
-        from statek_sim.gate.gate import gate_plan, judge_presets
-        from statek_sim.gate.workloads import has_shipped, workloads
+        from statek_sim.gate.gate import gate_plan, has_shipped, judge_presets, workloads
         from statek_sim.suite.run import profile_known
 
         profile = profile_known(profiles[0] if profiles else "docs")

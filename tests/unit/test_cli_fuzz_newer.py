@@ -213,12 +213,6 @@ LAUGHS: Final = "".join(
             "evals-policy.toml:7: rule[0].right_percent: expected a whole number, got a table",
         ),
         (
-            "reply.txt",
-            ('"Oslo"', '{"a":' * 50_000),
-            ("rescue", "reply.txt", "--variant", "document"),
-            "--variant document ends in a RecursionError here",
-        ),
-        (
             "recorded/books/invoice.groq.yaml",
             ("interactions:", f"{LAUGHS}interactions:\n- response: {{status: {{code: *a8}}}}"),
             ("cassette", "diff", "recorded/books/invoice.groq.yaml", "whole.yaml"),

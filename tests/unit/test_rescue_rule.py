@@ -142,6 +142,13 @@ def test_other_text_beside_a_call_is_refused_in_a_named_dialect_too(text: str) -
     assert _names(text, dialect="hermes") == []
 
 
+def test_a_token_that_opens_no_call_of_an_offered_tool_is_text() -> None:
+    text = "<|channel|>commentary to=python <|constrain|>json<|message|>{}"
+    for dialect in DIALECTS:
+        assert _names(text, dialect=dialect) == []
+        assert _names(f"{text}\n{text}", dialect=dialect) == []
+
+
 def test_a_named_dialect_reads_other_formats_where_they_are_the_reply() -> None:
     assert _names(CALL, dialect="hermes") == _names(HERMES, dialect="kimi") == ["find"]
 

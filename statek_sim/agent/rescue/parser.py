@@ -242,7 +242,8 @@ class _Reply:
         readers = _ANY_LINE if self.read_only else self.dialect.readers if self.dialect else frozenset()
         if self.parser.found or self.marked or self.before[1] or not readers:
             return None
-        line = line_opening(readers).search(self.text, at)
+        # What opens at `at` itself is no call, so that the text goes on behind it.
+        line = line_opening(readers).search(self.text, at + 1)
         if line is None or CALL_MARK.search(self.text, at, line.end()) is not None:
             return None
         if self.text.count("```", at, line.end()) % 2:
