@@ -103,6 +103,12 @@ UP: Final = Errand(
 """An errand up a ladder: a poor answer, twice, a model that is too busy, twice, one that is not sure, and a person."""
 
 
+LADDER_EVERY: Final = 10
+"""Of the moments of that errand, one in so many is tried: there are many, and most are like those of the others."""
+
+UP_A_LADDER: Final = f", up a ladder, every {LADDER_EVERY}th moment"
+
+
 def agent(world: World, errand: Errand = WHOLE) -> AgentHarness:
     """Return the agent of one process."""
 
@@ -346,15 +352,15 @@ def row(tally: Tally) -> str:
 def tallies() -> Iterator[Tally]:
     """Yield what becomes of every store, ours first."""
     yield kill_on_disk("files", files)
-    yield kill_on_disk("files, up a ladder", files, errand=UP)
+    yield kill_on_disk(f"files{UP_A_LADDER}", files, errand=UP, every=LADDER_EVERY)
     with sqlite_files() as fresh:
         yield kill_in_database("SQLite", fresh)
-        yield kill_in_database("SQLite, up a ladder", fresh, errand=UP)
+        yield kill_in_database(f"SQLite{UP_A_LADDER}", fresh, errand=UP, every=LADDER_EVERY)
     try:
         with server() as conninfo:
             fresh_one = partial(fresh_postgres, conninfo)
             yield kill_in_database("PostgreSQL", fresh_one)
-            yield kill_in_database("PostgreSQL, up a ladder", fresh_one, errand=UP)
+            yield kill_in_database(f"PostgreSQL{UP_A_LADDER}", fresh_one, errand=UP, every=LADDER_EVERY)
     except NotHere as why:
         print(f"NOT TESTED WITH POSTGRESQL: {why}", file=sys.stderr)
     yield unsynced()

@@ -13,7 +13,9 @@ from statek_sim.store.files import FileStore
 from statek_sim.store.simulated_disk import Killed, SimulatedDisk
 from tools.crashes import (
     BRIEF,
+    LADDER_EVERY,
     UP,
+    UP_A_LADDER,
     Errand,
     Tally,
     World,
@@ -83,10 +85,11 @@ def test_killed_again_while_it_resumes_a_run_ends_as_if_it_had_not_been(kills: i
         assert one_in > 1 or row(found) in told
 
 
+@pytest.mark.parametrize("every", [97, pytest.param(LADDER_EVERY, marks=pytest.mark.slow)])
 def test_killed_on_its_way_up_a_ladder_a_run_ends_as_if_it_had_not_been(every: int) -> None:
-    found = kill_on_disk("files, up a ladder", files, every=every if every == 1 else 97, errand=UP)
+    found = kill_on_disk(f"files{UP_A_LADDER}", files, every=every, errand=UP)
     assert found.lost == []
-    check_page(found, every)
+    check_page(found, 1 if every == LADDER_EVERY else every)
     assert found.states > 30
 
 
@@ -96,7 +99,7 @@ def test_killed_on_its_way_up_a_ladder_a_run_ends_as_if_it_had_not_been(every: i
         pytest.param(UP, 19, False, 8, id="ladder"),
         pytest.param(BRIEF, 31, True, 6, id="twice"),
         pytest.param(UP, 61, True, 4, id="twice-on-a-ladder"),
-        pytest.param(UP, 1, False, 150, id="ladder-everywhere", marks=pytest.mark.slow),
+        pytest.param(UP, LADDER_EVERY, False, 15, id="ladder-often", marks=pytest.mark.slow),
         pytest.param(BRIEF, 9, True, 100, id="twice-often", marks=pytest.mark.slow),
     ],
 )
@@ -104,11 +107,11 @@ def test_killed_in_sqlite_on_other_errands_and_twice_a_run_ends_as_if_it_had_not
     errand: Errand, one_in: int, again: bool, least: int
 ) -> None:
     with sqlite_files() as fresh:
-        found = kill_in_database("SQLite, up a ladder", fresh, every=one_in, errand=errand, again=again)
+        found = kill_in_database(f"SQLite{UP_A_LADDER}", fresh, every=one_in, errand=errand, again=again)
     assert found.lost == []
     assert found.states > least
-    if errand is UP and not again:
-        check_page(found, one_in)
+    if one_in == LADDER_EVERY:
+        check_page(found, 1)
 
 
 def test_killed_again_on_its_way_up_a_ladder_a_run_ends_as_if_it_had_not_been() -> None:
