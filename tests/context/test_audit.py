@@ -71,8 +71,6 @@ def test_each_strategy_forgets_what_it_takes_away() -> None:
     assert clear.kept["result end"] < clear.planted["result end"]
     assert drop.kept["arguments"] < drop.planted["arguments"]
     assert found["summarise"].kept["result head"] >= drop.kept["result head"]
-    assert sum(course.refused for course in found["forge"].courses) > 0
-    assert "'_summarise'" not in str(found["document"].courses[0].failed)
 
 
 def test_a_lost_needle_is_told_with_the_prompt_that_missed_it_first() -> None:
