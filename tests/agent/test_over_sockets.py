@@ -172,11 +172,6 @@ def test_a_provider_that_wants_to_be_left_alone_for_an_hour_is_asked_after_a_min
     assert failed.retry_in == 60.0
 
 
-def test_the_forge_variant_heeds_it_and_the_document_has_no_retry(server: LLMServer) -> None:
-    run = played(server, first(HttpError(429, retry_after=7)), script=[], variant="document")
-    assert (run.stop, failures(run)[0].retry_in) == ("crash", None)
-
-
 def test_server_errors_are_tried_again_twice_and_then_end_the_run(server: LLMServer) -> None:
     run = played(server, FaultRule(fault=HttpError(500), positions=(1, 2, 3)), script=[])
     assert [failed.retry_in for failed in failures(run)] == [3.0, 15.0, None]

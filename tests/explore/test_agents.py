@@ -37,7 +37,6 @@ scenarios:
   - id: pays
     title: An agent looks, pays and says so.
     engine: agent
-    profiles: [{profile}]
     tools:
       look: {{description: Look., result: seen, after_crash: again}}
       pay: {{description: Pay., result: paid{pay}}}
@@ -59,9 +58,9 @@ scenarios:
 CRASHES = Bounds(kinds=("crashes",))
 
 
-def scenario(folder: Path, *, profile: str = "hardened", pay: str = "") -> Scenario:
+def scenario(folder: Path, *, pay: str = "") -> Scenario:
     path = folder / "pays.yaml"
-    path.write_text(PAYS.format(profile=profile, pay=pay))
+    path.write_text(PAYS.format(pay=pay))
     return load_or_fail([path])[0]
 
 
@@ -77,29 +76,6 @@ def test_a_hardened_agent_ends_as_undisturbed_or_asks_whether_it_paid(tmp_path: 
 def test_a_tool_that_can_tell_whether_it_happened_needs_nobody(tmp_path: Path) -> None:
     found = explore_one(scenario(tmp_path, pay=", after_crash: happened"), "hardened", own=(), bounds=CRASHES)
     assert "asks" not in {cell.came for cell in found.cells}
-
-
-def test_the_documents_agent_pays_twice_and_the_case_plays_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    scenario(tmp_path, profile="document")
-    with pytest.raises(SystemExit) as exit_:
-        main(["explore", "pays.yaml", "--executor", "serial", "--save", "found"])
-    assert exit_.value.code == 1
-    out = capsys.readouterr().out
-    assert "FAILED samples/pays[document] agent-tools-work-once" in out
-    assert "  pay worked 2 times for main, undisturbed 1 times" in out
-    case = "found/pays-document-agent-tools-work-once.yaml"
-    with pytest.raises(SystemExit) as exit_:
-        main(["explore", "--replay", case])
-    assert exit_.value.code == 1
-    assert "pay worked 2 times for main, undisturbed 1 times" in capsys.readouterr().out
-    Path(case).write_text(Path(case).read_text().replace("kill: 1", "kill: 90"))
-    with pytest.raises(SystemExit) as exit_:
-        main(["explore", "--replay", case])
-    assert exit_.value.code == 0
-    assert "(no occasion for: kill after event 90" in capsys.readouterr().out
 
 
 def test_pairs_are_a_second_death_after_the_first(tmp_path: Path) -> None:
@@ -621,8 +597,6 @@ def test_tools_of_an_agent_have_a_certificate(tmp_path: Path) -> None:
     )
     # Of this one a person is asked.
     assert (pay.before, pay.during, pay.after, pay.twice, pay.owners) == ("safe", "safe", "safe", None, None)
-    document = explore_one(scenario(tmp_path, profile="document"), "document", own=(), bounds=CRASHES)
-    assert {tool.after for tool in document.tools} == {"at least once"}
 
 
 RESULTS = """
@@ -631,8 +605,7 @@ scenarios:
   - id: results
     title: A tool has a result for each call.
     engine: agent
-    profiles: [document]
-    tools: {look: {description: Look., results: [{result: seen}]}}
+    tools: {look: {description: Look., after_crash: again, results: [{result: seen}]}}
     agents: {assistant: {prompt: You work.}}
     jobs: {main: {message: Work.}}
     script: {assistant: [{tools: [{name: look}]}, {text: Done.}]}
@@ -641,7 +614,7 @@ scenarios:
 
 def test_a_call_for_which_a_tool_has_no_result_leaves_the_script(tmp_path: Path) -> None:
     (tmp_path / "results.yaml").write_text(RESULTS)
-    found = explore_one(load_or_fail([tmp_path / "results.yaml"])[0], "document", own=(), bounds=CRASHES)
+    found = explore_one(load_or_fail([tmp_path / "results.yaml"])[0], "hardened", own=(), bounds=CRASHES)
     assert found.failures == ()
     assert found.unknown > 0
 

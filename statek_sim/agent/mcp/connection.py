@@ -8,16 +8,6 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Final, Self, TextIO
 
-from mcp import Client, MCPError
-from mcp_types import (
-    CONNECTION_CLOSED,
-    PARSE_ERROR,
-    REQUEST_TIMEOUT,
-    CallToolResult,
-    Implementation,
-    ToolListChangedNotification,
-)
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from statek_sim.agent.effects import ToolOutcome, ToolStatus
@@ -37,6 +27,19 @@ from statek_sim.agent.mcp.failures import (
 from statek_sim.agent.mcp.servers import McpServerSpec, list_of
 from statek_sim.agent.mcp.transport import BROKEN, Transport, first_line
 from statek_sim.values import JSON
+
+# isort: split
+# Behind `transport`, which says what to install where the SDK is missing.
+from mcp import Client, MCPError
+from mcp_types import (
+    CONNECTION_CLOSED,
+    PARSE_ERROR,
+    REQUEST_TIMEOUT,
+    CallToolResult,
+    Implementation,
+    ToolListChangedNotification,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 _CLOSING: Final = 10.0
 """Seconds after which a connection that does not close by itself is cut."""

@@ -70,8 +70,8 @@ class Http:
 class McpServerSpec:
     """One server: its name here, and where it is.
 
-    `prefix` goes before the names of its tools, with two underscores between; None: the name under a variant that
-    prefixes, and nothing under one that does not. An empty one: the tools keep their names.
+    `prefix` goes before the names of its tools, with two underscores between; None: the server's name. An empty one:
+    the tools keep their names.
     """
 
     name: str

@@ -96,7 +96,7 @@ AfterCrash = Literal["ask", "again"] | Callable[..., Happened | None]
 class Tool:
     """One tool. Values in it are not to be changed by anybody.
 
-    `run` is made a `ToolCode`. `timeout` are seconds, None for the variant's; `server` is where it comes from when it
+    `run` is made a `ToolCode`. `timeout` are seconds, None for the harness's; `server` is where it comes from when it
     is not local. A tool with `asks` runs no code: a person is asked that, with `{argument}` filled in, and what they
     say is its result. `access` says which arguments are paths that it reads or writes, hosts it talks to, or commands;
     `sandboxed`, that its commands run in a container.
