@@ -28,7 +28,7 @@ SCHEMA = "statek-sim/containment@1"
 """What `--json` writes."""
 BEGIN, END = "<!-- matrix -->", "<!-- end of matrix -->"
 """Between these lines of a page `--page` writes the matrix."""
-_ENFORCERS = ("none", "landlock", "bubblewrap", "docker", "document", "hardened")
+_ENFORCERS = ("none", "landlock", "bubblewrap", "docker", "hardened")
 
 AttackArgument = Annotated[
     list[str] | None, typer.Argument(metavar="ATTACK", help="Only these attacks, by name.")

@@ -142,14 +142,14 @@ def test_the_command_writes_rows_and_counts(
     report = tmp_path / "rows.json"
     arguments = ["containment", "read-a-secret", "parent", "--json", str(report), "--enforcer", "bubblewrap"]
     with pytest.raises(SystemExit) as end:
-        main([*arguments, "--enforcer", "document"])
+        main([*arguments, "--enforcer", "hardened"])
     assert end.value.code == 0
     told = json.loads(report.read_text())
     jsonschema.Draft202012Validator(schema_named("containment")).validate(told)
     rows = [(row["name"], row["enforcer"], row["contained"]) for row in told["programs"]]
     assert rows == [
         ("read-a-secret", "bubblewrap", True),
-        ("parent", "document", True),
+        ("parent", "hardened", True),
         ("parent", "bubblewrap", True),
     ]
     assert "bubblewrap   held    2   out    0   not run    0" in capsys.readouterr().out
@@ -166,8 +166,8 @@ def test_the_command_writes_rows_and_counts(
             "none of these attacks is for hardened: read-a-secret;",
         ),
         (
-            ["--enforcer", "document", "read-a-secret", "parent"],
-            "none of these attacks is for document: read-a-secret;",
+            ["--enforcer", "hardened", "read-a-secret", "parent"],
+            "none of these attacks is for hardened: read-a-secret;",
         ),
     ],
 )
@@ -210,7 +210,7 @@ def test_what_cannot_be_written_is_said_before_anything_is_attacked(
     (tmp_path / "latin.md").write_bytes(b"\xe9")
     (tmp_path / "page.md").write_text("<!-- matrix -->\n<!-- end of matrix -->\n")
     with pytest.raises(SystemExit) as end:
-        main(["containment", "--enforcer", "document", "parent", *arguments])
+        main(["containment", "--enforcer", "hardened", "parent", *arguments])
     assert end.value.code == 2
     assert said in capsys.readouterr().err
 
@@ -221,9 +221,9 @@ def test_the_matrix_is_written_into_a_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- matrix -->\nold\n<!-- end of matrix -->\nafter\n")
     with pytest.raises(SystemExit) as end:
-        main(["containment", "--enforcer", "document", "parent", "--page", str(page)])
+        main(["containment", "--enforcer", "hardened", "parent", "--page", str(page)])
     assert end.value.code == 0
     assert page.read_text() == (
-        "before\n<!-- matrix -->\n| attack | document |\n|---|---|\n| `parent` | held |\n"
+        "before\n<!-- matrix -->\n| attack | hardened |\n|---|---|\n| `parent` | held |\n"
         "<!-- end of matrix -->\nafter\n"
     )

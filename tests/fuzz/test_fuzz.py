@@ -86,20 +86,6 @@ def test_a_find_is_small_and_plays_again(capsys: pytest.CaptureFixture[str]) -> 
     assert "FAILED claims-no-claim-leaked[docs] no-claim-leaked: invoice-1 still claimed" in out
 
 
-def test_scenarios_of_both_engines_are_searched(capsys: pytest.CaptureFixture[str], here: Path) -> None:
-    (here / "pays.yaml").write_text(samples.PAYS)
-    arguments = ("claim.yaml", "pays.yaml", "--runs", "60", "--executor", "serial")
-    code, out, _ = run(capsys, "fuzz", *arguments, "--ignore", "agent-ends-as-undisturbed")
-    assert code == 1
-    assert "FOUND no-claim-leaked" in out
-    lines = out.splitlines()
-    at = lines.index("FOUND agent-tools-work-once: pay worked 2 times for main, undisturbed 1 times")
-    assert lines[at + 1].startswith("  kill after event ")
-    code, out, _ = run(capsys, *lines[at + 2].split()[1:])
-    assert code == 1
-    assert out.startswith("FAILED agent-pays-agent-tools-work-once[document]")
-
-
 def test_what_nobody_asks_for_is_not_found(capsys: pytest.CaptureFixture[str]) -> None:
     ignored = [word for name in sorted(player.STATEKS) for word in ("--ignore", name)]
     code, out, _ = run(capsys, "fuzz", "claim.yaml", "--runs", "30", "--executor", "serial", *ignored)
