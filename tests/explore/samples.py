@@ -215,10 +215,9 @@ PAYS = """
 suite: samples
 scenarios:
   - id: agent-pays
-    title: The document's agent pays.
+    title: An agent pays, and pays again after a crash.
     engine: agent
-    profiles: [document]
-    tools: {pay: {description: Pay., result: paid}}
+    tools: {pay: {description: Pay., result: paid, after_crash: again}}
     agents: {assistant: {prompt: You work.}}
     jobs: {main: {message: Work.}}
     script: {assistant: [{tools: [{name: pay}]}, {text: Done.}]}
