@@ -119,7 +119,7 @@ def _of_other_engine(scenarios: Sequence[Scenario], profiles: Sequence[str]) -> 
     )
     return (
         f"profile {', '.join(profiles)} is of engine {other}, so {left_out.format(engine)} left out; "
-        f"expected --profile {', '.join(expected[:-1])} or {expected[-1]}"
+        f"expected --profile {' or '.join(filter(None, (', '.join(expected[:-1]), expected[-1])))}"
     )
 
 

@@ -31,7 +31,7 @@ def test_a_claim_whose_handler_is_not_registered_yet_leaks(tmp_path: Path) -> No
     failure = next(one for one in found.failures if one.invariant == "no-claim-leaked")
     assert failure.message == "invoice-1 still claimed, and every job has ended"
     assert [one.what for one in failure.deviations] == ["invoice-1: CLAIMED by worker-1 of main"]
-    assert found.proven == {"crashes": Count(18, 18)}
+    assert found.proven == {"crashes": Count(16, 16)}
 
 
 def test_a_job_sleeps_for_ever_when_its_worker_dies_while_it_wakes_it(tmp_path: Path) -> None:

@@ -81,9 +81,9 @@ class Process:
         return [int(one["detail"]) for one in self.entries if one["what"] == "started"]
 
     def gone(self) -> bool:
-        """Return whether every process that was started is gone, at the latest in a second."""
+        """Return whether every process that was started is gone, at the latest in ten seconds."""
         assert self.pids, "none was started"
-        latest = time.monotonic() + 1.0
+        latest = time.monotonic() + 10.0
         while any(map(alive, self.pids)) and time.monotonic() < latest:
             time.sleep(0.02)
         return not any(map(alive, self.pids))

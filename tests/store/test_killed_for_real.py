@@ -35,7 +35,9 @@ def test_every_distinct_crash_point_leaves_the_trace_of_the_simulated_kill(tmp_p
         killed_run(address, scenario, "docs", point.place, first_run=base.first_run)
         digest, commit, _ = resumed(address, base)
         # In the middle of what the application does, nothing of it was committed.
-        assert commit == point.place or point.what in ("JobCreated", "UserMessage"), point
+        assert commit == point.place or point.what in ("JobCreated", "UserMessage", "approval: resolved"), (
+            point
+        )
         if commit is not None:
             with varied(base, [kill_at(point._replace(place=commit), restart_of(base))]) as simulated:
                 assert digest == simulated.digest, point
@@ -57,7 +59,7 @@ def test_a_new_process_tells_of_a_variable_that_could_not_be_stored(tmp_path: Pa
         if point.what in ("CodeExecuted", "StoreRemark"):
             try_point(tally, base, point, tmp_path)
     assert tally.wrong == []
-    assert tally.alike == 4
+    assert tally.alike == 2
 
 
 WRITES = """\

@@ -201,8 +201,6 @@ def test_verdicts_are_counted() -> None:
                 "declared": 1,
                 "varies": 0,
                 "differ": 0,
-                "random_examples": 0,
-                "random_differ": 0,
                 "verdicts": {"one": "agree", "two": "declared"},
             }
         },

@@ -141,8 +141,6 @@ def test_a_change_says_whether_the_real_package_does_so_too(tmp_path: Path) -> N
         "declared": 1,
         "varies": 0,
         "differ": 1,
-        "random_examples": 0,
-        "random_differ": 0,
         "verdicts": verdicts,
     }
 
