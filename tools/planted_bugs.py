@@ -35,8 +35,8 @@ from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.run import builtin_suites
 from statek_sim.usage.totals import TurnUsage
-from statek_sim.world.external_futures import ExternalEvents
 from statek_sim.world.queue import ItemStatus, WorkItem, WorkQueue
+from statek_sim.world.world import ExternalEvents
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "exploration.md"

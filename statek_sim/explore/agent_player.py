@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from statek_sim.backends.agent import run_agent_scenario
-from statek_sim.backends.agent_moments import Moments
-from statek_sim.backends.deviating import Picks, with_deviations
+from statek_sim.backends.agent_sessions import Moments
+from statek_sim.backends.deviations import Picks, with_deviations
 from statek_sim.errors import BadInput, Untimely
 from statek_sim.explore.agent_variation import RESUMES, AgentInvariant, AgentVariation, violations_of
 from statek_sim.explore.explorer import REPEATS, Played, difference, ended_by

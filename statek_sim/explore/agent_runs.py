@@ -14,8 +14,8 @@ from dataclasses import replace
 from itertools import product
 from typing import Final
 
-from statek_sim.backends.agent_moments import SOON
-from statek_sim.backends.deviating import Picks, Point
+from statek_sim.backends.agent_sessions import SOON
+from statek_sim.backends.deviations import Picks, Point
 from statek_sim.errors import Untimely
 from statek_sim.explore.agent_certificates import AgentEffects
 from statek_sim.explore.agent_costs import AgentCosts

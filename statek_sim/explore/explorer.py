@@ -9,7 +9,7 @@ from itertools import count, islice, product
 from typing import Final, Protocol
 
 from statek_sim.backends.call_log import cost_of_all
-from statek_sim.backends.deviating import Place, Point
+from statek_sim.backends.deviations import Place, Point
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.errors import BadInput, StatekSimError, Untimely
 from statek_sim.explore import plan

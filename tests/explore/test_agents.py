@@ -9,8 +9,8 @@ import pytest
 
 from statek_sim.agent.simulated import Asked
 from statek_sim.backends.agent import Driver, run_agent_scenario, simulated
-from statek_sim.backends.agent_moments import Moments
-from statek_sim.backends.deviating import with_deviations
+from statek_sim.backends.agent_sessions import Moments
+from statek_sim.backends.deviations import with_deviations
 from statek_sim.cli import main
 from statek_sim.clock import VirtualClock
 from statek_sim.explore.agent_player import AgentPlayer

@@ -23,22 +23,19 @@ from statek.settings import StatekSettings  # noqa: E402
 from statek_sim import trace as events  # noqa: E402
 from statek_sim.backends.driver import Driver, Refused  # noqa: E402
 from statek_sim.backends.installed import stored_world  # noqa: E402
-from statek_sim.backends.installed.agents import is_async, outbox  # noqa: E402
-from statek_sim.backends.installed.cast import Cast  # noqa: E402
+from statek_sim.backends.installed.event_recorder import ToolWitness, Witness  # noqa: E402
 from statek_sim.backends.installed.facts import run_facts  # noqa: E402
-from statek_sim.backends.installed.handover import hand_over, take_over  # noqa: E402
-from statek_sim.backends.installed.killing import Killing  # noqa: E402
-from statek_sim.backends.installed.loop import Interrupted, WorkerLoop  # noqa: E402
-from statek_sim.backends.installed.side import InstalledSide  # noqa: E402
-from statek_sim.backends.installed.stored_value import shown  # noqa: E402
-from statek_sim.backends.installed.tool_witness import ToolWitness  # noqa: E402
+from statek_sim.backends.installed.instrumentation import Watching  # noqa: E402
+from statek_sim.backends.installed.job_registry import Cast  # noqa: E402
+from statek_sim.backends.installed.runtime_adapter import InstalledSide, is_async, outbox  # noqa: E402
+from statek_sim.backends.installed.stored_objects import shown  # noqa: E402
 from statek_sim.backends.installed.transport import Transport  # noqa: E402
 from statek_sim.backends.installed.virtual_time import VirtualTime, allow_nested_runs, install_wall_clock  # noqa: E402
 from statek_sim.backends.installed.watchdog import Watchdog  # noqa: E402
-from statek_sim.backends.installed.watching import Watching  # noqa: E402
 from statek_sim.backends.installed.wire import Line, Message  # noqa: E402
-from statek_sim.backends.installed.witness import Witness  # noqa: E402
-from statek_sim.backends.written_agents import style_of_all  # noqa: E402
+from statek_sim.backends.installed.worker_crash import Killing, hand_over, take_over  # noqa: E402
+from statek_sim.backends.installed.worker_loop import Interrupted, WorkerLoop  # noqa: E402
+from statek_sim.backends.scenario_values import style_of_all  # noqa: E402
 from statek_sim.errors import StatekSimError  # noqa: E402
 from statek_sim.scenario.schema import Scenario, ScenarioText  # noqa: E402
 from statek_sim.values import JSON  # noqa: E402

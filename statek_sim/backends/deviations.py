@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from statek_sim import trace as events
-from statek_sim.backends.event_words import told
 from statek_sim.backends.pinned_replies import FirstRun, PinnedReplies
 from statek_sim.durability.undelivered_replies import REPLY_OVER
 from statek_sim.errors import BadScenario
@@ -289,3 +288,20 @@ def with_other_limits(harness: LLM_Harness, deviations: Sequence[Deviation]) -> 
     if not lowered:
         return harness
     return LLM_Harness.from_limits(replace(harness.limits, **lowered), rule=harness.rule)
+
+
+def told(event: Event) -> str:
+    """Return an event in a few words, without what differs in length."""
+    match event:
+        case events.StatusChanged(new=new):
+            return f"status {new}"
+        case events.ToolCalled(name=name) | events.ToolReturned(name=name):
+            return f"{type(event).__name__} {name}"
+        case events.HandlerRan(name=name) | events.HandlerRegistered(name=name):
+            return f"{type(event).__name__} {name}"
+        case events.WorldChanged(subject=subject, change=change):
+            return f"{subject}: {change}"
+        case events.JobStopped(reason=reason):
+            return f"JobStopped {reason}"
+        case _:
+            return type(event).__name__

@@ -1,4 +1,8 @@
-"""What STATEK's tools do, as trace events: calls with the caller's arguments, and how each ended."""
+"""What was seen of STATEK, as the trace events of the reference runtime; `instrumentation` is where it is seen.
+
+`Witness` collects the events of a run, `ToolWitness` tells what tools do: calls with the caller's arguments, and how
+each ended. `Spelling` knows which arguments agent code named: STATEK makes positional ones of them.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,89 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
 from types import FrameType
-from typing import Any, Final
+from typing import Any
 
 import statek
 from statek import system
 from statek.executors import utils
 
 from statek_sim import trace as events
-from statek_sim.backends.installed.stored_value import shown
-from statek_sim.backends.installed.witness import Witness
-from statek_sim.backends.spelling import Spelling
+from statek_sim.backends.installed.stored_objects import shown
+from statek_sim.trace import Event, as_dict
+from statek_sim.values import JSON
 
-_WATCHING: Final = (__package__, Spelling.__module__.rpartition(".")[0])
-"""Whose functions stand between those of STATEK."""
+
+class Witness:
+    """Collects events.
+
+    `now()` is the virtual time, `name_of(job)` a job's name, `answer_to(name)` the number of that job's latest request
+    and the tokens that the provider reported for it; `meet(job)` is called before anything is told about a new job.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], float],
+        name_of: Callable[[Any], str],
+        answer_to: Callable[[str], tuple[int, int | None, int | None]],
+        meet: Callable[[Any], object],
+    ) -> None:
+        self._now = now
+        self._name_of = name_of
+        self._answer_to = answer_to
+        self._meet = meet
+        self._events: list[JSON] = []
+        self._newborn: list[Any] = []
+        self._introducing = False
+        self._failed: dict[str, tuple[int, int, str]] = {}
+        self.heard: Callable[[Event], object] = lambda _: None
+        """Told of every event right after it."""
+
+    def tell(self, kind: Callable[..., Event], job: Any, *facts: object) -> None:
+        """Add an event about `job`: one of STATEK's, or its name."""
+        self.introduce()
+        name = job if isinstance(job, str) else self._name_of(job)
+        if name in self._failed:
+            self.asks_again(name, None)
+        event = kind(self._now(), name, *facts)
+        self._events.append(as_dict(event))  # type: ignore[arg-type]  # JSON by design
+        self.heard(event)
+
+    def born(self, job: Any) -> None:
+        """Note a job that was created; it is introduced before anything else is told."""
+        self._newborn.append(job)
+
+    def answered(self, job: Any) -> tuple[int, int | None, int | None]:
+        """Return the number of a job's latest request and the tokens that the provider reported for it."""
+        return self._answer_to(self._name_of(job))
+
+    def introduce(self) -> None:
+        """Have jobs met that were created since the last time, in this order, which what meeting one tells keeps to."""
+        if self._introducing:
+            return
+        self._introducing = True
+        try:
+            while self._newborn:
+                self._meet(self._newborn.pop(0))
+        finally:
+            self._introducing = False
+
+    def request_failed(self, name: str, turn: int, attempt: int, error: str) -> None:
+        """Note a failure of the provider; STATEK has yet to say whether it will ask again."""
+        self._failed[name] = (turn, attempt, error)
+
+    def asks_again(self, name: str, seconds: float | None) -> None:
+        """Tell of a job's failed request, if there is one, and in how many seconds STATEK asks again (None: never)."""
+        if name in self._failed:
+            self.tell(events.RequestFailed, name, *self._failed.pop(name), seconds)
+
+    def remember(self, events_before: list[JSON]) -> None:
+        """Take over what the process before had not told yet."""
+        self._events[:0] = events_before
+
+    def taken(self) -> list[JSON]:
+        """Return the events since the last time."""
+        taken, self._events = self._events, []
+        return taken
 
 
 class ToolWitness:
@@ -154,7 +228,7 @@ def _reach(start: FrameType, frames: int) -> int:
     reach = 0
     while frames and frame is not None:
         reach += 1
-        frames -= frame.f_globals.get("__package__") not in _WATCHING
+        frames -= frame.f_globals.get("__package__") != __package__
         frame = frame.f_back
     return reach
 
@@ -170,3 +244,41 @@ def _fits(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
 
 def _argument(value: Any) -> str:
     return repr(value) if isinstance(value, str) else shown(value)
+
+
+class Spelling:
+    """The names in the call that agent code makes right now."""
+
+    def __init__(self) -> None:
+        self._written: tuple[Any, tuple[str, ...]] | None = None
+        self.keywords: tuple[str, ...] = ()
+
+    def watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `_smart_call` as it is, noticing what it is given."""
+
+        @wraps(call)
+        def called(func: Any, *args: Any, **kwargs: Any) -> Any:
+            self._written = (func, tuple(kwargs))
+            return call(func, *args, **kwargs)
+
+        return called
+
+    def reaches(self, function: Any) -> None:
+        """Note that a call reached `function`: its are the names that were noticed, if it is what code called."""
+        written, self._written = self._written, None
+        self.keywords = written[1] if written is not None and written[0] is function else ()
+
+    def forget(self) -> None:
+        """Note that the call was told."""
+        self.keywords = ()
+
+    def restored(
+        self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return a call's arguments with those that were named named again, in the order of the code."""
+        names = list(inspect.signature(func).parameters)[: len(args)]
+        named = {name: value for name, value in zip(names, args, strict=False) if name in self.keywords}
+        left = tuple(value for name, value in zip(names, args, strict=False) if name not in self.keywords)
+        given = {**named, **kwargs}
+        ordered = {name: given[name] for name in self.keywords if name in given}
+        return (*left, *args[len(names) :]), {**ordered, **given}

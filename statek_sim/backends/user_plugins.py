@@ -44,7 +44,7 @@ from statek_sim.agent.execution import OWN_FAILURES, from_outside, shown_error
 from statek_sim.agent.permissions.paths import Entry, ScriptedFiles
 from statek_sim.agent.permissions.permissions import FindTool, PermissionGate, Permissions
 from statek_sim.agent.reliability import reader_of
-from statek_sim.backends.own_ladder import ladder_of
+from statek_sim.backends.agent_setup import ladder_of
 from statek_sim.backends.setup import load_attribute
 from statek_sim.errors import FAILS_THE_RUN, BadInput, BadScenario, CompactionFailed, PartBroke
 from statek_sim.scenario.agent import EscalationText, GuardText, HarnessText
@@ -54,6 +54,7 @@ from statek_sim.values import JSON, Message
 if TYPE_CHECKING:
     from statek_sim.agent.guards.guard import Guard as ShippedGuard
     from statek_sim.agent.guards.settings import Judges
+
 
 _ACTIONS: Final = get_args(get_type_hints(Verdict)["action"])
 _Outer = TypeVar("_Outer")

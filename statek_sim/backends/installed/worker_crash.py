@@ -1,4 +1,6 @@
-"""What outlives a worker process besides STATEK's store: the world outside, the time, and what was seen so far.
+"""Killing the worker process at one moment, and what outlives it besides STATEK's store.
+
+That is the world outside, the time, and what was seen so far.
 
 The process that is about to be killed commits its store, writes this down and dies of SIGKILL; the next one opens the
 store again and goes on from here. STATEK's own state goes through the store and nowhere else.
@@ -9,15 +11,24 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Protocol
 
 import dbzero
 
+from statek_sim.backends.deviations import told
+from statek_sim.backends.driver import Driver
 from statek_sim.backends.installed import stored_objects as stored
 from statek_sim.backends.installed import stored_world
-from statek_sim.backends.installed.played import Played
+from statek_sim.backends.installed.event_recorder import Witness
+from statek_sim.backends.installed.job_registry import Cast
+from statek_sim.backends.installed.transport import Transport
+from statek_sim.backends.installed.virtual_time import VirtualTime
 from statek_sim.backends.installed.wire import Message
+from statek_sim.backends.installed.worker_loop import WorkerLoop
+from statek_sim.trace import Event
+from statek_sim.values import JSON
 from statek_sim.world.queue import ItemStatus, WorkItem
 
 FILE: Final = "handover.json"
@@ -122,3 +133,55 @@ def _take_store(stage: Played, memory: Any) -> None:
     stored.STORED_ITEMS.update({name: dbzero.fetch(uuid) for name, uuid in memory["items_stored"].items()})
     owners = {name: dbzero.fetch(uuid) for name, uuid in memory["owners"].items()}
     stored_world.enter_owners(owners, memory["owner"])
+
+
+class Played(Protocol):
+    """The objects of one run; `scenario_run.Stage` has them."""
+
+    time: VirtualTime
+    witness: Witness
+    driver: Driver
+    transport: Transport
+    loop: WorkerLoop
+    cast: Cast
+    killing: Killing
+    delivered: dict[str, list[JSON]]
+    error: dict[str, JSON] | None
+    settled: bool
+    broke_off: bool
+
+
+class Killing:
+    """Watches for the moment that `order` names, and kills then: once, also over processes.
+
+    `order` has `what` and `job` of the event, `times`, which of them it is, and `restart`, the virtual seconds until a
+    new worker starts; None: nobody is killed.
+    """
+
+    def __init__(self, order: Any, now: Callable[[], float], kill: Callable[[], object]) -> None:
+        self._order = order
+        self._now = now
+        self._kill = kill
+        self._seen = 0
+        self.restart_at: float | None = None
+
+    def heard(self, event: Event) -> None:
+        """Take note of an event, and kill if this is the one."""
+        order = self._order
+        if order is None or (told(event), event.job) != (order["what"], order["job"]):
+            return
+        self._seen += 1
+        if self._seen == order["times"]:
+            self._order = None
+            self.restart_at = self._now() + order["restart"]
+            self._kill()
+
+    def memory(self) -> Any:
+        """Return what the next process must know."""
+        return {"killed": self._order is None, "seen": self._seen, "restart_at": self.restart_at}
+
+    def remember(self, memory: Any) -> None:
+        """Go on with the memory of the process before."""
+        self._seen, self.restart_at = memory["seen"], memory["restart_at"]
+        if memory["killed"]:
+            self._order = None

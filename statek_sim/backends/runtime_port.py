@@ -1,7 +1,7 @@
 """What a runtime can do for the application of a scenario: the seam between the driver and each runtime.
 
-`reference_side` is the reference runtime, `installed.side` the real package. A side knows neither events nor their
-order: what happens when is the driver's.
+`reference_runtime` is the reference runtime, `installed.runtime_adapter` the real package. A side knows neither events
+nor their order: what happens when is the driver's.
 """
 
 from __future__ import annotations

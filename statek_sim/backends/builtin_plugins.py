@@ -1,4 +1,4 @@
-"""Small parts for the seams of engine two's loop, which scenarios put in by name: they show what each seam can do."""
+"""Built-in plugins for the seams of engine two's loop: scenarios name them, and they show what each seam can do."""
 
 from __future__ import annotations
 
