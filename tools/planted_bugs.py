@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from statek_sim.errors import BadInput
 from statek_sim.explore.explorer import Bounds, Explorer
-from statek_sim.explore.reduce import ddmin
+from statek_sim.explore.found_case import ddmin
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.runtime.execution import worker
 from statek_sim.runtime.execution.job_order import Rounds

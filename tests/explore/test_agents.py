@@ -20,7 +20,7 @@ from statek_sim.explore.explorer import Bounds
 from statek_sim.explore.invariants import sometimes
 from statek_sim.explore.plan import kill_at
 from statek_sim.explore.result import Count
-from statek_sim.explore.running import explore_one, own_invariants
+from statek_sim.explore.workers import explore_one, own_invariants
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import LimitName
 from statek_sim.providers.protocol import Provider

@@ -1,17 +1,60 @@
-"""A found case as a scenario file: what the run needs, where it departs, and which invariant does not hold then."""
+"""A found case: the fewest deviations that still break an invariant (Zeller's ddmin), and the file that has them.
+
+The file is a scenario: what the run needs, where it departs, and which invariant does not hold then.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from statek_sim.explore.result import Failure
 from statek_sim.harness.preset import BUILT_IN
-from statek_sim.scenario.emit import after_dash, block
+from statek_sim.scenario.edit import after_dash, block
 from statek_sim.scenario.schema import FORMAT, Scenario
 from statek_sim.values import JSON
+
+T = TypeVar("T")
+
+
+def ddmin(parts: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> tuple[T, ...]:
+    """Return a part of `parts` that fails and of which no single one can be left out.
+
+    `parts` fail; `fails` is asked about parts in their order.
+    """
+    current = tuple(parts)
+    pieces = 2
+    while len(current) >= 2:
+        size = max(1, len(current) // pieces)
+        chunks = [current[at : at + size] for at in range(0, len(current), size)]
+        smaller = _smaller(current, chunks, fails)
+        if smaller is not None:
+            current, pieces = smaller, 2 if len(smaller) <= size else max(pieces - 1, 2)
+        elif size == 1:
+            break
+        else:
+            pieces = min(len(current), pieces * 2)
+    return current
+
+
+def _smaller(
+    current: tuple[T, ...], chunks: Sequence[tuple[T, ...]], fails: Callable[[Sequence[T]], bool]
+) -> tuple[T, ...] | None:
+    """Return one chunk that fails alone, or what is left of `current` without one, if that fails; else None."""
+    if len(chunks) > 1:
+        for chunk in chunks:
+            if fails(chunk):
+                return chunk
+    size = len(chunks[0])
+    for number in range(len(chunks)):
+        rest = current[: number * size] + current[number * size + size :]
+        if rest and len(rest) < len(current) and fails(rest):
+            return rest
+    return None
+
 
 _OF_THE_FILE: Final = frozenset(
     {"suite", "path", "line", "file_digest", "proves", "expect", "expect_in", "goes_bad"}
