@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter, process_time
 
-from statek_sim.executors.choose import executor_for
-from statek_sim.executors.executor import Executor
+from statek_sim.executors.executor import Executor, executor_for
 from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.result import Explored
-from statek_sim.explore.running import explore_all
+from statek_sim.explore.workers import explore_all
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.run import builtin_suites

@@ -11,8 +11,7 @@ from typing import Final
 import pytest
 
 from pytest_statek.options import INSTALLED, REFERENCE
-from statek_sim.backends.installed.peer import Peer
-from statek_sim.backends.releases import profile_of, releases
+from statek_sim.backends.installed.peer import Peer, profile_of, releases
 from statek_sim.compare.declared import load_declarations
 from statek_sim.errors import BadInput
 from statek_sim.scenario.problem import dotted

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from pytest_statek.options import REQUESTED
-from statek_sim.backends.mcp_serving import tools_as_served
+from statek_sim.backends.serving import tools_as_served
 from statek_sim.mcp.fault import McpFault, fault_from
 from statek_sim.mcp.server import McpServer
 from statek_sim.providers.network import forbid_network

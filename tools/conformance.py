@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from statek_sim.backends.releases import newest, releases
+from statek_sim.backends.installed.peer import newest, releases
 from statek_sim.compare.json import SCHEMA
 from tools.environments import ROOT, CannotMake, Environment, ensure, environments
 from tools.interpreters import interpreter, this_python

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from statek_sim.backends.releases import NEWER, Release, releases
+from statek_sim.backends.installed.peer import NEWER, Release, releases
 from tools.installing import install
 from tools.interpreters import interpreter, newer_python, this_python
 

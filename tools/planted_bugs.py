@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from statek_sim.errors import BadInput
 from statek_sim.explore.explorer import Bounds, Explorer
-from statek_sim.explore.reduce import ddmin
+from statek_sim.explore.found_case import ddmin
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.runtime.execution import worker
 from statek_sim.runtime.execution.job_order import Rounds
@@ -35,8 +35,8 @@ from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.run import builtin_suites
 from statek_sim.usage.totals import TurnUsage
-from statek_sim.world.external_futures import ExternalEvents
 from statek_sim.world.queue import ItemStatus, WorkItem, WorkQueue
+from statek_sim.world.world import ExternalEvents
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "exploration.md"

@@ -31,20 +31,18 @@ from statek_sim.agent.spec import PROFILE, AgentSpec, Choice
 from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.backends.agent_facts import record_of
-from statek_sim.backends.agent_memory import project_layer, session_layer
-from statek_sim.backends.agent_moments import SOON, Moments, PinnedTurns
-from statek_sim.backends.agent_people import People
-from statek_sim.backends.agent_sessions import Sessions
+from statek_sim.backends.agent_sessions import SOON, Moments, PinnedTurns, Sessions
+from statek_sim.backends.agent_setup import People, project_layer, session_layer
 from statek_sim.backends.agent_slots import TOKEN, Desk, SlottedRun
 from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
-from statek_sim.backends.deviating import undeviating, with_moved_events, with_other_limits
+from statek_sim.backends.deviations import undeviating, with_moved_events, with_other_limits
 from statek_sim.backends.driver import check_events
 from statek_sim.backends.exchanges import Exchanges
-from statek_sim.backends.own_parts import OwnParts, as_it_is
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.reference import measured, unchanged
 from statek_sim.backends.setup import scenario_harness, script_of, settings_of
+from statek_sim.backends.user_plugins import OwnParts, as_it_is
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError, Untimely
 from statek_sim.harness.harness import LLM_Harness

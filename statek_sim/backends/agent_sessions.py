@@ -1,16 +1,31 @@
-"""What of a scenario's runs is durable: their sessions, in a store like any other."""
+"""Sessions of a scenario's runs of engine two: what is durable of them, and the moments at which their process may die.
+
+What is durable by then is what a new process finds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 from statek_sim.agent.checkpoints.persistence import entry_of
 from statek_sim.agent.checkpoints.records import Kept
 from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.agent.effects import Receipt, Snapshot
+from statek_sim.backends.deviations import Choice, Picks, Place, Point
+from statek_sim.backends.pinned_replies import FAULTS
+from statek_sim.errors import ProviderFailure
+from statek_sim.harness.harness import LLM_Harness
+from statek_sim.providers.delivery import deliver, manner
+from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
+from statek_sim.providers.script import fault
+from statek_sim.scenario.deviation import Deviation, Fault
 from statek_sim.store.database import Sqlite
 from statek_sim.store.protocol import Lease
 from statek_sim.store.sql import SqlStore
+from statek_sim.trace import LLMReplied, Trace
+from statek_sim.usage.totals import TurnUsage
 
 
 class Sessions:
@@ -41,3 +56,214 @@ class Sessions:
         if job not in self._leases:
             self._leases[job] = self._store.claim(job, worker="scenario", plan=job)
         return self._leases[job]
+
+
+SOON: Final = 1.0
+"""Virtual seconds until the new process."""
+
+Answers = dict[tuple[str, int], dict[int, list[RawReply | ProviderFailure]]]
+"""What the undisturbed run was told: by job and turn, then by how often the scenario's own crashes had come by then;
+failed attempts first.
+"""
+
+
+@dataclass(slots=True)
+class Moments:
+    """Notes the moments of one run, and says where it dies.
+
+    `first_answers` None: this is the undisturbed run, whose answers `taken` collects.
+    """
+
+    wanted: Sequence[Deviation] = ()
+    first_answers: Answers | None = None
+    points: list[Point] = field(default_factory=list)
+    taken: Answers = field(default_factory=dict)
+    unknown: list[tuple[str, int]] = field(default_factory=list)
+    worked: list[tuple[str, str]] = field(default_factory=list)
+    """Every call whose tool did its work: job and tool."""
+    lost: list[tuple[str, TurnUsage]] = field(default_factory=list)
+    """What was answered to a process that died before it was durable, job by job: paid for, and counted by no run."""
+    durable: int = 0
+    """How many commits and receipts a new process would find."""
+    crashes: int = 0
+    """How often the process has died, or would have, as the scenario itself says."""
+    states: list[tuple[float, int, int, int, int]] = field(default_factory=list)
+    """At each moment the second, what is durable, what tools have done and how many of the scenario's own crashes came,
+    which decide how a new process goes on, and how many answers came, which decide what the crash costs.
+    """
+    needed: frozenset[int] | None = None
+    """Which commits a new process will look for, by the numbers of their points; None: any, since nobody knows."""
+    pick: Picks | None = None
+    """Makes the choices that no deviation makes, None: the first that could go on."""
+    choices: list[Choice] = field(default_factory=list)
+    """Choices between runs that could go on at the same second, and between calls that could end before each other."""
+    harness: LLM_Harness | None = None
+    """The limits of the run."""
+    happened: set[Place] = field(default_factory=set)
+    chosen: set[int] = field(default_factory=set)
+    """The numbers of the choices that were made as a deviation says."""
+    failed: set[tuple[str, int]] = field(default_factory=set)
+    """The turns whose request has failed as it should: job and turn."""
+    _committed: set[str] = field(default_factory=set)
+    _silent: int = 0
+    _events: int = -1
+    _answers: int = 0
+
+    def reached(self, trace: Trace, at: float, what: str, job: str) -> Deviation | None:
+        """Take note of a moment; return the kill that strikes here, if any."""
+        events = len(trace.events)
+        self._silent = self._silent + 1 if events == self._events else 0
+        self._answers += sum(
+            isinstance(event, LLMReplied) for event in trace.events[max(0, self._events) : events]
+        )
+        self._events = events
+        place = (events, self._silent)
+        self.points.append(Point(place, what, job, at))
+        self.states.append((at, self.durable, len(self.worked), self.crashes, self._answers))
+        kill = next(
+            (deviation for deviation in self._kills() if (deviation.kill, deviation.silent) == place), None
+        )
+        if kill is None or place in self.happened:
+            return None
+        self.happened.add(place)
+        return kill
+
+    def choose(self, trace: Trace, names: Sequence[str]) -> int:
+        """Make a choice and take note of it; return the place of what goes on first."""
+        choice = Choice(len(trace.events), tuple(names))
+        self.choices.append(choice)
+        number = len(self.choices)
+        wanted = next(
+            (
+                deviation
+                for deviation in self.wanted
+                if deviation.action == "choose" and deviation.choose == number
+            ),
+            None,
+        )
+        if wanted is not None and wanted.first in choice.jobs:
+            self.chosen.add(number)
+            return choice.jobs.index(wanted.first)
+        return 0 if self.pick is None else self.pick(choice, trace.events)
+
+    def needs_next(self, job: str) -> bool:
+        """Return whether a new process will look for the commit that a job makes next.
+
+        The first of each job is always made: it shows whether there is anything that no commit can hold.
+        """
+        first = job not in self._committed
+        self._committed.add(job)
+        # The moment before the commit comes first.
+        return first or self.needed is None or len(self.points) + 1 in self.needed
+
+    def needed_by(self, deviations: Sequence[Deviation]) -> frozenset[int] | None:
+        """Return which commits a run with these deviations needs, where this is the undisturbed one.
+
+        A run that only dies, once, is this one until then: each job's last commit before that is found again, and none
+        after it. Sealing all of them is most of what a long run costs.
+        """
+        if len(deviations) != 1 or deviations[0].action != "kill":
+            return None
+        dies = (deviations[0].kill, deviations[0].silent)
+        before = (
+            (point.job, number)
+            for number, point in enumerate(self.points)
+            if point.what.startswith("commit ") and point.place <= dies
+        )
+        return frozenset(dict(before).values())
+
+    def distinct(self) -> list[Point]:
+        """Return the moments after which a new process goes on differently, or pays for other answers again."""
+        first: dict[tuple[float, int, int, int, int], Point] = {}
+        for point, state in zip(self.points, self.states, strict=True):
+            first.setdefault(state, point)
+        return [*first.values()]
+
+    def absent(self) -> tuple[str, ...]:
+        """Return the kills, faults and choices that the run gave no occasion for."""
+        kills = [
+            deviation
+            for deviation in self._kills()
+            if (deviation.kill, deviation.silent) not in self.happened
+        ]
+        faults = [
+            deviation
+            for deviation in self.wanted
+            if deviation.action == "fault" and (deviation.job, deviation.reply) not in self.failed
+        ]
+        chosen = [
+            deviation
+            for deviation in self.wanted
+            if deviation.action == "choose" and deviation.choose not in self.chosen
+        ]
+        return tuple(map(str, [*kills, *faults, *chosen]))
+
+    def fault_of(self, place: tuple[str, int]) -> Fault | None:
+        """Return how the request of a job's turn is to fail, once."""
+        wanted = (
+            deviation
+            for deviation in self.wanted
+            if deviation.action == "fault" and (deviation.job, deviation.reply) == place
+        )
+        found = next(wanted, None)
+        if found is None or place in self.failed:
+            return None
+        self.failed.add(place)
+        return found.fault
+
+    def _kills(self) -> list[Deviation]:
+        return [deviation for deviation in self.wanted if deviation.action == "kill"]
+
+
+class PinnedTurns:
+    """A provider that says the same at the same turn of a job as it did in the undisturbed run."""
+
+    def __init__(self, provider: Provider, moments: Moments) -> None:
+        self._provider = provider
+        self._moments = moments
+        self._asked: dict[tuple[str, int], int] = {}
+
+    def complete(self, request: ChatRequest) -> RawReply:
+        """Answer; a turn that the undisturbed run did not have is refused, as by a provider that knows no such key."""
+        moments = self._moments
+        place = (request.job_id, request.turn)
+        if moments.first_answers is None:
+            return self._answered(request, place, self._provider.complete)
+        failing = moments.fault_of(place)
+        if failing is not None:
+            return deliver(FAULTS[failing](), request, manner(None, None))
+        answers = _of_life(moments.first_answers.get(place, {}), moments.crashes)
+        if not answers:
+            moments.unknown.append(place)
+            return deliver(fault(401), request, manner(None, None))
+        at = 0 if request.attempt == 1 else self._asked.get(place, 0) + 1
+        self._asked[place] = at
+        answer = answers[min(at, len(answers) - 1)]
+        if isinstance(answer, RawReply):
+            return answer
+        raise answer
+
+    def _answered(
+        self, request: ChatRequest, place: tuple[str, int], complete: Callable[[ChatRequest], RawReply]
+    ) -> RawReply:
+        answers = self._moments.taken.setdefault(place, {}).setdefault(self._moments.crashes, [])
+        try:
+            answers.append(complete(request))
+        except ProviderFailure as failure:
+            answers.append(failure)
+            raise
+        came = answers[-1]
+        assert isinstance(came, RawReply), "it was answered just now"
+        return came
+
+
+def _of_life(
+    answers: Mapping[int, list[RawReply | ProviderFailure]], crashes: int
+) -> list[RawReply | ProviderFailure]:
+    """Return what a turn is answered after so many of the scenario's own crashes.
+
+    Where another death has moved a turn to before or after such a crash, it is answered as by the process before, or
+    else by the one after.
+    """
+    before = [life for life in answers if life <= crashes]
+    return answers[max(before) if before else min(answers)] if answers else []

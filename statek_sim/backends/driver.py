@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, assert_never
 
-from statek_sim.backends.side import DrivenSubtask, Side
-from statek_sim.backends.written_values import argument
+from statek_sim.backends.runtime_port import DrivenSubtask, Side
+from statek_sim.backends.scenario_values import argument
 from statek_sim.call_hooks import CallHooks
 from statek_sim.errors import BadInput, Untimely, UnusedEvents
 from statek_sim.scenario.external_event import Event

@@ -8,12 +8,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from statek_sim.backends.deviating import Exploring, Place, Watcher
+from statek_sim.backends.deviations import Exploring, Place, Watcher
 from statek_sim.backends.driver import Driver
 from statek_sim.backends.pinned_replies import FirstRun
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import ReferenceRun
-from statek_sim.backends.written_values import world_object
+from statek_sim.backends.scenario_values import world_object
 from statek_sim.durability.anchors import Anchors, anchored
 from statek_sim.durability.persistence import APPLICATION
 from statek_sim.durability.session import Session

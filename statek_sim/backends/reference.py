@@ -10,7 +10,7 @@ from typing import Protocol
 
 from statek_sim import trace as events
 from statek_sim.backends.call_log import AnsweredCall, CallLog
-from statek_sim.backends.deviating import (
+from statek_sim.backends.deviations import (
     Deviations,
     Exploring,
     undeviating,
@@ -22,8 +22,7 @@ from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.facts import record_of
 from statek_sim.backends.pinned_replies import FirstRun, PinnedReplies
 from statek_sim.backends.record import RunError, RunRecord
-from statek_sim.backends.reference_agents import agents_of
-from statek_sim.backends.reference_side import ReferenceSide
+from statek_sim.backends.reference_runtime import ReferenceSide, agents_of
 from statek_sim.backends.setup import harness_for, job_settings, script_of, world_for
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from statek_sim.backends.written_agents import style_of_all
+from statek_sim.backends.scenario_values import style_of_all
 from statek_sim.errors import BadScenario
 from statek_sim.harness.harness import LLM_Harness, harness_of
 from statek_sim.harness.limits import ExtensionRule

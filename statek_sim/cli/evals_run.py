@@ -172,7 +172,7 @@ def run(
     from statek_sim.evals.baseline import read_baseline
     from statek_sim.evals.experiment import run_experiment
     from statek_sim.evals.summary import summarised
-    from statek_sim.executors.choose import executor_for
+    from statek_sim.executors.executor import executor_for
 
     outputs = _Outputs(
         json_file=json_file, markdown=markdown, html=html, junit=junit, baseline=update_baseline

@@ -19,12 +19,12 @@ from statek_sim.errors import BadInput
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from statek_sim.backends.deviating import Place
+    from statek_sim.backends.deviations import Place
     from statek_sim.executors.executor import Executor
     from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.explore.explorer import Bounds
     from statek_sim.explore.result import Exploration, Explored
-    from statek_sim.explore.running import Pair
+    from statek_sim.explore.workers import Pair
     from statek_sim.scenario.schema import Scenario
 
 
@@ -165,7 +165,7 @@ def explore(
         return
     from rich.console import Console
 
-    from statek_sim.executors.choose import executor_for
+    from statek_sim.executors.executor import executor_for
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.explore.explorer import Bounds
     from statek_sim.explore.result import KINDS
@@ -276,7 +276,7 @@ def _explore(
 ) -> tuple[Exploration, list[Pair]]:
     """Return what came of all pairs, or of those that were done when Ctrl-C came, and these pairs: in their order."""
     from statek_sim.explore.result import Exploration
-    from statek_sim.explore.running import explored_as_done
+    from statek_sim.explore.workers import explored_as_done
     from statek_sim.reporting.explore_terminal import ExploreProgress
 
     found: dict[int, Explored] = {}
@@ -320,7 +320,7 @@ def _whose(found: Exploration, pairs: Sequence[Pair], python: Path) -> Explorati
 
 def _saved(found: Exploration, pairs: Sequence[Pair], folder: Path) -> Exploration:
     """Write a file per failure and return the exploration with their names."""
-    from statek_sim.explore.case_file import case_name, case_text
+    from statek_sim.explore.found_case import case_name, case_text
     from statek_sim.reporting.artifact import write_artifact
 
     scenarios = []
@@ -356,7 +356,7 @@ def _over_budget(scenarios: Iterable[Explored], tokens: int | None, cost: float 
 
 def _replay(paths: Sequence[Path]) -> None:
     """Say of every found case whether it is fixed."""
-    from statek_sim.explore.running import replay
+    from statek_sim.explore.workers import replay
     from statek_sim.reporting.explore_terminal import replay_line
 
     if not paths:

@@ -145,8 +145,8 @@ def _guard_set(name: str | None, file: Path | None, environment: str) -> GuardSe
 def _show_what_if(paths: Sequence[Path], cassettes: Path | None, report: Path | None) -> None:
     from statek_sim.reporting.guard_tables import what_if_json
     from statek_sim.scenario.load import load_or_fail
+    from statek_sim.suite.counterfactual import what_if_warnings_block
     from statek_sim.suite.recorded import Cassettes
-    from statek_sim.suite.what_if import what_if_warnings_block
 
     recorded = None if cassettes is None else Cassettes(cassettes)
     runs = [

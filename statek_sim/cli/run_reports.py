@@ -76,11 +76,11 @@ class WantedSections:
 
 def _crashes(pairs: Sequence[tuple[Scenario, Profile]], profiles: Sequence[str] | None) -> Exploration:
     """Kill the worker at every place of each scenario, under its first profile where none was asked for."""
-    from statek_sim.executors.choose import executor_for
+    from statek_sim.executors.executor import executor_for
     from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.explore.explorer import Bounds
     from statek_sim.explore.result import Exploration
-    from statek_sim.explore.running import explore_all
+    from statek_sim.explore.workers import explore_all
 
     first: dict[str, tuple[Scenario, Profile]] = {}
     for scenario, profile in pairs:

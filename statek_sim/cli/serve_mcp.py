@@ -97,7 +97,7 @@ def mcp(
 
     Example: statek-sim serve mcp shop.tools:TOOLS --fault slow
     """
-    from statek_sim.backends.mcp_serving import served_tools
+    from statek_sim.backends.serving import served_tools
     from statek_sim.mcp.fault import fault_from
     from statek_sim.mcp.journal import McpJournal
     from statek_sim.mcp.server import McpServer

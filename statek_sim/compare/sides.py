@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Final
 
-from statek_sim.backends.installed.peer import Peer, profile_of_peer
-from statek_sim.backends.releases import profile_of, releases
+from statek_sim.backends.installed.peer import Peer, profile_of, profile_of_peer, releases
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.scenario.schema import STATEK_PROFILES, Profile, Scenario

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from statek_sim.durability.kinds import ITEMS, PLACE
-from statek_sim.durability.pieces import whole_rows
+from statek_sim.durability.session import whole_rows
 from statek_sim.durability.writing import ROOT
 from statek_sim.errors import Damaged
 from statek_sim.store.codec import TAG

@@ -18,7 +18,7 @@ from statek_sim.evals.approving import Approving
 from statek_sim.evals.record import FINAL, Record
 from statek_sim.evals.scenario import Instance
 from statek_sim.evals.world import ToolError, World
-from statek_sim.guests.guest_loop import GuestLoop, run_really
+from statek_sim.guests.guest import GuestLoop, run_really
 from statek_sim.values import JSON, ToolSpec
 
 MOST_CALLS: Final = 200

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from statek_sim.backends.agent_moments import Moments
-from statek_sim.backends.deviating import Place
+from statek_sim.backends.agent_sessions import Moments
+from statek_sim.backends.deviations import Place
 from statek_sim.explore.agent_variation import AgentVariation
 from statek_sim.explore.certificates import AT_LEAST_ONCE, SAFE, TWICE, worst
 from statek_sim.explore.result import ToolCertificate

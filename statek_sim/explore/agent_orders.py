@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from statek_sim.backends.deviating import Choice, Picks
+from statek_sim.backends.deviations import Choice, Picks
 from statek_sim.explore.explorer import Bounds
 from statek_sim.explore.orders import (
     Failed,

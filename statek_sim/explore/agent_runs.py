@@ -14,14 +14,12 @@ from dataclasses import replace
 from itertools import product
 from typing import Final
 
-from statek_sim.backends.agent_moments import SOON
-from statek_sim.backends.deviating import Picks, Point
+from statek_sim.backends.agent_sessions import SOON
+from statek_sim.backends.deviations import Picks, Point
 from statek_sim.errors import Untimely
 from statek_sim.explore.agent_certificates import AgentEffects
-from statek_sim.explore.agent_costs import AgentCosts
-from statek_sim.explore.agent_found import AgentFound
 from statek_sim.explore.agent_orders import every_agent_order
-from statek_sim.explore.agent_player import AgentPlayer
+from statek_sim.explore.agent_player import AgentCosts, AgentFound, AgentPlayer
 from statek_sim.explore.agent_variation import AgentInvariant, AgentVariation, ends_as_undisturbed
 from statek_sim.explore.explorer import Bounds, after_death
 from statek_sim.explore.invariants import Violation, is_sometimes

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.backends.agent_moments import Moments
+from statek_sim.backends.agent_sessions import Moments
 from statek_sim.backends.record import RunRecord
 from statek_sim.explore.invariants import ANY_ORDER, Violation, is_sometimes
 from statek_sim.harness.limits import LimitName, limits_in_force

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from statek_sim import trace as events
-from statek_sim.backends.deviating import Place
+from statek_sim.backends.deviations import Place
 from statek_sim.explore.invariants import Violation
 from statek_sim.explore.result import ToolCertificate
 from statek_sim.explore.variation import Undisturbed, Variation

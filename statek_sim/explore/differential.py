@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.backends.event_words import told
+from statek_sim.backends.deviations import told
 from statek_sim.backends.installed.peer import Lost, Peer
 from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import JobRecord

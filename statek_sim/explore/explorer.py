@@ -9,11 +9,12 @@ from itertools import count, islice, product
 from typing import Final, Protocol
 
 from statek_sim.backends.call_log import cost_of_all
-from statek_sim.backends.deviating import Place, Point
+from statek_sim.backends.deviations import Place, Point
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.errors import BadInput, StatekSimError, Untimely
 from statek_sim.explore import plan
 from statek_sim.explore.certificates import Effects, certificates, two_owners
+from statek_sim.explore.found_case import ddmin
 from statek_sim.explore.invariants import BUILT_IN, Invariant, Violation, is_sometimes, violations
 from statek_sim.explore.orders import (
     Priorities,
@@ -22,7 +23,6 @@ from statek_sim.explore.orders import (
     probability_of,
     runs_needed,
 )
-from statek_sim.explore.reduce import ddmin
 from statek_sim.explore.result import KINDS, Beyond, Cell, Count, CrashCost, Explored, Failure
 from statek_sim.explore.state import States
 from statek_sim.explore.variation import Undisturbed, Variation, undisturbed, varied

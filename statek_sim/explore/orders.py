@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from statek_sim import trace as events
-from statek_sim.backends.deviating import Choice
+from statek_sim.backends.deviations import Choice
 from statek_sim.explore.variation import Undisturbed, Variation, varied
 from statek_sim.scenario.deviation import Deviation
 from statek_sim.trace import Event

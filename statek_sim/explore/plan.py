@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Final, get_args
 
 from statek_sim import trace as events
-from statek_sim.backends.deviating import Place, Point
+from statek_sim.backends.deviations import Place, Point
 from statek_sim.clock import FOREVER
 from statek_sim.explore.variation import Undisturbed
 from statek_sim.harness.limits import HarnessLimits, LimitName

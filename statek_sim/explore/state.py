@@ -13,7 +13,7 @@ from enum import Enum
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
-from statek_sim.backends.deviating import Point
+from statek_sim.backends.deviations import Point
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.agents.job_def import JobDef

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from statek_sim.backends.call_log import AnsweredCall
-from statek_sim.backends.deviating import (
+from statek_sim.backends.deviations import (
     Choice,
     Deviations,
     Exploring,

@@ -7,17 +7,19 @@ guest.check(answer)
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import wraps
 from typing import Any, Final, TypeVar
 
 from statek_sim import trace as events
 from statek_sim.agent.replies.reading import read_model_reply
-from statek_sim.agent.virtual_loop import run_in
+from statek_sim.agent.tools.tool import result_text
+from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreachable, UnmatchedRequest
-from statek_sim.guests.guest_loop import GuestLoop
-from statek_sim.guests.recorded_tools import RecordedTools
 from statek_sim.providers.http_status import http_error_text
 from statek_sim.providers.scripted import Script
 from statek_sim.providers.wire.formats import FORMATS
@@ -239,3 +241,82 @@ def delivered(answer: Answer, *, timeout: float = 60.0) -> Delivered:
                 broken=answer.reset,
                 streamed="event-stream" in answer.content_type,
             )
+
+
+class RecordedTools:
+    """Wraps functions so that their calls are noted; what they return and raise goes through as it is."""
+
+    def __init__(self, trace: Trace, clock: VirtualClock, job: str) -> None:
+        self._trace = trace
+        self._clock = clock
+        self._job = job
+        self.calls: list[dict[str, str | None]] = []
+
+    def wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the function, recorded; a coroutine function stays one, and names, hints and docstring stay."""
+        if inspect.iscoroutinefunction(function):
+
+            @wraps(function)
+            async def awaited(*args: Any, **kwargs: Any) -> Any:
+                record = self._called(function, args, kwargs)
+                try:
+                    value = await function(*args, **kwargs)
+                except Exception as error:
+                    self._ended(record, error=error)
+                    raise
+                self._ended(record, value=value)
+                return value
+
+            return awaited
+
+        @wraps(function)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            record = self._called(function, args, kwargs)
+            try:
+                value = function(*args, **kwargs)
+            except Exception as error:
+                self._ended(record, error=error)
+                raise
+            self._ended(record, value=value)
+            return value
+
+        return called
+
+    def _called(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> dict[str, str | None]:
+        name = function.__name__
+        shown = ", ".join([*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())])
+        record: dict[str, str | None] = {"name": name, "arguments": shown}
+        self.calls.append(record)
+        self._trace.add(events.ToolCalled(self._clock.now(), self._job, name, shown, "call"))
+        return record
+
+    def _ended(
+        self, record: dict[str, str | None], *, value: object = None, error: Exception | None = None
+    ) -> None:
+        failed = None if error is None else f"{type(error).__name__}: {error}"
+        result = result_text(value) if error is None else None
+        record["result" if error is None else "error"] = result if error is None else failed
+        name = str(record["name"])
+        self._trace.add(events.ToolReturned(self._clock.now(), self._job, name, result, failed))
+
+
+def run_really(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that needs sockets or threads, in real time."""
+    return asyncio.run(coroutine)
+
+
+class GuestLoop(VirtualLoop):
+    """A `VirtualLoop` for code that uses `asyncio.to_thread`: with one thread the order is the same every time."""
+
+    def run_in_executor(  # type: ignore[override]  # typeshed's variadic types
+        self, executor: object, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """Call the function now; its result is there at once."""
+        future = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001  # whatever it raises belongs to who awaits it
+            future.set_exception(error)
+        return future

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.text import Text
 
 from statek_sim.explore.result import Exploration, Explored, Failure
-from statek_sim.explore.running import Replayed
+from statek_sim.explore.workers import Replayed
 from statek_sim.reporting.numbers import plural
 
 _NOUNS: Final = {

@@ -10,7 +10,7 @@ from rich.text import Text
 from statek_sim.agent.guards.efficacy import Efficacy
 from statek_sim.reporting.grid import lay_out
 from statek_sim.reporting.numbers import NOTHING, count
-from statek_sim.suite.what_if import WhatIf
+from statek_sim.suite.counterfactual import WhatIf
 from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/guards@1"

@@ -15,7 +15,7 @@ from typing import Final, Self
 
 from statek_sim.backends.record import JobRecord, UsageRecord
 from statek_sim.reporting.why import reason
-from statek_sim.scenario.merge import expectations_for
+from statek_sim.scenario.load import expectations_for
 from statek_sim.scenario.schema import PROFILES
 from statek_sim.scenario.statements import Coverage
 from statek_sim.suite.failures import failed_together, name_of, told_together

@@ -1,4 +1,7 @@
-"""Loading scenario files: everything that is wrong with them at once, each with its line."""
+"""Loading scenario files: everything that is wrong with them at once, each with its line.
+
+Partial scenarios are merged first: mappings merge, everything else replaces.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from pydantic import ValidationError
 
 from statek_sim.errors import BadScenario
 from statek_sim.scenario.check import check, jobs_of
+from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.files import find_files, is_eval_file, parsed, read
 from statek_sim.scenario.locate import findings_of, shown
-from statek_sim.scenario.merge import merge
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem
-from statek_sim.scenario.schema import FileHead, Scenario, ScenarioText
+from statek_sim.scenario.schema import FileHead, Profile, Scenario, ScenarioText
 from statek_sim.scenario.tree import Node, find, node_value
 from statek_sim.values import JSON
 
@@ -205,3 +208,26 @@ def _scenario_problem(source: _Source, at: Keypath, finding: Finding, label: str
 def _problem(path: Path, root: Node, finding: Finding) -> Problem:
     node, _ = find(root, finding.keypath)
     return Problem(path, node.line, node.column, finding.message)
+
+
+def merge(base: JSON, over: JSON) -> JSON:
+    """Return `over` merged over `base`: key by key where both are mappings, else `over`, null included."""
+    if not isinstance(base, dict) or not isinstance(over, dict):
+        return over
+    merged = dict(base)
+    for key, value in over.items():
+        merged[key] = merge(base[key], value) if key in base else value
+    return merged
+
+
+def expectations_for(scenario: Scenario, profile: Profile) -> Expect:
+    """Return what `scenario` expects under `profile`: `expect_in` of the profile merged over `expect`."""
+    special = scenario.expect_in.get(profile)
+    if special is None:
+        return scenario.expect
+    return Expect.model_validate(merge(_said(scenario.expect), _said(special)))
+
+
+def _said(expect: Expect) -> JSON:
+    fields: dict[str, JSON] = expect.model_dump(exclude_unset=True)
+    return fields

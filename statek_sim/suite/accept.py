@@ -12,9 +12,9 @@ from statek_sim.scenario.accept import Change, rewrite_expectations
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.problem import Keypath
 from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.suite.expectations import same, yaml_value
 from statek_sim.suite.result import ABSENT, Mismatch, ScenarioResult
 from statek_sim.suite.run import profile_known
-from statek_sim.suite.yaml_value import same, yaml_value
 from statek_sim.values import JSON
 
 

@@ -11,7 +11,7 @@ from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import run_scenario
 from statek_sim.scenario.expect import Expect
-from statek_sim.scenario.merge import expectations_for
+from statek_sim.scenario.load import expectations_for
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.endings import ending, real_ending
 from statek_sim.suite.expectations import compare

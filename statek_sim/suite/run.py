@@ -14,7 +14,7 @@ from statek_sim.backends.run import run_scenario
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.harness.preset import BUILT_IN, load_preset
-from statek_sim.scenario.merge import expectations_for
+from statek_sim.scenario.load import expectations_for
 from statek_sim.scenario.schema import AGENT_PROFILES, PROFILES, STATEK_PROFILES, Profile, Scenario
 from statek_sim.semantics import profile_named
 from statek_sim.suite.expectations import compare

@@ -1,20 +1,25 @@
 """A durable work queue with owners and claims, after document 003 (Claim and Cleanup Pattern).
 
 It survives what kills jobs and workers: only its own methods change it, and every change is reported.
+What agent code writes to one of its objects stays with the object and hides properties and methods of its name; the
+queue sees what the object is. Values go through the store's rules (dbzero 0.7.0, by running it).
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import Any, NoReturn
+from types import FunctionType, MethodType
+from typing import Any, ClassVar, NoReturn
 
 from statek_sim.errors import BadInput
-from statek_sim.runtime.state.access import FULL, access, denied
+from statek_sim.runtime.state.access import FULL, access, current_access, denied
 from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.stored.attributes import attribute, nothing_to_delete
+from statek_sim.runtime.stored.callables import read_by
 from statek_sim.runtime.stored.kinds import object_text
-from statek_sim.world.stored_object import StoredObject
+from statek_sim.sandbox.restricted_method import RestrictedMethod
 
 
 class ItemStatus(StrEnum):
@@ -24,6 +29,58 @@ class ItemStatus(StrEnum):
     CLAIMED = "CLAIMED"
     DONE = "DONE"
     ERROR = "ERROR"
+
+
+class StoredObject:
+    """An object of a stored class. Attributes that there are not are refused."""
+
+    __slots__ = ()
+    """Subclasses have a slot `_written`."""
+    _written: dict[str, tuple[Any, ...]]
+    """By name, what agent code wrote, alone in a tuple; an empty one is a member that it deleted."""
+    STORED: ClassVar[frozenset[str]] = frozenset()
+    """The members that the store has on the real side: the others are properties there."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_written", {})
+
+    def __getattribute__(self, name: str) -> Any:
+        """Return an attribute, for agent code what it wrote there."""
+        if current_access() != FULL and not name.startswith("_"):
+            written: dict[str, tuple[Any, ...]] = object.__getattribute__(self, "_written")
+            if name in written:
+                if not written[name]:
+                    raise denied(name)
+                (value,) = written[name]
+                if isinstance(value, FunctionType):
+                    read_by(sys._getframe(1), value)
+                return value
+            found = object.__getattribute__(self, name)
+            return RestrictedMethod(found) if type(found) is MethodType else found
+        return object.__getattribute__(self, name)
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse an attribute that there is not."""
+        raise denied(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute, for agent code beside what the object is."""
+        if current_access() == FULL:
+            object.__setattr__(self, name, value)
+            return
+        found = attribute(value)
+        self._written[name] = (found.value,)
+        if found.error is not None:
+            raise found.error
+
+    def __delattr__(self, name: str) -> None:
+        """Delete what agent code wrote, or a member that the store has; anything else is dbzero's error."""
+        if name in self.STORED:
+            self._written[name] = ()
+        elif name in self._written:
+            del self._written[name]
+        else:
+            raise nothing_to_delete(name, known=False)
 
 
 class QueueOwner:

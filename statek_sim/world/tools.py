@@ -1,7 +1,13 @@
-"""The tools of the built-in world, by the names that scenarios use."""
+"""The tools of the built-in world, by the names that scenarios use.
 
-from __future__ import annotations
+Simple effects and uses of the framework itself are here; `claim_tools` has the tools of the work queue, `waiting_tools`
+those that wait for external events.
+"""
 
+# No postponed annotations here: STATEK reads the hints of tools as objects, not as text, when it decides whether
+# a string argument names a variable.
+import asyncio
+import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -15,11 +21,165 @@ from statek_sim.tool_names import (
     WAITING_TOOLS,
 )
 from statek_sim.world.claim_tools import claim_tools, item_tools
-from statek_sim.world.framework_tools import delegation_tools, framework_tools
-from statek_sim.world.plain_tools import plain_tools
 from statek_sim.world.tool_api import ToolApi
 from statek_sim.world.waiting_tools import waiting_tools
 from statek_sim.world.world import World
+
+
+def plain_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
+    """Return the simple tools."""
+
+    @api.tool
+    def note(text: str, **kwargs: Any) -> None:
+        """Write a line into the ledger of side effects."""
+        world.ledger.write(text)
+
+    @api.tool
+    def echo(value: Any, **kwargs: Any) -> Any:
+        """Return the value."""
+        return value
+
+    @api.tool
+    def say(text: str, **kwargs: Any) -> None:
+        """Print the text."""
+        print(text)
+
+    @api.tool
+    def fail(message: str, **kwargs: Any) -> None:
+        """Fail with a RuntimeError."""
+        raise RuntimeError(message)
+
+    @api.tool
+    def note_and_refuse(text: str, **kwargs: Any) -> None:
+        """Write a line into the ledger, then fail with a ValueError."""
+        world.ledger.write(text)
+        raise ValueError("refused")
+
+    @api.tool
+    def read_clock(**kwargs: Any) -> str:
+        """Return the current time as ISO text."""
+        return datetime.datetime.now().isoformat(timespec="seconds")
+
+    @api.tool(hidden=True)
+    def reset_everything(**kwargs: Any) -> str:
+        """Reset the world; not for models."""
+        world.ledger.write("reset")
+        return "reset"
+
+    @api.tool
+    def read_records(count: int = 10, **kwargs: Any) -> list[dict[str, Any]]:
+        """Return a table of numbers, as reporting tools do."""
+        return [{"id": n, "amount": n * 17 % 1000, "rate": (n * 7 % 100) / 100} for n in range(count)]
+
+    return [
+        note,
+        echo,
+        say,
+        fail,
+        note_and_refuse,
+        *_slow_tools(world, api),
+        read_clock,
+        reset_everything,
+        read_records,
+    ]
+
+
+def _slow_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
+    """Return the tools that wait in the middle."""
+
+    @api.tool
+    async def slow_echo(text: str, seconds: float = 1.0, **kwargs: Any) -> str:
+        """Print the text, wait, and return the text."""
+        print(f"enter {text}")
+        await asyncio.sleep(seconds)
+        print(f"leave {text}")
+        return text
+
+    @api.tool
+    async def slow_note(text: str, seconds: float = 1.0, timeout: float | None = None, **kwargs: Any) -> str:
+        """Write a line into the ledger, wait, write another one, and one on the way out; `timeout` ends the wait."""
+        world.ledger.write(f"{text}: begun")
+        try:
+            await asyncio.wait_for(asyncio.sleep(seconds), timeout)
+            world.ledger.write(f"{text}: done")
+            return text
+        finally:
+            world.ledger.write(f"{text}: left")
+
+    return [slow_echo, slow_note]
+
+
+def framework_tools(_: World, api: ToolApi) -> list[Callable[..., Any]]:
+    """Return the tools that ask the framework about itself."""
+
+    def undecorated(context: Any, error: Any = None) -> None:
+        """Lack the decorator."""
+
+    @api.error_handler
+    def public_name(context: Any, error: Any = None) -> None:
+        """Lack the underscore."""
+
+    @api.error_handler
+    def _one_parameter(context: Any) -> None:
+        """Lack the error."""
+
+    @api.error_handler
+    def _error_required(context: Any, error: Any) -> None:
+        """Lack the default."""
+
+    @api.error_handler
+    def _good(context: Any, error: Any = None) -> None:
+        """Follow the protocol."""
+
+    candidates = {
+        "undecorated": undecorated,
+        "public name": public_name,
+        "one parameter": _one_parameter,
+        "error required": _error_required,
+        "good": _good,
+    }
+
+    @api.tool
+    def make_tool_with_handler(kind: str, **kwargs: Any) -> str:
+        """Declare a tool whose error handler is of this kind; tell whether the framework took it."""
+
+        def claim(**kwargs: Any) -> None:
+            """Claim nothing."""
+
+        try:
+            api.tool(error_handler=candidates[kind])(claim)
+        except TypeError:
+            return "refused"
+        return "accepted"
+
+    @api.tool
+    def harness_limit(name: str, **kwargs: Any) -> Any:
+        """Return a limit of the process's harness."""
+        return getattr(api.get_llm_harness(), name)
+
+    return [make_tool_with_handler, harness_limit]
+
+
+def delegation_tools(_: World, api: ToolApi) -> list[Callable[..., Any]]:
+    """Return the tools that hand work to other agents."""
+
+    @api.subtask
+    def start_subtask(role: str, **kwargs: Any) -> Any:
+        """Hand a task to another agent."""
+        return api.create_new_job(api.agents[role], shared_vars={}, parent_job=api.get_current_job())
+
+    @api.tool
+    def finish_subtask(result: Any = None, error: str | None = None, **kwargs: Any) -> None:
+        """Report the outcome of this job's task to whoever delegated it."""
+        api.complete_sub_task(result=result, error=error)
+
+    @api.tool
+    def delegate(role: str, **kwargs: Any) -> Any:
+        """Hand a task to another agent and return a future of its outcome."""
+        return api.delegate_task(api.agents[role], parent_job=api.get_current_job())
+
+    return [start_subtask, finish_subtask, delegate]
+
 
 _GROUPS: Final = {
     claim_tools: CLAIM_TOOLS,

@@ -5,9 +5,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from statek_sim.world.external_futures import ExternalEvent
 from statek_sim.world.tool_api import ToolApi
-from statek_sim.world.world import World
+from statek_sim.world.world import ExternalEvent, World
 
 
 def waiting_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:

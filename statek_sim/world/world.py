@@ -1,11 +1,12 @@
-"""One world: queue, events and the ledger of side effects that the jobs of a scenario share."""
+"""One world: the queue, external events that jobs wait for, and the ledger of side effects that they share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from statek_sim.world.external_futures import ExternalEvents
+from statek_sim.errors import BadInput
+from statek_sim.runtime.state.signals import Signal
 from statek_sim.world.queue import QueueOwner, WorkItem, WorkQueue
 
 
@@ -73,3 +74,76 @@ class World:
     def leaked_claims(self) -> list[str]:
         """Return the ids of items that somebody still holds."""
         return [item.id for item in self.queue.claimed()]
+
+
+class ExternalEvent:
+    """Something that will happen outside: resolved once with a value, or broken."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.signal = Signal()
+        self.resolved = False
+        self.value: object = None
+        self.broken: str | None = None
+
+    def is_ready(self) -> bool:
+        """Return whether the value is there; a broken event raises a RuntimeError here, as a condition may."""
+        if self.broken is not None:
+            raise RuntimeError(self.broken)
+        return self.resolved
+
+    def __llm_repr__(self) -> str:
+        """Return the text that agents see: an application's event is known by its name."""
+        return f'ExternalEvent(name="{self.name}")'
+
+
+class ExternalEvents:
+    """The events of one world by name."""
+
+    def __init__(
+        self,
+        names: Iterable[str] = (),
+        *,
+        changed: Callable[[str, str], None] | None = None,
+        before: Callable[[], None] | None = None,
+    ) -> None:
+        self._events = {name: ExternalEvent(name) for name in names}
+        self._changed = changed or (lambda _name, _what: None)
+        self._before = before or (lambda: None)
+
+    def __getitem__(self, name: str) -> ExternalEvent:
+        try:
+            return self._events[name]
+        except KeyError:
+            known = ", ".join(self._events) or "none"
+            raise BadInput(f"there is no external event {name!r}; declared: {known}") from None
+
+    def all(self) -> list[ExternalEvent]:
+        """Return every event."""
+        return list(self._events.values())
+
+    def saved(self) -> list[tuple[str, bool, object, str | None]]:
+        """Return name, whether it was resolved, value and error of every event, for `resume`."""
+        return [(event.name, event.resolved, event.value, event.broken) for event in self.all()]
+
+    def resume(self, saved: Iterable[tuple[str, bool, object, str | None]]) -> None:
+        """Have every event be what another process `saved`; nobody hears of it."""
+        for name, resolved, value, broken in saved:
+            event = self[name]
+            event.resolved, event.value, event.broken = resolved, value, broken
+
+    def resolve(self, name: str, value: object) -> None:
+        """Let the event happen with `value`."""
+        event = self[name]
+        self._before()
+        event.resolved, event.value = True, value
+        self._changed(name, "resolved")
+        event.signal.fire()
+
+    def break_(self, name: str, message: str) -> None:
+        """Make the event's condition raise from now on."""
+        event = self[name]
+        self._before()
+        event.broken = message
+        self._changed(name, f"broken: {message}")
+        event.signal.fire()

@@ -28,8 +28,7 @@ from statek_sim.evals.models.profile_file import load_profile
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.statistics import compared, holm
 from statek_sim.evals.summary import Summary, summarised
-from statek_sim.executors.processes import ProcessExecutor
-from statek_sim.executors.serial import SerialExecutor
+from statek_sim.executors.processes import ProcessExecutor, SerialExecutor
 from statek_sim.intervals import wilson
 from statek_sim.reporting.evals_json import evals_json, evals_json_text, evals_schema, rates_json
 from statek_sim.reporting.evals_tables import evals_tables, rates_table, table_lines, table_markdown

@@ -9,8 +9,8 @@ import pytest
 
 from statek_sim.agent.simulated import Asked
 from statek_sim.backends.agent import Driver, run_agent_scenario, simulated
-from statek_sim.backends.agent_moments import Moments
-from statek_sim.backends.deviating import with_deviations
+from statek_sim.backends.agent_sessions import Moments
+from statek_sim.backends.deviations import with_deviations
 from statek_sim.cli import main
 from statek_sim.clock import VirtualClock
 from statek_sim.explore.agent_player import AgentPlayer
@@ -20,7 +20,7 @@ from statek_sim.explore.explorer import Bounds
 from statek_sim.explore.invariants import sometimes
 from statek_sim.explore.plan import kill_at
 from statek_sim.explore.result import Count
-from statek_sim.explore.running import explore_one, own_invariants
+from statek_sim.explore.workers import explore_one, own_invariants
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import LimitName
 from statek_sim.providers.protocol import Provider

@@ -6,7 +6,7 @@ import pytest
 
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.explore.result import Explored
-from statek_sim.explore.running import explore_all
+from statek_sim.explore.workers import explore_all
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.suite.run import builtin_suites
 

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from statek_sim.cli import main
-from statek_sim.explore import running
+from statek_sim.explore import workers as running
 from statek_sim.explore.result import Explored
 from statek_sim.reporting.explore_json import exploration_schema
 from statek_sim.reporting.explore_terminal import ExploreProgress

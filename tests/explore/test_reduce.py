@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statek_sim.explore.reduce import ddmin
+from statek_sim.explore.found_case import ddmin
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, unique=True), st.data())

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.executors.processes import ProcessExecutor
-from statek_sim.executors.serial import SerialExecutor
-from statek_sim.explore import shares
+from statek_sim.executors.processes import ProcessExecutor, SerialExecutor
+from statek_sim.explore import workers as shares
 from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.result import CrashCost, Explored, Failure, ToolCertificate
-from statek_sim.explore.running import explore_all
+from statek_sim.explore.workers import explore_all
 from statek_sim.scenario.deviation import Deviation
 from tests.explore import samples
 

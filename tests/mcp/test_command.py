@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.backends.mcp_serving import served_tools, tools_as_served
+from statek_sim.backends.serving import served_tools, tools_as_served
 from statek_sim.errors import BadInput
 from statek_sim.mcp.stdio import DIED
 from tests.mcp.serving import ROOT

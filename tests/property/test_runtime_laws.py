@@ -18,8 +18,8 @@ from statek_sim.runtime.state.futures import FutureError, FutureResult, temporal
 from statek_sim.runtime.tools.declaration import tool
 from statek_sim.semantics import PROFILES
 from statek_sim.trace import HandlerRan, HandlerRegistered
-from statek_sim.world.external_futures import ExternalEvents
 from statek_sim.world.queue import ItemStatus, QueueOwner, WorkItem, WorkQueue
+from statek_sim.world.world import ExternalEvents
 from tests.examples import examples
 
 STATEMENTS = (

@@ -16,8 +16,7 @@ from statek_sim.store.database import Row, Sqlite
 from statek_sim.store.open import open_store
 from statek_sim.store.postgres import Postgres
 from statek_sim.store.protocol import Changes, Lease
-from statek_sim.store.sql import SqlStore
-from statek_sim.store.tables import MIGRATIONS
+from statek_sim.store.sql import MIGRATIONS, SqlStore
 from tests.store.conftest import MakeStore, Seconds
 from tests.store.test_sessions import entry, receipt
 

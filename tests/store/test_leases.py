@@ -16,10 +16,9 @@ from statek_sim.errors import BadStore, Fenced, Held
 from statek_sim.providers.script import code
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.tools.declaration import tool
-from statek_sim.store.heartbeat import Heartbeat
 from statek_sim.store.open import open_store
 from statek_sim.store.protocol import Changes, Lease, Store
-from statek_sim.store.worker import real_seconds
+from statek_sim.store.worker import Heartbeat, real_seconds
 from statek_sim.testing import Lab, LabSettings
 
 LEASE = 1.0

@@ -8,7 +8,7 @@ from statek_sim import Agent, FutureError, FutureResult, LLM_Harness, Runtime, S
 from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.world.external_futures import ExternalEvents
+from statek_sim.world.world import ExternalEvents
 
 UNLIMITED = LLM_Harness(None, None, None, None)
 

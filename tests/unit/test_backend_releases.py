@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from pytest_statek import options
-from statek_sim.backends.releases import newest, profile_of, releases
+from statek_sim.backends.installed.peer import newest, profile_of, releases
 from statek_sim.cli import app
 from statek_sim.runtime.tools.system import system_tool_specs
 from statek_sim.semantics import PROFILE_WORDS, PROFILES

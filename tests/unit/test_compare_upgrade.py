@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.compare.document import upgrade_blocks
+from statek_sim.compare.document import WIDTH, markdown_lines, text_lines, upgrade_blocks
 from statek_sim.compare.facts import Difference
 from statek_sim.compare.json import comparison_json
 from statek_sim.compare.matrix import Row, Verdict, VersionMatrix
-from statek_sim.compare.render import WIDTH, markdown_lines, text_lines
 from statek_sim.compare.sides import side_named
 from statek_sim.compare.upgrade import (
     HARNESS,

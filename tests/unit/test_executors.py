@@ -9,12 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from statek_sim.errors import BadInput
-from statek_sim.executors.batches import GROWTH, LEAST, SCHEDULING, BatchSize
-from statek_sim.executors.choose import executor_for
-from statek_sim.executors.executor import Executor
+from statek_sim.executors.dask_cluster import GROWTH, LEAST, SCHEDULING, BatchSize
+from statek_sim.executors.executor import Executor, executor_for
 from statek_sim.executors.pool import Killed
-from statek_sim.executors.processes import ProcessExecutor
-from statek_sim.executors.serial import SerialExecutor
+from statek_sim.executors.processes import ProcessExecutor, SerialExecutor
 from tests.tables import table_test
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.backends.installed.module_paths import module_paths
+from statek_sim.backends.installed.peer import module_paths
 
 
 def test_folders_of_the_search_path_come_in_their_order_and_absolute(

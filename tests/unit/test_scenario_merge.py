@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.scenario.load import load_or_fail
-from statek_sim.scenario.merge import expectations_for, merge
+from statek_sim.scenario.load import expectations_for, load_or_fail, merge
 from statek_sim.scenario.schema import PROFILES, Scenario
 from statek_sim.values import JSON
 from tests.tables import table_test

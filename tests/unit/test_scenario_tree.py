@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.scenario import tree
-from statek_sim.scenario.emit import block, flow
+from statek_sim.scenario.edit import block, flow
 from statek_sim.scenario.tree import find, node_value, parse
 from statek_sim.values import JSON
 from tests.tables import table_test

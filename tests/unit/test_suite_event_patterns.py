@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statek_sim.scenario.expect import EventsExpect
-from statek_sim.suite.event_patterns import event_mismatches
+from statek_sim.suite.expectations import event_mismatches
 from statek_sim.suite.result import ABSENT, Mismatch
 from statek_sim.trace import ConsoleLine, Event, JobStopped, LLMRequested
 from statek_sim.values import JSON

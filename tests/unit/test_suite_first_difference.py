@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statek_sim.suite.first_difference import difference_at, job_of
+from statek_sim.suite.diff import difference_at, job_of
 from statek_sim.suite.result import Mismatch
 from statek_sim.trace import ConsoleLine, Event, HandlerRan, LLMReplied, LLMRequested, ToolCalled
 from tests.tables import table_test

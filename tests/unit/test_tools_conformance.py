@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.backends.releases import releases
+from statek_sim.backends.installed.peer import releases
 from tests.tables import table_test
 from tools.conformance import beyond, fewer, main, merged, parted, seeded, words
 from tools.environments import CannotMake, Environment, ensure, environments

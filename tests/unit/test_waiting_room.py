@@ -7,7 +7,7 @@ import tracemalloc
 from statek_sim import Agent, FutureError, FutureResult, Runtime, ScriptedLLM, code, temporal, tool
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import Released
-from statek_sim.world.external_futures import ExternalEvents
+from statek_sim.world.world import ExternalEvents
 from tests.unit.runtime_samples import UNLIMITED, Gate, idle_runtime
 
 

@@ -11,7 +11,7 @@ from statek_sim.analysis.corpus.table import CorpusTable, corpus_table
 from statek_sim.analysis.run_usage import analyse
 from statek_sim.explore.explorer import Bounds
 from statek_sim.explore.result import Exploration
-from statek_sim.explore.running import explore_one
+from statek_sim.explore.workers import explore_one
 from statek_sim.reporting.model import build_report
 from statek_sim.reporting.page.crashes import crashes_json
 from statek_sim.reporting.page.data import PageData, embedded, page_data

@@ -7,7 +7,7 @@ from textwrap import indent
 
 from statek_sim.compare.matrix import Verdict
 from statek_sim.compare.matrix_text import DIFFERS_IN, value_lines
-from statek_sim.scenario.emit import block
+from statek_sim.scenario.edit import block
 from statek_sim.values import JSON
 from tools.random_programs.compare import RandomDifference, RandomRun, for_profile
 

@@ -17,16 +17,13 @@ from statek.executors import utils
 from statek.task import create_new_job
 
 from statek_sim.backends.application import AppJob, AppOutcome
-from statek_sim.backends.in_process.describe import described
-from statek_sim.backends.in_process.isolation import isolated
-from statek_sim.backends.in_process.known_jobs import KnownJobs
-from statek_sim.backends.in_process.plain_dates import plain_dates
-from statek_sim.backends.in_process.stored_names import StoredNames
+from statek_sim.backends.in_process.instrumentation import StoredNames, Watch
+from statek_sim.backends.in_process.isolation import isolated, plain_dates
+from statek_sim.backends.in_process.stored_jobs import KnownJobs, described
 from statek_sim.backends.in_process.transport import Stopped, Transport
-from statek_sim.backends.in_process.watch import Watch
-from statek_sim.backends.installed.loop import Interrupted, WorkerLoop, waiting_names
-from statek_sim.backends.installed.stored_value import label
+from statek_sim.backends.installed.stored_objects import label
 from statek_sim.backends.installed.virtual_time import VirtualTime, let_loops_nest
+from statek_sim.backends.installed.worker_loop import Interrupted, WorkerLoop, waiting_names
 from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.harness.harness import LLM_Harness

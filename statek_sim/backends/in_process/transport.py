@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 from statek import llm_api
 
-from statek_sim.backends.installed.loop import Interrupted
 from statek_sim.backends.installed.virtual_time import VirtualTime
+from statek_sim.backends.installed.worker_loop import Interrupted
 from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreachable
 from statek_sim.providers.protocol import ChatRequest, Provider
 from statek_sim.providers.retry import CLIENT_TIMEOUT

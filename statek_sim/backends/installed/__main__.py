@@ -23,8 +23,8 @@ def main() -> None:
     line = Line.of_this_process()
     try:
         # Importing it takes long and may fail: the other side is told which.
-        from statek_sim.backends.installed.agents import UnusableTool  # noqa: PLC0415
-        from statek_sim.backends.installed.stage import perform  # noqa: PLC0415
+        from statek_sim.backends.installed.runtime_adapter import UnusableTool  # noqa: PLC0415
+        from statek_sim.backends.installed.scenario_run import perform  # noqa: PLC0415
     except ImportError as error:
         line.send({"failed": f"{type(error).__name__}: {error}"})
         return

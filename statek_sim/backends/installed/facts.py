@@ -11,10 +11,10 @@ from typing import Any
 import dbzero
 
 from statek_sim.backends.installed import stored_world
-from statek_sim.backends.installed.loop import waiting_names
-from statek_sim.backends.installed.played import Played
-from statek_sim.backends.installed.stored_value import label, stored_value
+from statek_sim.backends.installed.stored_objects import label, stored_value
 from statek_sim.backends.installed.wire import Message
+from statek_sim.backends.installed.worker_crash import Played
+from statek_sim.backends.installed.worker_loop import waiting_names
 from statek_sim.values import JSON
 
 

@@ -1,14 +1,20 @@
-"""The other interpreter, which has `statek`: starting it, and answering the requests of the scenarios it runs."""
+"""The other interpreter, which has `statek`: starting it, and answering the requests of the scenarios it runs.
+
+It finds the modules that this process finds. `statek_sim.semantics` lists the releases that it may have.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
+import site
 import subprocess
+import sys
+import sysconfig
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,16 +23,14 @@ from typing import Any, Final, Self, cast
 
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.installed.answers import Answers, Exchanged, Scripted, nowhere
-from statek_sim.backends.installed.module_paths import module_paths
 from statek_sim.backends.installed.wire import Line, Message
 from statek_sim.backends.reference import measured
-from statek_sim.backends.releases import profile_of, releases
 from statek_sim.backends.setup import harness_for, job_settings, script_of
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.semantics import NEWER, RELEASES, Release, line_of, profile_named, profile_of
 from statek_sim.semantics import Profile as Behaviour
-from statek_sim.semantics import profile_named
 from statek_sim.trace import Event, event_of
 from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.values import JSON
@@ -332,3 +336,39 @@ def _finished(facts: Message, answers: Answers) -> Message:
 
 def _exit(code: int) -> str:
     return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+
+
+def module_paths() -> tuple[str, ...]:
+    """Return the absolute folders of `sys.path`, in order, and the current one.
+
+    Those of the interpreter itself, its standard library and its installed packages, are left out: another one has its
+    own.
+    """
+    own = tuple(_own_folders())
+    folders = dict.fromkeys(os.path.abspath(entry) for entry in (*sys.path, ""))
+    return tuple(
+        folder for folder in folders if not any(Path(folder).is_relative_to(own_folder) for own_folder in own)
+    )
+
+
+def _own_folders() -> Iterator[str]:
+    """Yield the folders, and the archive, that belong to this interpreter."""
+    for kind in ("stdlib", "platstdlib", "purelib", "platlib"):
+        yield sysconfig.get_path(kind)
+    yield from site.getsitepackages()
+    yield site.getusersitepackages()
+    zipped = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
+    yield os.path.join(sys.base_prefix, sys.platlibdir, zipped)
+
+
+def releases() -> tuple[Release, ...]:
+    """Return the listed releases, oldest first."""
+    return RELEASES
+
+
+def newest(versions: Sequence[str]) -> str:
+    """Return the highest of some versions like `1.4.2`."""
+    return max(versions, key=lambda version: tuple(map(int, version.split("."))))
+
+
+__all__ = ["NEWER", "Release", "line_of", "newest", "profile_of", "releases"]

@@ -19,14 +19,13 @@ from statek.future import get_all_future, get_any_future, temporal
 from statek.task import delegate_task
 
 from statek_sim.backends.installed import stored_objects as stored
-from statek_sim.backends.installed.stored_value import shown
+from statek_sim.backends.installed.stored_objects import shown
 from statek_sim.scenario.schema import World as WrittenWorld
 from statek_sim.values import JSON
-from statek_sim.world.external_futures import ExternalEvents
 from statek_sim.world.queue import ItemStatus, WorkItem, WorkQueue
 from statek_sim.world.tool_api import ToolApi
 from statek_sim.world.tools import WorldTools
-from statek_sim.world.world import Ledger, World
+from statek_sim.world.world import ExternalEvents, Ledger, World
 
 
 class HandlerLog:

@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 from statek import python_sandbox
 
 from statek_sim.clock import EPOCH, checked_moment
-from statek_sim.world import plain_tools
+from statek_sim.world import tools
 
 EVENT: Final = 0
 STEP: Final = 1
@@ -151,7 +151,7 @@ def install_wall_clock(now: Callable[[], float]) -> None:
     exports.update(date=dates, datetime=times, _plain=exports["date"], _plain_too=exports["datetime"])
     module = types.ModuleType("datetime")
     vars(module).update({**vars(datetime), "date": dates, "datetime": times})
-    plain_tools.datetime = module  # type: ignore[attr-defined]  # its own name for it
+    tools.datetime = module  # type: ignore[attr-defined]  # its own name for it
 
 
 def _stand_in(kind: type) -> Any:

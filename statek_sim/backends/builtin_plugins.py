@@ -1,0 +1,195 @@
+"""Built-in plugins for the seams of engine two's loop: scenarios name them, and they show what each seam can do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from statek_sim.agent.effects import (
+    PASS,
+    Advice,
+    Choice,
+    Compaction,
+    Reading,
+    SideModel,
+    Subject,
+    TextWanted,
+    ToolCall,
+    ToolOutcome,
+    TurnAhead,
+    TurnFacts,
+    TurnWatcher,
+    Verdict,
+    WrittenCall,
+)
+from statek_sim.agent.protection.breaker import BreakerSettings
+from statek_sim.agent.protection.repetition import LoopSettings
+from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
+from statek_sim.errors import ContextOverflow
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.script import Reply, tool_call
+from statek_sim.values import JSON, Message
+
+
+def plain_json(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
+    """Read a reply that is one JSON object with `name` and `parameters`, and refuse one that begins like it."""
+    if not text.lstrip().startswith("{"):
+        return Reading(text=text, stages=("plain",))
+    try:
+        found = json.loads(text)
+        call = WrittenCall("", str(found["name"]), json.dumps(found["parameters"]))
+    except (ValueError, KeyError, TypeError) as error:
+        return Reading(stages=("plain", "json"), refused=f"it is no call: {error}")
+    return Reading(calls=(call,), stages=("plain", "json"))
+
+
+def no_secrets(subject: Subject) -> Verdict:
+    """Block the word `forbidden`, and hide the word `secret`."""
+    text = subject.text
+    if "forbidden" in text:
+        return Verdict(action="block", reason="it is forbidden")
+    if "secret" in text:
+        return Verdict(action="modify", reason="a secret", text=text.replace("secret", "[hidden]"))
+    return PASS
+
+
+async def slow_moderation(subject: Subject) -> Verdict:
+    """Block what is rude, after two seconds: a moderation service would take as long."""
+    await asyncio.sleep(2.0)
+    return Verdict(action="block", reason="rude") if "rude" in subject.text else PASS
+
+
+def read_before_write(ahead: TurnAhead) -> Choice:
+    """Offer what is tagged `read` until something was read, then what is tagged `write`."""
+    return Choice(all_tags=["write" if ahead.called else "read"])
+
+
+def by_first_word(ahead: TurnAhead) -> Choice | None:
+    """Take the first word of the user's message for the type of the task; without a colon it is none."""
+    task, colon, _ = ahead.message.partition(":")
+    return Choice(task=task) if colon else None
+
+
+def hide_clock() -> TurnWatcher:
+    """Return a watcher that takes the tool `get_time` away after the first turn."""
+
+    def watch(turn: TurnFacts) -> Advice | None:
+        if turn.turn > 1:
+            return None
+        return Advice(kind="fewer_tools", reason="Do without the clock.", tools=("get_time",))
+
+    return watch
+
+
+class SameTwice:
+    """A watcher that nudges when a turn's calls are those of the turn before, and stops at the third time."""
+
+    def __init__(self) -> None:
+        self._before: list[object] = []
+
+    def __call__(self, turn: TurnFacts) -> Advice | None:
+        """Return what should be done about this turn."""
+        now = [(call.name, dict(call.arguments)) for call, _ in turn.calls]
+        self._before.append(now)
+        if self._before[-3:] == [now] * 3:
+            return Advice(kind="stop", reason="the same calls three times")
+        if self._before[-2:] == [now] * 2:
+            return Advice(kind="nudge", reason="You called that before. Try something else.")
+        return None
+
+    def saved(self) -> object:
+        """Return the turns that were seen."""
+        return list(self._before)
+
+    def restore(self, saved: Any) -> None:
+        """Go on from what `saved` returned."""
+        self._before = list(saved)
+
+
+same_twice = SameTwice
+"""Returns a watcher of one run."""
+
+
+class OneCall:
+    """A gate that admits one call of each tool."""
+
+    def __init__(self) -> None:
+        self._called: set[str] = set()
+
+    def admit(self, call: ToolCall, *, at: float) -> str | None:
+        """Return why a second call must wait for ever."""
+        return f"{call.name!r} was called before" if call.name in self._called else None
+
+    def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
+        """Note a call that succeeded."""
+        if not outcome.failed:
+            self._called.add(call.name)
+
+    def withdrawn(self, call: ToolCall, *, at: float) -> None:
+        """Forget a call that was not made: it may come again."""
+
+    def saved(self) -> object:
+        """Return the names of tools that were called."""
+        return sorted(self._called)
+
+    def restore(self, saved: Any) -> None:
+        """Go on from what `saved` returned."""
+        self._called = set(saved)
+
+
+def keep_last_exchange(messages: Sequence[Message], *, tokens: int) -> Compaction | None:
+    """Keep the system block, the task and the last call with its results, once the prompt has over 150 tokens."""
+    if tokens <= 150:
+        return None
+    last = max(at for at, message in enumerate(messages) if message.get("role") == "assistant")
+    return Compaction(messages=[*messages[:2], *messages[last:]], strategy="last exchange")
+
+
+def page(number: int, words: int = 100) -> str:
+    """Return a page of a long document: so many words, the same for each number."""
+    return f"Page {number}: " + " ".join(f"word{(number * 7 + at) % 97}" for at in range(words))
+
+
+def no_history(messages: Sequence[Message], *, tokens: int) -> Compaction:
+    """Give up: there is no room for anything."""
+    raise ContextOverflow(f"{tokens} tokens are too many for this compactor")
+
+
+def asked_summary(
+    messages: Sequence[Message], *, tokens: int
+) -> Generator[TextWanted, str | None, Compaction | None]:
+    """Ask a small model to summarise all but the newest exchange, once the prompt has over 300 tokens."""
+    if tokens <= 300:
+        return None
+    last = max(at for at, message in enumerate(messages) if message.get("role") == "assistant")
+    wanted: Message = {"role": "user", "content": f"Summarise {last - 2} messages."}
+    text = yield TextWanted(
+        by=SideModel(model="qwen3:1.7b", role="scribe"), messages=(wanted,), max_tokens=50
+    )
+    note: Message = {"role": "user", "content": f"So far: {text or 'nobody knows'}"}
+    return Compaction(messages=[*messages[:2], note, *messages[last:]], strategy="asked", summarised=1)
+
+
+def half_wrong(request: ChatRequest) -> Reply:
+    """Answer every other request with a call that returns something new, and the others with one that is refused."""
+    if request.turn % 2:
+        return tool_call("nowhere")
+    return tool_call("tick", n=request.turn)
+
+
+def patient_watcher() -> TurnWatcher:
+    """Return the watcher of loops that allows `poll` the same answer five times in a row."""
+    return loop_watcher(LoopSettings(polling={"poll": 5}))
+
+
+def quick_breakers() -> BreakerGate:
+    """Return breakers that two failures open for 30 seconds."""
+    return BreakerGate(BreakerSettings(failures=2, cooldown=30.0))
+
+
+def reformatting_rescue(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
+    """Read a reply; what no rule can read is reformatted by a model that puts colons where they are missing."""
+    return rescued(text, offered, reformat=lambda reply: re.sub(r'" (?=["{])', '": ', reply))

@@ -1,0 +1,284 @@
+"""What was seen of STATEK, as the trace events of the reference runtime; `instrumentation` is where it is seen.
+
+`Witness` collects the events of a run, `ToolWitness` tells what tools do: calls with the caller's arguments, and how
+each ended. `Spelling` knows which arguments agent code named: STATEK makes positional ones of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from types import FrameType
+from typing import Any
+
+import statek
+from statek import system
+from statek.executors import utils
+
+from statek_sim import trace as events
+from statek_sim.backends.installed.stored_objects import shown
+from statek_sim.trace import Event, as_dict
+from statek_sim.values import JSON
+
+
+class Witness:
+    """Collects events.
+
+    `now()` is the virtual time, `name_of(job)` a job's name, `answer_to(name)` the number of that job's latest request
+    and the tokens that the provider reported for it; `meet(job)` is called before anything is told about a new job.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], float],
+        name_of: Callable[[Any], str],
+        answer_to: Callable[[str], tuple[int, int | None, int | None]],
+        meet: Callable[[Any], object],
+    ) -> None:
+        self._now = now
+        self._name_of = name_of
+        self._answer_to = answer_to
+        self._meet = meet
+        self._events: list[JSON] = []
+        self._newborn: list[Any] = []
+        self._introducing = False
+        self._failed: dict[str, tuple[int, int, str]] = {}
+        self.heard: Callable[[Event], object] = lambda _: None
+        """Told of every event right after it."""
+
+    def tell(self, kind: Callable[..., Event], job: Any, *facts: object) -> None:
+        """Add an event about `job`: one of STATEK's, or its name."""
+        self.introduce()
+        name = job if isinstance(job, str) else self._name_of(job)
+        if name in self._failed:
+            self.asks_again(name, None)
+        event = kind(self._now(), name, *facts)
+        self._events.append(as_dict(event))  # type: ignore[arg-type]  # JSON by design
+        self.heard(event)
+
+    def born(self, job: Any) -> None:
+        """Note a job that was created; it is introduced before anything else is told."""
+        self._newborn.append(job)
+
+    def answered(self, job: Any) -> tuple[int, int | None, int | None]:
+        """Return the number of a job's latest request and the tokens that the provider reported for it."""
+        return self._answer_to(self._name_of(job))
+
+    def introduce(self) -> None:
+        """Have jobs met that were created since the last time, in this order, which what meeting one tells keeps to."""
+        if self._introducing:
+            return
+        self._introducing = True
+        try:
+            while self._newborn:
+                self._meet(self._newborn.pop(0))
+        finally:
+            self._introducing = False
+
+    def request_failed(self, name: str, turn: int, attempt: int, error: str) -> None:
+        """Note a failure of the provider; STATEK has yet to say whether it will ask again."""
+        self._failed[name] = (turn, attempt, error)
+
+    def asks_again(self, name: str, seconds: float | None) -> None:
+        """Tell of a job's failed request, if there is one, and in how many seconds STATEK asks again (None: never)."""
+        if name in self._failed:
+            self.tell(events.RequestFailed, name, *self._failed.pop(name), seconds)
+
+    def remember(self, events_before: list[JSON]) -> None:
+        """Take over what the process before had not told yet."""
+        self._events[:0] = events_before
+
+    def taken(self) -> list[JSON]:
+        """Return the events since the last time."""
+        taken, self._events = self._events, []
+        return taken
+
+
+class ToolWitness:
+    """Watches `@tool` and `@subtask` functions. `returned(job, name)` hears of every call that ended."""
+
+    def __init__(self, witness: Witness, returned: Callable[[Any, str], None]) -> None:
+        self._witness = witness
+        self._returned = returned
+        self._open: list[tuple[Any, str]] = []
+        self._via = "code"
+        self._spelling = Spelling()
+        self._subtask = False
+        self._told = 0
+
+    def install(self) -> None:
+        """Watch tools from now on."""
+        utils._smart_call = self._spelling.watched(utils._smart_call)
+        self._step_aside()
+        self._watch_begin()
+        self._watch_end()
+        self._watch_failures()
+        self._watch_requested_calls()
+
+    def _step_aside(self) -> None:
+        """Have STATEK's search for names go as many frames of its own far as without those of whoever watches it."""
+        collect = statek.utils._collect_aggregated_locals
+
+        @wraps(collect)
+        def collected(start_frame: FrameType, max_frames: int = 40) -> Any:
+            return collect(start_frame, _reach(start_frame, max_frames))
+
+        statek.utils._collect_aggregated_locals = collected
+
+    def _watch_begin(self) -> None:
+        prepare = system._prepare_decorated_call
+
+        @wraps(prepare)
+        def prepared(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            job = statek.get_current_job()
+            if job is not None and (self._via == "call" or not self._subtask or _fits(func, args, kwargs)):
+                self._called(job, func.__name__, *self._spelling.restored(func, args, kwargs))
+            return prepare(func, args, kwargs)
+
+        system._prepare_decorated_call = prepared
+
+    def _watch_end(self) -> None:
+        bind, wrap_subtask = system._bind_error_handler_result, system._wrap_subtask_result
+
+        @wraps(bind)
+        def bound(result: Any, handler: Any) -> None:
+            # What a tool returned is told before its handler is registered.
+            if statek.get_current_job() is not None:
+                self._ended(shown(result), None)
+            bind(result, handler)
+
+        @wraps(wrap_subtask)
+        def wrapped(result: Any, task_id: Any) -> Any:
+            if statek.get_current_job() is not None:
+                self._ended(shown(result), None)
+            return wrap_subtask(result, task_id)
+
+        system._bind_error_handler_result, system._wrap_subtask_result = bound, wrapped
+
+    def _watch_failures(self) -> None:
+        inject = utils.inject_context
+
+        @wraps(inject)
+        def injected(func: Any, local_context: Any) -> Any:
+            call = inject(func, local_context)
+
+            @wraps(call)
+            def watched(*args: Any, **kwargs: Any) -> Any:
+                depth = len(self._open)
+                # A subtask's `id` becomes a positional argument too, which the factory does not take; STATEK then calls
+                # once more with the keywords as they were.
+                self._subtask = hasattr(call, "__is_subtask__")
+                self._spelling.reaches(watched)
+                before, last_try = self._told, self._subtask and not self._spelling.keywords
+                try:
+                    return call(*args, **kwargs)
+                except Exception as error:
+                    job = statek.get_current_job()
+                    if last_try and self._told == before and job is not None:
+                        # No way to call it fitted, so the factory was never reached.
+                        self._called(job, call.__name__, args, kwargs)
+                    while len(self._open) > depth:
+                        self._ended(None, f"{type(error).__name__}: {error}")
+                    raise
+
+            return watched
+
+        utils.inject_context = injected
+
+    def _watch_requested_calls(self) -> None:
+        execute = utils.exec_tool
+
+        @wraps(execute)
+        async def executed(call_spec: Any, job: Any, *args: Any, **kwargs: Any) -> Any:
+            self._via = "call"
+            try:
+                result, error = await execute(call_spec, job, *args, **kwargs)
+            finally:
+                never_ran, self._via = self._via == "call", "code"
+            if never_ran and error is not None and error.startswith("NameError: tool "):
+                self._refused(job, call_spec, error)
+            return result, error
+
+        utils.exec_tool = executed
+
+    def _refused(self, job: Any, call: Any, error: str) -> None:
+        self._via = "call"
+        self._called(job, call.func_name, tuple(call.args or ()), dict(call.kwargs or {}))
+        self._ended(None, error)
+
+    def _called(self, job: Any, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        self._told += 1
+        shown = [_argument(value) for value in args]
+        shown += [f"{key}={_argument(value)}" for key, value in kwargs.items() if key != "_local_context"]
+        via, self._via, self._subtask = self._via, "code", False
+        self._spelling.forget()
+        self._open.append((job, name))
+        self._witness.tell(events.ToolCalled, job, name, ", ".join(shown), via)
+
+    def _ended(self, result: str | None, error: str | None) -> None:
+        job, name = self._open.pop()
+        self._witness.tell(events.ToolReturned, job, name, result, error)
+        self._returned(job, name)
+
+
+def _reach(start: FrameType, frames: int) -> int:
+    """Return how many frames hold so many that do not watch."""
+    frame: FrameType | None = start
+    reach = 0
+    while frames and frame is not None:
+        reach += 1
+        frames -= frame.f_globals.get("__package__") != __package__
+        frame = frame.f_back
+    return reach
+
+
+def _fits(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether a function can be called like this."""
+    try:
+        inspect.signature(func).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def _argument(value: Any) -> str:
+    return repr(value) if isinstance(value, str) else shown(value)
+
+
+class Spelling:
+    """The names in the call that agent code makes right now."""
+
+    def __init__(self) -> None:
+        self._written: tuple[Any, tuple[str, ...]] | None = None
+        self.keywords: tuple[str, ...] = ()
+
+    def watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return `_smart_call` as it is, noticing what it is given."""
+
+        @wraps(call)
+        def called(func: Any, *args: Any, **kwargs: Any) -> Any:
+            self._written = (func, tuple(kwargs))
+            return call(func, *args, **kwargs)
+
+        return called
+
+    def reaches(self, function: Any) -> None:
+        """Note that a call reached `function`: its are the names that were noticed, if it is what code called."""
+        written, self._written = self._written, None
+        self.keywords = written[1] if written is not None and written[0] is function else ()
+
+    def forget(self) -> None:
+        """Note that the call was told."""
+        self.keywords = ()
+
+    def restored(
+        self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return a call's arguments with those that were named named again, in the order of the code."""
+        names = list(inspect.signature(func).parameters)[: len(args)]
+        named = {name: value for name, value in zip(names, args, strict=False) if name in self.keywords}
+        left = tuple(value for name, value in zip(names, args, strict=False) if name not in self.keywords)
+        given = {**named, **kwargs}
+        ordered = {name: given[name] for name in self.keywords if name in given}
+        return (*left, *args[len(names) :]), {**ordered, **given}

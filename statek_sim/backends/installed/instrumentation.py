@@ -1,0 +1,334 @@
+"""Where STATEK is watched, and what reaches its jobs.
+
+Functions of the package are replaced by ones that call them and tell what happened.
+
+None of them changes an argument, a result or an exception. Which kinds of events cannot be seen from outside is said in
+`compare.traces`.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import wraps
+from types import CodeType, FrameType
+from typing import Any, Final
+
+from statek.exceptions import FutureError, LLM_HarnessError
+from statek.executors import utils
+from statek.executors.job import Job, JobStatus
+from statek.task import SubTaskHandler
+
+from statek_sim import trace as events
+from statek_sim.backends.installed.event_recorder import Witness
+from statek_sim.backends.installed.stored_objects import label, shown
+from statek_sim.backends.installed.watchdog import Watchdog
+from statek_sim.harness.limits import EXCEEDED
+
+AGENT_CODE: Final = "<string>"
+"""The file that STATEK compiles agent code as."""
+
+_WORKER: Final[CodeType] = utils.job_worker.__code__
+
+
+class Watching:
+    """Everything about jobs that can be seen from outside: status, console, code, replies, handlers, and messages."""
+
+    def __init__(self, witness: Witness, watchdog: Watchdog) -> None:
+        self._witness = witness
+        self._watchdog = watchdog
+        self._messages = WatchedMessages(witness)
+
+    def install(self) -> None:
+        """Watch STATEK from now on."""
+        self._watch_status()
+        self._watch_console()
+        self._watch_code()
+        self._watch_replies()
+        self._messages.install()
+        self._watch_handlers()
+
+    def _watch_status(self) -> None:
+        create, move = Job.__init__, Job.set_status
+
+        @wraps(create)
+        def created(job: Any, *args: Any, **kwargs: Any) -> None:
+            create(job, *args, **kwargs)
+            self._witness.born(job)
+
+        @wraps(move)
+        def moved(job: Any, new_status: Any) -> None:
+            old = job.status
+            move(job, new_status)
+            if old != new_status:
+                self._changed(job, old, new_status)
+
+        Job.__init__, Job.set_status = created, moved
+
+    def _changed(self, job: Any, old: Any, new: Any) -> None:
+        if old == JobStatus.SUSPENDED and new == JobStatus.STARTED:
+            self._witness.tell(events.Released, job)
+        self._witness.tell(events.StatusChanged, job, label(old), label(new))
+        if new == JobStatus.DONE:
+            self._witness.tell(events.JobStopped, job, *_reason(job, old))
+        elif old == JobStatus.DONE:
+            self._witness.tell(events.Reactivated, job, self._messages.reopened_by, job.num_completions)
+        elif new == JobStatus.SUSPENDED:
+            self._witness.tell(events.Waiting, job, str(job.next_instr_num))
+
+    def _watch_console(self) -> None:
+        append, remind = Job.console_append, Job.handle_reminder
+
+        @wraps(append)
+        def appended(job: Any, output: str, *args: Any, **kwargs: Any) -> None:
+            index = len(job.py_env.console or ())
+            append(job, output, *args, **kwargs)
+            # As the store keeps it: up to the first NUL.
+            kept = output.partition("\0")[0]
+            self._witness.tell(events.ConsoleLine, job, index, kept, _kind(*args, *kwargs.values()))
+
+        @wraps(remind)
+        def reminded(job: Any, reminder: Any) -> bool:
+            fired: bool = remind(job, reminder)
+            if fired:
+                index = len(job.py_env.console) - 1
+                self._witness.tell(events.ConsoleLine, job, index, job.py_env.console[index], None)
+            return fired
+
+        Job.console_append, Job.handle_reminder = appended, reminded
+
+    def _watch_code(self) -> None:
+        run, leave, all_steps = utils._exec_code_body, utils.custom_exit, utils.exec_all_steps
+
+        @wraps(run)
+        def ran(code_str: str, job: Any, *args: Any, **kwargs: Any) -> None:
+            outcome = "contained"
+            self._watchdog.code_begins()
+            try:
+                run(code_str, job, *args, **kwargs)
+                outcome = "done" if job.py_env.exit_status is None else "exited"
+            except FutureError:
+                outcome = "waiting"
+                raise
+            except Exception:
+                outcome = "raised"
+                raise
+            finally:
+                self._watchdog.code_ends()
+                self._witness.tell(events.CodeExecuted, job, "code", code_str, outcome)
+
+        @wraps(leave)
+        def left(job: Any, status: Any = None) -> None:
+            leave(job, status)
+            if status is not None:
+                # As the store keeps it.
+                self._witness.tell(events.ExitCalled, job, shown(job.py_env.exit_status))
+
+        @wraps(all_steps)
+        async def stepped(code: Any, job: Any, *args: Any, **kwargs: Any) -> bool:
+            try:
+                ended: bool = await all_steps(code, job, *args, **kwargs)
+            except FutureError as waiting:
+                if job.status == JobStatus.WARMING_UP:
+                    # It stays in this status while it waits.
+                    self._witness.tell(events.Waiting, job, str(waiting.instr_num))
+                raise
+            return ended
+
+        utils._exec_code_body, utils.custom_exit, utils.exec_all_steps = ran, left, stepped
+        if hasattr(utils, "_release_ready_continuation"):
+            self._watch_warmup_waits()
+
+    def _watch_warmup_waits(self) -> None:
+        release = utils._release_ready_continuation
+
+        @wraps(release)
+        def released(job: Any) -> bool:
+            waits = job.awaited_result is not None and job.status == JobStatus.WARMING_UP
+            may_run: bool = release(job)
+            if waits and may_run:
+                self._witness.tell(events.Released, job)
+            return may_run
+
+        utils._release_ready_continuation = released
+
+    def _watch_replies(self) -> None:
+        append_log, panic = Job.append_chat_log, Job.panic
+
+        @wraps(append_log)
+        def logged(job: Any, request: Any, llm_resp: Any, *args: Any, **kwargs: Any) -> None:
+            self.replied(job, llm_resp)
+            append_log(job, request, llm_resp, *args, **kwargs)
+
+        @wraps(panic)
+        def panicked(job: Any) -> None:
+            panic(job)
+            self._witness.tell(
+                events.DifficultyRaised,
+                job,
+                label(job.get_current_difficulty()).upper(),
+                job.approx_token_usage,
+            )
+
+        Job.append_chat_log, Job.panic = logged, panicked
+
+    def replied(self, job: Any, response: Any) -> None:
+        """Tell of a reply that STATEK could read."""
+        step, stats = response.step_data, response.stats
+        calls = tuple(f"{call.name}({dict(call.kwargs or {})!r})" for call in step.call_requests or ())
+        turn, prompt, completion = self._witness.answered(job)
+        self._witness.tell(
+            events.LLMReplied,
+            job,
+            turn,
+            stats.total_bytes_received,
+            0,
+            0,
+            prompt,
+            completion,
+            step.text or "",
+            calls,
+        )
+
+    def _watch_handlers(self) -> None:
+        add = Job.add_error_handler
+
+        @wraps(add)
+        def added(job: Any, error_handler: Any, context: Any) -> None:
+            add(job, error_handler, context)
+            self._witness.tell(events.HandlerRegistered, job, error_handler.__name__, shown(context))
+
+        Job.add_error_handler = added
+
+
+def _kind(error: Any = None) -> str | None:
+    """Return the kind of a console error. In 1.2.5 an error is its text, and what it is follows from that."""
+    if isinstance(error, str):
+        return "HARNESS" if error.startswith("LLM_HarnessError: ") else "EXECUTION"
+    return None if error is None else label(error.kind)
+
+
+def _handled() -> BaseException | None:
+    """Return the exception that STATEK handles: not that of another job, whose tool waits beneath this step."""
+    error = sys.exception()
+    caught_by = None if error is None or error.__traceback__ is None else error.__traceback__.tb_frame
+    if caught_by is None:
+        return error
+    return error if caught_by.f_code.co_filename != AGENT_CODE and _of_this_step(caught_by) else None
+
+
+def _of_this_step(wanted: FrameType) -> bool:
+    """Return whether a call is one of the step that runs: the worker that runs it is the first one beneath here."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame is not wanted:
+        if frame.f_code is _WORKER:
+            return False
+        frame = frame.f_back
+    return frame is not None
+
+
+def _reason(job: Any, old: Any) -> tuple[str, str | None]:
+    """Return why a job is DONE, and the detail: from the exception that STATEK handles at this moment, if any."""
+    error = _handled()
+    if error is None:
+        status = job.py_env.exit_status
+        return ("final", None) if status is None else ("exit", shown(status))
+    if isinstance(error, LLM_HarnessError):
+        sentence = str(error).partition(":")[0]
+        return next(str(limit) for limit, begin in EXCEEDED.items() if begin == sentence), str(error)
+    reason = "warmup" if job.error is None and old == JobStatus.WARMING_UP else "crash"
+    return reason, f"{type(error).__name__}: {error}"
+
+
+class WatchedMessages:
+    """Tells of what reaches jobs. `reopened_by` is the kind of the newest: message, subtask or notification."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._witness = witness
+        self._completing: Any = None
+        self.reopened_by = ""
+
+    def install(self) -> None:
+        """Watch STATEK from now on."""
+        self._watch_users()
+        self._watch_notifications()
+        self._watch_subtasks()
+
+    def _watch_users(self) -> None:
+        push = Job.push_user_message
+
+        @wraps(push)
+        def pushed(job: Any, message: Any) -> bool:
+            self._witness.tell(events.UserMessage, job, _as_stored(job._resolve_user_message(message)))
+            self.reopened_by = "message"
+            restarted: bool = push(job, message)
+            return restarted
+
+        Job.push_user_message = pushed
+
+    def _watch_notifications(self) -> None:
+        notify, flush = Job.push_notification, Job._process_pending_notifications
+
+        @wraps(notify)
+        def notified(job: Any, handler: Any) -> None:
+            self._tell_completion(handler)
+            if handler.is_completed:
+                queued = job.status != JobStatus.DONE
+                self._witness.tell(events.Notified, job, "subtask", handler.get_log_message(), queued)
+            self.reopened_by = "subtask"
+            notify(job, handler)
+
+        @wraps(flush)
+        def flushed(job: Any) -> bool:
+            pending = list(job._pending_notifications())
+            moved: bool = flush(job)
+            for item in pending if moved else ():
+                self._witness.tell(events.Notified, job, *_described(item), False)
+            return moved
+
+        Job.push_notification, Job._process_pending_notifications = notified, flushed
+        if hasattr(Job, "send_notification"):
+            self._watch_plain_notifications()
+
+    def _watch_plain_notifications(self) -> None:
+        send = Job.send_notification
+
+        @wraps(send)
+        def sent(job: Any, message: str) -> None:
+            text = _as_stored(str(message))
+            self._witness.tell(events.Notified, job, "notification", text, job.status != JobStatus.DONE)
+            self.reopened_by = "notification"
+            send(job, message)
+
+        Job.send_notification = sent
+
+    def _watch_subtasks(self) -> None:
+        complete = SubTaskHandler.complete
+
+        @wraps(complete)
+        def completed(handler: Any, result: Any = None, error: str | None = None) -> None:
+            self._completing = handler
+            try:
+                complete(handler, result, error)
+                self._tell_completion(handler)
+            finally:
+                self._completing = None
+
+        SubTaskHandler.complete = completed
+
+    def _tell_completion(self, handler: Any) -> None:
+        """Tell of the subtask that is being completed, once, with what the store kept of its result."""
+        if self._completing is handler:
+            self._completing = None
+            failed = handler.error is not None
+            result, error = (None, handler.error.err_message) if failed else (str(handler), None)
+            self._witness.tell(events.SubtaskCompleted, handler.job, str(handler.id or ""), result, error)
+
+
+def _as_stored(text: str) -> str:
+    """Return a text as it comes back from the store."""
+    return text.partition("\0")[0]
+
+
+def _described(item: Any) -> tuple[str, str]:
+    handler = getattr(item, "handler", None)
+    return ("notification", item.message) if handler is None else ("subtask", handler.get_log_message())

@@ -1,0 +1,237 @@
+"""The real package in the hands of the driver: STATEK in its store, and the agents of a scenario as STATEK's own."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, NoReturn, Protocol
+
+import dbzero
+from statek.agents import DialogAgent
+from statek.agents.agent import SupervisedAgent
+from statek.executors import utils
+from statek.prompt_config import make_system_prompt
+from statek.task import create_new_job, create_sub_task
+
+from statek_sim.backends.installed import stored_objects, stored_world
+from statek_sim.backends.installed.job_registry import Cast
+from statek_sim.backends.installed.virtual_time import VirtualTime
+from statek_sim.backends.installed.worker_loop import WorkerLoop
+from statek_sim.backends.scenario_values import metadata_of
+from statek_sim.scenario.schema import AgentText, JobText
+
+StartJobs = Callable[[int], None]
+"""What STATEK calls in each pass of its loop, with the free capacity."""
+
+
+class Leave(Protocol):
+    """Ends this process and leaves everything to the next one."""
+
+    def __call__(self, *, restart: bool) -> NoReturn:
+        """End it; with `restart` the worker of the next one begins to work at once."""
+
+
+class InstalledSide:
+    """STATEK in its store, with its worker loop. `restarted` hears of a worker that begins to work.
+
+    A process works with what it finds: in one that goes on, agents are in the store already.
+    """
+
+    def __init__(
+        self, time: VirtualTime, loop: WorkerLoop, cast: Cast, *, leave: Leave, restarted: Callable[[], None]
+    ) -> None:
+        self._time = time
+        self._loop = loop
+        self._cast = cast
+        self._leave = leave
+        self._restarted = restarted
+        self._start_jobs: list[StartJobs] = []
+        self.fresh = False
+        """Whether the process has done nothing since it opened the store of a worker that is dead."""
+
+    @property
+    def now(self) -> float:
+        """The virtual second."""
+        return self._time.now
+
+    @property
+    def world(self) -> stored_world.StoredWorld:
+        """The world in the objects of the store."""
+        return stored_world.WORLD
+
+    def at(self, when: float, action: Callable[[], None]) -> None:
+        """Do `action` at virtual second `when`, and offer the jobs that it made able to run."""
+
+        def act() -> None:
+            action()
+            self._loop.offer()
+
+        self._time.at(when, act)
+
+    def enter_agent(self, role: str, text: AgentText) -> None:
+        """Make an agent, where no process before has made it."""
+        if role not in stored_world.AGENTS:
+            stored_world.AGENTS[role] = make_agent(role, text)
+
+    def add_loop(self, role: str) -> None:
+        """Have STATEK start jobs of this agent for the items of the queue, from when the worker begins to work."""
+        self._start_jobs.append(_start_jobs(stored_world.AGENTS[role]))
+
+    def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Any:
+        """Create a job as an application does."""
+        agent = stored_world.AGENTS[text.agent or next(iter(stored_world.AGENTS))]
+        parent = self._cast.jobs[text.parent] if text.parent is not None else None
+        job = _new_job(agent, shared, parent, text.warmup)
+        self._cast.meet(job, name)
+        return job
+
+    def job(self, name: str) -> Any:
+        """Return a job by its name."""
+        return self._cast.jobs[name]
+
+    def make_subtask(self, job: Any, subtask_id: str) -> Any:
+        """Make a job a subtask of its parent."""
+        return create_sub_task(job, id=subtask_id)
+
+    def kill(self, reason: str, *, in_call: bool) -> None:
+        """Kill the worker: this process, from wherever it is."""
+        self._loop.die(reason)
+        self._leave(restart=False)
+
+    def restart(self) -> None:
+        """Let a new worker process begin to work: this one, if it has done nothing since it opened the store."""
+        if not self.fresh:
+            self._leave(restart=True)
+        self.begin_anew()
+
+    # -- the worker process ----------------------------------------------------------------------------------------
+
+    def begin_work(self) -> None:
+        """Have the loops of agents take part in each pass."""
+        self._loop.on_pass[:] = self._start_jobs
+
+    def begin_anew(self) -> None:
+        """Begin to work in the place of a worker that is dead."""
+        self.fresh = False
+        self._restarted()
+        self.begin_work()
+        self._loop.restart()
+
+
+def _new_job(_agent: Any, _shared: Mapping[str, Any], _parent: Any, _warmup: str | None) -> Any:
+    """Create a job. STATEK copies the caller's variables that warmup code reads: here they have unlikely names."""
+    return create_new_job(_agent, _shared, _parent, _warmup)
+
+
+def _start_jobs(agent: Any) -> StartJobs:
+    """Return what STATEK makes to start jobs of an agent, with its warmup as `start_statek`; its loop is not run."""
+    made: list[StartJobs] = []
+    warmup = None if agent.warmup_def is None else agent.warmup_def.warmup_code
+
+    async def keep(*, start_jobs_func: StartJobs, **_: Any) -> None:
+        made.append(start_jobs_func)
+
+    run_loop, utils.run_jobs_loop = utils.run_jobs_loop, keep
+    try:
+        _run(utils.run_agentic_loop(agent, warmup, stored_objects.LIVE.queue.ready, queue_prefixes=()))
+    finally:
+        utils.run_jobs_loop = run_loop
+    return made[0]
+
+
+def _run(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run to its end what waits for nothing."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return
+    coroutine.close()
+    raise AssertionError("STATEK's agentic loop waits for something before it runs jobs")
+
+
+class UnusableTool(Exception):
+    """A tool of the user's own cannot be had in this interpreter; the message says why."""
+
+
+@dbzero.memo
+class Agent(SupervisedAgent):
+    """An agent that jobs can be created for; its class has the name that the reference runtime shows in errors."""
+
+
+def make_agent(role: str, text: AgentText) -> Any:
+    """Return an agent as a scenario describes it; its store must be open."""
+    metadata = metadata_of(text)
+    own = [_tool(name) for name in text.tools]
+    prompt = make_system_prompt(text.prompt) if text.prompt else None
+    if text.dialog:
+        agent = DialogAgent(_send, tools=own, role=role, add_answer_tool=text.answer_tool, _metadata=metadata)
+        agent._system_prompt = prompt
+    else:
+        agent = Agent(role=role, _system_prompt=prompt, _tools=own, _metadata=metadata)
+    if text.reminder is not None:
+        agent.set_new_reminder(text.reminder.text, min_dialog_len=text.reminder.min_dialog_len)
+    if text.warmup is not None:
+        agent.update_warmup_def(text.warmup)
+    return agent
+
+
+def _tool(name: str) -> Callable[..., Any]:
+    """Return a tool by built-in name or `module:attribute`."""
+    if ":" not in name:
+        return stored_world.TOOLS[name]
+    found = _attribute(name)
+    if not hasattr(found, "tool_hidden") or found not in stored_world.registered_tools():
+        raise UnusableTool(
+            f"{name!r} is no tool of STATEK's; on the installed package tools say: from statek import tool"
+        )
+    return found  # type: ignore[no-any-return]  # checked just above
+
+
+def is_async(name: str) -> bool:
+    """Return whether a tool is a coroutine function."""
+    return inspect.iscoroutinefunction(inspect.unwrap(_tool(name)))
+
+
+def _attribute(name: str) -> Any:
+    """Import `module:attribute`."""
+    module, _, path = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+    except Exception as error:  # importing runs the user's code
+        raise UnusableTool(
+            f"{name!r} cannot be imported: {type(error).__name__}: {error}{_hint(module, error)}"
+        ) from error
+    for part in path.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise UnusableTool(f"module {module!r} has no {path!r}") from None
+    return found
+
+
+def _hint(module: str, error: Exception) -> str:
+    """Return what to do about a module that is not there; nothing for one that fails."""
+    if isinstance(error, ModuleNotFoundError) and error.name is not None:
+        if module == error.name or module.startswith(f"{error.name}."):
+            return (
+                "; run this in the folder that holds it, add that folder to PYTHONPATH, or install it there"
+            )
+        return f"; install {error.name} for that interpreter, which imports {module} by itself"
+    return ""
+
+
+class _Outbox:
+    """Where messages to users go."""
+
+    deliver: Callable[[str, Any], None] | None = None
+
+
+outbox = _Outbox()
+
+
+def _send(body: str, media: str | None = None) -> None:
+    """The user of every dialog agent: reads and stays silent. What was sent is in the trace."""
+    # Up to 1.2 that is the description of a tool, so it is the same as in the reference backend.
+    if outbox.deliver is not None:
+        outbox.deliver(body, media)

@@ -1,0 +1,187 @@
+"""Killing the worker process at one moment, and what outlives it besides STATEK's store.
+
+That is the world outside, the time, and what was seen so far.
+
+The process that is about to be killed commits its store, writes this down and dies of SIGKILL; the next one opens the
+store again and goes on from here. STATEK's own state goes through the store and nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NoReturn, Protocol
+
+import dbzero
+
+from statek_sim.backends.deviations import told
+from statek_sim.backends.driver import Driver
+from statek_sim.backends.installed import stored_objects as stored
+from statek_sim.backends.installed import stored_world
+from statek_sim.backends.installed.event_recorder import Witness
+from statek_sim.backends.installed.job_registry import Cast
+from statek_sim.backends.installed.transport import Transport
+from statek_sim.backends.installed.virtual_time import VirtualTime
+from statek_sim.backends.installed.wire import Message
+from statek_sim.backends.installed.worker_loop import WorkerLoop
+from statek_sim.trace import Event
+from statek_sim.values import JSON
+from statek_sim.world.queue import ItemStatus, WorkItem
+
+FILE: Final = "handover.json"
+"""In the folder of the scenario's store."""
+
+_KEPT: Final = "statek-sim"
+"""A tag: the store forgets what nothing refers to."""
+
+
+def hand_over(stage: Played, folder: str, *, restart: bool) -> NoReturn:
+    """Leave everything to the next process and die; with `restart` its worker begins to work at once."""
+    memory = {"restart": restart, **_of_the_run(stage), **_of_the_world(), **_of_the_store(stage)}
+    Path(folder, FILE).write_text(json.dumps(memory))
+    # As if the store's own commits, several a second, had just come round.
+    dbzero.commit()
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("this process is dead")
+
+
+def take_over(stage: Played, memory: Message) -> None:
+    """Go on where the process before stopped."""
+    _take_store(stage, memory)
+    _take_world(memory)
+    _take_run(stage, memory)
+
+
+def _of_the_run(stage: Played) -> dict[str, Any]:
+    transport = stage.transport
+    return {
+        "now": stage.time.now,
+        "events": stage.witness.taken(),
+        "driver": stage.driver.memory(),
+        "delivered": stage.delivered,
+        "calls": dict(transport.calls),
+        "turns": dict(transport.turns),
+        "last": dict(transport.last),
+        "loop": stage.loop.memory(),
+        "killing": stage.killing.memory(),
+    }
+
+
+def _take_run(stage: Played, memory: Any) -> None:
+    stage.time.now = memory["now"]
+    stage.witness.remember(memory["events"])
+    stage.driver.remember(memory["driver"])
+    stage.delivered.update(memory["delivered"])
+    stage.transport.calls.update(memory["calls"])
+    stage.transport.turns.update(memory["turns"])
+    stage.transport.last.update(memory["last"])
+    stage.loop.remember(memory["loop"])
+    stage.killing.remember(memory["killing"])
+
+
+def _of_the_world() -> dict[str, Any]:
+    return {
+        "items": [
+            [item.id, str(item.status), item.owner_id, item.error_message]
+            for item in stored.LIVE.queue.items.values()
+        ],
+        "futures": stored.LIVE.events.saved(),
+        "ledger": list(stored_world.WORLD.ledger.lines),
+    }
+
+
+def _take_world(memory: Any) -> None:
+    for name, status, owner, error in memory["items"]:
+        if name not in stored.LIVE.queue.items:
+            stored.LIVE.queue.add(WorkItem(name))
+        item = stored.LIVE.queue.items[name]
+        item.status, item.owner_id, item.error_message = ItemStatus(status), owner, error
+    stored.LIVE.events.resume(memory["futures"])
+    stored_world.WORLD.ledger.lines.extend(memory["ledger"])
+
+
+def _of_the_store(stage: Played) -> Message:
+    """Return where the objects are that the application holds in its hands."""
+    kept = {
+        "agents": stored_world.AGENTS,
+        "handles": stage.driver.subtasks,
+        "items_stored": stored.STORED_ITEMS,
+        "owners": stored_world.WORLD.owners,
+    }
+    for objects in kept.values():
+        for kept_object in objects.values():
+            dbzero.tags(kept_object).add(_KEPT)
+    return {
+        "names": {name: uuid for uuid, name in stage.cast.names.items()},
+        "owner": stored_world.WORLD.owner.id,
+        **{
+            kind: {name: dbzero.uuid(stored) for name, stored in objects.items()}
+            for kind, objects in kept.items()
+        },
+    }
+
+
+def _take_store(stage: Played, memory: Any) -> None:
+    for name, uuid in memory["names"].items():
+        stage.cast.names[uuid], stage.cast.jobs[name] = name, dbzero.fetch(uuid)
+    for role, uuid in memory["agents"].items():
+        stored_world.AGENTS[role] = dbzero.fetch(uuid)
+    stage.driver.subtasks.update({name: dbzero.fetch(uuid) for name, uuid in memory["handles"].items()})
+    stored.STORED_ITEMS.update({name: dbzero.fetch(uuid) for name, uuid in memory["items_stored"].items()})
+    owners = {name: dbzero.fetch(uuid) for name, uuid in memory["owners"].items()}
+    stored_world.enter_owners(owners, memory["owner"])
+
+
+class Played(Protocol):
+    """The objects of one run; `scenario_run.Stage` has them."""
+
+    time: VirtualTime
+    witness: Witness
+    driver: Driver
+    transport: Transport
+    loop: WorkerLoop
+    cast: Cast
+    killing: Killing
+    delivered: dict[str, list[JSON]]
+    error: dict[str, JSON] | None
+    settled: bool
+    broke_off: bool
+
+
+class Killing:
+    """Watches for the moment that `order` names, and kills then: once, also over processes.
+
+    `order` has `what` and `job` of the event, `times`, which of them it is, and `restart`, the virtual seconds until a
+    new worker starts; None: nobody is killed.
+    """
+
+    def __init__(self, order: Any, now: Callable[[], float], kill: Callable[[], object]) -> None:
+        self._order = order
+        self._now = now
+        self._kill = kill
+        self._seen = 0
+        self.restart_at: float | None = None
+
+    def heard(self, event: Event) -> None:
+        """Take note of an event, and kill if this is the one."""
+        order = self._order
+        if order is None or (told(event), event.job) != (order["what"], order["job"]):
+            return
+        self._seen += 1
+        if self._seen == order["times"]:
+            self._order = None
+            self.restart_at = self._now() + order["restart"]
+            self._kill()
+
+    def memory(self) -> Any:
+        """Return what the next process must know."""
+        return {"killed": self._order is None, "seen": self._seen, "restart_at": self.restart_at}
+
+    def remember(self, memory: Any) -> None:
+        """Go on with the memory of the process before."""
+        self._seen, self.restart_at = memory["seen"], memory["restart_at"]
+        if memory["killed"]:
+            self._order = None
