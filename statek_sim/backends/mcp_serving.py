@@ -13,7 +13,7 @@ from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.setup import attribute_at
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.mcp.tool import ServedTool
+from statek_sim.mcp.server import ServedTool
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 

@@ -18,15 +18,15 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from statek_sim.errors import ProviderFailure
+from statek_sim.evals.outcome import FINAL, Record
 from statek_sim.evals.players import MOST_CALLS, TooManyCalls, assigned, recorded
-from statek_sim.evals.record import FINAL, Record
 from statek_sim.evals.scenario import Instance
 from statek_sim.evals.world import ToolError
 from statek_sim.providers.http_transport import HttpRequest, HttpTransport
 from statek_sim.providers.script import ReplyFunction, computed
 from statek_sim.server.exchange import DEFAULT_LIMITS, Answer, Incoming, Whole
 from statek_sim.server.llm import FakeLLM
-from statek_sim.server.running import RunningServer, listen
+from statek_sim.server.server_thread import RunningServer, listen
 
 _TOOLS: Final = "/tools/"
 _OF_THE_LLM: Final = ("/v1", "/statek/")

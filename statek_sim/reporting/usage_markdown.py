@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from statek_sim.reporting.numbers import count, plural, ratio, signed
-from statek_sim.reporting.usage_terminal import cost_lines, reported
-from statek_sim.reporting.usage_wording import CHARACTERS, ESTIMATE, ONCE, PROXY, money
+from statek_sim.reporting.text_format import count, plural, ratio, signed
+from statek_sim.reporting.usage_terminal import CHARACTERS, ESTIMATE, ONCE, PROXY, cost_lines, money, reported
 from statek_sim.usage.analysis import UsageAnalysis, Use
 from statek_sim.usage.waterfall import MEANINGS, STEPS
 

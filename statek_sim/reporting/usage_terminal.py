@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from statek_sim.reporting.grid import fits, lay_out, shorten
-from statek_sim.reporting.numbers import NOTHING, count, direction, plural, ratio, signed
 from statek_sim.reporting.tables import DIRECTION_STYLES
-from statek_sim.reporting.usage_wording import CHARACTERS, ESTIMATE, NO_REPORT, ONCE, PROXY, money
+from statek_sim.reporting.text_format import (
+    NOTHING,
+    count,
+    direction,
+    fits,
+    lay_out,
+    plural,
+    ratio,
+    shorten,
+    signed,
+)
 from statek_sim.usage.analysis import Group, ScenarioUse, UsageAnalysis, Use
 from statek_sim.usage.waterfall import MEANINGS, STEPS, Waterfall
 
@@ -203,3 +212,25 @@ def _left(text: str, style: str = "") -> Text:
 def _badness(row: ScenarioUse) -> tuple[int, str]:
     """Order by the tokens that the estimate is off, the worst first."""
     return -abs(row.use.approx_tokens - row.use.measured_tokens), row.name
+
+
+ESTIMATE: Final = (
+    "estimate: (bytes sent + bytes received) // 4, as the harness counts; measured: by a tokenizer"
+)
+CHARACTERS: Final = "chars//4: the rule of thumb, over all texts, tool definitions and replies"
+ONCE: Final = "without history: each message only the first time, bytes // 4"
+NO_REPORT: Final = "*: the provider said nothing about {missing}"
+PROXY: Final = "proxy: measured with a stand-in, the model's own tokenizer is not known"
+
+_SMALLEST: Final = Decimal("0.000001")
+
+
+def money(amount: Decimal | None) -> str:
+    """Return an amount without a currency, which price files do not say: `0.0123`, `-0.002631`, `12.50`."""
+    if amount is None:
+        return NOTHING
+    if amount == 0 or abs(amount) >= 10:
+        return f"{amount:,.2f}"
+    if abs(amount) < _SMALLEST:
+        return f"{amount:.1e}"
+    return f"{amount:,.6f}".rstrip("0")

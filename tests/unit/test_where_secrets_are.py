@@ -28,7 +28,7 @@ from statek_sim.cassettes.store import write
 from statek_sim.cli import main
 from statek_sim.errors import CassetteMiss
 from statek_sim.harness.preset import load_preset
-from statek_sim.mcp.journal import Asked, McpJournal
+from statek_sim.mcp.server import Asked, McpJournal
 from statek_sim.providers.mismatch import shorten
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.store.database import Sqlite
