@@ -1,4 +1,8 @@
-"""Bodies as texts, so that they can be searched: without content encoding, in whatever character set they are."""
+"""Bodies as texts: decoded for searching, canonical JSON for comparing, laid out for the file.
+
+A provider sends JSON on one line. In a file it is laid out, so that people can read it and a diff shows the line
+that changed; the `Style` it had says how to get the very same bytes back.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two requests or replies side by side: which places differ, and how, short enough to read."""
+"""Explain a request without a recording: the nearest recording, the places that differ, and what to do."""
 
 from __future__ import annotations
 

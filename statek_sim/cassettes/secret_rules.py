@@ -1,4 +1,7 @@
-"""What is secret by its name and by its shape: the list in `secret_rules.toml`, read when it is first used."""
+"""What is secret by its name and by its shape: the rules of `secret_rules.toml`, and those of one team.
+
+The file is read when it is first used. A team adds names and shapes of its own, and has the last word about a text.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cassette files on disk: loaded by way of an index, written whole or not at all.
+"""Cassette files on disk: listed by folder, loaded by way of an index, written whole or not at all.
 
 The index of a large cassette is a file of its own, in a folder that is never committed (pytest's cache, which git
 ignores), so that the cassette is not parsed again. It names the cassette's SHA-256 and its own: any other content of

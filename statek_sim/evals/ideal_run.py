@@ -1,4 +1,4 @@
-"""A model that does what a plan says, and a run of it in the engine-agent's loop."""
+"""Run an eval's ideal plan in the engine-agent's loop, and prove the eval: the plan passes, wrong scripts fail."""
 
 from __future__ import annotations
 

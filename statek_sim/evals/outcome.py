@@ -1,4 +1,4 @@
-"""What came of one run, as plain values: what is counted, what went wrong, and how each turn looked."""
+"""The record that a player hands over, and the outcome of one run: counts, failures, and how each turn looked."""
 
 from __future__ import annotations
 

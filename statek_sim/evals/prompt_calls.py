@@ -1,4 +1,4 @@
-"""What a prompt still shows of the calls that were made: read from its messages, in OpenAI's shape."""
+"""The calls that a prompt still shows or its summary lists, read from its messages in OpenAI's shape."""
 
 from __future__ import annotations
 

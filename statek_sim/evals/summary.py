@@ -1,4 +1,4 @@
-"""What an experiment says: numbers per arm and scenario, comparisons and what they can tell, Shapley shares."""
+"""The summary of an experiment: numbers per arm and scenario, comparisons, Shapley shares, and where failures went."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The world of one run: tables, the tools that read and change them, and a log of what was called."""
+"""The world of one run: tables, tools that read and change them, a log of calls, and the person who approves calls."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.chance import Draws
 from statek_sim.evals.expression import Scope, Unanswerable, each, evaluate, filled, resolved
 from statek_sim.evals.outcome import Called, Record, Usage
-from statek_sim.evals.written import Change, Draw, Fails, MoreRows, TableText, ToolText
+from statek_sim.evals.schema import Change, Draw, Fails, MoreRows, TableText, ToolText
 from statek_sim.values import JSON
 
 if TYPE_CHECKING:
-    from statek_sim.evals.written import Approval
+    from statek_sim.evals.schema import Approval
 
 
 Row = dict[str, Any]

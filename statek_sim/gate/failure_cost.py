@@ -1,4 +1,7 @@
-"""What a runaway job uses between the turn on which it goes bad and its end."""
+"""What a runaway job uses before it ends, and what one crash adds to a scenario under a preset.
+
+For crashes, the scenario's worker dies at every distinct place, once each.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""What a scenario needs of every limit, read off one run without limits, and the words for it: `needs >= 8`.
+"""The smallest limits that a scenario needs, read off one run without limits: `needs >= 8`.
 
-Such a run shows everything that limits are held against, at every check. Limits change nothing before they stop a job,
-so the smallest limit with which none of these checks fails is exactly what is needed, completions that extend it
-included. No search over runs is needed.
+A run depends on its limits only through what the harness answers: whether a check passes, and with which message it
+fails. `WatchedHarness` notes everything that limits are held against, at every check. The smallest limit with which
+none of these checks fails is exactly what is needed, completions that extend it included; no search over runs is
+needed. A tool that reads the harness's limits itself breaks this, and is noticed.
 """
 
 from __future__ import annotations

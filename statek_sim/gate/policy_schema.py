@@ -1,4 +1,4 @@
-"""A policy file as types: what may stand in it, and the JSON Schema of that."""
+"""The types and the JSON Schema of policy files, and pydantic's problems in words for people."""
 
 from __future__ import annotations
 

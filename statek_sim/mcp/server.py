@@ -1,4 +1,7 @@
-"""An MCP server without a transport: its tools, its faults, its journal. Sessions of clients share it."""
+"""An MCP server without a transport: its tools, its faults, and the journal of its requests.
+
+Sessions of clients share it. A journal in a file outlives the server.
+"""
 
 from __future__ import annotations
 

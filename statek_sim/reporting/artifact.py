@@ -1,4 +1,4 @@
-"""Files a run leaves behind: whole or not at all."""
+"""Files that a run leaves behind, whole or not at all, and the JSON Schemas that are published with them."""
 
 from __future__ import annotations
 

@@ -11,8 +11,7 @@ from statek_sim.analysis.corpus.scenarios import CELLS, TURNS, Cell
 from statek_sim.analysis.corpus.table import CorpusTable
 from statek_sim.reporting.tables import DIRECTION_STYLES
 from statek_sim.reporting.text_format import direction, lay_out, signed
-from statek_sim.reporting.usage_markdown import escaped, markdown_table
-from statek_sim.reporting.usage_terminal import PROXY, paragraph
+from statek_sim.reporting.usage_text import PROXY, escaped, markdown_table, paragraph
 from statek_sim.usage.waterfall import STEPS
 
 LONGEST: Final = Cell(TURNS[-1], tools=False)

@@ -1,4 +1,4 @@
-"""Where a run's bytes and tokens are: the same requests and replies, counted both ways, part by part.
+"""Where a run's bytes and tokens are, counted both ways part by part, and why STATEK's estimate is off.
 
 STATEK estimates `bytes // 4`, so each part has an estimate (its bytes over 4) and a count (its tokens), and the
 differences of all parts add up to the difference of the totals. Only calls that were answered are in it: STATEK
@@ -272,7 +272,7 @@ _WORTH_COUNTERING: Final = 0.25
 _MOSTLY_RESENT: Final = 0.5
 """Share of message bytes from which the repeated history is mentioned."""
 
-_DENSE_WHY: Final = 0.3
+_DENSE_SHARE: Final = 0.3
 """Share of digits and punctuation from which a text is called dense."""
 
 
@@ -340,7 +340,7 @@ def _fine(parts: Breakdown) -> list[_Cause]:
 def _text(parts: Breakdown) -> str:
     """Describe the messages' texts by what makes their tokens long or short."""
     words = f"texts of {parts.text.bytes / max(parts.text.tokens, 1):.1f} bytes per token"
-    if parts.text.excess < 0 and parts.dense >= _DENSE_WHY * max(parts.characters, 1):
+    if parts.text.excess < 0 and parts.dense >= _DENSE_SHARE * max(parts.characters, 1):
         words += f", {share(parts.dense, parts.characters)} digits and punctuation"
     return words
 

@@ -1,4 +1,7 @@
-"""An experiment as tables of text, which the terminal and Markdown show alike."""
+"""An experiment as tables of text, which the terminal and Markdown share, and as JSON.
+
+Equal results give equal text, whatever the executor.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An exploration in the terminal: what was proven of each scenario, then each failure with its command."""
+"""An exploration in the terminal, as JSON (`statek-sim/exploration@1`), and as GitHub-flavoured Markdown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.text import Text
 from statek_sim.explore.result import CrashCost, Exploration, Explored, Failure
 from statek_sim.explore.running import Replayed
 from statek_sim.reporting.text_format import plural
-from statek_sim.reporting.usage_markdown import escaped, markdown_table
+from statek_sim.reporting.usage_text import escaped, markdown_table
 from statek_sim.values import JSON
 
 _NOUNS: Final = {

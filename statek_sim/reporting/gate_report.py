@@ -1,4 +1,7 @@
-"""The gate's result in the terminal: presets against rules, then what fails, then what was noticed."""
+"""The gate's result in the terminal, as JSON (`statek-sim/gate@1`), and for GitHub.
+
+GitHub gets a Markdown summary, and annotations on the lines of preset files.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from statek_sim.gate.verdict import (
 )
 from statek_sim.reporting.artifact import schema_named
 from statek_sim.reporting.text_format import NOTHING, fits, lay_out, plural
-from statek_sim.reporting.usage_markdown import escaped, markdown_table
+from statek_sim.reporting.usage_text import escaped, markdown_table
 from statek_sim.values import JSON
 
 _FIRST = 24
@@ -262,7 +265,7 @@ def _blocks(result: GateResult) -> Iterator[str]:
     yield f"# STATEK presets: {verdict_words(result)}"
     presets = [preset.name for preset in result.presets]
     rows = [
-        [escaped(rule), *(_cell_gate_github(tally(of_cell(result, preset, rule))) for preset in presets)]
+        [escaped(rule), *(_escaped_cell(tally(of_cell(result, preset, rule))) for preset in presets)]
         for rule in rules_of(result)
     ]
     yield markdown_table(["rule", *map(_code, presets)], rows)
@@ -289,7 +292,7 @@ def sentence(text: str) -> str:
     return "".join(f"`{part}`" if at % 2 else escaped(part) for at, part in enumerate(parts))
 
 
-def _cell_gate_github(text: str) -> str:
+def _escaped_cell(text: str) -> str:
     return f"**{text}**" if "fail" in text else text
 
 

@@ -1,4 +1,7 @@
-"""What limits decide, for people: stops on other counts, a calibrated limit, the room a preset leaves."""
+"""Reports on limits, as text and as JSON: stops on other counts, a calibrated limit, the room a preset leaves.
+
+Each JSON document names its schema.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from statek_sim.harness.limits import LimitName
 from statek_sim.harness.usage_basis import UsageBasis
 from statek_sim.reporting.artifact import schema_named
 from statek_sim.reporting.text_format import NOTHING, count, lay_out, plural, share, signed
-from statek_sim.reporting.usage_terminal import paragraph
+from statek_sim.reporting.usage_text import paragraph
 from statek_sim.values import JSON
 
 MAIN: Final = "main"

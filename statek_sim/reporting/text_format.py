@@ -1,4 +1,4 @@
-"""Tables of plain lines: one line per row, never wider than asked, in ASCII."""
+"""Tables of plain lines and numbers for people: ASCII only, never wider than asked, the same on every machine."""
 
 from __future__ import annotations
 

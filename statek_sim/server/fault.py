@@ -1,4 +1,4 @@
-"""Faults on command: what goes wrong, and for which requests.
+"""Faults on command: what goes wrong, for which requests, and what it does to an answer.
 
 FaultRule(RateLimit(retry_after=2), positions=(1, 3))          by position, from 1
 FaultRule(Reset(after=3), rate=0.1, seed=7)                    by rate: the same requests every time
@@ -7,6 +7,8 @@ FaultRule(NullUsage(), when=Condition(model=equals("gpt-4o"))) by condition
 Several faults may strike one request: they combine in the order of `ORDER`, whatever the order of the rules. Those that
 exclude each other are refused when both name the request's position. Else the first of the rules strikes, those with
 positions before the others; a fault that does not strike is not counted, and has its turn with the next request.
+
+Faults that change an answer that was good are pure functions on its body and frames, at the end of this file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,10 @@
-"""What the parts of messages and the tools of a request must look like, as each provider checks it.
+"""What the messages and tools of a request must look like, as each provider checks it.
 
-Here and not where formats are read: what STATEK sends, and what a cassette has, is read however it looks.
+Parts and tools have a shape of their own, and calls of tools and their results must alternate: OpenAI, Anthropic and
+Google refuse a shortened history or a forgotten result with status 400, in words of their own.
+
+The checks stand here and not where formats are read: what STATEK sends, and what a cassette has, is read however it
+looks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""HTTP/1.1 on asyncio: bytes in, requests out; `answering` writes. httptools (llhttp) reads the requests.
+"""HTTP/1.1 on asyncio: bytes in, requests out; `response_writer` writes. httptools (llhttp) reads the requests.
 
 A shell around a function from request to answer, and a thin one: a server for tests that is slower than what it
 tests hides the load it was started for. Bodies and heads have limits, a request must arrive in time, what is not HTTP

@@ -1,4 +1,4 @@
-"""Answers on their way to one client: whole, in frames, live, or broken off."""
+"""Write answers to one client, in the order of its requests: whole, in frames, live, or broken off."""
 
 from __future__ import annotations
 

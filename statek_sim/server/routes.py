@@ -1,4 +1,4 @@
-"""Which path speaks which format, and what else the server has."""
+"""Which path speaks which format, what else the server has, and how a request is refused before a handler sees it."""
 
 from __future__ import annotations
 

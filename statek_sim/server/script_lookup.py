@@ -1,4 +1,4 @@
-"""The script of a server: which entry answers a request, and what to say where none does."""
+"""The script of a server: which entry answers a request, and the message for a client where none does."""
 
 from __future__ import annotations
 

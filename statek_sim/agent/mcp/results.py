@@ -1,4 +1,7 @@
-"""What the result of an MCP tool is to a model: one text, of which nothing is lost without a word."""
+"""The result of an MCP tool or of a failed server, as the text that the model reads.
+
+Nothing of a result is dropped without a word. Failures have names; each is a result for the model.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The classes of failures that a simulated model has: what a reply may be instead of the right one.
+"""The failure classes of a simulated model, and the class of each recorded reply that went wrong.
 
-They are ToolScan's seven (wrong value, name or type of an argument, a missing or repeated call, a wrong tool, too few
-calls, a malformed reply), with what small models do in loops and long contexts beside them.
+The classes are ToolScan's seven (wrong value, name or type of an argument, a missing or repeated call, a wrong tool,
+too few calls, a malformed reply), with what small models do in loops and long contexts beside them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A profile of a model: how often it fails in which way, how it writes calls, how it reacts to corrections.
+"""Profiles of models, and their TOML files: failure rates, how a model writes calls, how it reacts to corrections.
 
-All rates are assumed: nobody measured them, and each profile says why its author chose them.
+All rates are assumed: nobody measured them. A file that does not say why its author chose them is refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Replies that are wrong in one way, and calls written badly: plain functions of the right ones.
+"""The replies of a simulated model: wrong in one way, badly written, native calls or text that meant to be one.
 
-Damage takes the rendered call and its name and arguments, and returns what arrives. Some of it rescue parsing reads,
-some nobody can: a value that is cut inside of a string is gone.
+These are plain functions of the right reply. Damage takes the rendered call and its name and arguments, and returns
+what arrives. Rescue parsing reads some of it; a value that is cut inside a string is gone.
 """
 
 from __future__ import annotations

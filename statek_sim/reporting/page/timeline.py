@@ -1,4 +1,7 @@
-"""What happened to jobs as marks on a timeline: a kind, a short label, maybe a detail."""
+"""The timeline of the page: marks for what happened to jobs, spans for waits, tool calls and claims held.
+
+A span goes from one event of the trace to another.
+"""
 
 from __future__ import annotations
 

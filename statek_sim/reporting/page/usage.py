@@ -1,4 +1,4 @@
-"""A job's answered calls as curves: its usage so far under each count, and where its token limit stands."""
+"""The usage of a job on the page: its answered calls as curves with its token limit, and the waterfall as steps."""
 
 from __future__ import annotations
 

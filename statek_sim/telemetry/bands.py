@@ -10,9 +10,9 @@ from itertools import combinations
 from statistics import median
 from typing import Final
 
-from statek_sim.agent.telemetry.facts import TaskFacts
-from statek_sim.agent.telemetry.measures import METRICS, Measure, Measured, MetricName, measure
 from statek_sim.errors import BadInput
+from statek_sim.telemetry.facts import TaskFacts
+from statek_sim.telemetry.measures import METRICS, Measure, Measured, MetricName, measure
 
 WINDOW: Final = 20
 """Tasks of a window, unless it is said otherwise."""

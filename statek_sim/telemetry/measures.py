@@ -8,8 +8,8 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Final, Literal
 
-from statek_sim.agent.telemetry.facts import TaskFacts
 from statek_sim.intervals import wilson
+from statek_sim.telemetry.facts import TaskFacts
 
 MetricName = Literal[
     "steps_per_task",

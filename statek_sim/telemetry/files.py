@@ -9,8 +9,8 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from statek_sim.agent.telemetry.facts import COMPLETED, Cost, TaskFacts, task_facts
 from statek_sim.errors import BadInput
+from statek_sim.telemetry.facts import COMPLETED, Cost, TaskFacts, task_facts
 from statek_sim.trace import Event, RunResumed, ToolCalled, ToolReturned, event_of
 from statek_sim.unreadable import text_of, why_another
 
