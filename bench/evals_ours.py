@@ -22,11 +22,10 @@ from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.arms import ablation, parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment
-from statek_sim.evals.models.profile import Profile
-from statek_sim.evals.models.profile_file import load_profile
+from statek_sim.evals.models.profile import Profile, load_profile
+from statek_sim.evals.models.replies import Meant
 from statek_sim.evals.models.weak import WeakModel
-from statek_sim.evals.models.writing import Meant
-from statek_sim.evals.seen import SeenCall
+from statek_sim.evals.prompt_calls import SeenCall
 from statek_sim.evals.suite import load_suite
 from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.suite.run import builtin_suites

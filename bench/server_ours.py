@@ -6,7 +6,7 @@ import sys
 
 from bench.server_load import ANSWER, ENTRIES_PER_LOAD, messages
 from statek_sim.providers.script import text
-from statek_sim.server.served import LLMServer
+from statek_sim.server.llm_server import LLMServer
 
 
 def main() -> None:

@@ -34,7 +34,7 @@ from statek_sim.server.fault import (
     SlowTokens,
     Truncated,
 )
-from statek_sim.server.served import LLMServer
+from statek_sim.server.llm_server import LLMServer
 
 _PATH: Final = "/v1/chat/completions"
 _PATIENCE: Final = 5.0

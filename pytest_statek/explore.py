@@ -11,7 +11,7 @@ from statek_sim.errors import BadInput
 from statek_sim.explore.explorer import Bounds
 from statek_sim.explore.result import Explored
 from statek_sim.explore.workers import explore_one
-from statek_sim.reporting.explore_terminal import failure_lines
+from statek_sim.reporting.exploration import failure_lines
 from statek_sim.scenario.schema import Profile, Scenario
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from statek_sim.cassettes.session import CassetteSession
     from statek_sim.clock import VirtualClock
     from statek_sim.runtime.execution.runtime import Runtime
-    from statek_sim.server.served import LLMServer
+    from statek_sim.server.llm_server import LLMServer
     from statek_sim.testing import Lab, ScriptableLLM
     from statek_sim.world.queue import WorkQueue
 

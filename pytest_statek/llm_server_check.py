@@ -12,7 +12,7 @@ from pytest_statek.options import REQUESTED
 from statek_sim.errors import ScriptError
 from statek_sim.providers.client_settings import client_environment
 from statek_sim.providers.network import forbid_network
-from statek_sim.server.served import LLMServer
+from statek_sim.server.llm_server import LLMServer
 
 SECTION: Final = "fake LLM requests"
 """The title under which the report of a failed test shows what its server was asked."""

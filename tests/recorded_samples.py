@@ -15,7 +15,7 @@ from statek_sim.providers.script import Reply, ScriptedUsage, ScriptEntry, code,
 from statek_sim.providers.wire import anthropic
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
-from statek_sim.server.served import LLMServer
+from statek_sim.server.llm_server import LLMServer
 
 SCENARIO: Final = """\
 suite: books

@@ -39,7 +39,7 @@ SECTIONS: Final = {
         "statek_sim.world.queue:WorkQueue",
         "statek_sim.app:StatekApp",
         "statek_sim.backends.application:AppJob",
-        "statek_sim.server.served:LLMServer",
+        "statek_sim.server.llm_server:LLMServer",
     ),
     "Jobs, and what happened in them": (
         "statek_sim.runtime.jobs.job:Job",

@@ -16,10 +16,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
+from statek_sim.cassettes.bodies import NotJson, canonical, parsed
 from statek_sim.cassettes.document import read_decoded
 from statek_sim.cassettes.exchange import Exchange
-from statek_sim.cassettes.files import cassette_files
-from statek_sim.cassettes.jsontext import NotJson, canonical, parsed
+from statek_sim.cassettes.store import cassette_files
 from statek_sim.errors import BadInput, BadRequest, InvalidFormat
 from statek_sim.harness.usage_basis import UsageBasis
 from statek_sim.providers.wire.format import WireFormat

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Decimal
 
-from statek_sim.agent.telemetry.facts import Cost, TaskFacts, task_facts
 from statek_sim.errors import BadInput
 from statek_sim.suite.result import ScenarioResult
+from statek_sim.telemetry.facts import Cost, TaskFacts, task_facts
 from statek_sim.usage.pricing import PriceList
 
 

@@ -21,7 +21,7 @@ from statek_sim.agent.context.vram.models import known_models
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import SUMMARY_PROMPT, CommitPoint, Question, Receipt, SideModel, Snapshot
 from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.mcp.failures import McpFailure
+from statek_sim.agent.mcp.results import McpFailure
 from statek_sim.agent.prompt import Layers
 from statek_sim.agent.resume import resumed
 from statek_sim.agent.run_state import RunDeps

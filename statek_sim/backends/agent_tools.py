@@ -15,8 +15,7 @@ from statek_sim.agent.tools.tool import AfterCrash, Happened, Tool, tool_from, t
 from statek_sim.backends.setup import load_attribute
 from statek_sim.errors import BadScenario, BadTool, ScriptExhausted, UnusedResults
 from statek_sim.mcp.fault import fault_from
-from statek_sim.mcp.server import McpServer
-from statek_sim.mcp.tool import ServedTool
+from statek_sim.mcp.server import McpServer, ServedTool
 from statek_sim.scenario.agent import ServerText, ToolResultText, ToolText
 from statek_sim.scenario.engines import own_name, registered_name
 from statek_sim.scenario.schema import Scenario

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from statek_sim.cassettes.bodies import NotJson, parsed
 from statek_sim.cassettes.exchange import Exchange, Request, Response
-from statek_sim.cassettes.jsontext import NotJson, parsed
 from statek_sim.cassettes.session import CassetteSession
 from statek_sim.errors import BadCassette, ProviderBug, UnplayedRecordings
 from statek_sim.providers.access import CACHING, KEY, URL

@@ -3,10 +3,10 @@
 vcrpy takes hold of HTTP clients and reads and writes their messages; here is what it lacks: requests matched by JSON
 body, secrets replaced by one rule, readable files, cassettes that several tests share.
 
-`exchange` what is recorded · `bodies`, `jsontext` bodies as texts · `secret_rules`, `own_secrets` what secrets are
+`exchange` what is recorded · `bodies` bodies as texts · `secret_rules` what secrets are
 called and look like · `json_strings`, `secret_finder` where they are · `redaction` exchanges without them ·
 `safe_text` messages without them · `matching` which requests are the same · `emit`, `document`, `yaml_values` the file
-· `tape` all recordings by request · `nearest`, `difference` what a miss tells · `store`,
+· `tape` all recordings by request · `mismatch` what a miss tells · `store`,
 `sharing`, `session` one test's or one run's use of a cassette · `tap`, `httpx_tap`, `aiohttp_tap`, `vcr_adapter` a
-session between HTTP clients and the network · `scan`, `files` look after files.
+session between HTTP clients and the network · `scan` looks for secrets in files.
 """

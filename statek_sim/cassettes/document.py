@@ -10,10 +10,9 @@ from pathlib import Path
 from reprlib import Repr
 from typing import Final
 
-from statek_sim.cassettes.bodies import Undecodable, opened
+from statek_sim.cassettes.bodies import Undecodable, opened, original
 from statek_sim.cassettes.emit import CHUNKS, REMARKS, VERSION
 from statek_sim.cassettes.exchange import Chunk, Exchange, Headers, Request, Response, header, without
-from statek_sim.cassettes.jsontext import original
 from statek_sim.cassettes.matching import address_of
 from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded, no_garbage_collection
 from statek_sim.errors import BadCassette

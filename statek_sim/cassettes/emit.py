@@ -14,8 +14,8 @@ from typing import Final
 
 import yaml
 
+from statek_sim.cassettes.bodies import NEWLINE, body_layout
 from statek_sim.cassettes.exchange import Exchange, Headers
-from statek_sim.cassettes.jsontext import NEWLINE, body_layout
 from statek_sim.cassettes.yaml_values import no_garbage_collection
 
 VERSION: Final = 1

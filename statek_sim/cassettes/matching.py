@@ -15,12 +15,11 @@ from hashlib import blake2b
 from typing import Final, Self
 from urllib.parse import parse_qsl, urlsplit
 
+from statek_sim.cassettes.bodies import NotJson, canonical, parsed
 from statek_sim.cassettes.exchange import Request, header
-from statek_sim.cassettes.jsontext import NotJson, canonical, parsed
-from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
 from statek_sim.cassettes.redaction import comparable
 from statek_sim.cassettes.secret_finder import PLACEHOLDER
-from statek_sim.cassettes.secret_rules import is_secret_member, is_secret_parameter
+from statek_sim.cassettes.secret_rules import NO_OWN, OwnSecrets, is_secret_member, is_secret_parameter
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON

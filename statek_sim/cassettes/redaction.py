@@ -26,7 +26,6 @@ from statek_sim.cassettes.exchange import (
     media_type,
     without,
 )
-from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
 from statek_sim.cassettes.secret_finder import (
     Sought,
     bare,
@@ -39,7 +38,7 @@ from statek_sim.cassettes.secret_finder import (
     known_values,
     replaced,
 )
-from statek_sim.cassettes.secret_rules import is_secret_header
+from statek_sim.cassettes.secret_rules import NO_OWN, OwnSecrets, is_secret_header
 
 _ENCODING: Final = "content-encoding"
 # What differs with every call or every machine would be all that a diff shows; nothing of it is needed to replay.

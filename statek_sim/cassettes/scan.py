@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.cassettes.bodies import TooLarge, Undecodable, as_text, opened
-from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
 from statek_sim.cassettes.redaction import sent_with
 from statek_sim.cassettes.secret_finder import (
     Finding,
@@ -34,7 +33,14 @@ from statek_sim.cassettes.secret_finder import (
     in_text,
     is_placeholder,
 )
-from statek_sim.cassettes.secret_rules import is_opaque, is_secret_member, is_secret_variable, rows
+from statek_sim.cassettes.secret_rules import (
+    NO_OWN,
+    OwnSecrets,
+    is_opaque,
+    is_secret_member,
+    is_secret_variable,
+    rows,
+)
 from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded
 from statek_sim.errors import BadCassette, BadInput
 from statek_sim.unreadable import link_problem, why_unreadable

@@ -21,8 +21,9 @@ from typing import Final
 from urllib.parse import quote, quote_plus, unquote_plus
 
 from statek_sim.cassettes.json_strings import JsonString, columns, is_json, json_strings
-from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
 from statek_sim.cassettes.secret_rules import (
+    NO_OWN,
+    OwnSecrets,
     is_secret_header,
     is_secret_member,
     is_secret_parameter,

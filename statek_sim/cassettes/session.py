@@ -20,7 +20,7 @@ from statek_sim.cassettes import sharing
 from statek_sim.cassettes.bodies import Undecodable
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
-from statek_sim.cassettes.nearest import Advice, miss_message
+from statek_sim.cassettes.mismatch import Advice, miss_message
 from statek_sim.cassettes.redaction import lasting, plain_uri, redacted
 from statek_sim.cassettes.secret_finder import known_in
 from statek_sim.cassettes.sharing import Asked, Run, existed_before

@@ -36,9 +36,9 @@ def scan(
     first four characters are shown, and when a file has more in it than is looked into, or a body that cannot be
     opened. What only looks odd is a warning. Pipes, sockets and devices in a folder are skipped.
     """
-    from statek_sim.cassettes.own_secrets import OwnSecrets
     from statek_sim.cassettes.scan import Leak, Skipped, files_under, scanned
-    from statek_sim.reporting.numbers import plural
+    from statek_sim.cassettes.secret_rules import OwnSecrets
+    from statek_sim.reporting.text_format import plural
 
     own = OwnSecrets.of(secret_name or (), secret_pattern or ())
     files, skipped = files_under(paths)
@@ -102,8 +102,8 @@ def orphans(
 
     Exits 1 when there are any.
     """
-    from statek_sim.cassettes.files import cassettes_under
-    from statek_sim.cassettes.files import orphans as unused
+    from statek_sim.cassettes.store import cassettes_under
+    from statek_sim.cassettes.store import orphans as unused
 
     folders = paths or [Path()]
     for folder in folders:

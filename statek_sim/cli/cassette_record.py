@@ -81,7 +81,7 @@ def record(
 
     Example: statek-sim cassette record tests/scenarios --provider OPENAI
     """
-    from statek_sim.cassettes.own_secrets import OwnSecrets
+    from statek_sim.cassettes.secret_rules import OwnSecrets
     from statek_sim.cassettes.session import RecordMode, record_mode
     from statek_sim.suite.recorded import Cassettes
 
@@ -165,7 +165,7 @@ def live_transport() -> LiveTransport:
 
 def _lines(recording: Recording) -> Iterator[str]:
     """Yield what came of a recording."""
-    from statek_sim.reporting.numbers import plural
+    from statek_sim.reporting.text_format import plural
     from statek_sim.suite.diff import failure_text
 
     result = recording.result

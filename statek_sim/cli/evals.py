@@ -89,7 +89,7 @@ def check(
 
     Exits 1 when a check does not tell them apart, and with --demands when a demand is never broken.
     """
-    from statek_sim.evals.proving import failure_line, proofs
+    from statek_sim.evals.ideal_run import failure_line, proofs
 
     suite = loaded_evals(paths, only)
     if demands:

@@ -127,8 +127,7 @@ class _Outputs:
         """Write all that are wanted."""
         from statek_sim.evals.baseline import baseline_text
         from statek_sim.reporting.artifact import write_artifact
-        from statek_sim.reporting.evals_json import evals_json_text
-        from statek_sim.reporting.evals_tables import evals_tables, table_markdown
+        from statek_sim.reporting.evals import evals_json_text, evals_tables, table_markdown
         from statek_sim.reporting.junit import evals_junit
         from statek_sim.reporting.page.evals import evals_page
         from statek_sim.reporting.page.template import write_page
@@ -205,7 +204,7 @@ def run(
 def _simulated(suite: tuple[EvalScenario, ...], model: str, arms: Sequence[str], seeds: int) -> Experiment:
     from statek_sim.evals.arms import parse_arms
     from statek_sim.evals.experiment import Experiment
-    from statek_sim.evals.models.profile_file import load_profile
+    from statek_sim.evals.models.profile import load_profile
 
     return Experiment(suite=suite, model=load_profile(model), arms=parse_arms(arms), seeds=seeds)
 
@@ -264,7 +263,7 @@ def _held(
 @evals.command()
 def schema() -> None:
     """Print the JSON Schema of what `evals run --json` writes."""
-    from statek_sim.reporting.evals_json import evals_schema
+    from statek_sim.reporting.evals import evals_schema
 
     typer.echo(json.dumps(evals_schema(), indent=2))
 
@@ -300,7 +299,7 @@ def _prices(text: str | None) -> Prices | None:
 
 
 def _print(summary: Summary, prices: Prices | None) -> None:
-    from statek_sim.reporting.evals_tables import evals_tables, table_lines
+    from statek_sim.reporting.evals import evals_tables, table_lines
 
     for table in evals_tables(summary, prices):
         say([*table_lines(table), ""])

@@ -169,7 +169,7 @@ def explore(
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.explore.explorer import Bounds
     from statek_sim.explore.result import KINDS
-    from statek_sim.reporting.explore_terminal import explore_lines
+    from statek_sim.reporting.exploration import explore_lines
     from statek_sim.usage.pricing import load_prices
 
     check_outputs({"--json": json_file, "--markdown": markdown})
@@ -240,8 +240,7 @@ def _added(scenarios: Sequence[Explored], kill: str | None) -> Iterator[str]:
 def _write(found: Exploration, seconds: float, json_file: Path | None, markdown: Path | None) -> None:
     """Write what was found into the files that were asked for."""
     from statek_sim.reporting.artifact import write_artifact
-    from statek_sim.reporting.explore_json import exploration_json_text
-    from statek_sim.reporting.explore_markdown import exploration_markdown
+    from statek_sim.reporting.exploration import exploration_json_text, exploration_markdown
 
     if json_file is not None:
         write_artifact(json_file, exploration_json_text(found, seconds))
@@ -277,7 +276,7 @@ def _explore(
     """Return what came of all pairs, or of those that were done when Ctrl-C came, and these pairs: in their order."""
     from statek_sim.explore.result import Exploration
     from statek_sim.explore.workers import explored_as_done
-    from statek_sim.reporting.explore_terminal import ExploreProgress
+    from statek_sim.reporting.exploration import ExploreProgress
 
     found: dict[int, Explored] = {}
     stopped = False
@@ -357,7 +356,7 @@ def _over_budget(scenarios: Iterable[Explored], tokens: int | None, cost: float 
 def _replay(paths: Sequence[Path]) -> None:
     """Say of every found case whether it is fixed."""
     from statek_sim.explore.workers import replay
-    from statek_sim.reporting.explore_terminal import replay_line
+    from statek_sim.reporting.exploration import replay_line
 
     if not paths:
         raise BadInput("--replay: name the files or folders of the found cases")

@@ -32,8 +32,7 @@ class Basis(StrEnum):
 def show_stops(replays: Sequence[Replay]) -> str:
     """Print which stops are false or late, and return that as JSON."""
     from statek_sim.analysis.stops import compare_stops
-    from statek_sim.reporting.decisions import stops_lines
-    from statek_sim.reporting.decisions_json import stops_json
+    from statek_sim.reporting.limits import stops_json, stops_lines
 
     found = compare_stops(replays)
     _print(stops_lines(found, width=_width()))
@@ -43,8 +42,7 @@ def show_stops(replays: Sequence[Replay]) -> str:
 def show_room(replays: Sequence[Replay]) -> str:
     """Print what every scenario needs of every limit, and return that as JSON."""
     from statek_sim.analysis.sensitivity import sensitivities
-    from statek_sim.reporting.decisions import sensitivity_lines
-    from statek_sim.reporting.decisions_json import sensitivity_json
+    from statek_sim.reporting.limits import sensitivity_json, sensitivity_lines
 
     found = sensitivities(replays)
     _print(sensitivity_lines(found, width=_width()))
@@ -57,8 +55,7 @@ def show_budget(
     """Print the token limit that keeps scenarios within a budget, and return it as JSON."""
     from statek_sim.analysis.calibrate import calibrate
     from statek_sim.harness.usage_basis import UsageBasis
-    from statek_sim.reporting.decisions import calibration_lines
-    from statek_sim.reporting.decisions_json import calibration_json
+    from statek_sim.reporting.limits import calibration_json, calibration_lines
 
     found = calibrate(replays, budget, basis=UsageBasis(basis), keep=keep, seed=seed)
     _print(calibration_lines(found, width=_width(), every=every))
@@ -79,8 +76,7 @@ def show_recorded_budget(
     from statek_sim.analysis.conversations import traffic_under
     from statek_sim.analysis.recorded_limits import calibrate_recorded
     from statek_sim.harness.usage_basis import UsageBasis
-    from statek_sim.reporting.decisions import calibration_lines, traffic_lines
-    from statek_sim.reporting.decisions_json import calibration_json
+    from statek_sim.reporting.limits import calibration_json, calibration_lines, traffic_lines
     from statek_sim.usage.local_tokenizers import registry_of
 
     traffic = traffic_under(cassettes, registry_of(tokenizers or ()))

@@ -87,9 +87,9 @@ def schema(
 
     Example: statek-sim list schema > scenario.schema.json
     """
-    from statek_sim.evals.written import evals_schema
+    from statek_sim.evals.schema import evals_schema
     from statek_sim.gate.baseline_file import baseline_schema
-    from statek_sim.gate.policy_text import policy_schema
+    from statek_sim.gate.policy_schema import policy_schema
     from statek_sim.scenario.jsonschema import json_schema
 
     schemas = {

@@ -16,8 +16,8 @@ from statek_sim.cli.inputs import check_once, check_outputs, loaded
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
-    from statek_sim.agent.telemetry.facts import Cost, TaskFacts
-    from statek_sim.agent.telemetry.report import MetricsReport
+    from statek_sim.telemetry.facts import Cost, TaskFacts
+    from statek_sim.telemetry.report import MetricsReport
 
 _FILES = (".json", ".jsonl")
 
@@ -70,8 +70,8 @@ def metrics(
 
     Example: statek-sim metrics scenarios/agent-steps
     """
-    from statek_sim.agent.telemetry.bands import Bands
-    from statek_sim.agent.telemetry.report import metrics_report
+    from statek_sim.telemetry.bands import Bands
+    from statek_sim.telemetry.report import metrics_report
 
     check_outputs({"--json": json_file, "--openmetrics": openmetrics_file})
     if window < 1:
@@ -112,7 +112,7 @@ def _tasks(
     watchdog: str,
     cost: Cost | None,
 ) -> list[TaskFacts]:
-    from statek_sim.agent.telemetry.files import groups_of, tasks_of_file
+    from statek_sim.telemetry.files import groups_of, tasks_of_file
 
     files = [path for path in paths if path.suffix in _FILES]
     scenarios = [path for path in paths if path.suffix not in _FILES]
@@ -158,9 +158,8 @@ def _show(report: MetricsReport) -> None:
 
 
 def _write(report: MetricsReport, json_file: Path | None, openmetrics_file: Path | None) -> None:
-    from statek_sim.agent.telemetry.openmetrics import openmetrics
-    from statek_sim.agent.telemetry.report import metrics_json
     from statek_sim.reporting.artifact import write_artifact
+    from statek_sim.telemetry.report import metrics_json, openmetrics
 
     if json_file is not None:
         write_artifact(json_file, json.dumps(metrics_json(report), indent=2, allow_nan=False) + "\n")

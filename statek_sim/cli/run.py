@@ -256,7 +256,7 @@ def _run(
 
 def _accept(results: Sequence[ScenarioResult]) -> bool:
     """Rewrite expectations, print the diff, and return whether something was left to a person."""
-    from statek_sim.reporting.numbers import plural
+    from statek_sim.reporting.text_format import plural
     from statek_sim.suite.accept import accept
     from statek_sim.suite.diff import describe
 

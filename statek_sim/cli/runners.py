@@ -54,7 +54,7 @@ class Recordings:
         """Return the cassettes, None when scripts are played."""
         if self.folder is None:
             return None
-        from statek_sim.cassettes.own_secrets import OwnSecrets
+        from statek_sim.cassettes.secret_rules import OwnSecrets
         from statek_sim.suite.recorded import Cassettes
 
         own = OwnSecrets.of(self.secret_names, self.secret_patterns)

@@ -16,7 +16,7 @@ from statek_sim.cli.inputs import say
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
-    from statek_sim.server.served import LLMServer
+    from statek_sim.server.llm_server import LLMServer
 
 _PORTS: Final = 65535
 """The highest port there is."""
@@ -87,8 +87,8 @@ def llm(
     Example: statek-sim serve llm script.yaml --port 8123 --check
     """
     from statek_sim.backends.serving import load_playable
-    from statek_sim.reporting.numbers import plural
-    from statek_sim.server.served import LLMServer
+    from statek_sim.reporting.text_format import plural
+    from statek_sim.server.llm_server import LLMServer
 
     if not 0 <= port <= _PORTS:
         raise BadInput(f"--port {port}: expected a number from 0 to {_PORTS}")

@@ -99,8 +99,7 @@ def mcp(
     """
     from statek_sim.backends.serving import served_tools
     from statek_sim.mcp.fault import fault_from
-    from statek_sim.mcp.journal import McpJournal
-    from statek_sim.mcp.server import McpServer
+    from statek_sim.mcp.server import McpJournal, McpServer
 
     if not 0 <= port <= _PORTS:
         raise BadInput(f"--port {port}: expected a number from 0 to {_PORTS}")
@@ -142,7 +141,7 @@ def _added_to(journal: Path) -> TextIO:
 
 
 def _asked_before(journal: Path) -> list[str]:
-    from statek_sim.mcp.journal import counted
+    from statek_sim.mcp.server import counted
 
     try:
         return list(counted(text_of(journal).splitlines()))

@@ -108,7 +108,7 @@ def _ran(
 def _send(trace: Trace, scenario: Scenario, address: str, provider: str | None) -> None:
     """Send a run's spans to a receiver and say how many there were."""
     try:
-        from statek_sim.agent.telemetry.otel import send, trace_spans
+        from statek_sim.telemetry.otel import send, trace_spans
     except ModuleNotFoundError as missing:
         raise BadInput(f"--otlp: {missing.name} is not installed; install pytest-statek[otel]") from missing
     service = f"{scenario.suite}/{scenario.id}"

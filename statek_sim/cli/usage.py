@@ -153,7 +153,7 @@ def _write(
     from statek_sim.reporting.artifact import write_artifact
     from statek_sim.reporting.corpus_tables import corpus_markdown
     from statek_sim.reporting.usage_json import usage_json_text
-    from statek_sim.reporting.usage_markdown import usage_markdown
+    from statek_sim.reporting.usage_text import usage_markdown
 
     if json_file is not None:
         write_artifact(json_file, usage_json_text(analysis, table))
@@ -189,7 +189,7 @@ def _show(analysis: UsageAnalysis, table: CorpusTable | None, *, turns: bool, ev
     from rich.console import Console
 
     from statek_sim.reporting.corpus_tables import corpus_lines
-    from statek_sim.reporting.usage_terminal import turn_lines, usage_lines
+    from statek_sim.reporting.usage_text import turn_lines, usage_lines
 
     console = Console()
     shown: Iterable[Text]

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 
-from statek_sim.evals.ideal import follower
+from statek_sim.evals.ideal_run import follower
 from statek_sim.evals.judge import Demands, demands, judge, meets
+from statek_sim.evals.outcome import Called, Record
 from statek_sim.evals.players import play
-from statek_sim.evals.record import Called, Record
 from statek_sim.evals.scenario import EvalScenario, Instance
+from statek_sim.evals.schema import CheckText, EvalText, WantedCall
 from statek_sim.evals.world import World
-from statek_sim.evals.written import CheckText, EvalText, WantedCall
 
 MOST_CALLS = 60
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from statek_sim.evals.expression import Scope, each, evaluate, filled, resolved
-from statek_sim.evals.written import PlanStep, WantedCall
+from statek_sim.evals.schema import PlanStep, WantedCall
 from statek_sim.values import JSON
 
 MOST_REPEATS: Final = 50

@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from statek_sim.evals.expression import Scope, each, evaluate, resolved, shown
-from statek_sim.evals.record import FINAL, Called, Record
+from statek_sim.evals.outcome import FINAL, Called, Record
+from statek_sim.evals.schema import CheckText, Cited, WantedCall
 from statek_sim.evals.world import Row, Tables, apply
-from statek_sim.evals.written import CheckText, Cited, WantedCall
 
 if TYPE_CHECKING:
     from statek_sim.evals.scenario import Instance

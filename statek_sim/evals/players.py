@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from statek_sim.agent.virtual_loop import run_in
-from statek_sim.evals.approving import Approving
-from statek_sim.evals.record import FINAL, Record
+from statek_sim.evals.outcome import FINAL, Record
 from statek_sim.evals.scenario import Instance
-from statek_sim.evals.world import ToolError, World
+from statek_sim.evals.world import Approving, ToolError, World
 from statek_sim.guests.guest import GuestLoop, run_really
 from statek_sim.values import JSON, ToolSpec
 

@@ -13,14 +13,14 @@ from typing import Final
 
 from statek_sim.agent.replies.reading import read_model_reply
 from statek_sim.backends.recorded import CassetteExchanges, recorded_environment
+from statek_sim.cassettes.bodies import NotJson, parsed
 from statek_sim.cassettes.document import read
-from statek_sim.cassettes.jsontext import NotJson, parsed
 from statek_sim.cassettes.matching import Matching
-from statek_sim.cassettes.nearest import Advice
+from statek_sim.cassettes.mismatch import Advice
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.errors import BadCassette, BadInput, CassetteMiss, ProviderFailure, ProviderHTTPError
 from statek_sim.evals.arms import Arm, parse_arms
-from statek_sim.evals.models.failure_classifier import ClassifiedTurn, RecordedTurn, classified
+from statek_sim.evals.models.failures import ClassifiedTurn, RecordedTurn, classified
 from statek_sim.evals.models.weak import Act
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.runner import Played, run_with

@@ -14,16 +14,17 @@ from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.replies.nudges import LIMIT
 from statek_sim.agent.steps.enforcement import NO_STEPS
+from statek_sim.agent.tools.tool import Tool
 from statek_sim.errors import RunawayJob, Unanswered
 from statek_sim.evals.arms import Arm
+from statek_sim.evals.expression import Unanswerable
 from statek_sim.evals.judge import judge
 from statek_sim.evals.models.profile import Profile
-from statek_sim.evals.models.shown import call_key
+from statek_sim.evals.models.replies import Meant
 from statek_sim.evals.models.weak import TOKENIZER_OF, Act, WeakModel
-from statek_sim.evals.outcome import Count, Outcome, Tokens, Turn
-from statek_sim.evals.record import Called
+from statek_sim.evals.outcome import Called, Count, Outcome, Tokens, Turn
+from statek_sim.evals.prompt_calls import SeenCall, call_key
 from statek_sim.evals.scenario import EvalScenario, Instance
-from statek_sim.evals.task import EvalTask
 from statek_sim.providers.protocol import Provider
 from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.usage.totals import BYTES_PER_TOKEN
@@ -186,3 +187,34 @@ def _turns(trace: Sequence[events.Event], acts: Sequence[Act]) -> Iterator[Turn]
             nudged=nudges.get(act.turn),
             digest=hashlib.blake2b(content.encode(), digest_size=4).hexdigest(),
         )
+
+
+class EvalTask:
+    """One eval with its seed."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._order = [step.tool for step in instance.steps.steps]
+
+    @property
+    def eval_id(self) -> str:
+        """The eval."""
+        return self._instance.eval_id
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """What may be called."""
+        return self._instance.tools
+
+    def right(self, seen: Sequence[SeenCall]) -> Sequence[Meant] | str | None:
+        """Return what the plan says is next; None where what is shown does not have what it needs."""
+        try:
+            step = self._instance.plan.next(seen)
+        except Unanswerable:
+            return None
+        return step if isinstance(step, str) else [Meant(call.name, call.arguments) for call in step]
+
+    def steps_after(self, tool: str) -> Sequence[str]:
+        """Return the required tools after a tool; of one that is not required, all of them but the first."""
+        at = self._order.index(tool) if tool in self._order else 0
+        return self._order[at + 1 :]

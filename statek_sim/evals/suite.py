@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from statek_sim.errors import BadInput, BadScenario
 from statek_sim.evals.checks import findings
 from statek_sim.evals.scenario import EvalScenario
-from statek_sim.evals.written import EvalText, evals_schema
+from statek_sim.evals.schema import EvalText, evals_schema
 from statek_sim.scenario.files import find_files, is_eval_file, parsed
 from statek_sim.scenario.jsonschema import Schema, options_of
 from statek_sim.scenario.locate import findings_of, shown

@@ -28,7 +28,7 @@ from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.statistics import LEAST_CLUSTERS, cluster_interval
 from statek_sim.evals.summary import by_scenario
 from statek_sim.gate.policy_file import read_toml
-from statek_sim.gate.policy_problems import Finding, Inner, lines_of
+from statek_sim.gate.policy_schema import Finding, Inner, lines_of
 
 Percent = Annotated[int, Field(ge=0, le=100)]
 Most = Annotated[float, Field(ge=0), Strict(False)]

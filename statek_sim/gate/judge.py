@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from statek_sim.backends.record import RunRecord
 from statek_sim.errors import BadInput, BadScenario
-from statek_sim.gate.burnt import burnt
-from statek_sim.gate.crashes import replay_command
+from statek_sim.gate.failure_cost import burnt, replay_command
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.needs import needs_said
 from statek_sim.gate.policy import Must, Rule

@@ -1,18 +1,32 @@
-"""What a scenario needs of every limit, read off one run without limits, and the words for it: `needs >= 8`.
+"""The smallest limits that a scenario needs, read off one run without limits: `needs >= 8`.
 
-Such a run shows everything that limits are held against, at every check. Limits change nothing before they stop a job,
-so the smallest limit with which none of these checks fails is exactly what is needed, completions that extend it
-included. No search over runs is needed.
+A run depends on its limits only through what the harness answers: whether a check passes, and with which message it
+fails. `WatchedHarness` notes everything that limits are held against, at every check. The smallest limit with which
+none of these checks fails is exactly what is needed, completions that extend it included; no search over runs is
+needed. A tool that reads the harness's limits itself breaks this, and is noticed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from statek_sim.gate.verdict import LimitFigure
-from statek_sim.gate.watched_harness import Checks, Counted
-from statek_sim.harness.limits import HarnessLimits, LimitName, count_for, effective_limit
+from statek_sim.harness.harness import LLM_Harness, harness_error
+from statek_sim.harness.limits import (
+    Exceeded,
+    ExtensionRule,
+    HarnessLimits,
+    HarnessSubject,
+    LimitName,
+    count_for,
+    effective_limit,
+    exceeded_after_step,
+    exceeded_before_step,
+    limits_in_force,
+)
 
 MOST_TURNS: Final = 1_000
 """LLM turns after which a job counts as one that never ends."""
@@ -70,4 +84,131 @@ def _count(counted: Counted, limit: LimitName) -> int:
         exceptions=counted.exception_count,
         streak=counted.max_consecutive_exceptions,
         tokens=counted.approx_token_usage - counted.difficulty_token_extension,
+    )
+
+
+class When(StrEnum):
+    """Which of the two checks it is."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What the harness saw of a job at one check; a count that the check does not read is 0."""
+
+    when: When
+    num_completions: int | None
+    difficulty_token_extension: int = 0
+    num_turns: int = 0
+    exception_count: int
+    max_consecutive_exceptions: int
+    approx_token_usage: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checks:
+    """All checks of one run.
+
+    `passed` has one entry for checks of the same kind and the same extensions, with the most that any of them counted.
+    `failed` are the others, in order. `limits_read`: a tool read limits of the harness.
+    """
+
+    rule: ExtensionRule
+    passed: tuple[Counted, ...]
+    failed: tuple[tuple[Counted, Exceeded], ...]
+    limits_read: bool
+
+    def same_run(self, limits: HarnessLimits) -> bool:
+        """Return whether the run is the same under these limits."""
+        if self.limits_read:
+            return False
+        if any(decision(counted, limits, self.rule) is not None for counted in self.passed):
+            return False
+        return all(decision(counted, limits, self.rule) == exceeded for counted, exceeded in self.failed)
+
+
+def decision(counted: Counted, limits: HarnessLimits, rule: ExtensionRule) -> Exceeded | None:
+    """Return what a harness with these limits finds exceeded at a check, None when it passes."""
+    in_force = limits_in_force(limits, counted.num_completions, rule)
+    exceeded = exceeded_before_step if counted.when is When.BEFORE else exceeded_after_step
+    return exceeded(in_force, counted)
+
+
+_Key = tuple[When, int | None, int]
+_NOTHING: Final = (0, 0, 0, 0)
+
+
+class WatchedHarness(LLM_Harness):
+    """Answers as STATEK's does and notes every check."""
+
+    __slots__ = ("_failed", "_most", "_read")
+
+    def __init__(self, limits: HarnessLimits, rule: ExtensionRule) -> None:
+        super().__init__(
+            limits.max_turns,
+            limits.max_exceptions,
+            limits.max_consecutive_exceptions,
+            limits.max_token_usage,
+            limits.limit_extension_per_completion,
+            rule=rule,
+        )
+        self._most: dict[_Key, tuple[int, int, int, int]] = {}
+        self._failed: list[tuple[Counted, Exceeded]] = []
+        self._read = False
+
+    def checks(self) -> Checks:
+        """Return what was noted so far."""
+        return Checks(
+            rule=self.rule,
+            passed=tuple(_counted(key, most) for key, most in self._most.items()),
+            failed=tuple(self._failed),
+            limits_read=self._read,
+        )
+
+    def check_before_step(self, job: HarnessSubject) -> None:
+        """Check turns and exceptions; raise `LLM_HarnessError` as STATEK does."""
+        counts = (job.num_turns, job.exception_count, job.max_consecutive_exceptions, 0)
+        self._check((When.BEFORE, job.num_completions, 0), counts)
+
+    def check_after_step(self, job: HarnessSubject) -> None:
+        """Check tokens and exceptions; raise `LLM_HarnessError` as STATEK does."""
+        counts = (0, job.exception_count, job.max_consecutive_exceptions, job.approx_token_usage)
+        self._check((When.AFTER, job.num_completions, job.difficulty_token_extension), counts)
+
+    def _check(self, key: _Key, counts: tuple[int, int, int, int]) -> None:
+        counted = _counted(key, counts)
+        exceeded = decision(counted, self._limits, self._rule)
+        if exceeded is None:
+            before = self._most.get(key, _NOTHING)
+            self._most[key] = (
+                max(counts[0], before[0]),
+                max(counts[1], before[1]),
+                max(counts[2], before[2]),
+                max(counts[3], before[3]),
+            )
+            return
+        self._failed.append((counted, exceeded))
+        raise harness_error(exceeded)
+
+    # -- what a tool may read ----------------------------------------------------------------------------------
+
+    @property
+    def limits(self) -> HarnessLimits:
+        """The limits; reading them, or one of them, is noted."""
+        self._read = True
+        return self._limits
+
+
+def _counted(key: _Key, counts: tuple[int, int, int, int]) -> Counted:
+    when, completions, extension = key
+    return Counted(
+        when=when,
+        num_completions=completions,
+        difficulty_token_extension=extension,
+        num_turns=counts[0],
+        exception_count=counts[1],
+        max_consecutive_exceptions=counts[2],
+        approx_token_usage=counts[3],
     )

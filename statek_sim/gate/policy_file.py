@@ -13,8 +13,17 @@ from pydantic import BaseModel, ValidationError
 
 from statek_sim.errors import BadPolicy
 from statek_sim.gate.policy import Must, Policy, Rule, Selection
-from statek_sim.gate.policy_problems import OF_PRESETS, Finding, Inner, Keypath, findings_of, lines_of
-from statek_sim.gate.policy_text import HeadroomText, PolicyText, RuleText
+from statek_sim.gate.policy_schema import (
+    OF_PRESETS,
+    Finding,
+    HeadroomText,
+    Inner,
+    Keypath,
+    PolicyText,
+    RuleText,
+    findings_of,
+    lines_of,
+)
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
 from statek_sim.unreadable import Unreadable, toml_in, why_no_toml, why_unreadable

@@ -8,13 +8,11 @@ from statek_sim import progress
 from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.backends.setup import scenario_harness, settings_of
-from statek_sim.gate.burnt import reached
-from statek_sim.gate.crashes import crash_added
+from statek_sim.gate.failure_cost import crash_added, reached
 from statek_sim.gate.gated_preset import GatedPreset
+from statek_sim.gate.needs import Checks, WatchedHarness, unlimited
 from statek_sim.gate.needs import needed as needed_of
-from statek_sim.gate.needs import unlimited
 from statek_sim.gate.verdict import CrashAdded, LimitFigure, Stop
-from statek_sim.gate.watched_harness import Checks, WatchedHarness
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import HarnessLimits, LimitName, count_for
 from statek_sim.harness.settings import StatekSettings

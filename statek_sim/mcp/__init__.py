@@ -1,1 +1,1 @@
-"""An MCP server for tests: what it has, what goes wrong with it, what it was asked. Transports are shells around it."""
+"""An MCP server for tests: its tools, its faults, its journal. Transports are shells around it."""

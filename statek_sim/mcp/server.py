@@ -1,15 +1,20 @@
-"""An MCP server without a transport: its tools, its faults, its journal. Sessions of clients share it."""
+"""An MCP server without a transport: its tools, its faults, and the journal of its requests.
+
+Sessions of clients share it. A journal in a file outlives the server.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal, Protocol
 
+from statek_sim.cassettes.safe_text import without_secrets
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.mcp.fault import Faults, McpFault
-from statek_sim.mcp.journal import McpJournal
-from statek_sim.mcp.tool import ServedTool
+from statek_sim.values import JSON
 
 VERSION: Final = "1.0.0"
 
@@ -73,3 +78,133 @@ class McpServer:
                 problem = f"MCP server {self.name!r} has no tool {name!r}; it has: {known}.{hint}"
                 raise BadInput(problem.removesuffix("."))
         return tuple(dict.fromkeys(names))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallResult:
+    """What a call gave: blocks of content, and a structured value where the tool has an output schema."""
+
+    content: tuple[Mapping[str, JSON], ...] = ()
+    structured: Mapping[str, JSON] | None = None
+    is_error: bool = False
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return it as the `result` of a `tools/call`."""
+        fields: dict[str, JSON] = {"content": [dict(block) for block in self.content]}
+        if self.structured is not None:
+            fields["structuredContent"] = dict(self.structured)
+        if self.is_error:
+            fields["isError"] = True
+        return fields
+
+
+def text_result(text: str, *, is_error: bool = False) -> CallResult:
+    """Return the result that a text is."""
+    return CallResult(content=({"type": "text", "text": text},), is_error=is_error)
+
+
+class Asking(Protocol):
+    """What a served tool may do while it is called."""
+
+    def now(self) -> float:
+        """Return seconds by the clock that `sleep` goes by."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+
+    async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Tell the client how far the call is; nothing happens where it did not ask for that."""
+
+    async def log(self, level: str, data: JSON) -> None:
+        """Send the client a line of the log."""
+
+    async def ask(self, method: str, params: Mapping[str, JSON]) -> JSON:
+        """Ask the client something (`sampling/createMessage`, `elicitation/create`); return its result."""
+
+
+ServedCode = Callable[[Mapping[str, JSON], Asking], Awaitable[CallResult]]
+"""What a tool does: takes the arguments of a call."""
+
+
+def _object() -> dict[str, Any]:
+    return {"type": "object", "properties": {}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedTool:
+    """One tool of an MCP server. `input_schema` and `output_schema` are JSON Schema."""
+
+    name: str
+    run: ServedCode
+    description: str = ""
+    input_schema: Mapping[str, JSON] = field(default_factory=_object)
+    output_schema: Mapping[str, JSON] | None = None
+
+    def listed(self) -> dict[str, JSON]:
+        """Return it as an entry of `tools/list`."""
+        fields: dict[str, JSON] = {"name": self.name, "inputSchema": dict(self.input_schema)}
+        if self.description:
+            fields["description"] = self.description
+        if self.output_schema is not None:
+            fields["outputSchema"] = dict(self.output_schema)
+        return fields
+
+
+What = Literal["started", "request", "notification", "response", "fault", "cancelled", "refused"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One entry. `method` is the message's, `name` the tool's, `detail` what a fault or a refusal says."""
+
+    what: What
+    session: str = ""
+    method: str = ""
+    name: str = ""
+    arguments: Mapping[str, JSON] = field(default_factory=dict)
+    detail: str = ""
+
+    def line(self) -> str:
+        """Return it as one line for people."""
+        about = f" {self.name}({json.dumps(dict(self.arguments), ensure_ascii=False)})" if self.name else ""
+        words = f"{self.what} {self.method}".strip() + about
+        return f"{words}: {self.detail}" if self.detail else words
+
+
+def counted(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the tools, and `tools/list`, that a journal says were asked for; `ValueError` for what is none."""
+    for line in lines:
+        entry = json.loads(line)
+        if not isinstance(entry, dict):
+            raise ValueError("a line is no object")
+        if entry.get("what") == "request" and entry.get("method") in ("tools/call", "tools/list"):
+            yield str(entry.get("name") or entry["method"])
+
+
+class McpJournal:
+    """The entries; `written` is given each as a line of JSON at once, before anything is answered, without secrets."""
+
+    def __init__(self, written: Callable[[str], None] | None = None) -> None:
+        self._written = written
+        self.entries: list[Asked] = []
+
+    def add(self, entry: Asked) -> None:
+        """Keep an entry."""
+        self.entries.append(entry)
+        if self._written is not None:
+            fields = {key: value for key, value in asdict(entry).items() if value}
+            self._written(without_secrets(json.dumps(fields, ensure_ascii=False, default=dict)))
+
+    @property
+    def calls(self) -> list[tuple[str, dict[str, JSON]]]:
+        """The tools that were called, with their arguments."""
+        return [
+            (entry.name, dict(entry.arguments))
+            for entry in self.entries
+            if entry.method == "tools/call" and entry.what == "request"
+        ]
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods of requests and notifications, in order."""
+        return [entry.method for entry in self.entries if entry.what in ("request", "notification")]

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Final
 
 from statek_sim.mcp.fault import LIST, McpFault
-from statek_sim.mcp.journal import Asked
 from statek_sim.mcp.message import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -23,8 +22,7 @@ from statek_sim.mcp.message import (
     request,
     result,
 )
-from statek_sim.mcp.server import VERSION, McpServer
-from statek_sim.mcp.tool import CallResult, text_result
+from statek_sim.mcp.server import VERSION, Asked, CallResult, McpServer, text_result
 from statek_sim.values import JSON
 
 Send = Callable[[str], Awaitable[None]]

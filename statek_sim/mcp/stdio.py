@@ -9,9 +9,8 @@ import stat
 import sys
 from typing import Final, NoReturn, TextIO
 
-from statek_sim.mcp.journal import Asked
 from statek_sim.mcp.message import RpcError, error, parsed
-from statek_sim.mcp.server import McpServer
+from statek_sim.mcp.server import Asked, McpServer
 from statek_sim.mcp.session import Send, Session
 
 DIED: Final = 3

@@ -1,12 +1,14 @@
-"""Files a run leaves behind: whole or not at all."""
+"""Files that a run leaves behind, whole or not at all, and the JSON Schemas that are published with them."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
+from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from statek_sim.errors import BadInput
 from statek_sim.whole_files import replace_file
@@ -109,3 +111,16 @@ def _resolved(path: Path) -> Path:
 def number_of(error: OSError | RuntimeError) -> int:
     """Return the error number. Python 3.11 and 3.12 report a symlink loop as RuntimeError, later ones as OSError."""
     return errno.ELOOP if isinstance(error, RuntimeError) else error.errno or errno.EIO
+
+
+def published() -> tuple[str, ...]:
+    """Return the names of all schemas of this package: `report` for `report_schema.json`."""
+    files = (file.name for file in resources.files("statek_sim.reporting").iterdir())
+    return tuple(sorted(name.removesuffix("_schema.json") for name in files if name.endswith("_schema.json")))
+
+
+def schema_named(name: str) -> dict[str, Any]:
+    """Return a schema, which follows draft 2020-12."""
+    text = (resources.files("statek_sim.reporting") / f"{name}_schema.json").read_text("utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema

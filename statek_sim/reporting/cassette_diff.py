@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from statek_sim.cassettes.difference import differences
+from statek_sim.cassettes.bodies import NotJson, parsed
 from statek_sim.cassettes.exchange import Exchange, Request, Response
-from statek_sim.cassettes.jsontext import NotJson, parsed
 from statek_sim.cassettes.matching import Matching
+from statek_sim.cassettes.mismatch import differences
 from statek_sim.errors import InvalidFormat
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.formats import format_at

@@ -9,12 +9,9 @@ from rich.text import Text
 
 from statek_sim.analysis.corpus.scenarios import CELLS, TURNS, Cell
 from statek_sim.analysis.corpus.table import CorpusTable
-from statek_sim.reporting.grid import lay_out
-from statek_sim.reporting.numbers import direction, signed
 from statek_sim.reporting.tables import DIRECTION_STYLES
-from statek_sim.reporting.usage_markdown import escaped, markdown_table
-from statek_sim.reporting.usage_terminal import paragraph
-from statek_sim.reporting.usage_wording import PROXY
+from statek_sim.reporting.text_format import direction, lay_out, signed
+from statek_sim.reporting.usage_text import PROXY, escaped, markdown_table, paragraph
 from statek_sim.usage.waterfall import STEPS
 
 LONGEST: Final = Cell(TURNS[-1], tools=False)

@@ -8,8 +8,7 @@ from typing import Final
 from rich.text import Text
 
 from statek_sim.agent.guards.efficacy import Efficacy
-from statek_sim.reporting.grid import lay_out
-from statek_sim.reporting.numbers import NOTHING, count
+from statek_sim.reporting.text_format import NOTHING, count, lay_out
 from statek_sim.suite.counterfactual import WhatIf
 from statek_sim.values import JSON
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.backends.record import JobRecord
-from statek_sim.reporting.artifact import write_artifact
+from statek_sim.reporting.artifact import schema_named, write_artifact
 from statek_sim.reporting.model import Report, Row, Usage
-from statek_sim.reporting.published import schema_named
 from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/report@1"

@@ -10,7 +10,7 @@ from typing import Final
 from statek_sim.reporting import wording
 from statek_sim.reporting.artifact import write_artifact
 from statek_sim.reporting.model import Failure, Report, Summary, Usage, worst_rows
-from statek_sim.reporting.numbers import count, plural, ratio
+from statek_sim.reporting.text_format import count, plural, ratio
 from statek_sim.suite.result import Outcome
 
 ROWS: Final = 12

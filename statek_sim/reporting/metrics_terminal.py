@@ -8,11 +8,10 @@ from typing import Final
 
 from rich.text import Text
 
-from statek_sim.agent.telemetry.bands import Finding, Status, Window
-from statek_sim.agent.telemetry.measures import METRICS, Measure, MetricName
-from statek_sim.agent.telemetry.report import MetricsReport
-from statek_sim.reporting.grid import lay_out
-from statek_sim.reporting.numbers import plural
+from statek_sim.reporting.text_format import lay_out, plural
+from statek_sim.telemetry.bands import Finding, Status, Window
+from statek_sim.telemetry.measures import METRICS, Measure, MetricName
+from statek_sim.telemetry.report import MetricsReport
 
 _STYLES: Final = {Status.ALERT: "red", Status.WARN: "yellow", Status.HEALTHY: "green"}
 

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Final, Self
 
 from statek_sim.backends.record import JobRecord, UsageRecord
-from statek_sim.reporting.why import reason
+from statek_sim.reporting.estimate_error import reason
 from statek_sim.scenario.load import expectations_for
 from statek_sim.scenario.schema import PROFILES
 from statek_sim.scenario.statements import Coverage

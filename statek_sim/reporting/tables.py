@@ -7,9 +7,8 @@ from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from statek_sim.reporting.grid import fits, lay_out
 from statek_sim.reporting.model import Report, Row, Summary, Usage
-from statek_sim.reporting.numbers import NOTHING, count, direction, ratio, seconds
+from statek_sim.reporting.text_format import NOTHING, count, direction, fits, lay_out, ratio, seconds
 from statek_sim.suite.result import Outcome
 
 DIRECTION_STYLES: Final[Mapping[str, str]] = {"over": "yellow", "under": "magenta", "": ""}

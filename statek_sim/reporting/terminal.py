@@ -18,10 +18,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.text import Text
 
 from statek_sim.reporting import wording
-from statek_sim.reporting.grid import shorten
 from statek_sim.reporting.model import Failure, Offender, Report, worst_rows
-from statek_sim.reporting.numbers import direction, ratio, seconds
 from statek_sim.reporting.tables import DIRECTION_STYLES, suite_table, usage_table
+from statek_sim.reporting.text_format import direction, ratio, seconds, shorten
 from statek_sim.suite.result import Outcome, ScenarioResult
 
 ROWS: Final = 12

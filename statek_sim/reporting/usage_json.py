@@ -9,7 +9,7 @@ from typing import Final
 
 from statek_sim.analysis.corpus.scenarios import CELLS
 from statek_sim.analysis.corpus.table import CorpusTable
-from statek_sim.reporting.published import schema_named
+from statek_sim.reporting.artifact import schema_named
 from statek_sim.usage.analysis import Cost, Group, JobUse, ScenarioUse, TurnUse, UsageAnalysis, Use
 from statek_sim.values import JSON
 

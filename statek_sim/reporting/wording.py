@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from statek_sim.reporting.model import AS_WRITTEN, Offender, Report, Summary
-from statek_sim.reporting.numbers import count, plural
+from statek_sim.reporting.text_format import count, plural
 from statek_sim.scenario.statements import Coverage
 
 ESTIMATE: Final = "estimate: bytes // 4, as the harness counts; measured: tokens, by a tokenizer"

@@ -24,7 +24,7 @@ from statek_sim.server.exchange import (
     Unread,
     Whole,
 )
-from statek_sim.server.refusals import refused
+from statek_sim.server.routes import refused
 
 # The names and types of the ASGI 3 specification.
 Scope = MutableMapping[str, Any]

@@ -12,8 +12,8 @@ from statek_sim.providers.wire import responses
 from statek_sim.providers.wire.compact import compact
 from statek_sim.providers.wire.reply import MALFORMED, ParsedReply
 from statek_sim.providers.wire.request import WireRequest
+from statek_sim.server.caches import ReadRequest
 from statek_sim.server.exchange import Answer, Silence, Whole
-from statek_sim.server.known import ReadRequest
 from statek_sim.values import JSON, Message
 
 _MOST_KEPT: Final = 1000

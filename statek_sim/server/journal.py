@@ -13,8 +13,8 @@ from statek_sim.cassettes.secret_rules import is_secret_header
 from statek_sim.providers.mismatch import describe
 from statek_sim.providers.reply_lane import Entry
 from statek_sim.providers.wire.format import FormatName
+from statek_sim.server.caches import json_of
 from statek_sim.server.fault import Fault
-from statek_sim.server.known import json_of
 from statek_sim.values import JSON
 
 KEPT_ENTRIES: Final = 10_000

@@ -11,16 +11,16 @@ from statek_sim.providers.delivery import Styles, manner
 from statek_sim.providers.mismatch import PendingReply
 from statek_sim.providers.protocol import ChatStyleName
 from statek_sim.providers.scripted import Script
-from statek_sim.server.elsewhere import elsewhere
+from statek_sim.server.caches import LARGEST_COUNTED, model_tokenizer
 from statek_sim.server.exchange import Answer, Incoming, Later, Unread
+from statek_sim.server.fallback_routes import elsewhere
 from statek_sim.server.fault import FaultRule
 from statek_sim.server.journal import Journal
-from statek_sim.server.known import LARGEST_COUNTED, model_tokenizer
 from statek_sim.server.play import ASKING, Play
-from statek_sim.server.played_script import PlayedScript
-from statek_sim.server.reading import Asked
 from statek_sim.server.rendering import Pacing
+from statek_sim.server.request_reader import Asked
 from statek_sim.server.routes import Place, Route, route
+from statek_sim.server.script_lookup import PlayedScript
 
 DEFAULT_MODELS: Final = ("gpt-4o",)
 

@@ -10,13 +10,12 @@ from collections.abc import AsyncGenerator, Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from statek_sim.mcp.journal import Asked, McpJournal
 from statek_sim.mcp.message import INVALID_REQUEST, VERSIONS, Message, RpcError, error, parsed
-from statek_sim.mcp.server import McpServer
+from statek_sim.mcp.server import Asked, McpJournal, McpServer
 from statek_sim.mcp.session import Die, Session
 from statek_sim.providers.network import is_loopback
 from statek_sim.server.exchange import DEFAULT_LIMITS, JSON_TYPE, Incoming, Live, Whole
-from statek_sim.server.running import RunningServer, listen
+from statek_sim.server.server_thread import RunningServer, listen
 
 PATH: Final = "/mcp"
 """Where the endpoint is."""

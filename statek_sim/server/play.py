@@ -16,14 +16,12 @@ from statek_sim.providers.reply_lane import Entry
 from statek_sim.providers.script import Chat, Computed, RawStream, Vector
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.formats import FORMATS
+from statek_sim.server.caches import ReadRequest
 from statek_sim.server.conversations import Conversations, UnknownAnswer
 from statek_sim.server.embedding import EmbeddingRequest
 from statek_sim.server.exchange import Answer, Incoming, Later, Silence, Streamed, Whole
 from statek_sim.server.fault import Fate, Fault, FaultRule
 from statek_sim.server.journal import Journal, JournalEntry
-from statek_sim.server.known import ReadRequest
-from statek_sim.server.played_script import AGENT_HEADER, PlayedScript
-from statek_sim.server.reading import Asked, EncodedBody, check_turns, read_asked
 from statek_sim.server.rendering import (
     Pacing,
     Renderer,
@@ -33,7 +31,9 @@ from statek_sim.server.rendering import (
     token_count,
     with_faults,
 )
+from statek_sim.server.request_reader import Asked, EncodedBody, check_turns, read_asked
 from statek_sim.server.routes import Place, Route
+from statek_sim.server.script_lookup import AGENT_HEADER, PlayedScript
 
 JOB_HEADER: Final = "x-statek-job"
 RETRY_HEADER: Final = "x-stainless-retry-count"

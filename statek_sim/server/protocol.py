@@ -1,4 +1,4 @@
-"""HTTP/1.1 on asyncio: bytes in, requests out; `answering` writes. httptools (llhttp) reads the requests.
+"""HTTP/1.1 on asyncio: bytes in, requests out; `response_writer` writes. httptools (llhttp) reads the requests.
 
 A shell around a function from request to answer, and a thin one: a server for tests that is slower than what it
 tests hides the load it was started for. Bodies and heads have limits, a request must arrive in time, what is not HTTP
@@ -12,11 +12,10 @@ from typing import Final
 
 import httptools
 
-from statek_sim.server.answer_queue import AnswerQueue, Handler
-from statek_sim.server.answering import head_of
 from statek_sim.server.exchange import Incoming, Limits
-from statek_sim.server.heads import chunk_size, head_problem, speaks_another, with_spaces
-from statek_sim.server.refusals import refused
+from statek_sim.server.header_validation import chunk_size, head_problem, speaks_another, with_spaces
+from statek_sim.server.response_writer import AnswerQueue, Handler, head_of
+from statek_sim.server.routes import refused
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LINGERING: Final = 0.5

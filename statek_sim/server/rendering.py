@@ -27,12 +27,11 @@ from statek_sim.providers.wire.compact import compact
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.reply import NO_USAGE, WireReply
 from statek_sim.providers.wire.request import NO_DEMANDS
-from statek_sim.server.damage import damaged
+from statek_sim.server.caches import PreparedBodies, ReadRequest
 from statek_sim.server.demands import met, together
 from statek_sim.server.embedding import EmbeddingRequest, embeddings_body, vector_of
 from statek_sim.server.exchange import ESTIMATED, Answer, Frame, Later, Silence, Streamed, Whole
-from statek_sim.server.fault import Fault, HttpError, NoAnswerAtAll, NoUsage, NullUsage
-from statek_sim.server.known import PreparedBodies, ReadRequest
+from statek_sim.server.fault import Fault, HttpError, NoAnswerAtAll, NoUsage, NullUsage, damaged
 from statek_sim.usage.tokenizers import token_pieces
 from statek_sim.values import JSON
 

@@ -1,4 +1,4 @@
-"""Which path speaks which format, and what else the server has."""
+"""Which path speaks which format, what else the server has, and how a request is refused before a handler sees it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.formats import FORMATS
+from statek_sim.server.exchange import Whole
 
 JOURNAL: Final = "/statek/journal"
 UNUSED: Final = "/statek/unused"
@@ -123,3 +125,13 @@ def _reading(path: str, wire: FormatName) -> Route:
     if model in ("", "/"):
         return Route(Place.MODELS, wire, path)
     return Route(Place.MODEL if model.startswith("/") else Place.NOWHERE, wire, path, model[1:])
+
+
+def refused(status: int, message: str, target: str) -> Whole:
+    """Return the answer; `target` is as much of it as is known, which may be nothing."""
+    return Whole(status=status, body=FORMATS[wire_of(target)].error_body(status, message))
+
+
+def failed(error: Exception, target: str) -> Whole:
+    """Return the answer to a request that the server itself failed at."""
+    return refused(500, f"the server failed: {type(error).__name__}: {error}", target)

@@ -81,8 +81,8 @@ def _run(record: RunRecord, expect: said.Expect) -> Iterator[Mismatch]:
 
 def _metrics(record: RunRecord) -> Mapping[str, float | None]:
     # Imported where metrics are expected: they bring engine two in.
-    from statek_sim.agent.telemetry.facts import task_facts  # noqa: PLC0415
-    from statek_sim.agent.telemetry.measures import measure  # noqa: PLC0415
+    from statek_sim.telemetry.facts import task_facts  # noqa: PLC0415
+    from statek_sim.telemetry.measures import measure  # noqa: PLC0415
 
     made = measure(task_facts(record.events)).metrics
     return {name: future.value for name, future in made.items()}

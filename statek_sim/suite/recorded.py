@@ -15,8 +15,8 @@ from typing import Protocol
 from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.recorded import CassetteExchanges, check_provider_of, recorded_environment
 from statek_sim.cassettes.matching import Matching
-from statek_sim.cassettes.nearest import Advice
-from statek_sim.cassettes.own_secrets import NO_OWN, OwnSecrets
+from statek_sim.cassettes.mismatch import Advice
+from statek_sim.cassettes.secret_rules import NO_OWN, OwnSecrets
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.errors import BadInput
 from statek_sim.providers.access import access_from

@@ -34,7 +34,7 @@ from statek_sim.server.fault import (
     SlowFirstByte,
     Truncated,
 )
-from statek_sim.server.served import LLMServer
+from statek_sim.server.llm_server import LLMServer
 
 SPEED: Final = 100.0
 T = TypeVar("T")

@@ -24,14 +24,22 @@ from statek_sim.evals.arms import PARTS, Arm, all_arms, named_after
 from statek_sim.evals.baseline import SCHEMA, Held, baseline_text, held_against, left_out, read_baseline
 from statek_sim.evals.experiment import Experiment, batches, run_experiment
 from statek_sim.evals.models.failures import FailureClass
-from statek_sim.evals.models.profile_file import load_profile
+from statek_sim.evals.models.profile import load_profile
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.statistics import compared, holm
 from statek_sim.evals.summary import Summary, summarised
 from statek_sim.executors.processes import ProcessExecutor, SerialExecutor
 from statek_sim.intervals import wilson
-from statek_sim.reporting.evals_json import evals_json, evals_json_text, evals_schema, rates_json
-from statek_sim.reporting.evals_tables import evals_tables, rates_table, table_lines, table_markdown
+from statek_sim.reporting.evals import (
+    evals_json,
+    evals_json_text,
+    evals_schema,
+    evals_tables,
+    rates_json,
+    rates_table,
+    table_lines,
+    table_markdown,
+)
 from statek_sim.reporting.junit import evals_junit
 from tests.evals.test_writing import GOOD
 from tests.evals.weak_models import SUITE, eval_named, failing

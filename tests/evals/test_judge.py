@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statek_sim.evals.ideal import follower
+from statek_sim.evals.ideal_run import follower
 from statek_sim.evals.judge import judge, plain, says
+from statek_sim.evals.outcome import Called
 from statek_sim.evals.players import play
-from statek_sim.evals.record import Called
 from statek_sim.evals.suite import load_suite
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "evals"

@@ -8,7 +8,7 @@ from itertools import permutations, product
 
 import pytest
 
-from statek_sim.evals.models.chance import beta_below, beta_quantile, uniform
+from statek_sim.evals.chance import beta_below, beta_quantile, uniform
 from statek_sim.evals.statistics import (
     Discordance,
     cluster_interval,

@@ -10,7 +10,7 @@ import pytest
 
 from statek_sim.cli.main import main
 from statek_sim.evals.suite import load_suite
-from statek_sim.reporting.published import schema_named
+from statek_sim.reporting.artifact import schema_named
 from tests.evals.test_writing import GOOD
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "evals"

@@ -13,9 +13,9 @@ from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
 from statek_sim.errors import BadScenario
-from statek_sim.evals.draws import Draws
+from statek_sim.evals.chance import Draws
+from statek_sim.evals.schema import evals_schema
 from statek_sim.evals.suite import load_paths, load_suite
-from statek_sim.evals.written import evals_schema
 from statek_sim.scenario.load import load_paths as load_scenarios
 from statek_sim.scenario.tree import node_value, parse
 

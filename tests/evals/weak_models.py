@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from statek_sim.evals.models.failures import FailureClass
-from statek_sim.evals.models.profile import HEEDS, Profile
-from statek_sim.evals.models.profile_file import load_profile
+from statek_sim.evals.models.profile import HEEDS, Profile, load_profile
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.suite import load_suite
 

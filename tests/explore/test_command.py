@@ -13,8 +13,7 @@ from rich.console import Console
 from statek_sim.cli import main
 from statek_sim.explore import workers as running
 from statek_sim.explore.result import Explored
-from statek_sim.reporting.explore_json import exploration_schema
-from statek_sim.reporting.explore_terminal import ExploreProgress
+from statek_sim.reporting.exploration import ExploreProgress, exploration_schema
 from tests.explore import samples
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from statek_sim.mcp.tool import Asking, CallResult, ServedTool, text_result
+from statek_sim.mcp.server import Asking, CallResult, ServedTool, text_result
 from statek_sim.values import JSON
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="

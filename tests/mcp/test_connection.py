@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("mcp")
 
 from statek_sim.agent.mcp.connection import McpConnection
-from statek_sim.agent.mcp.failures import McpBadAnswer, McpServerDied, McpServerGone, McpTimedOut
+from statek_sim.agent.mcp.results import McpBadAnswer, McpServerDied, McpServerGone, McpTimedOut
 from statek_sim.agent.mcp.scripted import ScriptedConnection, served
 from statek_sim.agent.mcp.servers import Bounds, Http, McpServerSpec, Stdio
 from statek_sim.agent.tools.registry import Registry

@@ -19,7 +19,7 @@ from mcp_types import ToolListChangedNotification
 
 from statek_sim.agent.mcp import connection as connection_module
 from statek_sim.agent.mcp.connection import McpConnection
-from statek_sim.agent.mcp.content import Definition
+from statek_sim.agent.mcp.results import Definition
 from statek_sim.agent.mcp.servers import Bounds, Listing, McpServerSpec, McpSource, Stdio, list_of
 from statek_sim.agent.tools.registry import Registry
 from tests.mcp.serving import ROOT, Process, told

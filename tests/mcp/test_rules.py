@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.mcp.content import Definition, definition_of, text_of
+from statek_sim.agent.mcp.results import Definition, definition_of, text_of
 from statek_sim.agent.mcp.scripted import ScriptedConnection, served
 from statek_sim.agent.mcp.servers import Bounds, McpServerSpec, McpSource, Stdio
 from statek_sim.agent.steps.enforcement import Step

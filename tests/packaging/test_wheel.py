@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from statek_sim.reporting.published import published
+from statek_sim.reporting.artifact import published
 from tests.packaging.environment import ROOT, Environment, output_of
 from tests.tables import table_test
 

@@ -16,7 +16,7 @@ import pytest
 
 import statek_sim.reporting.markdown
 import statek_sim.reporting.terminal
-import statek_sim.server.served
+import statek_sim.server.llm_server
 import statek_sim.suite.run
 import statek_sim.testing
 import statek_sim.wall_clock  # noqa: F401

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 from vcr.serialize import deserialize
 from vcr.serializers import yamlserializer
 
-from statek_sim.cassettes.document import parse
-from statek_sim.cassettes.emit import rendered
-from statek_sim.cassettes.exchange import Chunk, Exchange, Request, Response
-from statek_sim.cassettes.jsontext import (
+from statek_sim.cassettes.bodies import (
     Style,
     body_layout,
     canonical,
@@ -24,6 +21,9 @@ from statek_sim.cassettes.jsontext import (
     style_of,
     written,
 )
+from statek_sim.cassettes.document import parse
+from statek_sim.cassettes.emit import rendered
+from statek_sim.cassettes.exchange import Chunk, Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.redaction import redacted
 from statek_sim.cassettes.secret_finder import PLACEHOLDER

@@ -22,7 +22,7 @@ from statek_sim.backends.serving import load_playable
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.cassettes.tap import tapped
 from statek_sim.providers.script import text, tool_call
-from statek_sim.server.served import LLMServer
+from statek_sim.server.llm_server import LLMServer
 
 VERSION = "1.43.0"
 NPM = shutil.which("npm")

@@ -10,7 +10,7 @@ import pytest
 
 from statek_sim.providers.script import fault, text, tool_call
 from statek_sim.server.fault import FaultRule, HttpError, NullUsage
-from statek_sim.server.served import LLMServer
+from statek_sim.server.llm_server import LLMServer
 
 if TYPE_CHECKING:
     from anthropic import Anthropic

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from statek_sim.providers.script import text
-from statek_sim.server.served import LLMServer
+from statek_sim.server.llm_server import LLMServer
 from tests.server.asking import openai
 
 CURL = shutil.which("curl")

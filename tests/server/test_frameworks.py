@@ -15,7 +15,7 @@ import pytest
 
 from statek_sim.providers.script import text, tool_call
 from statek_sim.server.embedding import vector_of
-from statek_sim.server.served import LLMServer
+from statek_sim.server.llm_server import LLMServer
 from tools.installing import install
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from statek_sim.providers.script import fault, text, tool_call
-from statek_sim.server.served import LLMServer
+from statek_sim.server.llm_server import LLMServer
 
 genai = pytest.importorskip("google.genai", reason="it comes with the dev extra")
 

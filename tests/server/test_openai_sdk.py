@@ -20,7 +20,7 @@ from statek_sim.server.fault import (
     SlowTokens,
     WrongContentType,
 )
-from statek_sim.server.served import LLMServer
+from statek_sim.server.llm_server import LLMServer
 
 if TYPE_CHECKING:
     from openai import OpenAI

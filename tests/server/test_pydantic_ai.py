@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from statek_sim.providers.script import text, tool_call
-from statek_sim.server.served import LLMServer
+from statek_sim.server.llm_server import LLMServer
 
 pydantic_ai = pytest.importorskip("pydantic_ai", reason="it comes with the dev extra")
 

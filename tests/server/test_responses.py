@@ -20,7 +20,7 @@ from statek_sim.server import conversations
 from statek_sim.server.exchange import Incoming, Whole
 from statek_sim.server.fault import EmptyChoices, FaultRule, HttpError, NullUsage, Reset
 from statek_sim.server.llm import FakeLLM
-from statek_sim.server.served import LLMServer
+from statek_sim.server.llm_server import LLMServer
 from tests.server.asking import ask, error, streamed, whole
 from tests.tables import table_test
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from statek_sim.providers.script import code, fault
-from statek_sim.server.served import LLMServer
+from statek_sim.server.llm_server import LLMServer
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = ROOT / ".venv-statek-1.4.2" / "bin" / "python"

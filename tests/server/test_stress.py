@@ -19,11 +19,11 @@ from bench.server_stress import (
 )
 from statek_sim.providers.script import text
 from statek_sim.providers.wire.format import FormatName
-from statek_sim.server import reading
+from statek_sim.server import request_reader as reading
+from statek_sim.server.caches import LARGEST_COUNTED, ReadRequest, read_request
 from statek_sim.server.exchange import ESTIMATED, Incoming, Whole
-from statek_sim.server.known import LARGEST_COUNTED, ReadRequest, read_request
 from statek_sim.server.llm import FakeLLM
-from statek_sim.server.served import LLMServer
+from statek_sim.server.llm_server import LLMServer
 from tests.server.asking import OPENAI, ask, counted_lengths, error, openai, whole
 from tests.tables import table_test
 

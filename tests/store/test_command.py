@@ -20,7 +20,7 @@ import pytest
 from statek_sim.backends.durable import DurableRun
 from statek_sim.cli import main
 from statek_sim.explore.variation import undisturbed
-from statek_sim.reporting.published import schema_named
+from statek_sim.reporting.artifact import schema_named
 from statek_sim.store.open import open_store
 from statek_sim.store.protocol import Changes, Lease
 from statek_sim.store.sql import SqlStore

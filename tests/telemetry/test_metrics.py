@@ -24,12 +24,6 @@ from statek_sim.agent.escalation.ladder import Ladder, Level
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.reliability import loop_watcher
 from statek_sim.agent.steps.enforcement import Step
-from statek_sim.agent.telemetry.bands import Bands, Status, judged
-from statek_sim.agent.telemetry.facts import TaskFacts, task_facts
-from statek_sim.agent.telemetry.files import groups_of, tasks_of_file
-from statek_sim.agent.telemetry.measures import METRICS, MetricName, measure, nearest_rank
-from statek_sim.agent.telemetry.openmetrics import openmetrics
-from statek_sim.agent.telemetry.report import metrics_json, metrics_report
 from statek_sim.cli import main
 from statek_sim.errors import BadInput
 from statek_sim.providers.function import FunctionLLM
@@ -38,6 +32,11 @@ from statek_sim.providers.script import Reply, fault, text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.store.database import Sqlite
 from statek_sim.store.sql import SqlStore
+from statek_sim.telemetry.bands import Bands, Status, judged
+from statek_sim.telemetry.facts import TaskFacts, task_facts
+from statek_sim.telemetry.files import groups_of, tasks_of_file
+from statek_sim.telemetry.measures import METRICS, MetricName, measure, nearest_rank
+from statek_sim.telemetry.report import metrics_json, metrics_report, openmetrics
 
 
 def look(place: str) -> str:

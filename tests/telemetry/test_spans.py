@@ -18,7 +18,6 @@ from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Subjec
 from statek_sim.agent.escalation.ladder import Ladder, Level
 from statek_sim.agent.execution import Context
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.telemetry.otel import trace_spans
 from statek_sim.errors import ContractViolation
 from statek_sim.providers.script import Reply, ScriptedCall, fault, text, timeout, tool_call, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM
@@ -29,6 +28,7 @@ from statek_sim.spans.build import SpanBuilder, spans_of
 from statek_sim.spans.contract import check_spans, span_findings
 from statek_sim.spans.span import Span
 from statek_sim.suite.run import run_one
+from statek_sim.telemetry.otel import trace_spans
 from statek_sim.trace import Trace
 
 SCENARIOS: Final = Path(__file__).parents[2] / "scenarios"

@@ -10,10 +10,10 @@ import pytest
 
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
-from statek_sim.cassettes.own_secrets import OwnSecrets
 from statek_sim.cassettes.redaction import redacted
 from statek_sim.cassettes.scan import scan
 from statek_sim.cassettes.secret_finder import by_redact
+from statek_sim.cassettes.secret_rules import OwnSecrets
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.cassettes.store import indexed, write_index
 from statek_sim.errors import BadInput, CassetteMiss

@@ -17,9 +17,9 @@ import pytest
 
 from statek_sim.cassettes import bodies
 from statek_sim.cassettes import scan as scanning
-from statek_sim.cassettes.own_secrets import OwnSecrets
 from statek_sim.cassettes.scan import Scanned, Skipped, files_under, scan, scanned
 from statek_sim.cassettes.secret_finder import in_body, replaced
+from statek_sim.cassettes.secret_rules import OwnSecrets
 from statek_sim.cli import main
 
 OF_GROQ = "gsk_" + "4f9Qm2Zr8TtYw1Lk7Xc3Vb6N" * 2

@@ -11,7 +11,7 @@ import pytest
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.store import write
 from statek_sim.cli import main
-from statek_sim.reporting.decisions_json import SchemaName, decision_schema
+from statek_sim.reporting.limits import SchemaName, decision_schema
 
 TRAFFIC = """\
 scenarios:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from statek_sim import trace as events
-from statek_sim.reporting.page.spans import Span, held_item, spans
+from statek_sim.reporting.page.timeline import Span, held_item, spans
 from statek_sim.scenario.schema import QueueItem
 from statek_sim.trace import Event
 

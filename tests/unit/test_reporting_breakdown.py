@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from statek_sim.reporting.breakdown import Breakdown, Part, break_down
+from statek_sim.reporting.estimate_error import Breakdown, Part, break_down
 from statek_sim.usage.messages import tools_tokens
 from statek_sim.usage.tokenizers import tokenizer_for_model
 from tests.tables import table_test

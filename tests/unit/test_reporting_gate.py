@@ -10,9 +10,16 @@ import pytest
 from junitparser import JUnitXml
 
 from statek_sim.gate.verdict import GateResult, Place, Remark
-from statek_sim.reporting.gate_github import annotation, gate_annotations, gate_markdown, sentence
-from statek_sim.reporting.gate_json import gate_json, gate_json_text, gate_schema
-from statek_sim.reporting.gate_terminal import gate_lines
+from statek_sim.reporting.gate_report import (
+    annotation,
+    gate_annotations,
+    gate_json,
+    gate_json_text,
+    gate_lines,
+    gate_markdown,
+    gate_schema,
+    sentence,
+)
 from statek_sim.reporting.junit import gate_junit
 from tests.unit.gate_samples import ROOMY, TIGHT, result
 

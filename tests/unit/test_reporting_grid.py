@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from statek_sim.reporting.grid import fits, lay_out, shorten
+from statek_sim.reporting.text_format import fits, lay_out, shorten
 from tests.tables import table_test
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statek_sim.reporting import numbers
+from statek_sim.reporting import text_format as numbers
 from tests.tables import table_test
 
 

@@ -13,7 +13,7 @@ import pytest
 from statek_sim.cli import main
 from statek_sim.compare.json import comparison_json
 from statek_sim.compare.matrix import Row, Verdict, VersionMatrix
-from statek_sim.reporting.published import published, schema_named
+from statek_sim.reporting.artifact import published, schema_named
 from tools.conformance import merged
 
 ONE = "scenarios:\n  - {id: one, title: One, agents: {w: {}}, script: {w: [{code: exit(1)}]}}\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statek_sim.backends.record import UsageRecord
-from statek_sim.reporting.why import reason
+from statek_sim.reporting.estimate_error import reason
 from tests.tables import table_test
 from tests.unit.reporting_samples import Talk, chinese, digits, english, result, said, tooled, with_usage
 

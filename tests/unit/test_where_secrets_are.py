@@ -18,7 +18,6 @@ from statek_sim import ScriptedLLM, text, tool_call
 from statek_sim.agent.checkpoints.persistence import Keeper
 from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.telemetry.otel import trace_spans
 from statek_sim.cassettes import safe_text
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.redaction import redacted
@@ -28,11 +27,12 @@ from statek_sim.cassettes.store import write
 from statek_sim.cli import main
 from statek_sim.errors import CassetteMiss
 from statek_sim.harness.preset import load_preset
-from statek_sim.mcp.journal import Asked, McpJournal
+from statek_sim.mcp.server import Asked, McpJournal
 from statek_sim.providers.mismatch import shorten
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.store.database import Sqlite
 from statek_sim.store.sql import SqlStore
+from statek_sim.telemetry.otel import trace_spans
 from statek_sim.values import JSON
 from tests.tables import table_test
 

@@ -11,8 +11,8 @@ from typing import Final, Self, TextIO
 from pydantic import ValidationError
 
 from statek_sim.agent.effects import ToolOutcome, ToolStatus
-from statek_sim.agent.mcp.content import Definition, text_of
-from statek_sim.agent.mcp.failures import (
+from statek_sim.agent.mcp.results import (
+    Definition,
     McpFailure,
     McpToolFailed,
     call_of,
@@ -23,6 +23,7 @@ from statek_sim.agent.mcp.failures import (
     outcome,
     refused,
     silent,
+    text_of,
 )
 from statek_sim.agent.mcp.servers import McpServerSpec, list_of
 from statek_sim.agent.mcp.transport import BROKEN, Transport, first_line

@@ -14,16 +14,18 @@ from typing import Final
 from statek_sim.agent.effects import Invocation, ToolCall, ToolOutcome, ToolStatus
 from statek_sim.agent.execution import Context, limited, started
 from statek_sim.agent.mcp.connection import in_time
-from statek_sim.agent.mcp.content import Definition, definition_of, text_of
-from statek_sim.agent.mcp.failures import (
+from statek_sim.agent.mcp.results import (
+    Definition,
     McpFailure,
     McpToolFailed,
     call_of,
+    definition_of,
     died,
     gone,
     no_result,
     refused,
     silent,
+    text_of,
 )
 from statek_sim.agent.mcp.servers import McpServerSpec
 from statek_sim.agent.tools.arguments import ArgumentCheck
@@ -31,10 +33,8 @@ from statek_sim.agent.tools.hinted import problems_of
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool, code_of
 from statek_sim.mcp.fault import LIST, McpFault
-from statek_sim.mcp.journal import Asked
 from statek_sim.mcp.message import INTERNAL_ERROR, INVALID_PARAMS, RpcError
-from statek_sim.mcp.server import McpServer
-from statek_sim.mcp.tool import Asking, CallResult, ServedTool, text_result
+from statek_sim.mcp.server import Asked, Asking, CallResult, McpServer, ServedTool, text_result
 from statek_sim.values import JSON
 
 MALFORMED: Final = "1 validation error for CallToolResult"

@@ -10,8 +10,7 @@ from typing import Any, Final, Protocol
 from pydantic import BaseModel, ValidationError
 
 from statek_sim.agent.effects import ToolOutcome
-from statek_sim.agent.mcp.content import Definition, definition_of
-from statek_sim.agent.mcp.failures import no_result
+from statek_sim.agent.mcp.results import Definition, definition_of, no_result
 from statek_sim.agent.tools.tool import Tool, tool_of_schema
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON

@@ -14,8 +14,8 @@ from typing import Final, Protocol
 
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.errors import ProviderHTTPError
-from statek_sim.evals.models import mistakes
-from statek_sim.evals.models.chance import uniform
+from statek_sim.evals.chance import uniform
+from statek_sim.evals.models import replies as mistakes
 from statek_sim.evals.models.failures import ORDER, FailureClass
 from statek_sim.evals.models.profile import (
     HEEDS,
@@ -27,8 +27,7 @@ from statek_sim.evals.models.profile import (
     UNREAD_CLASSES,
     Profile,
 )
-from statek_sim.evals.models.shown import call_key, is_corrected, shown_calls
-from statek_sim.evals.models.writing import (
+from statek_sim.evals.models.replies import (
     Meant,
     called,
     cut_arguments,
@@ -37,7 +36,7 @@ from statek_sim.evals.models.writing import (
     rendered,
     said,
 )
-from statek_sim.evals.seen import SeenCall
+from statek_sim.evals.prompt_calls import SeenCall, call_key, is_corrected, shown_calls
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.usage.conversation import shared_meter
 from statek_sim.usage.messages import REPLY_PRIMING, tools_tokens

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from statek_sim.explore.result import Cell, Exploration, Explored, Failure
-from statek_sim.reporting.explore_terminal import proven_words
+from statek_sim.reporting.exploration import proven_words
 from statek_sim.values import JSON
 
 ROOM: Final = 8_000_000

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Final
 
-from statek_sim.agent.telemetry.report import metrics_json, metrics_report
 from statek_sim.analysis.corpus.table import CorpusTable
 from statek_sim.analysis.run_usage import scenario_use
 from statek_sim.analysis.tasks import tasks_of
@@ -24,6 +23,7 @@ from statek_sim.reporting.page.details import details_of
 from statek_sim.reporting.page.index import index_of
 from statek_sim.suite.diff import failure_text
 from statek_sim.suite.result import Outcome, ScenarioResult
+from statek_sim.telemetry.report import metrics_json, metrics_report
 from statek_sim.usage.analysis import Use
 from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.values import JSON

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from statek_sim.reporting.numbers import plural
+from statek_sim.reporting.text_format import plural
 
 TEXT: Final = 20_000
 """Characters of one text."""

@@ -9,7 +9,7 @@ from statek_sim.analysis.corpus.scenarios import CELLS
 from statek_sim.analysis.corpus.table import CorpusTable
 from statek_sim.reporting.model import Report, Row, Summary
 from statek_sim.reporting.page.excerpt import TEXT, excerpt
-from statek_sim.reporting.page.steps import waterfall_json
+from statek_sim.reporting.page.usage import waterfall_json
 from statek_sim.reporting.wording import verdict
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.usage.analysis import Use

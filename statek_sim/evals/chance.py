@@ -1,0 +1,126 @@
+"""Chance without a generator: numbers from a hash of what they are for, so that they depend on nothing else.
+
+Two arms of an experiment ask for the same number by the same words, in whatever order and process they run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+_SCALE: Final = 1 << 53
+_TINY: Final = 1e-300
+_STEPS: Final = 200
+
+
+def uniform(*words: str | int) -> float:
+    """Return a number from 0 up to but not including 1 that belongs to these words."""
+    digest = hashlib.blake2b("\x1f".join(map(str, words)).encode(), digest_size=8).digest()
+    return (int.from_bytes(digest, "big") >> 11) / _SCALE
+
+
+def picked(options: Sequence[T], *words: str | int) -> T:
+    """Return the one of the options that belongs to these words."""
+    return options[int(uniform(*words) * len(options))]
+
+
+@cache
+def beta_quantile(share: float, a: float, b: float) -> float:
+    """Return the value that a Beta(a, b) stays under with this probability, from 0 to 1."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if beta_below(middle, a, b) < share:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def beta_below(x: float, a: float, b: float) -> float:
+    """Return the probability that a Beta(a, b) is under `x`: the regularised incomplete beta function."""
+    if x <= 0.0:
+        return 0.0
+    if x >= 1.0:
+        return 1.0
+    if x > (a + 1) / (a + b + 2):
+        return 1.0 - beta_below(1.0 - x, b, a)
+    front = math.exp(a * math.log(x) + b * math.log1p(-x) - log_beta(a, b)) / a
+    return front * _fraction(x, a, b)
+
+
+def log_beta(a: float, b: float) -> float:
+    """Return the logarithm of the beta function."""
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+def _fraction(x: float, a: float, b: float) -> float:
+    """Return the continued fraction of the incomplete beta function, by Lentz's method."""
+    c, d = 1.0, 1.0 / (_away(1.0 - (a + b) * x / (a + 1)))
+    value = d
+    for m in range(1, _STEPS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for step in (even, odd):
+            d = 1.0 / _away(1.0 + step * d)
+            c = _away(1.0 + step / c)
+            value *= c * d
+        if abs(c * d - 1.0) < 1e-14:
+            break
+    return value
+
+
+def _away(value: float) -> float:
+    """Return a value that can be divided by."""
+    return value if abs(value) > _TINY else _TINY
+
+
+_MARKS: Final = {"#": "0123456789", "?": "ABCDEFGHJKLMNPQRSTUVWXYZ", "%": "0123456789abcdef"}
+"""What stands for a random letter in a code: a digit, a capital letter, a digit of base 16."""
+
+
+class Draws:
+    """Draws by name: each name has a stream of its own, so that a new one changes no other."""
+
+    def __init__(self, eval_id: str, seed: int) -> None:
+        self._key = f"{eval_id}/{seed}/".encode()
+
+    def number(self, name: str, below: int) -> int:
+        """Return a whole number from 0 that is less than `below`."""
+        digest = hashlib.blake2b(self._key + name.encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big") % below
+
+    def pick(self, name: str, options: Sequence[T]) -> T:
+        """Return one of the options."""
+        return options[self.number(name, len(options))]
+
+    def shuffled(self, name: str, items: Sequence[T]) -> list[T]:
+        """Return the items in an order of their own."""
+        left = list(items)
+        for at in range(len(left) - 1, 0, -1):
+            other = self.number(f"{name}/{at}", at + 1)
+            left[at], left[other] = left[other], left[at]
+        return left
+
+    def code(self, name: str, pattern: str) -> str:
+        """Return a pattern with its marks replaced: `ORD-####`."""
+        letters = [
+            _MARKS[mark][self.number(f"{name}/{at}", len(_MARKS[mark]))] if mark in _MARKS else mark
+            for at, mark in enumerate(pattern)
+        ]
+        return "".join(letters)
+
+    def distinct(self, name: str, draw: Any, count: int) -> list[Any]:
+        """Return `count` values that differ, each of `draw(name of the try)`; `LookupError` when there are too few."""
+        found: dict[Any, None] = {}
+        for tried in range(count * 40 + 40):
+            if len(found) == count:
+                break
+            found.setdefault(draw(f"{name}/{tried}"))
+        if len(found) < count:
+            raise LookupError(f"{name}: found {len(found)} different values, expected {count}")
+        return list(found)

@@ -1,0 +1,282 @@
+"""The replies of a simulated model: wrong in one way, badly written, native calls or text that meant to be one.
+
+These are plain functions of the right reply. Damage takes the rendered call and its name and arguments, and returns
+what arrives. Rescue parsing reads some of it; a value that is cut inside a string is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from statek_sim.agent.rescue.rendering import RENDERINGS
+from statek_sim.evals.chance import picked, uniform
+from statek_sim.providers.protocol import RawReply
+from statek_sim.values import JSON
+
+Damage = Callable[[str, str, Mapping[str, JSON]], str]
+_LAST_VALUE: Final = re.compile(r'(["\w\]}])(\s*[}\]])')
+_KEYS: Final = re.compile(r'"(\w+)"(\s*:)')
+_QUOTE: Final = 0.6
+
+
+def _cut(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
+    return text[: max(1, int(len(text) * _QUOTE))]
+
+
+def _unclosed(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
+    """Leave everything behind the last value out: brackets and closing marks."""
+    call = _json(name, arguments)
+    return call.rstrip("}")
+
+
+def _trailing_comma(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
+    call = _json(name, arguments)
+    return _LAST_VALUE.sub(r"\1,\2", call, count=1)
+
+
+def _single_quotes(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
+    return repr({"name": name, "arguments": dict(arguments)})
+
+
+def _bare_keys(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
+    return _KEYS.sub(r"\1\2", _json(name, arguments))
+
+
+def _prose(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
+    return f"Let me do that.\n{_json(name, arguments)}\nI will continue when I have the result."
+
+
+def _fence(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
+    return f"```json\n{_json(name, arguments)}\n```"
+
+
+def _function(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
+    keywords = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    return f"[{name}({keywords})]"
+
+
+def _lost_opening(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
+    """Lose the mark at the beginning, by which a server knows its own dialect."""
+    start = min((at for at in map(text.find, "{[<") if at > 0), default=1)
+    return text[start:]
+
+
+def _json(name: str, arguments: Mapping[str, JSON]) -> str:
+    return json.dumps({"name": name, "arguments": dict(arguments)}, ensure_ascii=False)
+
+
+DAMAGES: Final[Mapping[str, Damage]] = {
+    "cut": _cut,
+    "unclosed": _unclosed,
+    "trailing_comma": _trailing_comma,
+    "single_quotes": _single_quotes,
+    "bare_keys": _bare_keys,
+    "prose": _prose,
+    "fence": _fence,
+    "function": _function,
+    "lost_opening": _lost_opening,
+}
+"""Ways to damage a call, by name."""
+
+
+def damaged(kind: str, text: str, name: str, arguments: Mapping[str, JSON]) -> str:
+    """Return a call, rendered as `text`, damaged in this way."""
+    return DAMAGES[kind](text, name, arguments)
+
+
+Schemas = Mapping[str, Mapping[str, Any]]
+"""The parameters of each offered tool, as JSON Schema."""
+
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
+_WORD: Final = re.compile(r"[^\W\d_]{3,}")
+_NAMES: Final = ("search", "lookup_data", "run_query", "get_result")
+"""What models call that no tool is called."""
+
+EARLY: Final = (
+    "I will now call {tool} to get what I need.",
+    "First I am going to use {tool}, and then I will answer.",
+    "Everything was checked. The task is done.",
+    "Here is the answer: it has been taken care of, nothing else is needed.",
+)
+"""What models say where a call is due: plans, and answers that are made up."""
+
+
+def early_answer(tool: str, *words: str | int) -> str:
+    """Return prose in the place of a call."""
+    return picked(EARLY, *words).format(tool=tool)
+
+
+def wrong_value(value: JSON) -> JSON:
+    """Return a value of the same type that is not the same."""
+    match value:
+        case bool():
+            return not value
+        case int():
+            return value + 1
+        case float():
+            return round(value * 1.1 + 0.1, 4)
+        case str():
+            return wrong_text(value)
+        case list():
+            return value[:-1] if value else ["unknown"]
+        case dict() if value:
+            key = next(iter(value))
+            return {**value, key: wrong_value(value[key])}
+        case _:
+            return "unknown"
+
+
+def wrong_text(text: str) -> str:
+    """Return a text with its last number one higher, or its longest word misspelt where it has none."""
+    numbers = list(_NUMBER.finditer(text))
+    if numbers:
+        last = numbers[-1]
+        return text[: last.start()] + _next(last[0]) + text[last.end() :]
+    words = sorted(_WORD.finditer(text), key=lambda found: (-len(found[0]), found.start()))
+    if not words:
+        return f"{text}?"
+    found = words[0][0]
+    return text.replace(
+        found, found[0] + found[2] + found[1] + found[3:] if found[1] != found[2] else found[:-1]
+    )
+
+
+def _next(number: str) -> str:
+    if "." in number:
+        whole, _, part = number.partition(".")
+        return f"{int(whole) + 1}.{part}"
+    return str((int(number) + 1) % 10 ** len(number)).zfill(len(number))
+
+
+def with_wrong_value(arguments: Mapping[str, JSON], *words: str | int) -> dict[str, JSON]:
+    """Return arguments of which one has another value."""
+    key = picked(sorted(arguments), *words)
+    return {**arguments, key: wrong_value(arguments[key])}
+
+
+def without_argument(
+    arguments: Mapping[str, JSON], required: Sequence[str], *words: str | int, renamed: bool
+) -> dict[str, JSON]:
+    """Return arguments of which one is left out, a required one where there is one, or goes by another name."""
+    gone = picked([key for key in required if key in arguments] or sorted(arguments), *words)
+    if renamed:
+        return {(f"{key}_value" if key == gone else key): value for key, value in arguments.items()}
+    return {key: value for key, value in arguments.items() if key != gone}
+
+
+def other_tool(right: str, schemas: Schemas, *words: str | int, invented: bool) -> str:
+    """Return the name of another tool: one that is offered, or where there is none or it is invented, of none."""
+    others = sorted(name for name in schemas if name != right)
+    return picked(_NAMES if invented or not others else others, *words)
+
+
+def required_of(tool: str, schemas: Schemas) -> list[str]:
+    """Return the names of the arguments that a tool cannot do without."""
+    return list(schemas.get(tool, {}).get("required", ()))
+
+
+def guessed(tool: str, known: Mapping[str, JSON], schemas: Schemas) -> dict[str, JSON]:
+    """Return arguments for a tool by one who does not know them: what is known by the name, the rest made up."""
+    schema = schemas.get(tool, {})
+    properties = schema.get("properties", {})
+    return {
+        key: known[key] if key in known else _made_up(properties.get(key, {}))
+        for key in schema.get("required", sorted(properties))
+    }
+
+
+def _made_up(schema: Mapping[str, Any]) -> JSON:
+    if schema.get("enum"):
+        return schema["enum"][0]  # type: ignore[no-any-return]  # a value of a JSON Schema
+    kind = schema.get("type", "string")
+    made: Mapping[str, JSON] = {
+        "integer": 1,
+        "number": 1.0,
+        "boolean": True,
+        "array": [],
+        "object": {},
+        "null": None,
+    }
+    return made.get(kind if isinstance(kind, str) else kind[0], "unknown")
+
+
+CUT: Final = 0.5
+"""How much arrives of the arguments of a native call that is damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """A call as a model means it."""
+
+    name: str
+    arguments: Mapping[str, JSON]
+
+
+def said(text: str) -> RawReply:
+    """Return an answer that is text."""
+    return _body({"role": "assistant", "content": text}, "stop")
+
+
+def called(calls: Sequence[Meant], turn: int, *, arguments: str | None = None) -> RawReply:
+    """Return an answer with native calls; `arguments`: the raw text of those of the first one, where it is damaged."""
+    written: list[JSON] = []
+    for at, call in enumerate(calls):
+        text = json.dumps(dict(call.arguments), ensure_ascii=False)
+        if at == 0 and arguments is not None:
+            text = arguments
+        function: JSON = {"name": call.name, "arguments": text}
+        written.append({"id": f"call_{turn}_{at}", "type": "function", "function": function})
+    return _body({"role": "assistant", "content": None, "tool_calls": written}, "tool_calls")
+
+
+def cut_arguments(call: Meant) -> str:
+    """Return the raw text of arguments that end in their middle."""
+    text = json.dumps(dict(call.arguments), ensure_ascii=False)
+    return text[: max(1, int(len(text) * CUT))]
+
+
+def rendered(calls: Sequence[Meant], dialect: str, kind: str) -> str:
+    """Return calls as text in a dialect, the last of them damaged."""
+    texts = [_rendered(call, dialect) for call in calls]
+    last = calls[-1]
+    texts[-1] = damaged(kind, texts[-1], last.name, last.arguments)
+    return "\n".join(texts)
+
+
+def _rendered(call: Meant, dialect: str) -> str:
+    said_so = RENDERINGS[dialect](call.name, call.arguments)
+    if said_so is None:  # The dialect cannot say this call; every model can write JSON.
+        said_so = RENDERINGS["json"](call.name, call.arguments)
+    assert said_so is not None, "JSON can say every call"
+    return said_so
+
+
+def kind_of_damage(weights: Mapping[str, float], *words: str | int) -> str:
+    """Return the way in which a call is damaged, by weight."""
+    left = uniform(*words) * sum(weights.values())
+    for kind in sorted(weights):
+        left -= weights[kind]
+        if left < 0:
+            return kind
+    return max(weights, key=lambda kind: (weights[kind], kind))
+
+
+def meaning_of(reply: RawReply) -> tuple[str, ...]:
+    """Return what a reply of a simulated model says, without the ids of its calls: equal for the same thing again."""
+    message = json.loads(reply.body)["choices"][0]["message"]
+    functions = [call["function"] for call in message.get("tool_calls", ())]
+    return (
+        message["content"] or "",
+        *(f"{function['name']} {function['arguments']}" for function in functions),
+    )
+
+
+def _body(message: Mapping[str, JSON], finish: str) -> RawReply:
+    choice: JSON = {"index": 0, "message": dict(message), "finish_reason": finish}
+    return RawReply(
+        json.dumps({"object": "chat.completion", "choices": [choice]}, ensure_ascii=False).encode()
+    )

@@ -1,0 +1,367 @@
+"""An experiment as tables of text, which the terminal and Markdown share, and as JSON.
+
+Equal results give equal text, whatever the executor.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from statek_sim.agent.budget import Prices
+from statek_sim.evals.arms import FULL, ablation
+from statek_sim.evals.models.profile import Profile
+from statek_sim.evals.outcome import Count, Tokens
+from statek_sim.evals.recorded import RecordedModel
+from statek_sim.evals.statistics import Comparison
+from statek_sim.evals.summary import ArmSummary, Summary
+from statek_sim.reporting.artifact import schema_named
+
+WIDEST: Final = 10
+"""Arms that a table has beside each other; JSON has all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextTable:
+    """A title, a header, rows, and lines below them. The first column is text, the others are numbers."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    below: tuple[str, ...] = ()
+
+
+def evals_tables(summary: Summary, prices: Prices | None = None) -> Iterator[TextTable]:
+    """Yield the tables of a report; with prices also what runs cost."""
+    yield arms_table(summary)
+    yield tokens_table(summary, prices)
+    if summary.comparisons:
+        yield comparisons_table(summary.comparisons)
+    if summary.shapley is not None:
+        yield shapley_table(summary.shapley)
+    yield matrix_table(summary)
+    yield flow_table(summary)
+    if isinstance(summary.experiment.model, Profile):
+        yield rates_table(summary.experiment.model)
+
+
+def arms_table(summary: Summary) -> TextTable:
+    """Return the arms with their completion and score."""
+    first = summary.arms[0]
+    header = ("arm", "runs", "completed", "right", "95 % by scenarios", "calls", "wasted", *_powers(first))
+    worth = [
+        f"{arm.arm.name}: about {arm.worth_runs:.0f}" for arm in summary.arms if arm.worth_runs is not None
+    ]
+    below = [
+        f"{summary.experiment.model.name}; completed: ended by an answer; right: did all that was demanded"
+    ]
+    if worth:
+        below.append(
+            f"independent runs these are worth, since runs of a scenario are alike: {', '.join(worth)}"
+        )
+    rows = tuple(_arm_row(arm) for arm in summary.arms)
+    return TextTable(title="Arms", header=header, rows=rows, below=tuple(below))
+
+
+def _powers(arm: ArmSummary) -> list[str]:
+    return [f"pass^{k}" for k, power in arm.powers.items() if power is not None and k > 1]
+
+
+def _arm_row(arm: ArmSummary) -> tuple[str, ...]:
+    low, high = arm.interval
+    return (
+        arm.arm.name,
+        str(arm.runs),
+        percent(arm.completion),
+        percent(arm.score),
+        f"{percent(low)} - {percent(high)}",
+        f"{arm.calls:.1f}",
+        f"{arm.wasted:.1f}",
+        *(percent(power) for k, power in arm.powers.items() if power is not None and k > 1),
+    )
+
+
+def tokens_table(summary: Summary, prices: Prices | None) -> TextTable:
+    """Return tokens, and cost, of a run on average, three ways; a simulated model reports none."""
+    header: tuple[str, ...] = ("arm", "requests", "reported", "measured", "estimated")
+    below = ["tokens of a run on average; estimated: bytes / 4"]
+    if prices is not None:
+        header = (*header, "cost reported", "cost measured", "cost estimated")
+        below.append(
+            f"US dollars for 1,000 runs at {prices.prompt} and {prices.completion} per million tokens"
+        )
+    return TextTable(
+        title="Tokens",
+        header=header,
+        rows=tuple(_tokens_row(arm, prices) for arm in summary.arms),
+        below=tuple(below),
+    )
+
+
+def _tokens_row(arm: ArmSummary, prices: Prices | None) -> tuple[str, ...]:
+    ways = (arm.tokens.reported, arm.tokens.measured, arm.tokens.estimated)
+    means = [_mean(count, arm.runs) for count in ways]
+    costs = [] if prices is None else [_cost(count, arm.runs, prices) for count in ways]
+    return arm.arm.name, f"{arm.model_calls:.1f}", *means, *costs
+
+
+def _mean(count: Count | None, runs: int) -> str:
+    return "-" if count is None else f"{count.total / runs:.0f}"
+
+
+def _cost(count: Count | None, runs: int, prices: Prices) -> str:
+    if count is None:
+        return "-"
+    return f"{prices.cost(count.prompt, count.completion) * 1000 / Decimal(runs):.4f}"
+
+
+def comparisons_table(comparisons: Sequence[Comparison]) -> TextTable:
+    """Return what can be told of differences."""
+    rows = tuple(
+        (
+            f"{comparison.first} against {comparison.second}",
+            signed(comparison.seen.difference),
+            f"{signed(comparison.interval[0])} - {signed(comparison.interval[1])}",
+            f"{comparison.seen.first}:{comparison.seen.second}",
+            _p(comparison.p),
+            _p(comparison.adjusted),
+            answer_words(comparison),
+        )
+        for comparison in comparisons
+    )
+    header = ("arms", "difference", "95 % by scenarios", "only one right", "p", "p (Holm)", "answer")
+    below = (
+        "p: exact McNemar over pairs of the same scenario and seed, on these very scenarios",
+        "the interval is for scenarios like these; to be called alike takes 73 of them or more",
+    )
+    return TextTable(title="Is the difference real?", header=header, rows=rows, below=below)
+
+
+def _p(value: float) -> str:
+    return "<0.0001" if value < 0.00005 else f"{value:.4f}"
+
+
+def answer_words(comparison: Comparison) -> str:
+    """Return what can be told of a difference, in words."""
+    match comparison.answer:
+        case "different":
+            return "different"
+        case "different here":
+            return "different on these scenarios; more scenarios would tell of others"
+        case "alike":
+            return "alike within 5 points"
+        case "not exercised":
+            return "not exercised: every run was the same in both"
+        case "cannot tell":
+            if comparison.needed is None:
+                return "not enough runs to tell; no number that anybody runs would be"
+            pairs = max(comparison.needed, comparison.seen.pairs + 1)
+            return f"not enough runs to tell; about {pairs:,} pairs would be"
+
+
+def shapley_table(shares: Mapping[str, Mapping[str, float]]) -> TextTable:
+    """Return what each part is worth."""
+    rows = tuple(
+        (part, signed(share), signed(shares["completion"][part])) for part, share in shares["score"].items()
+    )
+    total = ("all", signed(sum(shares["score"].values())), signed(sum(shares["completion"].values())))
+    below = ("the mean over all orders of adding the parts",)
+    return TextTable(
+        title="Shapley shares", header=("part", "of right", "of completed"), rows=(*rows, total), below=below
+    )
+
+
+def matrix_table(summary: Summary) -> TextTable:
+    """Return right runs of each scenario in each arm; of many arms those that lack all parts, one or none."""
+    names = [arm.arm.name for arm in summary.arms]
+    if len(names) > WIDEST:
+        usual = {arm.name for arm in ablation()}
+        names = [name for name in names if name in usual] or names[:WIDEST]
+    rows = tuple(
+        (
+            f"{scenario.id} ({scenario.tier})",
+            *(
+                f"{summary.cells[scenario.id][name].passed}/{summary.cells[scenario.id][name].runs}"
+                for name in names
+            ),
+        )
+        for scenario in summary.experiment.suite
+    )
+    return TextTable(title="Right, by scenario and arm", header=("scenario", *names), rows=rows)
+
+
+def flow_table(summary: Summary) -> TextTable:
+    """Return where failures went, in the full harness or the first arm."""
+    arm = next((arm_row for arm_row in summary.arms if arm_row.arm.name == FULL), summary.arms[0])
+    rows = tuple(
+        (
+            row.failure,
+            str(row.turns),
+            _listed(row.rescued),
+            _listed(row.nudged),
+            str(row.runs),
+            str(row.completed),
+            str(row.passed),
+        )
+        for row in arm.flow
+    )
+    header = ("class", "turns", "read by rescue", "corrected", "runs with it", "completed", "right")
+    return TextTable(title=f"Failures in arm {arm.arm.name}", header=header, rows=rows)
+
+
+def _listed(counts: Sequence[tuple[str, int]]) -> str:
+    shown = ", ".join(f"{name} {count}" for name, count in counts[:4])
+    rest = sum(count for _, count in counts[4:])
+    return f"{shown}, others {rest}" if rest else shown or "-"
+
+
+def rates_table(profile: Profile) -> TextTable:
+    """Return every rate of the model, and why it is assumed."""
+    below = (
+        f"all are assumed: {profile.assumed}",
+        "a class's rate is its mean over scenarios: each scenario has its own",
+        "damage is of the malformed calls that arrive as text",
+    )
+    return TextTable(
+        title=f"Rates of {profile.name}",
+        header=("class", "rate"),
+        rows=tuple((name, percent(rate)) for name, rate in profile.all_rates.items()),
+        below=below,
+    )
+
+
+def percent(share: float) -> str:
+    """Return a share in percent."""
+    return f"{100 * share:.1f} %"
+
+
+def signed(share: float) -> str:
+    """Return a difference of shares in points, with its sign."""
+    return f"{100 * share:+.1f}"
+
+
+def table_lines(table: TextTable) -> Iterator[str]:
+    """Yield a table as lines of a terminal."""
+    rows = (table.header, *table.rows)
+    widths = [max(len(row[at]) for row in rows) for at in range(len(table.header))]
+    yield table.title
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield f"  {'  '.join(cells)}".rstrip()
+    yield from (f"  {line}" for line in table.below)
+
+
+def table_markdown(table: TextTable) -> Iterator[str]:
+    """Yield a table as lines of Markdown."""
+    yield f"### {table.title}"
+    yield ""
+    yield f"| {' | '.join(map(_cell, table.header))} |"
+    yield f"|{' --- |' * len(table.header)}"
+    for row in table.rows:
+        yield f"| {' | '.join(map(_cell, row))} |"
+    for line in table.below:
+        yield ""
+        yield line
+    yield ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+SCHEMA: Final = "statek-sim/evals@1"
+DIGITS: Final = 6
+
+
+def evals_json(summary: Summary) -> dict[str, Any]:
+    """Return the document."""
+    experiment = summary.experiment
+    return {
+        "schema": SCHEMA,
+        "model": experiment.model.name,
+        "rates": rates_json(experiment.model),
+        "arms": [_arm(arm) for arm in summary.arms],
+        "scenarios": [
+            {
+                "id": scenario.id,
+                "tier": scenario.tier,
+                "capability": scenario.capability,
+                "arms": {
+                    name: {
+                        "runs": cell.runs,
+                        "completed": cell.completed,
+                        "passed": cell.passed,
+                        "points": _rounded(cell.points),
+                    }
+                    for name, cell in summary.cells[scenario.id].items()
+                },
+            }
+            for scenario in experiment.suite
+        ],
+        "tests": [_test(comparison) for comparison in summary.comparisons],
+        "shapley": None
+        if summary.shapley is None
+        else {
+            what: {part: _rounded(share) for part, share in shares.items()}
+            for what, shares in summary.shapley.items()
+        },
+    }
+
+
+def evals_json_text(summary: Summary) -> str:
+    """Return the document as text."""
+    return json.dumps(evals_json(summary), indent=2, ensure_ascii=False) + "\n"
+
+
+def rates_json(profile: Profile | RecordedModel) -> list[dict[str, Any]]:
+    """Return every rate, all assumed: means of classes over scenarios, single rates, shares of kinds of damage.
+
+    A recorded model has none: nothing of it is simulated.
+    """
+    if isinstance(profile, RecordedModel):
+        return []
+    return [{"class": name, "rate": _rounded(rate)} for name, rate in profile.all_rates.items()]
+
+
+def _arm(arm: ArmSummary) -> dict[str, Any]:
+    return {
+        "name": arm.arm.name,
+        "parts": list(arm.arm.listed),
+        "runs": arm.runs,
+        "completion": _rounded(arm.completion),
+        "score": _rounded(arm.score),
+        "interval": [_rounded(bound) for bound in arm.interval],
+        "tokens": _tokens(arm.tokens),
+    }
+
+
+def _tokens(tokens: Tokens) -> dict[str, Any]:
+    return {
+        "reported": None if tokens.reported is None else _count(tokens.reported),
+        "measured": _count(tokens.measured),
+        "estimated": _count(tokens.estimated),
+    }
+
+
+def _count(count: Count) -> dict[str, int]:
+    return {"prompt": count.prompt, "completion": count.completion}
+
+
+def _test(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "arms": [comparison.first, comparison.second],
+        "p": _rounded(comparison.p),
+        "enough_runs": comparison.enough,
+    }
+
+
+def _rounded(number: float) -> float:
+    return round(number, DIGITS)
+
+
+def evals_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the document."""
+    return schema_named("evals")

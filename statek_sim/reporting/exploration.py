@@ -1,0 +1,327 @@
+"""An exploration in the terminal, as JSON (`statek-sim/exploration@1`), and as GitHub-flavoured Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from importlib import resources
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.text import Text
+
+from statek_sim.explore.result import CrashCost, Exploration, Explored, Failure
+from statek_sim.explore.workers import Replayed
+from statek_sim.reporting.text_format import plural
+from statek_sim.reporting.usage_text import escaped, markdown_table
+from statek_sim.values import JSON
+
+_NOUNS: Final = {
+    "crashes": "crash points",
+    "orders": "orders",
+    "limits": "limits",
+    "faults": "request faults",
+    "moves": "moved events",
+    "commits": "lost commits",
+}
+
+
+class ExploreProgress:
+    """Shows how many scenarios are done, how many runs that took and how many failures there are; on terminals only."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        self._runs = self._failures = 0
+        self._progress: Progress | None = None
+        self._task = TaskID(0)
+        if console.is_terminal and not console.is_dumb_terminal and total:
+            self._progress = Progress(
+                BarColumn(bar_width=24),
+                MofNCompleteColumn(),
+                TextColumn("{task.description}", markup=False),
+                console=console,
+                transient=True,
+            )
+            self._progress.start()
+            self._task = self._progress.add_task("", total=total)
+
+    def done(self, explored: Explored) -> None:
+        """Count one scenario."""
+        self._runs += explored.runs
+        self._failures += len(explored.failures)
+        if self._progress is not None:
+            line = f"{self._runs:,} runs  {plural(self._failures, 'failure')}  {explored.id}"
+            self._progress.update(self._task, advance=1, description=line)
+
+    def close(self) -> None:
+        """Take it away."""
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+
+def explore_lines(exploration: Exploration, *, quiet: bool = False) -> Iterator[Text]:
+    """Yield a line per scenario, the failures, the tools' certificates and the verdict."""
+    for explored in exploration.scenarios:
+        if quiet and not (exploration.nothing or explored.killed):
+            continue
+        yield Text(
+            scenario_line(explored), "red" if explored.failed else "yellow" if explored.problem else ""
+        )
+    for explored in exploration.scenarios:
+        yield from failure_lines(explored)
+    tools = () if quiet else [*tool_lines(exploration.scenarios)]
+    if tools:
+        yield Text()
+        yield Text("Tools of your own, when their worker dies", "bold")
+        yield from map(Text, tools)
+    yield Text()
+    if exploration.stopped:
+        yield Text("stopped: what follows is what was covered so far", "yellow")
+    bad = exploration.failed or exploration.nothing
+    yield Text(verdict_words(exploration), "bold red" if bad else "bold green")
+
+
+def scenario_line(explored: Explored) -> str:
+    """Return what was proven of a scenario, in one line."""
+    name = f"{explored.suite}/{explored.id}[{explored.profile}]"
+    if explored.problem is not None:
+        return f"{name}: not explored: {explored.problem}"
+    return f"{name}: {proven_words(explored)}"
+
+
+def proven_words(explored: Explored) -> str:
+    """Return what the result stands for: `22 of 22 crash points, 4 of 4 orders; beyond that ...`."""
+    proven = ", ".join(f"{count} {_NOUNS[kind]}" for kind, count in explored.proven.items() if count.of)
+    beyond = explored.beyond
+    more = []
+    if beyond.pairs.of:
+        more.append(f"{beyond.pairs} pairs")
+    if beyond.triples:
+        more.append(f"{beyond.triples} drawn triples")
+    if beyond.depth is not None and beyond.probability is not None:
+        more.append(f"orders of depth {beyond.depth} with {100 * beyond.probability:.0f} %")
+    if explored.unknown:
+        more.append(f"{plural(explored.unknown, 'run')} left the script")
+    return "; ".join([proven or "nothing to vary", *(["beyond that " + ", ".join(more)] if more else [])])
+
+
+def failure_lines(explored: Explored) -> Iterator[Text]:
+    """Yield what fails in a scenario, with where it departs."""
+    for failure in explored.failures:
+        yield Text()
+        yield Text(
+            f"FAILED {explored.suite}/{explored.id}[{explored.profile}] {failure.invariant}", "bold red"
+        )
+        yield Text(f"  {failure.message}")
+        yield from (Text(f"  {line}") for line in failure_words(failure))
+    for name, reached in explored.reached.items():
+        if not reached:
+            yield Text(
+                f"FAILED {explored.suite}/{explored.id}[{explored.profile}] {name}: no run reached it",
+                "bold red",
+            )
+
+
+def failure_words(failure: Failure) -> Iterator[str]:
+    """Yield where it departs, how often it fails, whose it is, and how to see it again."""
+    yield from map(str, failure.deviations)
+    if not failure.deviations:
+        yield "undisturbed"
+    if failure.times > 1:
+        yield f"so do {plural(failure.times - 1, 'further run')}"
+    if failure.why:
+        yield f"whose: {failure.whose or 'not known'}: {failure.why}"
+    if failure.file is not None:
+        yield f"statek-sim explore --replay {failure.file}"
+
+
+PHASES: Final = ("before", "during", "after", "run twice", "two owners")
+"""When what becomes of a tool's effect is told."""
+
+
+def tool_lines(scenarios: Iterable[Explored]) -> Iterator[str]:
+    """Yield the certificate of each of the user's own tools: the worst that was seen in any scenario."""
+    order = (None, "safe", "at least once", "leaks")
+    worst: dict[str, list[str | None]] = {}
+    for explored in scenarios:
+        for tool in explored.tools:
+            if not tool.own:
+                continue
+            known = worst.setdefault(tool.tool, [None] * len(PHASES))
+            for place, verdict in enumerate((tool.before, tool.during, tool.after, tool.twice, tool.owners)):
+                known[place] = max(known[place], verdict, key=order.index)
+    for name, verdicts in sorted(worst.items()):
+        phases = zip(PHASES, verdicts, strict=True)
+        yield f"  {name}: " + ", ".join(f"{phase} {verdict or 'not seen'}" for phase, verdict in phases)
+
+
+def verdict_words(exploration: Exploration) -> str:
+    """Return what comes of it all."""
+    failing = Counter(
+        failure.invariant for explored in exploration.scenarios for failure in explored.failures
+    )
+    words = f"{plural(len(exploration.scenarios), 'scenario')}, {plural(exploration.runs, 'run')}"
+    if exploration.nothing:
+        return f"{words}: nothing was explored"
+    if exploration.skipped:
+        words += f", {exploration.skipped} not explored"
+    if not exploration.failed:
+        return f"{words}: nothing fails"
+    unreached = sum(
+        not reached for explored in exploration.scenarios for reached in explored.reached.values()
+    )
+    parts = [f"{name} in {times}" for name, times in sorted(failing.items())]
+    killed = sum(explored.killed for explored in exploration.scenarios)
+    parts += [f"{unreached} never reached"] * bool(unreached) + [f"{killed} killed"] * bool(killed)
+    return f"{words}: {', '.join(parts)}"
+
+
+def replay_line(replayed: Replayed) -> str:
+    """Return what came of a found case: FIXED or FAILED."""
+    name = f"{replayed.scenario.id}[{replayed.profile}] {replayed.scenario.violates}"
+    if not replayed.fixed:
+        return f"FAILED {name}: {replayed.message}"
+    absent = f" (no occasion for: {'; '.join(replayed.absent)})" if replayed.absent else ""
+    return f"FIXED {name}{absent}"
+
+
+SCHEMA: Final = "statek-sim/exploration@1"
+VERSION: Final = 1
+
+
+def exploration_json(exploration: Exploration, seconds: float) -> dict[str, JSON]:
+    """Return the result in the schema that `exploration_schema` describes; `seconds` are real ones."""
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "scenarios": [_scenario(explored) for explored in exploration.scenarios],
+        "runs": exploration.runs,
+        "seconds": round(seconds, 3),
+        "stopped": exploration.stopped,
+    }
+
+
+def exploration_json_text(exploration: Exploration, seconds: float) -> str:
+    """Return the result as the text of a file."""
+    return json.dumps(exploration_json(exploration, seconds), indent=2, allow_nan=False) + "\n"
+
+
+def exploration_schema() -> dict[str, JSON]:
+    """Return the JSON Schema of the document."""
+    text = (
+        resources.files("statek_sim.reporting")
+        .joinpath("exploration_schema.json")
+        .read_text(encoding="utf-8")
+    )
+    schema: dict[str, JSON] = json.loads(text)
+    return schema
+
+
+def _scenario(explored: Explored) -> JSON:
+    beyond = explored.beyond
+    return {
+        "id": explored.id,
+        "suite": explored.suite,
+        "profile": explored.profile,
+        "points": explored.points,
+        "explored": explored.explored,
+        "proven": {kind: [count.tried, count.of] for kind, count in explored.proven.items()},
+        "beyond": {
+            "pairs": [beyond.pairs.tried, beyond.pairs.of],
+            "triples": beyond.triples,
+            "depth": beyond.depth,
+            "probability": beyond.probability,
+        },
+        "failures": [_failure(failure) for failure in explored.failures],
+        "reached": dict(explored.reached),
+        "unknown": explored.unknown,
+        "repeats": explored.repeats,
+        "runs": explored.runs,
+        "crash": _crash(explored.crash),
+        "tools": [
+            {
+                "tool": tool.tool,
+                "own": tool.own,
+                "before": tool.before,
+                "during": tool.during,
+                "after": tool.after,
+                "twice": tool.twice,
+                "owners": tool.owners,
+            }
+            for tool in explored.tools
+        ],
+        "map": [[cell.event, cell.silent, cell.what, cell.job, cell.came] for cell in explored.cells],
+        "problem": explored.problem,
+    }
+
+
+def _failure(failure: Failure) -> JSON:
+    return {
+        "invariant": failure.invariant,
+        "message": failure.message,
+        "times": failure.times,
+        "deviations": [
+            deviation.model_dump(mode="json", exclude_unset=True) for deviation in failure.deviations
+        ],
+        "file": failure.file,
+        "whose": failure.whose,
+    }
+
+
+def _crash(crash: CrashCost) -> JSON:
+    return {"tokens": crash.tokens, "cost": crash.cost, "where": crash.where, "cost_where": crash.cost_where}
+
+
+MARKS = {"same": "=", "differs": "~", "unknown": "?"}
+"""The crash map's letters; everything else is `X`, an invariant that does not hold."""
+
+
+def exploration_markdown(exploration: Exploration) -> str:
+    """Return the whole report. Equal explorations give equal text."""
+    return "\n\n".join(_blocks(exploration)) + "\n"
+
+
+def _blocks(exploration: Exploration) -> Iterator[str]:
+    yield "# Exploration"
+    yield f"{verdict_words(exploration)}."
+    if exploration.stopped:
+        yield "It was stopped: this is what was covered so far."
+    played = [explored for explored in exploration.scenarios if explored.problem is None]
+    if played:
+        head = ("scenario", "proven", "failures", "crash adds", "crash map")
+        yield markdown_table(head, map(_row, played))
+        yield (
+            "The crash map has a letter per distinct place to die: `=` as undisturbed, `~` ends otherwise, `?` leaves "
+            "the script, `X` breaks an invariant."
+        )
+    for explored in exploration.scenarios:
+        yield from _failures(explored)
+    tools = [f"- {escaped(line.strip())}" for line in tool_lines(exploration.scenarios)]
+    if tools:
+        yield "## Tools of your own, when their worker dies"
+        yield "\n".join(tools)
+    left = [explored for explored in exploration.scenarios if explored.problem is not None]
+    if left:
+        yield "## Not explored"
+        yield "\n".join(f"- {explored.id}: {escaped(explored.problem or '')}" for explored in left)
+
+
+def _row(explored: Explored) -> tuple[str, ...]:
+    failing = ", ".join(failure.invariant for failure in explored.failures) or "none"
+    letters = "".join(MARKS.get(cell.came, "X") for cell in explored.cells)
+    return (
+        escaped(f"{explored.id} {explored.profile}"),
+        proven_words(explored),
+        failing,
+        f"{explored.crash.tokens:,} tokens",
+        f"`{letters}`" if letters else "",
+    )
+
+
+def _failures(explored: Explored) -> Iterator[str]:
+    for failure in explored.failures:
+        yield f"## {explored.id} {explored.profile}: {failure.invariant}"
+        yield escaped(failure.message)
+        yield "\n".join(f"- {escaped(line)}" for line in failure_words(failure))

@@ -1,0 +1,328 @@
+"""The gate's result in the terminal, as JSON (`statek-sim/gate@1`), and for GitHub.
+
+GitHub gets a Markdown summary, and annotations on the lines of preset files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.text import Text
+
+from statek_sim.gate.verdict import (
+    Burnt,
+    CrashAdded,
+    CrashPlace,
+    GateResult,
+    JudgedPreset,
+    LimitFigure,
+    Place,
+    Remark,
+    Stop,
+    Verdict,
+)
+from statek_sim.reporting.artifact import schema_named
+from statek_sim.reporting.text_format import NOTHING, fits, lay_out, plural
+from statek_sim.reporting.usage_text import escaped, markdown_table
+from statek_sim.values import JSON
+
+_FIRST = 24
+"""Columns that a rule's name should have for the table to stand upright."""
+
+
+def gate_lines(result: GateResult, *, width: int) -> Iterator[Text]:
+    """Yield the table, the failing sentences, the remarks, and the verdict on all of it."""
+    yield from _table(result, width)
+    if any(preset.path.stem != preset.name for preset in result.presets):
+        yield Text()
+    for preset in result.presets:
+        if preset.path.stem != preset.name:
+            yield from _wrapped(f"{preset.path}: ", origins(preset), "dim", width)
+    if result.failed:
+        yield Text()
+        for verdict in result.failed:
+            yield from _wrapped(f"{verdict.place}: ", f"{verdict.reason} ({verdict.rule})", "red", width)
+    if result.remarks:
+        yield Text()
+        for remark in result.remarks:
+            yield from _wrapped(f"{remark.place}: ", remark.message, "yellow", width)
+    yield Text()
+    yield Text(verdict_words(result), "bold red" if result.failed else "bold green")
+
+
+def verdict_words(result: GateResult) -> str:
+    """Return what comes of it all: `3 of 216 verdicts fail` or `all 216 verdicts pass`."""
+    total = len(result.verdicts)
+    if result.failed:
+        fail = "fails" if len(result.failed) == 1 else "fail"
+        return f"{len(result.failed):,} of {plural(total, 'verdict')} {fail}"
+    return f"all {plural(total, 'verdict')} pass" if total != 1 else "1 verdict passes"
+
+
+def origins(preset: JudgedPreset) -> str:
+    """Return where each limit of a preset comes from: its file, or STATEK's default."""
+    limits = {
+        limit: f"{limit.value} {'unlimited' if value is None else value}" for limit, value in preset.limits
+    }
+    own = ", ".join(limits[limit] for limit in limits if limit in preset.stated)
+    left = ", ".join(limits[limit] for limit in limits if limit not in preset.stated)
+    return f"sets {own or 'no limit'}" + (
+        f"; STATEK's defaults: {left}" if left else "; no limit is a default"
+    )
+
+
+def rules_of(result: GateResult) -> tuple[str, ...]:
+    """Return the names of all rules, in the order in which they first come."""
+    return tuple(dict.fromkeys(verdict.rule for verdict in result.verdicts))
+
+
+def tally(verdicts: Sequence[Verdict]) -> str:
+    """Return how some verdicts came out: `14 pass`, `3 of 14 fail`, or `-` for none."""
+    failed = sum(not verdict.passed for verdict in verdicts)
+    if not verdicts:
+        return NOTHING
+    return f"{failed} of {len(verdicts)} fail" if failed else f"{len(verdicts)} pass"
+
+
+def of_cell(result: GateResult, preset: str, rule: str) -> list[Verdict]:
+    """Return the verdicts on a preset by a rule."""
+    return [verdict for verdict in result.verdicts if (verdict.preset, verdict.rule) == (preset, rule)]
+
+
+def _table(result: GateResult, width: int) -> Iterator[Text]:
+    presets = [preset.name for preset in result.presets]
+    upright = [
+        [_left("rule", "bold"), *(Text(preset, "bold") for preset in presets)],
+        *(
+            [_left(rule), *(_cell(of_cell(result, preset, rule)) for preset in presets)]
+            for rule in rules_of(result)
+        ),
+    ]
+    if fits(upright, width=width, first=_FIRST):
+        yield from lay_out(upright, width=width)
+    else:
+        yield from lay_out(_list(result, presets), width=width)
+
+
+def _list(result: GateResult, presets: Sequence[str]) -> list[list[Text]]:
+    """Return a row per preset and rule, for names that are too long or too many to stand beside each other."""
+    rows = [[_left("preset: rule", "bold"), Text("verdicts", "bold")]]
+    for preset in presets:
+        for rule in rules_of(result):
+            verdicts = of_cell(result, preset, rule)
+            if verdicts:
+                rows.append([_left(f"{preset}: {rule}"), _cell(verdicts)])
+    return rows
+
+
+def _cell(verdicts: Sequence[Verdict]) -> Text:
+    failed = any(not verdict.passed for verdict in verdicts)
+    return Text(tally(verdicts), "red" if failed else "green" if verdicts else "dim")
+
+
+def _wrapped(place: str, sentence: str, style: str, width: int) -> Iterator[Text]:
+    """Yield the place and the sentence, in lines; what does not fit on the first is indented."""
+    whole = " ".join(f"{place}{sentence}".split())
+    lines = textwrap.wrap(
+        whole, max(width, 40), subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+    )
+    for number, line in enumerate(lines):
+        text = Text(line)
+        if not number:
+            text.stylize(style, 0, len(place) - 2)
+        yield text
+
+
+def _left(text: str, style: str = "") -> Text:
+    return Text(text, style, justify="left")
+
+
+SCHEMA: Final = "statek-sim/gate@1"
+VERSION: Final = 1
+
+
+def gate_json(result: GateResult) -> dict[str, JSON]:
+    """Return the result in the schema that `gate_schema` describes. Equal results give equal objects."""
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "profile": result.profile,
+        "policies": {preset.name: preset.policy.as_posix() for preset in result.presets},
+        "baselines": {name: path.as_posix() for name, path in result.baselines},
+        "presets": [_preset(preset, result) for preset in result.presets],
+        "verdicts": [_verdict(verdict) for verdict in result.verdicts],
+        "remarks": [_remark(remark) for remark in result.remarks],
+        "passed": result.passed,
+    }
+
+
+def gate_json_text(result: GateResult) -> str:
+    """Return the result as the text of a file."""
+    return json.dumps(gate_json(result), indent=2, allow_nan=False) + "\n"
+
+
+def gate_schema() -> dict[str, JSON]:
+    """Return the JSON Schema of the document."""
+    return schema_named("gate")
+
+
+def _preset(preset: JudgedPreset, result: GateResult) -> JSON:
+    own = [verdict for verdict in result.verdicts if verdict.preset == preset.name]
+    return {
+        "name": preset.name,
+        "path": preset.path.as_posix(),
+        "sets": [limit.value for limit in preset.stated],
+        "limits": {limit.value: value for limit, value in preset.limits},
+        "limit_extension_per_completion": preset.extension,
+        "verdicts": len(own),
+        "failed": sum(not verdict.passed for verdict in own),
+    }
+
+
+def _verdict(verdict: Verdict) -> JSON:
+    return {
+        "preset": verdict.preset,
+        "scenario": verdict.scenario,
+        "tags": list(verdict.tags),
+        "rule": verdict.rule,
+        "passed": verdict.passed,
+        "reason": verdict.reason,
+        "path": verdict.place.path.as_posix(),
+        "line": verdict.place.line,
+        "limit": None if verdict.limit is None else verdict.limit.value,
+        "stop": _stop(verdict.stop),
+        "figures": [_figure(figure) for figure in verdict.figures],
+        "burnt": _burnt(verdict.burnt),
+        "leaked": list(verdict.leaked),
+        "crash": _crash(verdict.crash),
+    }
+
+
+def _stop(stop: Stop | None) -> JSON:
+    return None if stop is None else {"job": stop.job, "limit": stop.limit.value, "turn": stop.turn}
+
+
+def _figure(figure: LimitFigure) -> JSON:
+    return {
+        "limit": figure.limit.value,
+        "value": figure.value,
+        "used": figure.used,
+        "needed": figure.needed,
+        "headroom_percent": figure.headroom_percent,
+        "stated": figure.stated,
+    }
+
+
+def _burnt(burnt: Burnt | None) -> JSON:
+    if burnt is None:
+        return None
+    # Text: a float would round money.
+    cost = None if burnt.cost is None else f"{burnt.cost:f}"
+    return {"turns": burnt.turns, "tokens": burnt.tokens, "cost": cost}
+
+
+def _crash(crash: CrashAdded | None) -> JSON:
+    if crash is None:
+        return None
+    return {
+        "places": crash.places,
+        "unknown": crash.unknown,
+        "tokens": crash.tokens,
+        "tokens_at": _place(crash.tokens_at),
+        "cost": None if crash.cost is None else f"{crash.cost:f}",
+        "cost_at": _place(crash.cost_at),
+    }
+
+
+def _place(place: CrashPlace) -> JSON:
+    return {"event": place.event, "silent": place.silent, "what": place.what}
+
+
+def _remark(remark: Remark) -> JSON:
+    return {
+        "preset": remark.preset,
+        "path": remark.place.path.as_posix(),
+        "line": remark.place.line,
+        "message": remark.message,
+    }
+
+
+_FAILURES: Final = 200
+"""Failures told in full. GitHub shows no step summary of more than 1 MiB."""
+
+
+def gate_markdown(result: GateResult) -> str:
+    """Return the whole report. Equal results give equal text."""
+    return "\n\n".join(_blocks(result)) + "\n"
+
+
+def _blocks(result: GateResult) -> Iterator[str]:
+    yield f"# STATEK presets: {verdict_words(result)}"
+    presets = [preset.name for preset in result.presets]
+    rows = [
+        [escaped(rule), *(_escaped_cell(tally(of_cell(result, preset, rule))) for preset in presets)]
+        for rule in rules_of(result)
+    ]
+    yield markdown_table(["rule", *map(_code, presets)], rows)
+    if result.failed:
+        yield "## What fails"
+        yield "\n".join(
+            f"- {sentence(verdict.reason)} ({escaped(verdict.rule)}, {_code(str(verdict.place))})"
+            for verdict in result.failed[:_FAILURES]
+        )
+    if len(result.failed) > _FAILURES:
+        yield f"And {plural(len(result.failed) - _FAILURES, 'more failure')}."
+    if result.remarks:
+        yield "## Noticed"
+        yield "\n".join(
+            f"- {_code(str(remark.place))}: {sentence(remark.message)}" for remark in result.remarks
+        )
+
+
+def sentence(text: str) -> str:
+    """Return a sentence whose names in backticks are code, and whose other words are shown as they are."""
+    parts = " ".join(text.split()).split("`")
+    if len(parts) % 2 == 0:
+        return escaped("`".join(parts))
+    return "".join(f"`{part}`" if at % 2 else escaped(part) for at, part in enumerate(parts))
+
+
+def _escaped_cell(text: str) -> str:
+    return f"**{text}**" if "fail" in text else text
+
+
+def _code(text: str) -> str:
+    plain = " ".join(text.split())
+    return escaped(plain) if "`" in plain else "`" + plain.replace("|", "\\|") + "`"
+
+
+def gate_annotations(result: GateResult, folder: Path) -> Iterator[str]:
+    """Yield a line for every failure and every remark; files in `folder`, the checkout, are named from there."""
+    for verdict in result.failed:
+        title = f"statek-sim gate: {verdict.rule}"
+        yield annotation("error", verdict.place, folder, title=title, message=verdict.reason)
+    for remark in result.remarks:
+        yield annotation("warning", remark.place, folder, title="statek-sim gate", message=remark.message)
+
+
+def annotation(level: str, place: Place, folder: Path, *, title: str, message: str) -> str:
+    """Return one workflow command, escaped as GitHub demands: values of properties more than the message."""
+    path = Path(os.path.abspath(folder / place.path))
+    base = Path(os.path.abspath(folder))
+    shown = path.relative_to(base) if path.is_relative_to(base) else path
+    properties = {"file": shown.as_posix(), "line": str(place.line), "title": title}
+    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{level} {listed}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,360 @@
+"""Reports on limits, as text and as JSON: stops on other counts, a calibrated limit, the room a preset leaves.
+
+Each JSON document names its schema.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from statistics import median
+from typing import Final, Literal
+
+from rich.text import Text
+
+from statek_sim.analysis.calibrate import SCENARIO, Calibration
+from statek_sim.analysis.conversations import Traffic
+from statek_sim.analysis.sensitivity import LimitNeed, Sensitivity
+from statek_sim.analysis.stops import OTHERS, Comparison, JobStops, Judgement
+from statek_sim.harness.limits import LimitName
+from statek_sim.harness.usage_basis import UsageBasis
+from statek_sim.reporting.artifact import schema_named
+from statek_sim.reporting.text_format import NOTHING, count, lay_out, plural, share, signed
+from statek_sim.reporting.usage_text import paragraph
+from statek_sim.values import JSON
+
+MAIN: Final = "main"
+"""The job that a scenario has when it declares none; tables leave the name out."""
+
+Rows = Sequence[Sequence[str]]
+
+ROWS: Final = 15
+"""Rows of a list unless all are asked for."""
+
+_SHORT: Final = {
+    LimitName.MAX_TURNS: "turns",
+    LimitName.MAX_EXCEPTIONS: "exceptions",
+    LimitName.MAX_CONSECUTIVE_EXCEPTIONS: "consecutive",
+    LimitName.MAX_TOKEN_USAGE: "tokens",
+}
+_FURTHER: Final = (
+    "turns and tokens: how much further (+) or less far (-) it would have gone; "
+    "+0: no further, but to another end"
+)
+_HEADS: Final = {
+    **_SHORT,
+    LimitName.MAX_EXCEPTIONS: "except.",
+    LimitName.MAX_CONSECUTIVE_EXCEPTIONS: "consec.",
+}
+
+
+def stops_lines(jobs: Sequence[JobStops], *, width: int) -> Iterator[Text]:
+    """Yield how many stops were false or late, and every job that another count would have decided otherwise."""
+    yield Text("What the estimate does to decisions", "bold")
+    yield from paragraph(
+        "false stop: stopped by the byte estimate, but not yet by tokens; late stop: the other way round",
+        width,
+        "dim",
+    )
+    yield from _table(
+        ("preset", "count", "jobs", "same", "false", "late", "unknown"),
+        _stop_counts(jobs),
+        left=2,
+        width=width,
+    )
+    different = [job for job in jobs if job.differs]
+    if different:
+        yield Text()
+        yield Text("Jobs that would have ended otherwise", "bold")
+        yield from paragraph(
+            _FURTHER,
+            width,
+            "dim",
+        )
+        heads = ("scenario", "ended by", "call", "on tokens", "turns", "tokens")
+        yield from _table(heads, _stops(different), left=2, width=width)
+
+
+def calibration_lines(found: Calibration, *, width: int, every: bool = False) -> Iterator[Text]:
+    """Yield the limit, how sure it is, the spread over scenarios, and what it stops."""
+    yield Text(f"STATEK_MAX_TOKEN_USAGE={found.limit}", "bold green")
+    unit, jobs = found.unit, "job" if found.unit == SCENARIO else "conversation"
+    kept = f"every {unit}" if found.keep == 1 else f"{found.keep:.0%} of {unit}s"
+    low, high = found.interval
+    yield from paragraph(
+        f"keeps the {found.basis} tokens of each {jobs} within {count(found.budget)} in {kept}; 95% bootstrap interval "
+        f"over {unit}s {count(low)} to {count(high)} (seed {found.seed})",
+        width,
+    )
+    limits = sorted(scenario.limit for scenario in found.scenarios if scenario.limit is not None)
+    projected = sum(scenario.projected for scenario in found.scenarios)
+    spread = (
+        f"limits of the {unit}s: smallest {count(limits[0])}, median {count(round(median(limits)))}, largest "
+        f"{count(limits[-1])}"
+    )
+    if projected:
+        reach = "reaches" if projected == 1 else "reach"
+        spread += (
+            f"; {projected} of {plural(len(found.scenarios), unit)} never {reach} the budget; that is projected at "
+            "their own rate"
+        )
+    yield from paragraph(spread, width, "dim")
+    ranked = sorted(
+        found.scenarios,
+        key=lambda scenario: (-1 if scenario.limit is None else scenario.limit, scenario.scenario),
+    )
+    shown = ranked if every else ranked[:ROWS]
+    yield Text()
+    yield Text(f"The strictest {unit}s" if len(shown) < len(ranked) else f"The {unit}s", "bold")
+    heads = (unit, "limit", "", "estimate", found.basis.value)
+    yield from _table(heads, _scenario_limits(found, len(shown)), left=1, width=width)
+    yield Text()
+    yield from _stopped(found, width)
+
+
+def traffic_lines(traffic: Traffic, *, width: int) -> Iterator[Text]:
+    """Yield what was read: how many conversations in how many cassettes, and what counts nothing."""
+    calls = sum(len(conversation.calls) for conversation in traffic.conversations)
+    sentence = (
+        f"read: {plural(len(traffic.conversations), 'conversation')} with {plural(calls, 'answered call')} in "
+        f"{plural(traffic.cassettes, 'cassette')}"
+    )
+    if traffic.failed:
+        sentence += (
+            f"; {plural(traffic.failed, 'call')} without a readable answer, which STATEK does not count"
+        )
+    if traffic.others:
+        sentence += f"; {plural(traffic.others, 'request')} of another kind"
+    yield Text()
+    yield from paragraph(sentence, width, "dim")
+    yield from paragraph(
+        "What a conversation did after the call that stops it is recorded; what it would have done after its last call "
+        "is not.",
+        width,
+        "dim",
+    )
+
+
+def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[Text]:
+    """Yield one line per scenario: how it ends, what binds, and the smallest value of every limit that leaves it be."""
+    preset = ", ".join(sorted({scenario.preset for scenario in found}))
+    yield Text(f"Room under {preset}", "bold")
+    yield from paragraph(
+        "for each limit the smallest value with which it stops no job, the others as they are; ! more than the preset "
+        "has, = said by the scenario itself; binds: the limit that stopped it, or that it comes closest to",
+        width,
+        "dim",
+    )
+    heads = ("scenario", "binds", *_HEADS.values())
+    yield from _table(heads, [_sensitivity(scenario) for scenario in found], left=2, width=width)
+    yield Text()
+    stopped = sum(scenario.stopped for scenario in found)
+    yield from paragraph(
+        f"{stopped} of {plural(len(found), 'scenario')} stopped; "
+        + "; ".join(_largest(found, limit) for limit in LimitName),
+        width,
+    )
+
+
+def _bare(scenario: str) -> str:
+    """Return a scenario's name without its profile, which the whole table shares."""
+    return scenario.partition("[")[0]
+
+
+def _called(found: Calibration, name: str) -> str:
+    """Return a scenario's short name, or a conversation's whole one."""
+    return _bare(name) if found.unit == SCENARIO else name
+
+
+def _job(scenario: str, job: str) -> str:
+    return _bare(scenario) if job == MAIN else f"{_bare(scenario)} {job}"
+
+
+def _stop_counts(jobs: Iterable[JobStops]) -> Rows:
+    by_preset: dict[str, list[JobStops]] = {}
+    for job in jobs:
+        by_preset.setdefault(job.preset, []).append(job)
+    return [
+        (preset, basis.value, count(len(members)), *_judged(members, basis))
+        for preset, members in by_preset.items()
+        for basis in OTHERS
+    ]
+
+
+def _judged(jobs: Iterable[JobStops], basis: UsageBasis) -> Sequence[str]:
+    found = [
+        comparison.judgement for job in jobs for comparison in job.comparisons if comparison.basis is basis
+    ]
+    return [count(found.count(judgement)) for judgement in Judgement]
+
+
+def _stops(jobs: Iterable[JobStops]) -> Rows:
+    return [
+        (
+            _job(job.scenario, job.job),
+            _stop(job.ending.stop),
+            count(job.ending.calls),
+            f"{comparison.judgement}, {comparison.basis}",
+            _further(comparison),
+            signed(comparison.tokens),
+        )
+        for job in jobs
+        for comparison in job.comparisons
+        if comparison.judgement in (Judgement.FALSE_STOP, Judgement.LATE_STOP)
+    ]
+
+
+def _further(comparison: Comparison) -> str:
+    return signed(comparison.turns) + (" or more" if comparison.at_least else "")
+
+
+def _scenario_limits(found: Calibration, shown: int) -> Rows:
+    ranked = sorted(
+        found.scenarios,
+        key=lambda scenario: (-1 if scenario.limit is None else scenario.limit, scenario.scenario),
+    )
+    return [
+        (
+            _called(found, scenario.scenario),
+            "none keeps it" if scenario.limit is None else count(scenario.limit),
+            "projected" if scenario.projected else "",
+            count(scenario.estimate),
+            count(scenario.usage),
+        )
+        for scenario in ranked[:shown]
+    ]
+
+
+def _stopped(found: Calibration, width: int) -> Iterator[Text]:
+    needless = [stop for stop in found.stopped if stop.needlessly]
+    jobs = "job" if found.unit == SCENARIO else "conversation"
+    if not found.stopped:
+        yield from paragraph(f"It stops none of these {jobs}s.", width)
+    else:
+        yield Text("What it stops", "bold")
+        rows = [
+            (
+                _job(stop.scenario, stop.job) if found.unit == SCENARIO else stop.scenario,
+                f"{stop.calls} of {stop.of}",
+                count(stop.usage),
+                "within the budget without it" if stop.needlessly else "",
+            )
+            for stop in found.stopped
+        ]
+        yield from _table((found.unit, "calls", found.basis.value, ""), rows[:ROWS], left=1, width=width)
+        more = f", {len(rows) - ROWS} not shown" if len(rows) > ROWS else ""
+        price = f"; {len(needless)} would have stayed within the budget without it" if needless else ""
+        yield from paragraph(f"{plural(len(rows), jobs)}{more}{price}", width, "dim")
+    if found.over:
+        yield from paragraph(f"still over the budget: {', '.join(found.over)}", width, "bold red")
+    if found.unknown:
+        yield from paragraph(
+            f"left out, not every call is reported: {plural(len(found.unknown), found.unit)}", width, "dim"
+        )
+
+
+def _sensitivity(scenario: Sensitivity) -> Sequence[str]:
+    by_limit = {need.limit: need for need in scenario.needs}
+    return (
+        _bare(scenario.scenario),
+        _binds(scenario, by_limit),
+        *(_need(by_limit[limit]) for limit in LimitName),
+    )
+
+
+def _binds(scenario: Sensitivity, needs: Mapping[LimitName, LimitNeed]) -> str:
+    """Return which limit stopped the scenario, or how much it needs of the one it comes closest to."""
+    if scenario.binds is None:
+        return NOTHING
+    need, name = needs[scenario.binds], _SHORT[scenario.binds]
+    return f"stop: {name}" if scenario.stopped else f"{name} {share(need.needed, need.value or 0)}"
+
+
+def _need(need: LimitNeed) -> str:
+    return f"{count(need.needed)}{'' if need.enough else '!'}{'=' if need.stated else ''}"
+
+
+def _largest(found: Sequence[Sensitivity], limit: LimitName) -> str:
+    """Say the value of a limit that leaves every scenario alone whose limit it is the preset's to set."""
+    needs = [
+        need.needed
+        for scenario in found
+        for need in scenario.needs
+        if need.limit is limit and not need.stated
+    ]
+    return (
+        f"{limit.value} from {count(max(needs))} stops none" if needs else f"{limit.value} is always stated"
+    )
+
+
+def _stop(stop: str | None) -> str:
+    """Return how a job ended, limits by a short name."""
+    names = {limit.value: f"{name} limit" for limit, name in _SHORT.items()}
+    return "not ended" if stop is None else names.get(stop, stop)
+
+
+def _table(head: Sequence[str], rows: Rows, *, left: int, width: int) -> list[Text]:
+    """Return a table whose first `left` columns are text."""
+    table = [[_cell(name, at < left, "bold") for at, name in enumerate(head)]]
+    table += [[_cell(text, at < left) for at, text in enumerate(row)] for row in rows]
+    return lay_out(table, width=width)
+
+
+def _cell(text: str, left: bool, style: str = "") -> Text:
+    return Text(text, style, justify="left" if left else "right")
+
+
+SchemaName = Literal["stops", "calibration", "sensitivity"]
+
+NAMES: Final[Mapping[SchemaName, str]] = {
+    "stops": "statek-sim/stops@1",
+    "calibration": "statek-sim/calibration@1",
+    "sensitivity": "statek-sim/sensitivity@1",
+}
+"""What `schema` is in each document."""
+
+
+def stops_json(jobs: Sequence[JobStops]) -> str:
+    """Return `statek-sim/stops@1`: every job with its ending on each count."""
+    return _text({"schema": NAMES["stops"], "jobs": [asdict(job) for job in jobs]})
+
+
+def calibration_json(found: Calibration, traffic: Traffic | None = None) -> str:
+    """Return `statek-sim/calibration@1`: the limit, its interval, and what it rests on.
+
+    `traffic` is what was read where it is calibrated on cassettes.
+    """
+    members = None if traffic is None else _traffic(traffic)
+    return _text({"schema": NAMES["calibration"], **asdict(found), "traffic": members})
+
+
+def sensitivity_json(found: Sequence[Sensitivity]) -> str:
+    """Return `statek-sim/sensitivity@1`: what every scenario needs of every limit."""
+    return _text({"schema": NAMES["sensitivity"], "scenarios": [asdict(scenario) for scenario in found]})
+
+
+def decision_schema(name: SchemaName) -> dict[str, JSON]:
+    """Return the JSON Schema (draft 2020-12) of one of the documents."""
+    return schema_named(name)
+
+
+def _traffic(traffic: Traffic) -> dict[str, JSON]:
+    """Return what was read, with the curves that the limits come from."""
+    return {
+        "cassettes": traffic.cassettes,
+        "failed": traffic.failed,
+        "others": traffic.others,
+        "conversations": [
+            {
+                "name": conversation.name,
+                "estimates": [*conversation.estimates()],
+                "calls": [asdict(call) for call in conversation.calls],
+            }
+            for conversation in traffic.conversations
+        ],
+    }
+
+
+def _text(document: object) -> str:
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"

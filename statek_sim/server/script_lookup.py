@@ -1,0 +1,184 @@
+"""The script of a server: which entry answers a request, and the message for a client where none does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from rapidfuzz import fuzz
+
+from statek_sim.cassettes.redaction import sent_with
+from statek_sim.cassettes.safe_text import ends_without_secrets
+from statek_sim.errors import BadInput, UnmatchedRequest
+from statek_sim.providers.condition import Condition, TextMatch, text_accepts
+from statek_sim.providers.mismatch import PendingReply, conversation_tail, shorten
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.protocol import Place as PlaceName
+from statek_sim.providers.reply_lane import Entry, Lane
+from statek_sim.providers.script import Chat, Computed, ScriptEntry, UsageKind, Vector, as_reply
+from statek_sim.providers.scripted import EVERYBODY, Script, lanes_of
+
+AGENT_HEADER: Final = "x-statek-agent"
+"""Names the script by role; without it the model does."""
+
+
+class PlayedScript:
+    """A script by job, by role or for everybody, and how much of it has been given."""
+
+    def __init__(self, script: Script, *, count_usage: bool) -> None:
+        self._lanes = lanes_of(_counting(script) if count_usage else script)
+        self._recorded = _recorded_places(self._lanes.values())
+
+    def unused(self) -> list[PendingReply]:
+        """Return the replies that were given too seldom; for one that repeats forever, once is enough."""
+        return [entry for lane in self._lanes.values() for entry in lane.unused()]
+
+    def _lane(self, request: ChatRequest) -> Lane | None:
+        lanes = self._lanes
+        return lanes.get(f"job:{request.job_id}") or lanes.get(request.role) or lanes.get(EVERYBODY)
+
+    def demanded(self, request: ChatRequest, name: str) -> Entry:
+        """Return the entry that answers; a `ScriptError` says why there is none, for the request of this name."""
+        lane = self._lane(request)
+        entry = None if lane is None else lane.take(request)
+        if entry is None:
+            raise UnmatchedRequest(self._mismatch(request, name, lane))
+        return entry
+
+    def scripted(self, request: ChatRequest, name: str) -> Entry | None:
+        """Return the entry that answers a request for something else than a reply, or None: it is computed.
+
+        Where such requests were recorded, one without a recording is an error.
+        """
+        lane = self._lane(request)
+        entry = None if lane is None else lane.take(request)
+        everybody = self._lanes.get(EVERYBODY)
+        if entry is None and everybody is not None:
+            entry = everybody.take(request)
+        if entry is None and request.place in self._recorded:
+            raise UnmatchedRequest(self._mismatch(request, name, lane))
+        return entry
+
+    def _mismatch(self, request: ChatRequest, name: str, lane: Lane | None) -> str:
+        question = f"{name}, model {request.model!r}, turn {request.turn})"
+        if lane is None:
+            known = ", ".join(map(repr, self._lanes)) or "nobody"
+            return (
+                f"{question} is for {request.role!r}, but there are scripts for {known} only; "
+                f"the header {AGENT_HEADER} names another one, and a list instead of names is for everybody"
+            )
+        script = f"script {lane.key!r}" if lane.key else "the script"
+        pending = [entry for entry in lane.pending() if entry.reply.place == request.place]
+        if not pending:
+            return exhausted(question, request, script, lane.total)
+        return unmatched(question, request, script, pending)
+
+
+def _recorded_places(lanes: Iterable[Lane]) -> frozenset[PlaceName]:
+    """Return for what else than chats the script has answers that are more than vectors: a recording has them."""
+    return frozenset(
+        entry.reply.place
+        for lane in lanes
+        for entry in lane.pending()
+        if entry.reply.place != "chat" and not isinstance(entry.reply.answer, Vector)
+    )
+
+
+def _counting(script: Script) -> Script:
+    """Return `script` with usage counted wherever a reply does not say its own."""
+    if isinstance(script, Mapping):
+        return {key: _counted(key, entries) for key, entries in script.items()}
+    return _counted(EVERYBODY, script)
+
+
+def _counted(key: str, entries: Sequence[ScriptEntry]) -> list[ScriptEntry]:
+    if isinstance(entries, str | bytes) or not isinstance(entries, Sequence):
+        raise BadInput(f"{f'script {key!r}' if key else 'a script'} is a list of replies, not {entries!r}")
+    replies = map(as_reply, entries)
+    return [
+        replace(reply, usage=UsageKind.MEASURED)
+        if reply.usage is UsageKind.ABSENT and isinstance(reply.answer, Chat | Computed)
+        else reply
+        for reply in replies
+    ]
+
+
+_COMPARED: Final = 4096
+"""Characters of two texts that are compared."""
+
+
+def exhausted(question: str, request: ChatRequest, script: str, total: int) -> str:
+    """Say that the script is used up. `asked` names the request."""
+    replies = "1 reply" if total == 1 else f"{total} replies"
+    return "\n".join(
+        (
+            f"{question} wants one more reply, but {script} has {replies}, all used",
+            *conversation_tail(request.messages, _plain(request)),
+            f"add a reply to {script}, or let one answer .forever()",
+        )
+    )
+
+
+def unmatched(question: str, request: ChatRequest, script: str, pending: Sequence[PendingReply]) -> str:
+    """Say which reply of `pending` comes nearest to the request and what in it does not fit."""
+    nearest = min(
+        pending, key=lambda entry: (len(list(_differences(entry, request))), -_likeness(entry, request))
+    )
+    plain = _plain(request)
+    return "\n".join(
+        (
+            f"{question} fits none of the {len(pending)} replies left in {script}",
+            *conversation_tail(request.messages, plain),
+            f"nearest is {nearest}",
+            *(f"  {line}" for line in _differences(nearest, request, plain)),
+            "change what it waits for, or add a reply for this request",
+        )
+    )
+
+
+def _plain(request: ChatRequest) -> Callable[[str], str]:
+    """Return what takes the secrets out of a text of the request, before the text loses its middle."""
+    sent = sent_with("", tuple(request.headers.items()))
+    return lambda text: ends_without_secrets(text, sent)
+
+
+def _differences(
+    entry: PendingReply, request: ChatRequest, plain: Callable[[str], str] = str
+) -> Iterator[str]:
+    """Yield what `entry` waits for and the request is not; `plain` makes of a text what may be shown of it."""
+    reply, condition = entry.reply, entry.reply.condition
+    if reply.job is not None and reply.job != request.job_id:
+        yield f"job: expected {reply.job!r}, got {request.job_id!r}"
+    if condition is None:
+        return
+    yield from _texts(condition, request, plain)
+    if condition.turn is not None and condition.turn != request.turn:
+        yield f"turn: expected {condition.turn}, got {request.turn}"
+    if condition.attempt is not None and condition.attempt != request.attempt:
+        yield f"attempt: expected {condition.attempt}, got {request.attempt}"
+    if condition.at is not None and request.at < condition.at:
+        yield f"virtual second: expected at least {condition.at:g}, got {request.at:g}"
+
+
+def _texts(condition: Condition, request: ChatRequest, plain: Callable[[str], str]) -> Iterator[str]:
+    subjects: list[tuple[str, TextMatch | None, str | None]] = [
+        ("last message", condition.last_message, request.last_message),
+        ("tool result", condition.tool_result, request.last_tool_result),
+        ("model", condition.model, request.model),
+        *((f"header {name!r}", match, request.headers.get(name)) for name, match in condition.headers),
+    ]
+    for subject, match, text in subjects:
+        if match is not None and (text is None or not text_accepts(match, text)):
+            got = "nothing" if text is None else repr(shorten(plain(text), 200))
+            yield f"{subject}: expected {match}, got {got}"
+
+
+def _likeness(entry: PendingReply, request: ChatRequest) -> float:
+    """Return 0-100: how alike the text that is waited for and the last message are."""
+    condition = entry.reply.condition
+    match = None if condition is None else condition.last_message
+    if match is None:
+        return 0.0
+    wanted = match.equals or match.contains or match.matches or ""
+    return round(fuzz.ratio(wanted[:_COMPARED], request.last_message[:_COMPARED]), 6)

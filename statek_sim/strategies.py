@@ -1,0 +1,352 @@
+"""Hypothesis strategies for agents: arguments, scripts, jobs, scenarios, faults, schedules, and a stateful machine.
+
+The extra `pytest-statek[hypothesis]`. Nothing here is drawn by anybody but Hypothesis: its profiles, seeds and database
+are yours.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.errors import ResolutionFailed
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from statek_sim.errors import BadInput, BadScenario
+from statek_sim.explore.subject import InvariantBroken as InvariantBroken
+from statek_sim.explore.subject import Subject as Subject
+from statek_sim.scenario.check import check, jobs_of
+from statek_sim.scenario.deviation import Deviation, Fault
+from statek_sim.scenario.schema import Profile, Scenario, ScenarioText
+from statek_sim.values import JSON
+
+_VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def arguments(tool: Callable[..., Any], **given: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Return arguments of `tool` by name: what its hints allow, `given` instead where you say so.
+
+    Arguments with a default are left out sometimes. Raises BadInput for a parameter that has no type hint, or one that
+    Hypothesis has no strategy for, and for a `given` name that the tool does not have.
+    """
+    parameters, hints = _parameters(tool)
+    for name in given:
+        if name not in parameters:
+            raise BadInput(
+                f"arguments of {_name(tool)}: there is no parameter {name!r}; it has {', '.join(parameters) or 'none'}"
+            )
+    drawn = {name: given[name] if name in given else _of(tool, name, hints) for name in parameters}
+    optional = {name for name, parameter in parameters.items() if parameter.default is not parameter.empty}
+    return st.fixed_dictionaries(
+        {name: strategy for name, strategy in drawn.items() if name not in optional},
+        optional={name: strategy for name, strategy in drawn.items() if name in optional},
+    )
+
+
+def calls(
+    tool: Callable[..., Any], *, name: str | None = None, **given: st.SearchStrategy[Any]
+) -> st.SearchStrategy[str]:
+    """Return calls of `tool` as code, `lookup(city='Oslo')`; `name` is what the model calls it, None: its own name.
+
+    Values that have no literal, such as `nan` or an object, are not drawn. What `given` strategies draw are values,
+    too: for a variable of the job's, write the code yourself.
+    """
+    parameters, _ = _parameters(tool)
+    unnamed = {key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY}
+    called = name or _name(tool)
+
+    def written(values: Mapping[str, Any]) -> str:
+        texts = [repr(value) if key in unnamed else f"{key}={value!r}" for key, value in values.items()]
+        return f"{called}({', '.join(texts)})"
+
+    # Parameters without a name come first, and none of them may be left out before another.
+    usable = arguments(tool, **given).filter(lambda values: all(map(_has_literal, values.values())))
+    if unnamed:
+        usable = usable.filter(lambda values: unnamed <= values.keys())
+    return usable.map(lambda values: {key: values[key] for key in parameters if key in values}).map(written)
+
+
+def _parameters(tool: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter], dict[str, Any]]:
+    function = inspect.unwrap(tool)
+    found = inspect.signature(function).parameters
+    try:
+        hints = typing.get_type_hints(function)
+    except Exception as error:  # hints are the user's code
+        raise BadInput(f"arguments of {_name(tool)}: its type hints cannot be read: {error}") from error
+    return {name: parameter for name, parameter in found.items() if parameter.kind not in _VARIADIC}, hints
+
+
+def _of(tool: Callable[..., Any], name: str, hints: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    if name not in hints:
+        raise BadInput(
+            f"arguments of {_name(tool)}: parameter {name!r} has no type hint; give it one, or a strategy: "
+            f"arguments({_name(tool)}, {name}=...)"
+        )
+    if hints[name] is float:
+        return st.floats(allow_nan=False, allow_infinity=False)
+    try:
+        drawn: st.SearchStrategy[Any] = st.from_type(hints[name])
+        drawn.validate()
+    except (ResolutionFailed, TypeError) as error:
+        raise BadInput(
+            f"arguments of {_name(tool)}: Hypothesis has no strategy for {name}: {hints[name]!r}; give one: "
+            f"arguments({_name(tool)}, {name}=...)"
+        ) from error
+    return drawn
+
+
+def _has_literal(value: object) -> bool:
+    try:
+        return bool(ast.literal_eval(repr(value)) == value)
+    except (ValueError, SyntaxError):
+        return False
+
+
+def _name(tool: Callable[..., Any]) -> str:
+    return getattr(tool, "__name__", repr(tool))
+
+
+Written = dict[str, JSON]
+"""A part of a scenario as a file would have it."""
+
+EXIT: Final[Written] = {"code": "exit('end')", "repeat": "forever"}
+"""The last reply of a script, given for as long as somebody asks: a job that has to ask once more often than was
+foreseen would run out of replies otherwise, and three scripts of four do."""
+
+
+def replies(*code: st.SearchStrategy[str], most: int = 3) -> st.SearchStrategy[Written]:
+    """Return replies of one to `most` statements; `code` draws one each, such as `calls(tool)`.
+
+    A statement is left as it is, printed, or kept under a name.
+    """
+    line = st.one_of(*code)
+    shaped = st.one_of(
+        line,
+        line.map(lambda statement: f"print({statement})"),
+        line.map(lambda statement: f"answer = {statement}"),
+    )
+    return st.lists(shaped, min_size=1, max_size=most).map(lambda lines: {"code": "\n".join(lines)})
+
+
+def scripts(
+    *code: st.SearchStrategy[str], most: int = 4, last: Written | None = None
+) -> st.SearchStrategy[list[Written]]:
+    """Return scripts of up to `most` replies and a last one that has no end: `EXIT`, if you do not say another."""
+    ending: Written = {**(EXIT if last is None else last), "repeat": "forever"}
+    return st.lists(replies(*code), max_size=most).map(lambda opening: [*opening, ending])
+
+
+def jobs(*agents: str, most: int = 2, **fields: JSON) -> st.SearchStrategy[dict[str, Written]]:
+    """Return between one and `most` jobs of `agents`, with a message each; `fields`, such as `locals`, are theirs."""
+    job = st.fixed_dictionaries(
+        {"agent": st.sampled_from(agents), "message": st.sampled_from(("Go.", "", "Zażółć 😀\nsecond line"))}
+    )
+    every = st.lists(job, min_size=1, max_size=most)
+    return every.map(
+        lambda drawn: {
+            _job_name(number): {**job_fields, **fields} for number, job_fields in enumerate(drawn, 1)
+        }
+    )
+
+
+def _job_name(number: int) -> str:
+    return "main" if number == 1 else f"main_{number}"
+
+
+@st.composite
+def scenarios(
+    draw: st.DrawFn,
+    /,
+    agents: Mapping[str, Written],
+    code: Mapping[str, Sequence[st.SearchStrategy[str]]],
+    *,
+    most_jobs: int = 2,
+    job: Written | None = None,
+    profile: Profile = "docs",
+    **fields: JSON,
+) -> Scenario:
+    """Return scenarios of your `agents`, each as a file has it; `code` says what the model of each may write.
+
+    `job` are fields of every job, `fields` those of the scenario: `world`, `limits`, `events` and so on. Raises
+    BadScenario for what no file could say.
+    """
+    text: dict[str, Any] = {
+        **fields,
+        "agents": dict(agents),
+        "jobs": draw(jobs(*agents, most=most_jobs, **(job or {}))),
+        "script": {name: draw(scripts(*code[name])) for name in agents},
+    }
+    return scenario_of(text, profile=profile)
+
+
+def scenario_of(text: Mapping[str, Any], *, profile: Profile = "docs") -> Scenario:
+    """Return a scenario that is written nowhere; raises BadScenario for what no file could say."""
+    document = {"id": "drawn", "title": "A drawn scenario.", "profiles": [profile], **text}
+    try:
+        validated = ScenarioText.model_validate_json(json.dumps(document))
+    except ValueError as error:
+        raise BadScenario(f"a drawn scenario: {error}") from None
+    findings = check(validated, Path("-"))
+    if findings:
+        where = ".".join(map(str, findings[0].keypath))
+        raise BadScenario(f"a drawn scenario: {where}: {findings[0].message}")
+    return Scenario.placed(
+        validated, jobs_of(validated), suite="drawn", path=Path("-"), line=0, file_digest=""
+    )
+
+
+def faults(*names: str, most_reply: int = 5) -> st.SearchStrategy[Deviation]:
+    """Return a failing request of one of the jobs called `names`, `main` if you name none."""
+    return st.builds(
+        Deviation,
+        fault=st.sampled_from(get_args(Fault)),
+        job=st.sampled_from(names or ("main",)),
+        reply=st.integers(1, most_reply),
+    )
+
+
+def kills(*, most_event: int = 60, restarts: bool = True) -> st.SearchStrategy[Deviation]:
+    """Return a death of the worker after an event of the trace, and a new worker after some seconds.
+
+    A run with fewer events does not die. Without `restarts` no worker may come.
+    """
+    after: st.SearchStrategy[float | None] = st.sampled_from((60.0, 1.0, 0.0))
+    if not restarts:
+        after = after | st.none()
+    places = st.tuples(st.integers(0, most_event), st.sampled_from((0, 0, 0, 1, 2)), after)
+    return places.map(_kill)
+
+
+def _kill(place: tuple[int, int, float | None]) -> Deviation:
+    event, silent, restart = place
+    if silent:
+        return Deviation(kill=event, silent=silent, restart=restart)
+    return Deviation(kill=event, restart=restart)
+
+
+def schedules(*names: str, most: int = 3, most_choice: int = 12) -> st.SearchStrategy[tuple[Deviation, ...]]:
+    """Return orders: up to `most` choices between jobs that are ready at which one of `names` steps first."""
+    choices = st.dictionaries(st.integers(1, most_choice), st.sampled_from(names), max_size=most)
+    return choices.map(
+        lambda picked: tuple(Deviation(choose=number, first=name) for number, name in sorted(picked.items()))
+    )
+
+
+def deviations(
+    subject: Subject, *, kinds: tuple[str, ...] | None = None, most: int = 2
+) -> st.SearchStrategy[tuple[Deviation, ...]]:
+    """Return up to `most` different deviations for which the scenario gives occasion.
+
+    `kinds` are of kill, lose, fault, move, limit; None: all. The scenario is run once when the first is drawn.
+    """
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> tuple[Deviation, ...]:
+        every = [deviation for deviation in subject.singles if kinds is None or deviation.action in kinds]
+        if not every:
+            return ()
+        places = draw(st.lists(st.integers(0, len(every) - 1), max_size=most, unique=True))
+        return tuple(every[place] for place in places)
+
+    return drawn()
+
+
+@st.composite
+def variations(
+    draw: st.DrawFn, /, drawn: st.SearchStrategy[Scenario], subject: Subject | None = None, *, most: int = 2
+) -> tuple[Subject, tuple[Deviation, ...]]:
+    """Return a drawn scenario to be asked about, as `subject` is, and deviations that it has occasion for."""
+    scenario = draw(drawn)
+    made = Subject(scenario) if subject is None else subject.like(scenario)
+    return made, draw(deviations(made, most=most))
+
+
+STEP: float = 10.0
+"""Virtual seconds between two things that the world does."""
+
+
+def machine(
+    subject: Subject, *code: st.SearchStrategy[str], last: Written | None = None
+) -> type[RuleBasedStateMachine]:
+    """Return a machine whose rules make a history, which is played and checked when it ends.
+
+    `subject` is a scenario with your agents, tools, world and invariants; the script of its first job is what the rules
+    make: a reply of statements that `code` draws, a message to the job, the outcome of a future of the world, a request
+    that fails, a worker that dies. `last` is the reply that has no end.
+
+    A history that breaks an invariant is made small by Hypothesis, and the file of the smallest is what is left. Put
+    `machine(...).TestCase` into a module of tests.
+    """
+    _refuse_agents(subject)
+    job, futures = next(iter(subject.scenario.jobs)), tuple(subject.scenario.world.futures)
+    ending: Written = {**(EXIT if last is None else last), "repeat": "forever"}
+
+    class AgentMachine(RuleBasedStateMachine):
+        """What has been said and done so far."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.said: list[Written] = []
+            self.events: list[Written] = []
+            self.deviations: list[Deviation] = []
+
+        @precondition(lambda self: bool(code))
+        @rule(reply=replies(*code) if code else st.nothing())
+        def the_model_says(self, reply: Written) -> None:
+            self.said.append(reply)
+
+        @rule(message=st.sampled_from(("And now?", "")))
+        def somebody_writes(self, message: str) -> None:
+            self._happens({"push": job, "message": message})
+
+        @precondition(lambda self: bool(futures))
+        @rule(future=st.sampled_from(futures or ("",)), value=st.sampled_from(("granted", None, [1, 2])))
+        def a_future_resolves(self, future: str, value: Any) -> None:
+            self._happens({"resolve": future, "value": value})
+
+        @rule(fault=faults(job))
+        def a_request_fails(self, fault: Deviation) -> None:
+            self.deviations.append(fault)
+
+        @precondition(lambda self: sum(deviation.action == "kill" for deviation in self.deviations) < 2)
+        @rule(kill=kills())
+        def the_worker_dies(self, kill: Deviation) -> None:
+            self.deviations.append(kill)
+
+        def _happens(self, event: Written) -> None:
+            self.events.append({"at": STEP * (1 + len(self.events)), **event})
+
+        def teardown(self) -> None:
+            made = _with(subject.scenario, job, [*self.said, ending], self.events)
+            subject.like(made).check(self.deviations)
+
+    AgentMachine.__name__ = AgentMachine.__qualname__ = f"machine_of_{subject.scenario.id.replace('-', '_')}"
+    # Everything else is the profile's that is loaded; two bugs at once would write two files and name neither last.
+    AgentMachine.TestCase.settings = settings(
+        deadline=None, report_multiple_bugs=False, suppress_health_check=list(HealthCheck)
+    )
+    return AgentMachine
+
+
+def _refuse_agents(subject: Subject) -> None:
+    if subject.scenario.engine != "statek":
+        raise BadInput(
+            f"scenario {subject.scenario.id!r}: a machine makes histories of engine statek; of engine agent draw "
+            "`deviations(subject)`"
+        )
+
+
+def _with(scenario: Scenario, job: str, script: list[Written], events: list[Written]) -> Scenario:
+    """Return the scenario with another script for one of its jobs, and events beside its own."""
+    keep = {"suite", "path", "line", "file_digest", "expect", "expect_in", "proves", "deviations", "violates"}
+    text = scenario.model_dump(mode="json", exclude_unset=True, exclude=keep)
+    text["script"] = {**text.get("script", {}), f"job:{job}": script}
+    text["events"] = [*text.get("events", []), *events]
+    return scenario_of(text, profile=scenario.profiles[0])

@@ -1,0 +1,207 @@
+"""Tasks from files: traces as `statek-sim trace` prints them, and reports as `statek-sim run --json` writes them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from statek_sim.errors import BadInput
+from statek_sim.telemetry.facts import COMPLETED, Cost, TaskFacts, task_facts
+from statek_sim.trace import Event, RunResumed, ToolCalled, ToolReturned, event_of
+from statek_sim.unreadable import text_of, why_another
+
+_REPORT = "statek-sim/report@1"
+MOST: Final = 2**53
+"""The greatest number that is believed."""
+_MEMBERS: Final = {
+    kind.__name__: {spec.name: spec.default is MISSING for spec in fields(kind)} for kind in get_args(Event)
+}
+"""What events have, by kind, and whether every line has to say it: older traces have no `call_id`."""
+_PLAIN: Final[dict[str, type[str | int | float] | tuple[type[int], type[float]]]] = {
+    "str": str,
+    "int": int,
+    "float": (int, float),
+    "bool": bool,
+}
+
+
+def groups_of(paths: Sequence[Path]) -> dict[Path, str]:
+    """Return what the groups of files are called: their names, with the folders where two have the same."""
+    stems = [path.stem for path in dict.fromkeys(paths)]
+    return {
+        path: path.stem if stems.count(path.stem) == 1 else path.with_suffix("").as_posix() for path in paths
+    }
+
+
+def tasks_of_file(path: Path, *, cost: Cost | None = None, group: str | None = None) -> list[TaskFacts]:
+    """Return the tasks in a file of traces, one after another, or in a report; `group` is theirs, or the file's name.
+
+    A report tells of a job's stop, its turns and its tokens; what else metrics are made of stays unknown. Raises
+    `BadInput` with the place of what is neither.
+    """
+    text = text_of_file(path)
+    if path.suffix == ".json":
+        return list(_of_report(path, text))
+    return [
+        task
+        for run, events in _runs(path, text)
+        for task in task_facts(events, run=run, group=group or path.stem, cost=cost)
+    ]
+
+
+def runs_of_file(path: Path) -> Iterator[tuple[str, list[Event]]]:
+    """Yield the traces of a file, each with a name; `BadInput` with the place of what is none."""
+    yield from _runs(path, text_of_file(path))
+
+
+def text_of_file(path: Path) -> str:
+    """Return what a file holds; `BadInput` names one that is not UTF-8."""
+    try:
+        return text_of(path)
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: is not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
+    """Yield the traces of a file, each begun by its header, with names by its path: two folders may share a file's."""
+    events: list[Event] | None = None
+    count, calls = 0, _OpenCalls()
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        record = _record(line, f"{path}:{number}")
+        if "trace" in record and "event" not in record:
+            if events is not None:
+                yield f"{path.as_posix()}#{count}", events
+            events, count, calls = [], count + 1, _OpenCalls()
+            continue
+        if events is None:
+            raise BadInput(
+                f"{path}:{number}: a trace begins with its header, as `statek-sim trace` prints it"
+            )
+        events.append(_event(record, f"{path}:{number}"))
+        calls.follow(events[-1], f"{path}:{number}")
+    if events is None:
+        raise BadInput(f"{path}: expected a trace, as `statek-sim trace` prints it; it is empty")
+    yield f"{path.as_posix()}#{count}", events
+
+
+class _OpenCalls:
+    """The calls of one trace that have yet to return, by job."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+        self._resumed: set[str] = set()
+        """Jobs that were taken up from a checkpoint: calls of theirs may be in the trace of an earlier process."""
+
+    def follow(self, event: Event, place: str) -> None:
+        """Take the next event; `BadInput` for a return whose call the trace should have and has not."""
+        match event:
+            case ToolCalled():
+                self._open[event.job] += 1
+            case ToolReturned() if self._open[event.job]:
+                self._open[event.job] -= 1
+            case ToolReturned() if event.job not in self._resumed:
+                raise BadInput(
+                    f"{place}: ToolReturned: {event.name!r} of job {event.job!r} returns without having been called; "
+                    "expected its ToolCalled on a line before, as `statek-sim trace` prints it"
+                )
+            case RunResumed():
+                self._resumed.add(event.job)
+
+
+def _record(line: str, place: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{place}: is no line of a trace: {error}") from None
+    if not isinstance(record, dict):
+        raise BadInput(f"{place}: a line of a trace is an object, not {type(record).__name__}")
+    return record
+
+
+def _event(record: dict[str, Any], place: str) -> Event:
+    _check_members(record, place)
+    event = event_of(record)
+    for spec in fields(event):
+        value, kind = getattr(event, spec.name), str(spec.type)
+        if value is None and kind == "str" and isinstance(event, ToolCalled | ToolReturned):
+            continue  # A tool that agents' code made may have no name.
+        if not _fits(value, kind, spec.name):
+            found = repr(record.get(spec.name))[:40]
+            raise BadInput(f"{place}: {record['event']}: {spec.name}: expected {spec.type}, found {found}")
+    return event
+
+
+def _check_members(record: dict[str, Any], place: str) -> None:
+    """Raise `BadInput` for a line that is of no kind of event, or that has not the members of its kind."""
+    name = record.get("event")
+    if not isinstance(name, str) or name not in _MEMBERS:
+        raise BadInput(f"{place}: no event of a trace is called {_short(name)}")
+    members = _MEMBERS[name]
+    problems = [f"a member {_short(key)} too many" for key in record if key not in ("event", *members)]
+    problems += [f"no {key!r}" for key, needed in members.items() if needed and key not in record]
+    if problems:
+        raise BadInput(f"{place}: {name}: has {', '.join(problems)}; expected {', '.join(members)}")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _fits(value: object, kind: str, name: str) -> bool:
+    """Whether a value is of a plain type, by its name; what is not plain is not looked into."""
+    wanted = kind.removesuffix(" | None")
+    if wanted not in _PLAIN or (value is None and wanted != kind):
+        return True
+    if not isinstance(value, _PLAIN[wanted]) or (isinstance(value, bool) and wanted != "bool"):
+        return False
+    if isinstance(value, str):
+        return True
+    return (0 if "tokens" in name else -MOST) <= value <= MOST
+
+
+def _of_report(path: Path, text: str) -> Iterator[TaskFacts]:
+    try:
+        report = json.loads(text)
+        if report["schema"] != _REPORT:
+            raise BadInput(f"{path}: schema is {report['schema']!r}, expected {_REPORT!r}")
+        for scenario in report["scenarios"]:
+            for job in scenario["jobs"]:
+                yield _of_job(scenario, job)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BadInput(
+            f"{path}: is no report, which `statek-sim run --json {path}` writes: {why_another(error)}"
+        ) from None
+
+
+def _of_job(scenario: dict[str, Any], job: dict[str, Any]) -> TaskFacts:
+    stop, usage = job["stop"], job["usage"]
+    reported = usage["reported_tokens"]
+    tokens = usage["measured_tokens"] if reported is None else reported
+    found = {
+        "suite": (scenario["suite"], "str"),
+        "name": (job["name"], "str"),
+        "stop": (stop, "str | None"),
+        "turns": (job["turns"], "int"),
+        "tokens": (tokens, "int"),
+    }
+    for name, (value, kind) in found.items():
+        if not _fits(value, kind, name) or (name == "turns" and value < 0):
+            raise TypeError(f"{name}: expected {kind}, found {str(value)[:40]!r}")
+    return TaskFacts(
+        run=f"{scenario['suite']}/{scenario['id']}[{scenario['profile']}]",
+        group=scenario["suite"],
+        job=job["name"],
+        ended=0.0,
+        outcome="open" if stop is None else "completed" if stop in COMPLETED else "failed",
+        stop=stop,
+        steps=job["turns"],
+        tokens=tokens,
+        subtasks=int(stop in COMPLETED),
+    )
