@@ -20,7 +20,7 @@ from statek_sim.backends.setup import attribute_at, condition_of, reply_at, scri
 from statek_sim.cassettes.document import parse, source_of
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.mcp.tool import ServedTool
+from statek_sim.mcp.server import ServedTool
 from statek_sim.providers.delivery import Styles
 from statek_sim.providers.protocol import ChatStyleName
 from statek_sim.providers.script import Reply, embedding
