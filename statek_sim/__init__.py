@@ -58,8 +58,13 @@ if TYPE_CHECKING:
     from statek_sim.runtime.agents.agent import DialogAgent as DialogAgent
     from statek_sim.runtime.agents.agent import RecurringReminder as RecurringReminder
     from statek_sim.runtime.agents.job_def import JobDef as JobDef
-    from statek_sim.runtime.execution.builtin import get_all as get_all
-    from statek_sim.runtime.execution.builtin import get_any as get_any
+    from statek_sim.runtime.agents.task import create_new_job as create_new_job
+    from statek_sim.runtime.agents.task import delegate_mute_dialog as delegate_mute_dialog
+    from statek_sim.runtime.agents.task import delegate_mute_task as delegate_mute_task
+    from statek_sim.runtime.agents.task import delegate_task as delegate_task
+    from statek_sim.runtime.agents.task import start_dialog as start_dialog
+    from statek_sim.runtime.execution.builtin_tools import get_all as get_all
+    from statek_sim.runtime.execution.builtin_tools import get_any as get_any
     from statek_sim.runtime.execution.runtime import Runtime as Runtime
     from statek_sim.runtime.jobs.current import get_current_agent as get_current_agent
     from statek_sim.runtime.jobs.current import get_current_job as get_current_job
@@ -76,16 +81,11 @@ if TYPE_CHECKING:
     from statek_sim.runtime.state.error_handlers import is_valid_error_handler as is_valid_error_handler
     from statek_sim.runtime.state.futures import FutureError as FutureError
     from statek_sim.runtime.state.futures import FutureResult as FutureResult
+    from statek_sim.runtime.state.futures import Signal as Signal
     from statek_sim.runtime.state.futures import temporal as temporal
     from statek_sim.runtime.state.pyenv import PyEnv as PyEnv
-    from statek_sim.runtime.state.signals import Signal as Signal
     from statek_sim.runtime.state.status import JobStatus as JobStatus
-    from statek_sim.runtime.stored.kinds import stored as stored
-    from statek_sim.runtime.task import create_new_job as create_new_job
-    from statek_sim.runtime.task import delegate_mute_dialog as delegate_mute_dialog
-    from statek_sim.runtime.task import delegate_mute_task as delegate_mute_task
-    from statek_sim.runtime.task import delegate_task as delegate_task
-    from statek_sim.runtime.task import start_dialog as start_dialog
+    from statek_sim.runtime.stored.storable_types import stored as stored
     from statek_sim.runtime.tools.declaration import tool as tool
     from statek_sim.world.queue import QueueOwner as QueueOwner
     from statek_sim.world.queue import WorkItem as WorkItem
@@ -143,19 +143,18 @@ _HOMES: Final = {
     ),
     "statek_sim.providers.scripted": ("ScriptedLLM",),
     "statek_sim.runtime.agents.agent": ("Agent", "DialogAgent", "RecurringReminder"),
-    "statek_sim.runtime.execution.builtin": ("get_all", "get_any"),
+    "statek_sim.runtime.execution.builtin_tools": ("get_all", "get_any"),
     "statek_sim.runtime.state.chat_style": ("ChatStyle",),
     "statek_sim.runtime.jobs.current": ("get_current_agent", "get_current_job"),
     "statek_sim.runtime.state.context": ("get_current_agent_name",),
     "statek_sim.runtime.state.error_handlers": ("error_handler", "is_valid_error_handler"),
-    "statek_sim.runtime.state.futures": ("FutureError", "FutureResult", "temporal"),
+    "statek_sim.runtime.state.futures": ("FutureError", "FutureResult", "Signal", "temporal"),
     "statek_sim.runtime.jobs.job": ("Job",),
     "statek_sim.runtime.agents.job_def": ("JobDef",),
     "statek_sim.runtime.state.pyenv": ("PyEnv",),
     "statek_sim.runtime.execution.runtime": ("Runtime",),
-    "statek_sim.runtime.state.signals": ("Signal",),
     "statek_sim.runtime.state.status": ("JobStatus",),
-    "statek_sim.runtime.stored.kinds": ("stored",),
+    "statek_sim.runtime.stored.storable_types": ("stored",),
     "statek_sim.runtime.jobs.subtask": (
         "SubTaskHandler",
         "SubTaskState",
@@ -164,7 +163,7 @@ _HOMES: Final = {
         "create_sub_task",
         "subtask",
     ),
-    "statek_sim.runtime.task": (
+    "statek_sim.runtime.agents.task": (
         "create_new_job",
         "delegate_mute_dialog",
         "delegate_mute_task",

@@ -10,7 +10,7 @@ from statek_sim.runtime.agents.warmup_source import parse_warmup
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, create_sub_task
-from statek_sim.runtime.state.containment import WorkerKilled
+from statek_sim.runtime.state.status import WorkerKilled
 from statek_sim.scenario.schema import AgentText, JobText
 from statek_sim.world.world import World
 

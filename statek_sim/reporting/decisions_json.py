@@ -9,8 +9,8 @@ from typing import Final, Literal
 
 from statek_sim.analysis.calibrate import Calibration
 from statek_sim.analysis.conversations import Traffic
+from statek_sim.analysis.limit_stops import JobStops
 from statek_sim.analysis.sensitivity import Sensitivity
-from statek_sim.analysis.stops import JobStops
 from statek_sim.reporting.published import schema_named
 from statek_sim.values import JSON
 

@@ -8,7 +8,7 @@ import struct
 from functools import lru_cache
 from typing import Final
 
-from statek_sim.providers.http_status import PHRASES
+from statek_sim.providers.http_provider import PHRASES
 from statek_sim.server.exchange import Answer, Incoming, Later, Live, Silence, Streamed, Unread, Whole
 from statek_sim.server.refusals import failed
 

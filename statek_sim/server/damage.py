@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from statek_sim.providers.wire import sse
-from statek_sim.providers.wire.compact import compact
+from statek_sim.providers.wire import encoding as sse
+from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.server.exchange import Answer, Frame, Silence, Streamed, Whole
 from statek_sim.server.fault import (

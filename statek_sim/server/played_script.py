@@ -10,9 +10,8 @@ from statek_sim.errors import BadInput, UnmatchedRequest
 from statek_sim.providers.mismatch import PendingReply
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.protocol import Place as PlaceName
-from statek_sim.providers.reply_lane import Entry, Lane
 from statek_sim.providers.script import Chat, Computed, ScriptEntry, UsageKind, Vector, as_reply
-from statek_sim.providers.scripted import EVERYBODY, Script, lanes_of
+from statek_sim.providers.scripted import EVERYBODY, Entry, Lane, Script, lanes_of
 from statek_sim.server.nearest import exhausted, unmatched
 
 AGENT_HEADER: Final = "x-statek-agent"

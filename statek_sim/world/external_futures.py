@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from statek_sim.errors import BadInput
-from statek_sim.runtime.state.signals import Signal
+from statek_sim.runtime.state.futures import Signal
 
 
 class ExternalEvent:

@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 
 from statek_sim.errors import BadInput
 from statek_sim.runtime.state.access import FULL, access, denied
-from statek_sim.runtime.state.signals import Signal
+from statek_sim.runtime.state.futures import Signal
 from statek_sim.runtime.stored.attributes import attribute, nothing_to_delete
-from statek_sim.runtime.stored.kinds import object_text
+from statek_sim.runtime.stored.storable_types import object_text
 from statek_sim.world.stored_object import StoredObject
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from statek_sim.runtime.state.access import FULL, current_access, denied
 from statek_sim.runtime.stored.attributes import attribute, nothing_to_delete
-from statek_sim.runtime.stored.callables import read_by
+from statek_sim.runtime.stored.storable_types import read_by
 from statek_sim.sandbox.restricted_method import RestrictedMethod
 
 

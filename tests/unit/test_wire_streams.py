@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from statek_sim.providers.wire import anthropic, gemini, openai, sse
+from statek_sim.providers.wire import anthropic, gemini, openai
+from statek_sim.providers.wire import encoding as sse
 from statek_sim.providers.wire.reply import ReportedUsage, WireReply, WireToolCall
 from statek_sim.values import JSON
 from tests.tables import table_test

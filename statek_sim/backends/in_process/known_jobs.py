@@ -7,7 +7,7 @@ from typing import Any
 import dbzero
 from statek.executors.job import Job
 
-from statek_sim.ids import IdSource
+from statek_sim.values import IdSource
 
 
 class KnownJobs:

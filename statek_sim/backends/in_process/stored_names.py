@@ -16,8 +16,8 @@ import statek
 from statek.executors import utils
 from statek.python_sandbox import is_sandbox_transient_value
 
+from statek_sim.runtime.stored.block_end import Remark, refused_because, remark_of, written_after
 from statek_sim.runtime.stored.containers import kept
-from statek_sim.runtime.stored.remarks import Remark, refused_because, remark_of, written_after
 from statek_sim.trace import StoreRemark
 
 _CHANGING: Final = (str, Decimal, datetime)

@@ -16,7 +16,7 @@ from statek_sim.errors import BadInput
 from statek_sim.evals.models.failures import FailureClass
 from statek_sim.evals.models.mistakes import DAMAGES
 from statek_sim.evals.models.profile import RATES, ClassRate, Profile, Tier
-from statek_sim.unreadable import Unreadable, text_of, toml_in, why_no_toml, why_unreadable
+from statek_sim.input_files import Unreadable, text_of, toml_in, why_no_toml, why_unreadable
 
 SCHEMA: Final = "statek-sim/evals-profile/1"
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)

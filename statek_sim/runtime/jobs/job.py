@@ -10,11 +10,10 @@ from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.agents.job_def import JobDef, JobDefError
 from statek_sim.runtime.dialogs.dialog import dialog_of
 from statek_sim.runtime.dialogs.history import HistoryProjection
-from statek_sim.runtime.jobs.difficulty import Difficulty
 from statek_sim.runtime.jobs.inbox import Inbox
 from statek_sim.runtime.jobs.job_log import JobLog
-from statek_sim.runtime.jobs.keeping import Keeping
-from statek_sim.runtime.jobs.life import Life
+from statek_sim.runtime.jobs.lifecycle import Difficulty, Life
+from statek_sim.runtime.jobs.persistence import Keeping
 from statek_sim.runtime.state.access import member, missing
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import ChatItem
@@ -23,8 +22,7 @@ from statek_sim.runtime.state.error_handlers import HandlerList
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.state.host import Host
 from statek_sim.runtime.state.own_members import job_members
-from statek_sim.runtime.state.pyenv import ErrorKind, PyEnv
-from statek_sim.runtime.state.shared_names import SharedNames
+from statek_sim.runtime.state.pyenv import ErrorKind, PyEnv, SharedNames
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.values import Message
 
