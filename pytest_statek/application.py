@@ -21,8 +21,8 @@ from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput
 from statek_sim.harness.current import get_llm_harness
 from statek_sim.providers.network import forbid_network
-from statek_sim.runtime.agents.task import named_job
 from statek_sim.runtime.execution.runtime import active
+from statek_sim.runtime.task import named_job
 from statek_sim.semantics import profile_named
 from statek_sim.shim.jobs import BROUGHT
 from statek_sim.shim.persistence import StoredObjects

@@ -58,11 +58,6 @@ if TYPE_CHECKING:
     from statek_sim.runtime.agents.agent import DialogAgent as DialogAgent
     from statek_sim.runtime.agents.agent import RecurringReminder as RecurringReminder
     from statek_sim.runtime.agents.job_def import JobDef as JobDef
-    from statek_sim.runtime.agents.task import create_new_job as create_new_job
-    from statek_sim.runtime.agents.task import delegate_mute_dialog as delegate_mute_dialog
-    from statek_sim.runtime.agents.task import delegate_mute_task as delegate_mute_task
-    from statek_sim.runtime.agents.task import delegate_task as delegate_task
-    from statek_sim.runtime.agents.task import start_dialog as start_dialog
     from statek_sim.runtime.execution.builtin_tools import get_all as get_all
     from statek_sim.runtime.execution.builtin_tools import get_any as get_any
     from statek_sim.runtime.execution.runtime import Runtime as Runtime
@@ -86,6 +81,11 @@ if TYPE_CHECKING:
     from statek_sim.runtime.state.pyenv import PyEnv as PyEnv
     from statek_sim.runtime.state.status import JobStatus as JobStatus
     from statek_sim.runtime.stored.storable_types import stored as stored
+    from statek_sim.runtime.task import create_new_job as create_new_job
+    from statek_sim.runtime.task import delegate_mute_dialog as delegate_mute_dialog
+    from statek_sim.runtime.task import delegate_mute_task as delegate_mute_task
+    from statek_sim.runtime.task import delegate_task as delegate_task
+    from statek_sim.runtime.task import start_dialog as start_dialog
     from statek_sim.runtime.tools.declaration import tool as tool
     from statek_sim.world.queue import QueueOwner as QueueOwner
     from statek_sim.world.queue import WorkItem as WorkItem
@@ -163,7 +163,7 @@ _HOMES: Final = {
         "create_sub_task",
         "subtask",
     ),
-    "statek_sim.runtime.agents.task": (
+    "statek_sim.runtime.task": (
         "create_new_job",
         "delegate_mute_dialog",
         "delegate_mute_task",

@@ -8,7 +8,7 @@ from typing import Any
 from statek_sim.backends.setup import tool_named
 from statek_sim.backends.written_agents import metadata_of, style_of_all, style_of_definitions
 from statek_sim.harness.current import get_llm_harness
-from statek_sim.runtime.agents import task
+from statek_sim.runtime import task
 from statek_sim.runtime.agents.agent import Agent, DialogAgent, RecurringReminder
 from statek_sim.runtime.execution.builtin_tools import get_all, get_any
 from statek_sim.runtime.jobs import subtask as subtasks

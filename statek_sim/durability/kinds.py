@@ -8,7 +8,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
-from statek_sim.runtime.agents import task
+from statek_sim.runtime import task
 from statek_sim.runtime.agents.agent import RecurringReminder
 from statek_sim.runtime.agents.job_def import JobDef, JobDefError
 from statek_sim.runtime.agents.warmup_source import WarmupBlock

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from statek_sim.harness.settings import StatekSettings
-from statek_sim.runtime.agents.task import submit_new_job, submit_new_jobs_batch
 from statek_sim.runtime.agents.warmup_source import WarmupSource
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.context import bound_context
+from statek_sim.runtime.task import submit_new_job, submit_new_jobs_batch
 from statek_sim.shim.agents import Agent
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.store import current_store

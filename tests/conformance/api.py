@@ -9,12 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 T = TypeVar("T")
 
 if TYPE_CHECKING or "statek" not in sys.modules:
-    from statek_sim.runtime.agents.task import (
-        create_new_job,
-        delegate_mute_dialog,
-        delegate_mute_task,
-        delegate_task,
-    )
     from statek_sim.runtime.jobs.current import get_current_job
     from statek_sim.runtime.jobs.subtask import complete_sub_task, create_sub_task, subtask
     from statek_sim.runtime.state.error_handlers import error_handler
@@ -26,6 +20,12 @@ if TYPE_CHECKING or "statek" not in sys.modules:
         temporal,
     )
     from statek_sim.runtime.stored.storable_types import stored
+    from statek_sim.runtime.task import (
+        create_new_job,
+        delegate_mute_dialog,
+        delegate_mute_task,
+        delegate_task,
+    )
     from statek_sim.runtime.tools.declaration import tool
 else:
     import dbzero

@@ -9,8 +9,8 @@ import pytest
 
 from statek_sim import code
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.runtime.agents.task import create_new_job
 from statek_sim.runtime.execution.runtime import Runtime, active
+from statek_sim.runtime.task import create_new_job
 from statek_sim.shim.agents import SupervisedAgent, make_system_prompt
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.jobs import BROUGHT, NOT_COVERED

@@ -19,8 +19,8 @@ from statek_sim import (
     tool,
 )
 from statek_sim.errors import BadInput
-from statek_sim.runtime.agents.task import named_job, submit_new_job, submit_new_jobs_batch
 from statek_sim.runtime.execution.runtime import active
+from statek_sim.runtime.task import named_job, submit_new_job, submit_new_jobs_batch
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime
 
 CHILD = Agent("child")
