@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from statek_sim.errors import BadRequest
-from statek_sim.providers.wire import encoding as sse
+from statek_sim.providers.wire import encoding
 from statek_sim.providers.wire.anthropic_client import read_reply as read_reply
 from statek_sim.providers.wire.anthropic_client import request_body as request_body
 from statek_sim.providers.wire.anthropic_client import request_headers as request_headers
@@ -61,7 +61,7 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
 
 
 def _event(name: str, data: dict[str, JSON]) -> bytes:
-    return sse.event(compact({"type": name, **data}), name=name)
+    return encoding.event(compact({"type": name, **data}), name=name)
 
 
 def _call(index: int, call: WireToolCall, split: Split) -> Iterator[bytes]:
@@ -89,7 +89,7 @@ def join_stream(stream: bytes) -> bytes:
     message: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
     inputs: dict[int, str] = {}
-    for data in sse.events(stream):
+    for data in encoding.events(stream):
         event = json.loads(data)
         match event.get("type"):
             case "message_start":

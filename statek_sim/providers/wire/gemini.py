@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from statek_sim.errors import BadRequest
-from statek_sim.providers.wire import encoding as sse
+from statek_sim.providers.wire import encoding
 from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.format import FormatName, Split
 from statek_sim.providers.wire.gemini_client import read_reply as read_reply
@@ -43,11 +43,11 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
         parts: list[JSON] = [{"text": piece} for piece in (split(choice.text) if choice.text else ())]
         parts.extend(map(function_call, choice.calls))
         for part in parts[:-1]:
-            yield sse.event(
+            yield encoding.event(
                 compact(response(shown, [candidate(choice, [part], index, last=False)], last=False))
             )
         ending = candidate(choice, parts[-1:], index, last=True)
-        yield sse.event(compact(response(shown, [ending], last=index == len(reply.others))))
+        yield encoding.event(compact(response(shown, [ending], last=index == len(reply.others))))
 
 
 def join_stream(stream: bytes) -> bytes:
@@ -58,7 +58,7 @@ def join_stream(stream: bytes) -> bytes:
     answer: dict[str, Any] = {}
     candidates: dict[int, dict[str, Any]] = {}
     parts: dict[int, list[dict[str, Any]]] = {}
-    for data in sse.events(stream):
+    for data in encoding.events(stream):
         piece = json.loads(data)
         for found in piece.get("candidates") or ():
             index = found.get("index", 0)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from statek_sim.errors import BadRequest
-from statek_sim.providers.wire import encoding as sse
+from statek_sim.providers.wire import encoding
 from statek_sim.providers.wire.encoding import compact, quoted
 from statek_sim.providers.wire.format import FormatName, Split
 from statek_sim.providers.wire.openai_client import read_reply as read_reply
@@ -53,11 +53,11 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
     for index, choice in enumerate((reply, *reply.others)):
         start = f'{head}{{"index":{index},"delta":'
         for delta in _deltas(choice, split):
-            yield sse.event(f'{start}{compact(delta)},"finish_reason":null}}{tail}')
-        yield sse.event(f'{start}{{}},"finish_reason":{quoted(choice.reason)}}}{tail}')
+            yield encoding.event(f'{start}{compact(delta)},"finish_reason":null}}{tail}')
+        yield encoding.event(f'{start}{{}},"finish_reason":{quoted(choice.reason)}}}{tail}')
     if reported:
-        yield sse.event(f'{head}],"usage":{usage_json(reply.usage)}}}')
-    yield sse.event(DONE)
+        yield encoding.event(f'{head}],"usage":{usage_json(reply.usage)}}}')
+    yield encoding.event(DONE)
 
 
 def _deltas(reply: WireReply, split: Split) -> Iterator[dict[str, JSON]]:
@@ -90,7 +90,7 @@ def join_stream(stream: bytes) -> bytes:
     """
     answer: dict[str, Any] = {}
     choices: dict[int, _Choice] = {0: _Choice()}
-    for data in sse.events(stream):
+    for data in encoding.events(stream):
         if data == DONE:
             continue
         chunk = json.loads(data)

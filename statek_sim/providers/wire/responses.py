@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from statek_sim.errors import BadRequest
-from statek_sim.providers.wire import encoding as sse
+from statek_sim.providers.wire import encoding
 from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.format import FormatName, Split
 from statek_sim.providers.wire.openai import calls_demanded, wants_json
@@ -40,7 +40,7 @@ _ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
     """Yield the events of an answer; the last one has the whole of it, and the usage."""
     for number, (kind, data) in enumerate(_events(reply, split, usage=usage)):
-        yield sse.event(compact({"type": kind, **data, "sequence_number": number}), name=kind)
+        yield encoding.event(compact({"type": kind, **data, "sequence_number": number}), name=kind)
 
 
 def _events(reply: WireReply, split: Split, *, usage: bool) -> Iterator[tuple[str, dict[str, JSON]]]:
@@ -94,7 +94,7 @@ def join_stream(stream: bytes) -> bytes:
     """
     answer: dict[str, Any] = {}
     items: dict[int, dict[str, Any]] = {}
-    for data in sse.events(stream):
+    for data in encoding.events(stream):
         event = json.loads(data)
         kind, index = event.get("type"), event.get("output_index", 0)
         if kind in _ENDS:

@@ -140,7 +140,7 @@ def own_spec(function: Callable[..., Any], version: str) -> Any:
 
 @cache
 def system_tools(version: str) -> tuple[Callable[..., Any], ...]:
-    """Return the callables of a release's system tools, in its order; `tools.system.system_tool` knows each."""
+    """Return the callables of a release's system tools, in its order; `tools.spec.system_tool` knows each."""
     found = []
     for entry in system_tool_specs(version):
         # Made once for all runs, so agent code can be given it as it is.

@@ -30,8 +30,8 @@ from statek_sim.values import Message
 class Job:
     """One durable unit of work. Created by `Runtime.create_job`, never directly.
 
-    Fields carry STATEK's names (001). Its parts: `life` moves the status, `inbox` takes what reaches the job,
-    `job_log` keeps what is written down, `keeping` what the store keeps. `signal` fires when the job becomes DONE.
+    Fields carry STATEK's names (001). Its parts: `lifecycle` moves the status, `inbox` takes what reaches the job,
+    `job_log` keeps what is written down, `persistence` what the store keeps. `signal` fires when the job becomes DONE.
     `stop`, `exit`, `console`, `locals` and `trace` are the words of a report; the jobs of `statek_app` have the same.
     """
 
