@@ -1,7 +1,7 @@
 """Tools that come with the runtime: the system tools that it reproduces, `get_any`/`get_all`, delegation.
 
 Every system tool that a STATEK release registers is offered to models with its own wire text
-(`runtime.tools.system`), because that text is part of the byte budget. Those that need STATEK's document and
+(`runtime.tools.spec`), because that text is part of the byte budget. Those that need STATEK's document and
 example folders are offered but not reproduced: calling one says so.
 """
 
