@@ -20,8 +20,7 @@ from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.state.futures import FutureError, FutureResult, temporal
-from statek_sim.runtime.state.signals import Signal
+from statek_sim.runtime.state.futures import FutureError, FutureResult, Signal, temporal
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.declaration import tool
 from statek_sim.usage.tokenizers import tokenizer_for_model

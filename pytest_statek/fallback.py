@@ -25,7 +25,7 @@ class Fallback:
         if fullname not in ("statek", "dbzero") or _is_there("dbzero" if fullname == "statek" else "statek"):
             return None
         # Only now: it brings statek_sim in.
-        from statek_sim.shim.finder import StandIns  # noqa: PLC0415
+        from statek_sim.shim.covered_names import StandIns  # noqa: PLC0415
 
         stand_ins = StandIns()
         stand_ins.install()

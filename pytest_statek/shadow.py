@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from statek_sim.errors import BadInput
-from statek_sim.shim.finder import StandIns, shadowed
+from statek_sim.shim.covered_names import StandIns, shadowed
 
 
 def stand_in(config: pytest.Config) -> None:

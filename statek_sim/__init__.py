@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from statek_sim.runtime.agents.agent import DialogAgent as DialogAgent
     from statek_sim.runtime.agents.agent import RecurringReminder as RecurringReminder
     from statek_sim.runtime.agents.job_def import JobDef as JobDef
-    from statek_sim.runtime.execution.builtin import get_all as get_all
-    from statek_sim.runtime.execution.builtin import get_any as get_any
+    from statek_sim.runtime.execution.builtin_tools import get_all as get_all
+    from statek_sim.runtime.execution.builtin_tools import get_any as get_any
     from statek_sim.runtime.execution.runtime import Runtime as Runtime
     from statek_sim.runtime.jobs.current import get_current_agent as get_current_agent
     from statek_sim.runtime.jobs.current import get_current_job as get_current_job
@@ -76,11 +76,11 @@ if TYPE_CHECKING:
     from statek_sim.runtime.state.error_handlers import is_valid_error_handler as is_valid_error_handler
     from statek_sim.runtime.state.futures import FutureError as FutureError
     from statek_sim.runtime.state.futures import FutureResult as FutureResult
+    from statek_sim.runtime.state.futures import Signal as Signal
     from statek_sim.runtime.state.futures import temporal as temporal
     from statek_sim.runtime.state.pyenv import PyEnv as PyEnv
-    from statek_sim.runtime.state.signals import Signal as Signal
     from statek_sim.runtime.state.status import JobStatus as JobStatus
-    from statek_sim.runtime.stored.kinds import stored as stored
+    from statek_sim.runtime.stored.storable_types import stored as stored
     from statek_sim.runtime.task import create_new_job as create_new_job
     from statek_sim.runtime.task import delegate_mute_dialog as delegate_mute_dialog
     from statek_sim.runtime.task import delegate_mute_task as delegate_mute_task
@@ -143,19 +143,18 @@ _HOMES: Final = {
     ),
     "statek_sim.providers.scripted": ("ScriptedLLM",),
     "statek_sim.runtime.agents.agent": ("Agent", "DialogAgent", "RecurringReminder"),
-    "statek_sim.runtime.execution.builtin": ("get_all", "get_any"),
+    "statek_sim.runtime.execution.builtin_tools": ("get_all", "get_any"),
     "statek_sim.runtime.state.chat_style": ("ChatStyle",),
     "statek_sim.runtime.jobs.current": ("get_current_agent", "get_current_job"),
     "statek_sim.runtime.state.context": ("get_current_agent_name",),
     "statek_sim.runtime.state.error_handlers": ("error_handler", "is_valid_error_handler"),
-    "statek_sim.runtime.state.futures": ("FutureError", "FutureResult", "temporal"),
+    "statek_sim.runtime.state.futures": ("FutureError", "FutureResult", "Signal", "temporal"),
     "statek_sim.runtime.jobs.job": ("Job",),
     "statek_sim.runtime.agents.job_def": ("JobDef",),
     "statek_sim.runtime.state.pyenv": ("PyEnv",),
     "statek_sim.runtime.execution.runtime": ("Runtime",),
-    "statek_sim.runtime.state.signals": ("Signal",),
     "statek_sim.runtime.state.status": ("JobStatus",),
-    "statek_sim.runtime.stored.kinds": ("stored",),
+    "statek_sim.runtime.stored.storable_types": ("stored",),
     "statek_sim.runtime.jobs.subtask": (
         "SubTaskHandler",
         "SubTaskState",

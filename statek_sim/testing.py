@@ -25,9 +25,9 @@ from statek_sim.providers.retry import ask
 from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script, ScriptedLLM
 from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.execution.poll_loop import MOST_IDLE_POLLS
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought
-from statek_sim.runtime.execution.waiting_passes import MOST_IDLE_POLLS
 from statek_sim.runtime.state.context import traced_job
 from statek_sim.semantics import profile_named
 from statek_sim.store.open import open_store

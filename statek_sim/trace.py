@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar, get_args
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.quick import quick
+from statek_sim.fast_dataclass import quick
 from statek_sim.spans.build import spans_of
 from statek_sim.spans.span import Span, named
 from statek_sim.values import Message

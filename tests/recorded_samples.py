@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from statek_sim.providers.http_transport import HttpRequest, HttpResponse
+from statek_sim.providers.http_provider import HttpRequest, HttpResponse
 from statek_sim.providers.live import LiveTransport
 from statek_sim.providers.network import permit_network
 from statek_sim.providers.script import Reply, ScriptedUsage, ScriptEntry, code, tool_call

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from statek_sim.usage.vocabulary import VOCABULARIES, Vocabulary, pack_tokens
+from statek_sim.usage.tokenizers import VOCABULARIES, Vocabulary, pack_tokens
 
 VOCAB_DIR: Final = Path(__file__).resolve().parent.parent / "statek_sim" / "usage" / "vocab"
 

@@ -22,10 +22,9 @@ from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.found_case import ddmin
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.runtime.execution import worker
-from statek_sim.runtime.execution.job_order import Rounds
+from statek_sim.runtime.execution.job_queue import Rounds, WaitingRoom
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.execution.scheduler import Scheduler
-from statek_sim.runtime.execution.waiting_room import WaitingRoom
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.error_handlers import ErrorHandler, HandlerList

@@ -66,9 +66,9 @@ SECTIONS: Final = {
         "statek_sim.runtime.state.futures:temporal",
         "statek_sim.runtime.state.futures:FutureResult",
         "statek_sim.runtime.state.futures:FutureError",
-        "statek_sim.runtime.state.signals:Signal",
-        "statek_sim.runtime.execution.builtin:get_any",
-        "statek_sim.runtime.execution.builtin:get_all",
+        "statek_sim.runtime.state.futures:Signal",
+        "statek_sim.runtime.execution.builtin_tools:get_any",
+        "statek_sim.runtime.execution.builtin_tools:get_all",
     ),
 }
 """What is described first; every other public name of `statek_sim` follows."""

@@ -15,9 +15,9 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from statek_sim.agent.escalation.ladder import Ladder
 from statek_sim.errors import ProviderFailure
+from statek_sim.fast_dataclass import quick
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.wire.format import FormatName
-from statek_sim.quick import quick
 from statek_sim.values import JSON, Message
 
 ToolFunction = Callable[..., Any]

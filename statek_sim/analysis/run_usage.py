@@ -1,4 +1,4 @@
-"""From runs to their usage: follows each job's calls once, in time linear in what was said."""
+"""From runs to their usage and their tasks: each job's calls are followed once, in time linear in what was said."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from itertools import groupby
 
 from statek_sim.backends.call_log import AnsweredCall, reply_texts
 from statek_sim.backends.record import RunRecord
+from statek_sim.errors import BadInput
 from statek_sim.scenario.schema import PROFILES
 from statek_sim.suite.result import ScenarioResult
+from statek_sim.telemetry.facts import Cost as TaskCost
+from statek_sim.telemetry.facts import TaskFacts, task_facts
 from statek_sim.trace import LLMRequested
 from statek_sim.usage.analysis import (
     Cost,
@@ -28,6 +31,38 @@ from statek_sim.usage.sizes import ReplySizes, Sizes, ToolSizes, message_sizes
 from statek_sim.usage.tokenizers import Tokenizer, TokenizerRegistry, tokenizer_for_model
 from statek_sim.usage.waterfall import CallParts, waterfall
 from statek_sim.values import Message, ToolSpec
+
+
+def tasks_of(results: Iterable[ScenarioResult], *, cost: TaskCost | None = None) -> list[TaskFacts]:
+    """Return the tasks of runs in their order; a suite is their group."""
+    return [
+        task
+        for result in results
+        for task in task_facts(result.record.events, run=result.id, group=result.scenario.suite, cost=cost)
+    ]
+
+
+def cost_by(prices: PriceList) -> TaskCost:
+    """Return what requests cost by the rows of price files that name their model, whoever the provider is.
+
+    `BadInput` for a model with two prices: a trace does not say which provider answered.
+    """
+
+    def cost(model: str, prompt: int, completion: int) -> Decimal | None:
+        fitting = {
+            (price.input, price.output): price
+            for price in prices.prices
+            if price.model.casefold() == model.casefold()
+        }
+        if len(fitting) > 1:
+            places = ", ".join(price.place for price in fitting.values())
+            raise BadInput(f"model {model!r} has more than one price ({places}); leave one of them")
+        for price in fitting.values():
+            return (prompt * price.input + completion * price.output) / 1_000_000
+        return None
+
+    return cost
+
 
 _SEPARATOR = len(", ")
 NO_PRICES = PriceList()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from statek_sim.providers.http_transport import HttpTransport
+from statek_sim.providers.http_provider import HttpTransport
 
 
 class Exchanges(Protocol):

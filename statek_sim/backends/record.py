@@ -11,7 +11,7 @@ from typing import Final
 
 from statek_sim import trace as events
 from statek_sim.backends.call_log import AnsweredCall
-from statek_sim.quick import quick, sent_quickly
+from statek_sim.fast_dataclass import quick, sent_quickly
 from statek_sim.trace import Event
 from statek_sim.values import JSON, Message
 

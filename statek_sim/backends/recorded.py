@@ -11,7 +11,7 @@ from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.session import CassetteSession
 from statek_sim.errors import BadCassette, ProviderBug, UnplayedRecordings
 from statek_sim.providers.access import CACHING, KEY, URL
-from statek_sim.providers.http_transport import HttpRequest, HttpResponse, HttpTransport
+from statek_sim.providers.http_provider import HttpRequest, HttpResponse, HttpTransport
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import (
     ANTHROPIC_PROVIDERS,

@@ -16,7 +16,7 @@ from statek_sim.cassettes.exchange import Chunk, Exchange, Headers, Request, Res
 from statek_sim.cassettes.matching import address_of
 from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded, no_garbage_collection
 from statek_sim.errors import BadCassette
-from statek_sim.unreadable import content_of, why_unreadable
+from statek_sim.input_files import content_of, why_unreadable
 
 PARSED: Final = "parsed_body"
 """The key of a JSON body that pydantic-ai's serializer for vcrpy keeps as values."""

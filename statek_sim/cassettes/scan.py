@@ -43,7 +43,7 @@ from statek_sim.cassettes.secret_rules import (
 )
 from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded
 from statek_sim.errors import BadCassette, BadInput
-from statek_sim.unreadable import link_problem, why_unreadable
+from statek_sim.input_files import link_problem, why_unreadable
 
 SUFFIXES: Final = (
     ".yaml", ".yml", ".json", ".jsonl", ".ndjson", ".toml", ".har", ".txt", ".log", ".env", ".ini",

@@ -25,13 +25,13 @@ from typing import Any, Final
 
 from filelock import FileLock, Timeout
 
+from statek_sim.atomic_files import replace_file
 from statek_sim.cassettes.document import read
 from statek_sim.cassettes.emit import rendered
 from statek_sim.cassettes.exchange import Exchange
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.store import write_text
 from statek_sim.errors import BadCassette, BadInput
-from statek_sim.whole_files import replace_file
 
 PATIENCE: Final = 60.0
 """Seconds that a process waits for another to write the same cassette."""

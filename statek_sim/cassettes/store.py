@@ -19,14 +19,14 @@ from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Final
 
+from statek_sim.atomic_files import replace_file
 from statek_sim.cassettes.document import parse, source_of
 from statek_sim.cassettes.emit import rendered
 from statek_sim.cassettes.exchange import Chunk, Exchange, Headers, Request, Response
 from statek_sim.cassettes.matching import Matching, has_redacted_place
 from statek_sim.cassettes.tape import Tape
 from statek_sim.errors import BadInput
-from statek_sim.unreadable import why_unreadable
-from statek_sim.whole_files import replace_file
+from statek_sim.input_files import why_unreadable
 
 LONGEST_NAME: Final = 255
 """Bytes of a file name on common file systems."""

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from statek_sim.errors import BadInput
-from statek_sim.unreadable import Unreadable, text_of, why_another, why_unreadable
+from statek_sim.input_files import Unreadable, text_of, why_another, why_unreadable
 
 
 def check_replaceable(path: Path, *, key: str, schema: str) -> None:

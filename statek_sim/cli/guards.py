@@ -12,7 +12,7 @@ import typer
 from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_outputs
 from statek_sim.errors import BadInput
-from statek_sim.unreadable import Unreadable, text_of, why_unreadable
+from statek_sim.input_files import Unreadable, text_of, why_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -98,7 +98,7 @@ def _dollars(text: str) -> Decimal:
 def _cost(prices: Path | None) -> Cost | None:
     if prices is None:
         return None
-    from statek_sim.analysis.tasks import cost_by
+    from statek_sim.analysis.run_usage import cost_by
     from statek_sim.usage.pricing import load_prices
 
     return cost_by(load_prices(prices))
@@ -134,7 +134,7 @@ def _of_scenarios(
     watchdog: str,
     cost: Cost | None,
 ) -> list[TaskFacts]:
-    from statek_sim.analysis.tasks import tasks_of
+    from statek_sim.analysis.run_usage import tasks_of
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.suite.run import chosen, nothing_chosen, run_one
     from statek_sim.suite.watched import run_watched

@@ -16,8 +16,8 @@ import typer
 from statek_sim.cli.app import app
 from statek_sim.cli.inputs import standard_input
 from statek_sim.errors import BadInput
-from statek_sim.unreadable import content_of, why_unreadable
-from statek_sim.unreadable import opened as opened_file
+from statek_sim.input_files import content_of, why_unreadable
+from statek_sim.input_files import opened as opened_file
 
 if TYPE_CHECKING:
     from statek_sim.agent.rescue.offered import Tools

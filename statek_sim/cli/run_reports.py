@@ -12,7 +12,7 @@ from statek_sim.cli.inputs import check_outputs, check_writable
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
-    from statek_sim.analysis.corpus.table import CorpusTable
+    from statek_sim.analysis.corpus_model import CorpusTable
     from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.explore.result import Exploration
     from statek_sim.gate.verdict import GateResult
@@ -94,8 +94,7 @@ def _crashes(pairs: Sequence[tuple[Scenario, Profile]], profiles: Sequence[str] 
 
 def _corpus() -> CorpusTable:
     """Run the same dialogue in all languages and kinds of text."""
-    from statek_sim.analysis.corpus.scenarios import corpus_scenarios
-    from statek_sim.analysis.corpus.table import corpus_table
+    from statek_sim.analysis.corpus_model import corpus_scenarios, corpus_table
     from statek_sim.analysis.run_usage import analyse
     from statek_sim.suite.run import run_one
 

@@ -16,8 +16,8 @@ import typer
 from statek_sim.cli.inputs import say, standard_input
 from statek_sim.cli.serve import Told, serve
 from statek_sim.errors import BadInput
+from statek_sim.input_files import ends, text_of
 from statek_sim.reporting.artifact import number_of
-from statek_sim.unreadable import ends, text_of
 
 if TYPE_CHECKING:
     from statek_sim.mcp.server import McpServer

@@ -26,7 +26,7 @@ from statek_sim.errors import BadInput
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from statek_sim.analysis.corpus.table import CorpusTable
+    from statek_sim.analysis.corpus_model import CorpusTable
     from statek_sim.scenario.schema import Profile, Scenario
     from statek_sim.suite.result import ScenarioResult
     from statek_sim.usage.analysis import UsageAnalysis
@@ -97,7 +97,7 @@ def usage(
     if model is not None and not corpus:
         raise BadInput("--model: scenarios name their own models; it goes with --corpus")
     check_outputs({"--json": json_file, "--markdown": markdown_file})
-    from statek_sim.analysis.corpus.table import corpus_table
+    from statek_sim.analysis.corpus_model import corpus_table
     from statek_sim.analysis.run_usage import NO_PRICES, analyse
     from statek_sim.usage.local_tokenizers import registry_of
     from statek_sim.usage.pricing import load_prices
@@ -178,7 +178,7 @@ def _chosen(
 
 
 def _corpus(model: str, profile: str) -> tuple[tuple[Scenario, Profile], ...]:
-    from statek_sim.analysis.corpus.scenarios import corpus_scenarios
+    from statek_sim.analysis.corpus_model import corpus_scenarios
     from statek_sim.suite.run import profile_known
 
     known = profile_known(profile)

@@ -13,19 +13,18 @@ from statek_sim.runtime.agents.agent import RecurringReminder
 from statek_sim.runtime.agents.job_def import JobDef, JobDefError
 from statek_sim.runtime.agents.warmup_source import WarmupBlock
 from statek_sim.runtime.jobs import post_processing, subtask
-from statek_sim.runtime.jobs.difficulty import Difficulty
 from statek_sim.runtime.jobs.inbox import Inbox
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.job_log import JobLog
-from statek_sim.runtime.jobs.keeping import Keeping
-from statek_sim.runtime.jobs.life import Life
+from statek_sim.runtime.jobs.lifecycle import Difficulty, Life
+from statek_sim.runtime.jobs.persistence import Keeping
 from statek_sim.runtime.state import calls, chat_log, counters, error_handlers, futures
 from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.state.futures import Signal
 from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
-from statek_sim.runtime.state.signals import Signal
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.containers import Dict, List, Set, Tuple
-from statek_sim.runtime.stored.kinds import KEEPER, EnumValue, Keeper
+from statek_sim.runtime.stored.storable_types import KEEPER, EnumValue, Keeper
 from statek_sim.usage.totals import TurnUsage
 from statek_sim.world.queue import ItemStatus, WorkItem
 

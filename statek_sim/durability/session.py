@@ -16,7 +16,7 @@ from statek_sim.durability.writing import Rows
 from statek_sim.errors import BadStore, Damaged
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.state.access import FULL, access
-from statek_sim.runtime.state.containment import RunLost
+from statek_sim.runtime.state.status import RunLost
 from statek_sim.store.protocol import Changes, Lease, Status, Store, Stored
 from statek_sim.store.worker import Heartbeat
 from statek_sim.trace import as_dict

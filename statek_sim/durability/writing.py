@@ -22,7 +22,7 @@ from statek_sim.durability.kinds import BASES, ITEMS, KINDS, NAMES, OPEN, RECORD
 from statek_sim.runtime.dialogs.history import HistoryProjection, message_text
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.stored.containers import LostKey
-from statek_sim.runtime.stored.kinds import KEEPER, STORED_MARK
+from statek_sim.runtime.stored.storable_types import KEEPER, STORED_MARK
 from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet
 from statek_sim.store.codec import NoValue, Unstorable, canonical, encoded_value, tagged
 from statek_sim.usage.conversation import MessageView

@@ -21,8 +21,8 @@ from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.recorded import RecordedModel
 from statek_sim.evals.statistics import mcnemar
 from statek_sim.evals.summary import Cell, Kept, Key, cells_of, told
+from statek_sim.input_files import Unreadable, text_of, why_unreadable
 from statek_sim.scenario.locate import shown
-from statek_sim.unreadable import Unreadable, text_of, why_unreadable
 
 SCHEMA: Final = "statek-sim/evals-baseline@1"
 

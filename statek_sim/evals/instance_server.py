@@ -22,7 +22,7 @@ from statek_sim.evals.outcome import FINAL, Record
 from statek_sim.evals.players import MOST_CALLS, TooManyCalls, assigned, recorded
 from statek_sim.evals.scenario import Instance
 from statek_sim.evals.world import ToolError
-from statek_sim.providers.http_transport import HttpRequest, HttpTransport
+from statek_sim.providers.http_provider import HttpRequest, HttpTransport
 from statek_sim.providers.script import ReplyFunction, computed
 from statek_sim.server.exchange import DEFAULT_LIMITS, Answer, Incoming, Whole
 from statek_sim.server.llm import FakeLLM

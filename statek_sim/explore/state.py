@@ -20,7 +20,7 @@ from statek_sim.runtime.agents.job_def import JobDef
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.context import current_execution
-from statek_sim.runtime.state.signals import Signal
+from statek_sim.runtime.state.futures import Signal
 from statek_sim.trace import HandlerRan, ToolCalled, ToolReturned, Trace
 
 _PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), date, time, timedelta)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from statek_sim.errors import BadInput
 from statek_sim.gate.baseline import Baseline, Figures, Need
 from statek_sim.harness.limits import LimitName
-from statek_sim.unreadable import Unreadable, text_of, why_unreadable
+from statek_sim.input_files import Unreadable, text_of, why_unreadable
 from statek_sim.values import JSON
 
 FORMAT: Final = "statek-sim/baseline@1"

@@ -17,8 +17,7 @@ from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.verdict import Place, Remark
 from statek_sim.harness.limits import HarnessLimits
 from statek_sim.harness.preset import assignments
-from statek_sim.harness.settings import StatekSettings
-from statek_sim.harness.variables import VARIABLES, Variable
+from statek_sim.harness.settings import VARIABLES, StatekSettings, Variable
 
 DOTENV: Final = ".env"
 

@@ -11,8 +11,7 @@ from statek_sim.errors import BadSetting
 from statek_sim.gate.verdict import Place, Remark, Verdict
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.harness.preset import BUILT_IN, Preset, load_preset
-from statek_sim.harness.settings import StatekSettings
-from statek_sim.harness.variables import PREFIX
+from statek_sim.harness.settings import PREFIX, StatekSettings
 
 TURNS = LimitName.MAX_TURNS
 TOTAL = LimitName.MAX_EXCEPTIONS

@@ -26,7 +26,7 @@ from statek_sim.gate.policy_schema import (
 )
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
-from statek_sim.unreadable import Unreadable, toml_in, why_no_toml, why_unreadable
+from statek_sim.input_files import Unreadable, toml_in, why_no_toml, why_unreadable
 
 POLICIES_DIR: Final = Path(__file__).parent / "policies"
 """Where the shipped policies are."""

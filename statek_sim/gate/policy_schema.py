@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, Strict, Validation
 from pydantic_core import ErrorDetails
 
 from statek_sim.did_you_mean import suggestion
+from statek_sim.input_files import toml_in
 from statek_sim.scenario.locate import shown as shown_value
 from statek_sim.scenario.problem import dotted
-from statek_sim.unreadable import toml_in
 
 FORMAT: Final = "statek-sim/policy@1"
 

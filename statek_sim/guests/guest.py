@@ -20,7 +20,7 @@ from statek_sim.agent.tools.tool import result_text
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreachable, UnmatchedRequest
-from statek_sim.providers.http_status import http_error_text
+from statek_sim.providers.http_provider import http_error_text
 from statek_sim.providers.scripted import Script
 from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed, Whole

@@ -16,9 +16,8 @@ from dotenv.parser import Binding, parse_stream
 from statek_sim.cassettes.safe_text import plain_setting
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting
-from statek_sim.harness.settings import StatekSettings
-from statek_sim.harness.variables import PREFIX, VARIABLES
-from statek_sim.unreadable import Unreadable, content_of, why_unreadable
+from statek_sim.harness.settings import PREFIX, VARIABLES, StatekSettings
+from statek_sim.input_files import Unreadable, content_of, why_unreadable
 
 PRESETS_DIR: Final = Path(__file__).parent / "presets"
 """Where the built-in presets are."""

@@ -1,19 +1,154 @@
-"""STATEK's settings, read from `STATEK_*` environment variables (000, Configure the Harness; behaviour 11).
+"""STATEK's settings, and the `STATEK_*` environment variables that set them (000, Configure the Harness; behaviour 11).
 
 Nothing here reads the process environment: `current.py` does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from statek_sim.did_you_mean import suggestion
+from statek_sim.did_you_mean import closest, suggestion
 from statek_sim.errors import BadSetting
 from statek_sim.harness.limits import MAX_EXTENSION, MAX_LIMIT, HarnessLimits
-from statek_sim.harness.variables import PREFIX, VARIABLES, parse_difficulty, unknown_variable
+
+
+class TaskDifficulty(StrEnum):
+    """Three levels, in rising order."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+DIFFICULTY_LABELS: Final[Mapping[str, TaskDifficulty]] = {
+    label: difficulty for difficulty in TaskDifficulty for label in (difficulty.name[0], difficulty.name)
+}
+"""`L`, `LOW`, `M`, ... : every accepted spelling, in upper case."""
+
+
+def parse_difficulty(label: str) -> TaskDifficulty:
+    """Return the difficulty that `label` names: L, M, H, low, medium, high, in any case; else ValueError."""
+    try:
+        return DIFFICULTY_LABELS[label.strip().upper()]
+    except KeyError:
+        raise ValueError(f"difficulty {label!r}: expected L, M, H, low, medium or high") from None
+
+
+PREFIX: Final = "STATEK_"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One environment variable.
+
+    `read` turns its text into the field's value or raises ValueError; `expected` says in a person's words
+    what the field accepts.
+    """
+
+    name: str
+    field: str
+    read: Callable[[str], object]
+    expected: str
+
+
+def unknown_variable(name: str) -> str:
+    """Return the sentence for a name with STATEK's prefix that STATEK does not read, with a suggestion."""
+    bare = name.upper().removeprefix(PREFIX)
+    if bare in VARIABLES:
+        return f"{name}: STATEK reads this one without the prefix: {bare!r}"
+    # Compared without the prefix: what all names share would make all of them look near.
+    meant = closest(bare, [known.removeprefix(PREFIX) for known in VARIABLES if known.startswith(PREFIX)])
+    hint = "" if meant is None else f" Did you mean {PREFIX + meant!r}?"
+    return f"{name}: not a STATEK variable.{hint}"
+
+
+def _number(field: str, name: str | None = None) -> Variable:
+    return Variable(name or PREFIX + field.upper(), field, int, "a whole number from 0 to 2**63 - 1")
+
+
+def _text(field: str, name: str | None = None) -> Variable:
+    return Variable(name or PREFIX + field.upper(), field, str, "a text")
+
+
+def _choice(field: str, name: str, *options: str) -> Variable:
+    """Return a variable that accepts `options` in any letter case."""
+    by_folded = {option.casefold(): option for option in options}
+
+    def read(text: str) -> str:
+        try:
+            return by_folded[text.casefold()]
+        except KeyError:
+            raise ValueError(text) from None
+
+    return Variable(name, field, read, f"{', '.join(options[:-1])} or {options[-1]}")
+
+
+def _read_difficulty(text: str) -> str:
+    parse_difficulty(text)
+    return text
+
+
+def _read_bool(text: str) -> bool:
+    if text.casefold() not in ("true", "false"):
+        raise ValueError(text)
+    return text.casefold() == "true"
+
+
+_CHAT_STYLES: Final = ("CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT")
+
+_ALL: Final = (
+    _number("max_turns"),
+    _number("max_exceptions"),
+    _number("max_consecutive_exceptions"),
+    _number("max_token_usage"),
+    Variable(
+        "STATEK_LIMIT_EXTENSION_PER_COMPLETION",
+        "limit_extension_per_completion",
+        float,
+        "a number from 0 to 1000000",
+    ),
+    _text("prompt_files_dir"),
+    _text("logs_path"),
+    _text("examples_dir"),
+    _text("documents_dir"),
+    _text("statek_model_info_dir", "STATEK_MODEL_INFO_DIR"),
+    _text("warmup_defs_dir"),
+    _choice("chat_style", "STATEK_CHAT_STYLE", *_CHAT_STYLES),
+    _choice("examples_style", "STATEK_EXAMPLES_STYLE", *_CHAT_STYLES),
+    _text("xml_box_console"),
+    _text("xml_box_example"),
+    _choice("log_level", "STATEK_LOG_LEVEL", "INFO", "WARNING", "ERROR", "CRITICAL"),
+    _choice("default_acl_str", "STATEK_DEFAULT_ACL", "GRANT", "DENY"),
+    Variable(
+        "STATEK_DEFAULT_DIFFICULTY",
+        "statek_default_difficulty",
+        _read_difficulty,
+        "L, M, H, low, medium or high",
+    ),
+    _text("statek_rpc_host", "STATEK_RPC_HOST"),
+    Variable("STATEK_RPC_PORT", "statek_rpc_port", int, "a port number from 0 to 65535"),
+    _choice("python_sandbox_mode", "STATEK_PYTHON_SANDBOX_MODE", "restricted", "off"),
+    _number("python_sandbox_max_source_bytes"),
+    _number("python_sandbox_max_ast_nodes"),
+    _text("python_sandbox_allowed_imports"),
+    _text("python_sandbox_allowed_tools"),
+    _text("statek_provider_config", "STATEK_PROVIDER_CONFIG"),
+    # STATEK reads the rest without its prefix, and so do we.
+    _text("default_llm_api_provider", "DEFAULT_LLM_API_PROVIDER"),
+    Variable("FULL_AGENT_TRACE", "full_agent_trace", _read_bool, "true or false"),
+    _text("full_agent_trace_path", "FULL_AGENT_TRACE_PATH"),
+    _number("full_agent_trace_max_bytes", "FULL_AGENT_TRACE_MAX_BYTES"),
+    _number("full_agent_trace_backup_count", "FULL_AGENT_TRACE_BACKUP_COUNT"),
+)
+
+VARIABLES: Final[Mapping[str, Variable]] = {variable.name: variable for variable in _ALL}
+"""Every variable by its name, most of them with the prefix."""
+
 
 Count = Annotated[int, Field(strict=True, ge=0, le=MAX_LIMIT)]
 ChatStyleName = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]

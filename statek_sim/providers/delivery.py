@@ -17,7 +17,7 @@ from typing import Final, assert_never
 
 from statek_sim.clock import EPOCH
 from statek_sim.errors import BadInput, ProviderHTTPError, ProviderTimeout
-from statek_sim.providers.http_status import http_error_text
+from statek_sim.providers.http_provider import http_error_text
 from statek_sim.providers.protocol import ChatRequest, ChatStyleName, RawReply
 from statek_sim.providers.script import (
     Chat,

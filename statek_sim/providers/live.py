@@ -13,8 +13,7 @@ import httpx
 
 from statek_sim.errors import ProviderTimeout, ProviderUnreachable
 from statek_sim.providers.access import Accesses
-from statek_sim.providers.http_transport import HttpRequest, HttpResponse
-from statek_sim.providers.over_http import check_status, http_request
+from statek_sim.providers.http_provider import HttpRequest, HttpResponse, check_status, http_request
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.retry import CLIENT_TIMEOUT
 

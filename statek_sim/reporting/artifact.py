@@ -10,8 +10,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from statek_sim.atomic_files import replace_file
 from statek_sim.errors import BadInput
-from statek_sim.whole_files import replace_file
 
 STANDARD_OUTPUT: Final = Path("-")
 """What a path is that means standard output."""

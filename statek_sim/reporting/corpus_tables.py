@@ -7,8 +7,7 @@ from typing import Final
 
 from rich.text import Text
 
-from statek_sim.analysis.corpus.scenarios import CELLS, TURNS, Cell
-from statek_sim.analysis.corpus.table import CorpusTable
+from statek_sim.analysis.corpus_model import CELLS, TURNS, Cell, CorpusTable
 from statek_sim.reporting.tables import DIRECTION_STYLES
 from statek_sim.reporting.text_format import direction, lay_out, signed
 from statek_sim.reporting.usage_text import PROXY, escaped, markdown_table, paragraph

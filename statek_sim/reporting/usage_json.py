@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
-from statek_sim.analysis.corpus.scenarios import CELLS
-from statek_sim.analysis.corpus.table import CorpusTable
+from statek_sim.analysis.corpus_model import CELLS, CorpusTable
 from statek_sim.reporting.artifact import schema_named
 from statek_sim.usage.analysis import Cost, Group, JobUse, ScenarioUse, TurnUse, UsageAnalysis, Use
 from statek_sim.values import JSON

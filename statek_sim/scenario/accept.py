@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from statek_sim.atomic_files import replace_file
 from statek_sim.errors import BadInput
 from statek_sim.scenario.edit import CannotEdit, set_value
 from statek_sim.scenario.files import SourceText, read
 from statek_sim.scenario.problem import Keypath, Problem, dotted
 from statek_sim.scenario.tree import Malformed, Node, node_value, parse
 from statek_sim.values import JSON
-from statek_sim.whole_files import replace_file
 
 _EXPECTATIONS = ("expect", "expect_in")
 _ALONE: Final = "scenarios:\n"

@@ -9,7 +9,7 @@ from typing import Final
 
 from statek_sim.errors import BadRequest, InvalidFormat
 from statek_sim.providers.wire import responses
-from statek_sim.providers.wire.compact import compact
+from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.reply import MALFORMED, ParsedReply
 from statek_sim.providers.wire.request import WireRequest
 from statek_sim.server.caches import ReadRequest

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from statek_sim.clock import EPOCH
 from statek_sim.providers.mismatch import PendingReply
-from statek_sim.providers.wire.compact import compact
+from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.server.exchange import Answer, Incoming, Whole

@@ -11,7 +11,7 @@ from statek_sim.cassettes.redaction import sent_with
 from statek_sim.cassettes.safe_text import AROUND, plain_header, plain_target, without_secrets
 from statek_sim.cassettes.secret_rules import is_secret_header
 from statek_sim.providers.mismatch import describe
-from statek_sim.providers.reply_lane import Entry
+from statek_sim.providers.scripted import Entry
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.server.caches import json_of
 from statek_sim.server.fault import Fault

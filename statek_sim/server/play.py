@@ -12,8 +12,8 @@ from statek_sim.providers.delivery import Manner
 from statek_sim.providers.mismatch import shorten, unused_text
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.protocol import Place as PlaceName
-from statek_sim.providers.reply_lane import Entry
 from statek_sim.providers.script import Chat, Computed, RawStream, Vector
+from statek_sim.providers.scripted import Entry
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.server.caches import ReadRequest

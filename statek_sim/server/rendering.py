@@ -11,7 +11,6 @@ from typing import Final, assert_never
 from statek_sim.errors import BadInput
 from statek_sim.providers.delivery import Manner, computed_reply, usage_of, wire_reply
 from statek_sim.providers.protocol import ChatRequest
-from statek_sim.providers.reply_lane import Entry
 from statek_sim.providers.script import (
     Chat,
     Computed,
@@ -23,7 +22,8 @@ from statek_sim.providers.script import (
     UsageKind,
     Vector,
 )
-from statek_sim.providers.wire.compact import compact
+from statek_sim.providers.scripted import Entry
+from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.reply import NO_USAGE, WireReply
 from statek_sim.providers.wire.request import NO_DEMANDS

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from statek_sim.providers.http_status import PHRASES
+from statek_sim.providers.http_provider import PHRASES
 from statek_sim.server.exchange import Answer, Incoming, Later, Limits, Live, Silence, Streamed, Unread, Whole
 from statek_sim.server.routes import failed
 

@@ -15,9 +15,8 @@ from statek_sim.providers.condition import Condition, TextMatch, text_accepts
 from statek_sim.providers.mismatch import PendingReply, conversation_tail, shorten
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.protocol import Place as PlaceName
-from statek_sim.providers.reply_lane import Entry, Lane
 from statek_sim.providers.script import Chat, Computed, ScriptEntry, UsageKind, Vector, as_reply
-from statek_sim.providers.scripted import EVERYBODY, Script, lanes_of
+from statek_sim.providers.scripted import EVERYBODY, Entry, Lane, Script, lanes_of
 
 AGENT_HEADER: Final = "x-statek-agent"
 """Names the script by role; without it the model does."""

@@ -1,5 +1,5 @@
 """Modules that take the place of `statek` and `dbzero` while an application runs on the reference runtime.
 
-`finder` puts them where `import` looks, `covered_names` says which names they have. A name that they lack is an
+`covered_names` says which names they have and puts them where `import` looks. A name that they lack is an
 ImportError: the reference runtime must not pretend to be more of STATEK than it is.
 """

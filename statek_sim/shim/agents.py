@@ -8,14 +8,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim.runtime.agents import agent as runtime
-from statek_sim.runtime.agents.code_reading import codes_of, get_referenced_locals
-from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
+from statek_sim.runtime.agents.warmup_source import (
+    WarmupSource,
+    codes_of,
+    get_referenced_locals,
+    parse_warmup,
+)
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.state.access import FULL, current_access, denied, missing
-from statek_sim.runtime.stored.kinds import KEEPER
+from statek_sim.runtime.stored.storable_types import KEEPER
+from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.internal_attrs import check_reader, dataclass_there
 from statek_sim.shim.memo import memo
-from statek_sim.shim.not_covered import NotCovered
 
 Tool = Callable[..., Any]
 

@@ -23,7 +23,7 @@ from statek_sim.runtime.state.access import (
 )
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
-from statek_sim.runtime.stored.kinds import object_text
+from statek_sim.runtime.stored.storable_types import object_text
 from statek_sim.sandbox.compile import FILENAME as AGENT_CODE
 from statek_sim.sandbox.llm_repr import STORE_MEMBERS
 from statek_sim.sandbox.restricted_method import RestrictedMethod

@@ -14,10 +14,10 @@ from statek_sim.runtime.dialogs.dialog import (
     dialog_of,
     faces_user,
 )
-from statek_sim.runtime.execution.kept_names import matching
 from statek_sim.runtime.execution.model_name import model_provider, models_by_difficulty
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.execution.services import Brought
+from statek_sim.runtime.execution.workspace_data import matching
 from statek_sim.runtime.jobs.inbox import DIALOG_STYLES
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.job_defs import equals_its_like
@@ -30,8 +30,9 @@ from statek_sim.runtime.state.own_members import job_members
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.attributes import attribute
-from statek_sim.runtime.stored.kinds import KEEPER, EnumValue, object_text
-from statek_sim.runtime.stored.members import Shows
+from statek_sim.runtime.stored.ordering import Shows
+from statek_sim.runtime.stored.storable_types import KEEPER, EnumValue, object_text
+from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.internal_attrs import (
     HERE_ONLY,
     check_reader,
@@ -40,7 +41,6 @@ from statek_sim.shim.internal_attrs import (
     read_by_agents,
 )
 from statek_sim.shim.memo import InMemory, enum
-from statek_sim.shim.not_covered import NotCovered
 from statek_sim.shim.pricing import ModelPricing, get_model_pricing
 from statek_sim.shim.queries import as_tag
 from statek_sim.shim.shared_context import ContextCategoryDict, init_shared_context

@@ -24,15 +24,21 @@ from statek_sim.runtime.state.access import (
     full_name,
 )
 from statek_sim.runtime.stored.attributes import attribute, ended_in, is_entered, nothing_to_delete
-from statek_sim.runtime.stored.callables import read_by
 from statek_sim.runtime.stored.containers import Kept
-from statek_sim.runtime.stored.hashing import OBJECTS
-from statek_sim.runtime.stored.kinds import KEEPER, EarlyEnumValue, EnumValue, named, object_text
-from statek_sim.runtime.stored.kinds import STORED_MARK as STORED_MARK
+from statek_sim.runtime.stored.ordering import OBJECTS
+from statek_sim.runtime.stored.storable_types import (
+    KEEPER,
+    EarlyEnumValue,
+    EnumValue,
+    named,
+    object_text,
+    read_by,
+)
+from statek_sim.runtime.stored.storable_types import STORED_MARK as STORED_MARK
 from statek_sim.sandbox.llm_repr import STORE_MEMBERS
 from statek_sim.sandbox.ordered_set import STORE_PLACE
 from statek_sim.sandbox.restricted_method import RestrictedMethod
-from statek_sim.shim.not_covered import NotCovered
+from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.store import OF_STATEK, current_store, open_store
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from typing import Any
 
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.current import get_current_job
-from statek_sim.runtime.state.shared_names import CATEGORIES, category_name, tell
+from statek_sim.runtime.state.pyenv import CATEGORIES, category_name, tell
 from statek_sim.runtime.tools.declaration import tool
 from statek_sim.shim.memo import is_memo, memo
 from statek_sim.shim.queries import find, uuid

@@ -10,8 +10,8 @@ from functools import wraps
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from statek_sim.runtime.stored.members import Members
-from statek_sim.shim.not_covered import NotCovered
+from statek_sim.runtime.stored.ordering import Members
+from statek_sim.shim.covered_names import NotCovered
 from statek_sim.values import JSON
 
 

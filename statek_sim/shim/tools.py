@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from statek_sim.runtime.execution.builtin import get_all, get_any, system_tools
+from statek_sim.runtime.execution.builtin_tools import get_all, get_any, system_tools
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs import subtask as subtasks
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.tools import declaration as tools
-from statek_sim.runtime.tools.offered import fits
+from statek_sim.runtime.tools.tool_scope import fits
 
 Tool = Callable[..., Any]
 

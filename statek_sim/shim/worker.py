@@ -14,7 +14,7 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.context import bound_context
 from statek_sim.runtime.task import submit_new_job, submit_new_jobs_batch
 from statek_sim.shim.agents import Agent
-from statek_sim.shim.not_covered import NotCovered
+from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.store import current_store
 
 

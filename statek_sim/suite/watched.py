@@ -15,7 +15,7 @@ from statek_sim.backends.run import load_for
 from statek_sim.errors import StatekSimError
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed, Pool
-from statek_sim.quick import sent_quickly
+from statek_sim.fast_dataclass import sent_quickly
 from statek_sim.scenario.load import expectations_for
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.expectations import compare

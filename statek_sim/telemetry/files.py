@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from statek_sim.errors import BadInput
+from statek_sim.input_files import text_of, why_another
 from statek_sim.telemetry.facts import COMPLETED, Cost, TaskFacts, task_facts
 from statek_sim.trace import Event, RunResumed, ToolCalled, ToolReturned, event_of
-from statek_sim.unreadable import text_of, why_another
 
 _REPORT = "statek-sim/report@1"
 MOST: Final = 2**53

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.errors import BadInput
-from statek_sim.unreadable import opened, why_unreadable
+from statek_sim.input_files import opened, why_unreadable
 
 SUFFIXES: Final = (".csv", ".txt")
 COLUMNS: Final = (

@@ -15,10 +15,9 @@ from typing import Any, ClassVar, NoReturn
 
 from statek_sim.errors import BadInput
 from statek_sim.runtime.state.access import FULL, access, current_access, denied
-from statek_sim.runtime.state.signals import Signal
+from statek_sim.runtime.state.futures import Signal
 from statek_sim.runtime.stored.attributes import attribute, nothing_to_delete
-from statek_sim.runtime.stored.callables import read_by
-from statek_sim.runtime.stored.kinds import object_text
+from statek_sim.runtime.stored.storable_types import object_text, read_by
 from statek_sim.sandbox.restricted_method import RestrictedMethod
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, overload
 
-from statek_sim.runtime.stored.kinds import stored
+from statek_sim.runtime.stored.storable_types import stored
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")

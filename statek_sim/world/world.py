@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from statek_sim.errors import BadInput
-from statek_sim.runtime.state.signals import Signal
+from statek_sim.runtime.state.futures import Signal
 from statek_sim.world.queue import QueueOwner, WorkItem, WorkQueue
 
 

@@ -23,7 +23,7 @@ from statek_sim.cassettes.scan import scan
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.cassettes.tap import UnrecordedRequest, tapped
 from statek_sim.errors import BadInput, ProviderUnreachable
-from statek_sim.providers.http_transport import HttpRequest
+from statek_sim.providers.http_provider import HttpRequest
 from statek_sim.providers.live import LiveTransport
 from tests.cassettes.provider import REPLY, Provider, provider
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING or "statek" not in sys.modules:
         get_any_future,
         temporal,
     )
-    from statek_sim.runtime.stored.kinds import stored
+    from statek_sim.runtime.stored.storable_types import stored
     from statek_sim.runtime.task import (
         create_new_job,
         delegate_mute_dialog,

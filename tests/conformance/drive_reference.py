@@ -9,10 +9,10 @@ from typing import Any
 from statek_sim import LLM_Harness, Runtime, StatekSettings
 from statek_sim.errors import ProviderHTTPError, ProviderTimeout
 from statek_sim.harness.limits import ExtensionRule
-from statek_sim.providers.http_status import http_error_text
+from statek_sim.providers.http_provider import http_error_text
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.runtime.agents.agent import Agent, DialogAgent, RecurringReminder
-from statek_sim.runtime.execution.waiting_passes import PASS_SECONDS
+from statek_sim.runtime.execution.poll_loop import PASS_SECONDS
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.semantics import profile_named

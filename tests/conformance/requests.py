@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from statek_sim.backends.setup import script_of
 from statek_sim.errors import ProviderHTTPError
-from statek_sim.providers.http_transport import HttpRequest, HttpResponse
+from statek_sim.providers.http_provider import HttpRequest, HttpResponse
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.formats import FAKE_URLS, PROVIDERS, format_of, format_of_url

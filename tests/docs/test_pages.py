@@ -13,9 +13,7 @@ import pytest
 
 from statek_sim.agent.effects import Parts
 from statek_sim.agent.tools.arguments import ArgumentCheck
-from statek_sim.analysis.corpus.scenarios import corpus_scenarios
-from statek_sim.analysis.corpus.table import corpus_table
-from statek_sim.analysis.corpus.texts import KINDS
+from statek_sim.analysis.corpus_model import KINDS, corpus_scenarios, corpus_table
 from statek_sim.analysis.run_usage import analyse
 from statek_sim.mcp.fault import KINDS as KINDS_OF_FAULTS
 from statek_sim.providers.script import text, tool_call

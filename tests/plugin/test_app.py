@@ -296,7 +296,7 @@ def test_the_guide_shows_a_test_of_the_example_and_messages_as_they_are(pytester
     pytester.makepyfile("from statek import add_provider")
     printed = pytester.runpytest(REFERENCE).stdout.str()
     (message,) = [line for line in GUIDE.splitlines() if line.startswith("ImportError: ")]
-    assert f"E   statek_sim.shim.not_covered.NotCovered: {message.removeprefix('ImportError: ')}" in printed
+    assert f"E   statek_sim.shim.covered_names.NotCovered: {message.removeprefix('ImportError: ')}" in printed
 
 
 @table_test("module", [module for module in MODULES if module != "statek.executors"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from statek_sim import Agent, LLM_Harness, Runtime, ScriptedLLM
 from statek_sim.harness.limits import ExtensionRule
 from statek_sim.providers.script import Reply, code
-from statek_sim.runtime.execution.job_order import ORDERS
+from statek_sim.runtime.execution.job_queue import ORDERS
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.error_handlers import error_handler
 from statek_sim.runtime.state.futures import FutureError, FutureResult, temporal

@@ -17,7 +17,7 @@ import pytest
 
 from statek_sim.errors import BadInput, BadRequest
 from statek_sim.providers.script import text, timeout
-from statek_sim.providers.wire.gemini import server as gemini_server
+from statek_sim.providers.wire import gemini
 from statek_sim.server.exchange import Answer, Frame, Incoming, Later, Limits, Live, Streamed, Whole
 from statek_sim.server.fault import Fault, FaultRule, NoAnswerAtAll, Reset, SlowFirstByte, SlowTokens
 from statek_sim.server.llm_server import LLMServer
@@ -632,7 +632,7 @@ def test_the_role_of_what_tools_answered_has_two_names_at_gemini() -> None:
     def messages(role: str) -> object:
         part: JSON = {"functionResponse": {"name": "look", "response": {"content": "seen"}}}
         body: JSON = {"contents": [{"parts": [{"text": "x"}]}, {"role": role, "parts": [part]}]}
-        return gemini_server.read_request(body, "/v1beta/models/g:generateContent").messages
+        return gemini.read_request(body, "/v1beta/models/g:generateContent").messages
 
     assert messages("tool") == messages("function") == messages("user")
     with pytest.raises(
@@ -644,4 +644,4 @@ def test_the_role_of_what_tools_answered_has_two_names_at_gemini() -> None:
 def test_more_candidates_than_anybody_needs_are_refused() -> None:
     body: JSON = {"contents": [{"parts": [{"text": "x"}]}], "generationConfig": {"candidateCount": 10**9}}
     with pytest.raises(BadRequest, match="candidateCount: expected at most 128, got 1000000000"):
-        gemini_server.read_request(body, "/v1beta/models/g:generateContent")
+        gemini.read_request(body, "/v1beta/models/g:generateContent")

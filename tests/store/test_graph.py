@@ -23,9 +23,9 @@ from statek_sim.durability.session import PIECE, all_pieces, changed_pieces, who
 from statek_sim.durability.writing import DEEPEST, ROOT, STRETCH
 from statek_sim.errors import Damaged
 from statek_sim.runtime.state.access import FULL, access
+from statek_sim.runtime.state.futures import Signal
 from statek_sim.runtime.state.pyenv import PyEnv
-from statek_sim.runtime.state.signals import Signal
-from statek_sim.runtime.stored.kinds import stored
+from statek_sim.runtime.stored.storable_types import stored
 from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.store.protocol import Changes, Lease, Stored

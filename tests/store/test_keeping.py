@@ -17,7 +17,7 @@ from statek_sim.errors import BadInput, BadStore, Damaged
 from statek_sim.providers.script import code
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.stored.kinds import stored
+from statek_sim.runtime.stored.storable_types import stored
 from statek_sim.runtime.tools.declaration import tool
 from statek_sim.testing import Lab, LabSettings
 from statek_sim.trace import Event, StoreRemark

@@ -8,9 +8,16 @@ import unicodedata
 
 import pytest
 
-from statek_sim.analysis.corpus.scenarios import CELLS, Cell, corpus_scenarios
-from statek_sim.analysis.corpus.table import CorpusTable, corpus_table
-from statek_sim.analysis.corpus.texts import KINDS, PARCEL, text_of
+from statek_sim.analysis.corpus_model import (
+    CELLS,
+    KINDS,
+    PARCEL,
+    Cell,
+    CorpusTable,
+    corpus_scenarios,
+    corpus_table,
+    text_of,
+)
 from statek_sim.analysis.run_usage import analyse
 from statek_sim.reporting.corpus_tables import corpus_lines, corpus_markdown
 from statek_sim.suite.run import run_one

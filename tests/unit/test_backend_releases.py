@@ -10,7 +10,7 @@ import pytest
 from pytest_statek import options
 from statek_sim.backends.installed.peer import newest, profile_of, releases
 from statek_sim.cli import app
-from statek_sim.runtime.tools.system import system_tool_specs
+from statek_sim.runtime.tools.spec import system_tool_specs
 from statek_sim.semantics import PROFILE_WORDS, PROFILES
 from tests.tables import table_test
 

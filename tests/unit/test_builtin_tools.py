@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from statek_sim import Agent, SubTaskHandler
-from statek_sim.runtime.execution import builtin as builtin_tools
-from statek_sim.runtime.execution.builtin import system_tools
+from statek_sim.runtime.execution import builtin_tools
+from statek_sim.runtime.execution.builtin_tools import system_tools
 from statek_sim.runtime.jobs.current import job_context
-from statek_sim.runtime.tools.system import system_tool
+from statek_sim.runtime.tools.spec import system_tool
 from tests.unit.runtime_samples import Gate, idle_runtime, run_one
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, get_type_hints
 
 import pytest
 
-from statek_sim import unreadable
+from statek_sim import input_files as unreadable
 from statek_sim.cli import main
 from statek_sim.cli.main import _command, told
 from statek_sim.cli.outputs import INPUTS, OUTPUTS

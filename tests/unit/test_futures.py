@@ -9,12 +9,12 @@ from statek_sim.runtime.state.error_handlers import ErrorHandler
 from statek_sim.runtime.state.futures import (
     FutureError,
     FutureResult,
+    Signal,
     get_all_future,
     get_any_future,
     signals_of,
     temporal,
 )
-from statek_sim.runtime.state.signals import Signal
 from tests.tables import table_test
 from tests.unit.runtime_samples import Gate, idle_runtime, run_one
 

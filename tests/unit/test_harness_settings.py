@@ -1,4 +1,4 @@
-"""Tests of `statek_sim.harness.settings` and `statek_sim.harness.variables`."""
+"""Tests of `statek_sim.harness.settings` and `statek_sim.harness.settings`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import pytest
 
 from statek_sim.errors import BadSetting
 from statek_sim.harness.limits import HarnessLimits
-from statek_sim.harness.settings import StatekSettings
-from statek_sim.harness.variables import VARIABLES
+from statek_sim.harness.settings import VARIABLES, StatekSettings
 from tests.tables import table_test
 
 

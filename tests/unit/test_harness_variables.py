@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.harness.variables import TaskDifficulty, parse_difficulty
+from statek_sim.harness.settings import TaskDifficulty, parse_difficulty
 from tests.tables import table_test
 
 

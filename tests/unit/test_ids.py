@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from statek_sim.ids import IdSource
+from statek_sim.values import IdSource
 
 
 def test_each_kind_counts_from_one() -> None:

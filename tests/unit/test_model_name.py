@@ -7,7 +7,7 @@ import re
 import pytest
 
 from statek_sim.errors import BadSetting
-from statek_sim.harness.variables import TaskDifficulty
+from statek_sim.harness.settings import TaskDifficulty
 from statek_sim.runtime.execution.model_name import (
     BadModelName,
     model_for_provider,

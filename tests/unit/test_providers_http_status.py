@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statek_sim.providers.http_status import http_error_text
+from statek_sim.providers.http_provider import http_error_text
 from tests.tables import table_test
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from statek_sim.errors import NetworkForbidden, ProviderTimeout, ProviderUnreachable
-from statek_sim.providers.http_transport import HttpRequest
+from statek_sim.providers.http_provider import HttpRequest
 from statek_sim.providers.live import LiveTransport
 from statek_sim.providers.network import forbid_network, permit_network
 

@@ -8,8 +8,7 @@ import pytest
 from statek_sim.errors import ProviderHTTPError
 from statek_sim.providers.access import Access
 from statek_sim.providers.contract import check_provider, example_requests
-from statek_sim.providers.http_transport import HttpRequest, HttpResponse
-from statek_sim.providers.over_http import HttpLLM, http_request
+from statek_sim.providers.http_provider import HttpLLM, HttpRequest, HttpResponse, http_request
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.wire import openai
 from statek_sim.providers.wire.format import FormatName

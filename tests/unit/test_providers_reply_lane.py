@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from statek_sim.providers.condition import accepts, contains, equals
 from statek_sim.providers.contract import example_requests
 from statek_sim.providers.protocol import ChatRequest
-from statek_sim.providers.reply_lane import Lane
 from statek_sim.providers.script import Reply, text
+from statek_sim.providers.scripted import Lane
 
 
 def request(message: str) -> ChatRequest:

@@ -7,7 +7,7 @@ import pytest
 
 from statek_sim import Agent, FutureResult, Runtime, ScriptedLLM, code, tool
 from statek_sim.errors import BadInput, RunawayJob
-from statek_sim.runtime.execution.job_order import ORDERS, Order
+from statek_sim.runtime.execution.job_queue import ORDERS, Order
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import StepStarted, WorldChanged
 from tests.tables import table_test

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from statek_sim.runtime.state.signals import Signal
+from statek_sim.runtime.state.futures import Signal
 
 
 def test_listeners_are_told_in_the_order_they_came_with_their_own_key() -> None:

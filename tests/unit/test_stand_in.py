@@ -18,10 +18,8 @@ from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.execution.runtime import Runtime, active
 from statek_sim.shim import queries, store
 from statek_sim.shim.agents import DialogAgent, SupervisedAgent, make_system_prompt
-from statek_sim.shim.covered_names import MODULES
-from statek_sim.shim.finder import StandIns
+from statek_sim.shim.covered_names import MODULES, NotCovered, StandIns
 from statek_sim.shim.memo import enum, is_memo, memo
-from statek_sim.shim.not_covered import NotCovered
 from statek_sim.shim.store import opened_store
 from tests.tables import table_test
 

@@ -12,9 +12,9 @@ from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.execution.runtime import Runtime, active
 from statek_sim.runtime.task import create_new_job
 from statek_sim.shim.agents import SupervisedAgent, make_system_prompt
+from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.jobs import BROUGHT, NOT_COVERED
 from statek_sim.shim.memo import memo
-from statek_sim.shim.not_covered import NotCovered
 from statek_sim.shim.store import opened_store
 from tests.tables import table_test
 from tests.unit.runtime_samples import UNLIMITED

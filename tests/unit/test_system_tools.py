@@ -5,7 +5,7 @@ import json
 import pytest
 
 from statek_sim.runtime.state.chat_style import ChatStyle
-from statek_sim.runtime.tools.system import system_tool_specs
+from statek_sim.runtime.tools.spec import system_tool_specs
 
 COMMON = [
     *("find_sub_task_handler", "docstr", "brief", "panic", "python_cli"),

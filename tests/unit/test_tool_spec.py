@@ -4,8 +4,7 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Any, Dict, List, Literal, Optional, Union  # noqa: UP035  # what users' tools say
 
-from statek_sim.runtime.tools.docstring import read_tool_docstring, tool_variant
-from statek_sim.runtime.tools.spec import tool_spec
+from statek_sim.runtime.tools.spec import read_tool_docstring, tool_spec, tool_variant
 from statek_sim.values import JSON
 from tests.tables import table_test
 

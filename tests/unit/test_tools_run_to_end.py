@@ -6,7 +6,7 @@ import pytest
 
 from statek_sim import Agent, JobStatus, Runtime, ScriptedLLM, tool
 from statek_sim.errors import AsyncToolStuck
-from statek_sim.runtime.tools.run_to_end import run_virtual
+from statek_sim.runtime.state.tool_loop import run_virtual
 from statek_sim.trace import JobStopped
 from tests.tables import table_test
 from tests.unit.runtime_samples import run_one

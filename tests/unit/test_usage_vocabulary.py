@@ -14,7 +14,7 @@ import tiktoken
 import tiktoken.registry
 
 from statek_sim.errors import BadInput
-from statek_sim.usage.vocabulary import (
+from statek_sim.usage.tokenizers import (
     VOCABULARIES,
     load_encoding,
     load_tokens,

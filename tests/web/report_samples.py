@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from statek_sim.analysis.corpus.scenarios import corpus_scenarios
-from statek_sim.analysis.corpus.table import CorpusTable, corpus_table
+from statek_sim.analysis.corpus_model import CorpusTable, corpus_scenarios, corpus_table
 from statek_sim.analysis.run_usage import analyse
 from statek_sim.explore.explorer import Bounds
 from statek_sim.explore.result import Exploration

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Protocol, TextIO, get_args
 
 from statek_sim.agent.escalation.climbing import Climb, climb_json, climb_of
 from statek_sim.errors import BadInput
-from statek_sim.unreadable import why_another
+from statek_sim.input_files import why_another
 from statek_sim.values import JSON
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")

@@ -20,8 +20,8 @@ from statek_sim.agent.effects import GuardPoint
 from statek_sim.agent.guards.guard import Find, Guard, Subject
 from statek_sim.agent.guards.pipeline import GuardSet, Outcome
 from statek_sim.errors import BadInput
+from statek_sim.input_files import Unreadable, text_of, why_unreadable
 from statek_sim.intervals import wilson
-from statek_sim.unreadable import Unreadable, text_of, why_unreadable
 
 OWN: Final = ("injection", "personal-data")
 """The guards that have a corpus of our own; it is called as the guard is."""

@@ -26,7 +26,7 @@ from statek_sim.agent.guards.guard import Guard
 from statek_sim.agent.guards.shipped import MAKERS
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.unreadable import Unreadable, text_of, toml_in, why_no_toml, why_unreadable
+from statek_sim.input_files import Unreadable, text_of, toml_in, why_no_toml, why_unreadable
 
 COMMON: Final[Mapping[str, Any]] = {
     "name": str,

@@ -23,8 +23,8 @@ from statek_sim.agent.schema import (
 from statek_sim.agent.tools.hinted import Conversions
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadTool
+from statek_sim.fast_dataclass import quick
 from statek_sim.providers.mismatch import shorten
-from statek_sim.quick import quick
 from statek_sim.values import JSON
 
 MOST: Final = 5

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.providers.wire.format import FormatName
-from statek_sim.providers.wire.gemini.declaration import declaration
+from statek_sim.providers.wire.gemini_client import declaration
 from statek_sim.values import JSON
 
 

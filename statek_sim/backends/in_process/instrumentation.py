@@ -25,8 +25,8 @@ from statek_sim.backends.application import FUTURE, ToolUse
 from statek_sim.backends.installed.event_recorder import Spelling
 from statek_sim.backends.installed.stored_objects import shown
 from statek_sim.backends.record import HandlerCall
+from statek_sim.runtime.stored.block_end import Remark, refused_because, remark_of, written_after
 from statek_sim.runtime.stored.containers import kept
-from statek_sim.runtime.stored.remarks import Remark, refused_because, remark_of, written_after
 from statek_sim.trace import StoreRemark
 
 OBJECT: Final = "<Object>"

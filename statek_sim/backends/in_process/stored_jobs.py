@@ -12,8 +12,7 @@ from statek_sim.backends.application import FUTURE, AppJob, ToolUse, ToolUses
 from statek_sim.backends.installed.stored_objects import label, stored_value
 from statek_sim.backends.record import HandlerCall
 from statek_sim.harness.limits import EXCEEDED
-from statek_sim.ids import IdSource
-from statek_sim.values import Message
+from statek_sim.values import IdSource, Message
 
 
 class KnownJobs:

@@ -16,7 +16,7 @@ from statek_sim.errors import (
     ScriptError,
     StatekSimError,
 )
-from statek_sim.providers.http_transport import HttpRequest, HttpTransport
+from statek_sim.providers.http_provider import HttpRequest, HttpTransport
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.formats import FAKE_URLS, PROVIDERS, format_of, format_of_url

@@ -11,8 +11,8 @@ from statek.chat_style import ChatStyle
 from statek_sim import trace as events
 from statek_sim.backends.installed.event_recorder import Witness
 from statek_sim.backends.scenario_values import metadata_of, style_of_definitions
-from statek_sim.ids import IdSource
 from statek_sim.scenario.schema import AgentText
+from statek_sim.values import IdSource
 
 
 class Cast:

@@ -21,7 +21,7 @@ from statek_sim.errors import BadInput
 from statek_sim.evals.chance import beta_quantile, uniform
 from statek_sim.evals.models.failures import FailureClass
 from statek_sim.evals.models.replies import DAMAGES
-from statek_sim.unreadable import Unreadable, text_of, toml_in, why_no_toml, why_unreadable
+from statek_sim.input_files import Unreadable, text_of, toml_in, why_no_toml, why_unreadable
 
 Tier = Literal["easy", "medium", "hard"]
 

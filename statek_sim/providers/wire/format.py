@@ -1,4 +1,4 @@
-"""The interface of a wire format. The packages `openai`, `responses`, `anthropic` and `gemini` each are one."""
+"""The interface of a wire format. The modules `openai`, `responses`, `anthropic` and `gemini` each are one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class WireFormat(Protocol):
     """One provider's language. All functions are pure: no sockets, no clock, no randomness."""
 
     @property
-    def NAME(self) -> FormatName:  # noqa: N802  # a constant of the package
+    def NAME(self) -> FormatName:  # noqa: N802  # a constant of the module
         """The format's name."""
 
     # What STATEK's client does.

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Final
 
-from statek_sim.analysis.corpus.table import CorpusTable
-from statek_sim.analysis.run_usage import scenario_use
-from statek_sim.analysis.tasks import tasks_of
+from statek_sim.analysis.corpus_model import CorpusTable
+from statek_sim.analysis.run_usage import scenario_use, tasks_of
 from statek_sim.reporting.model import Report, in_order
 from statek_sim.reporting.page.details import details_of
 from statek_sim.reporting.page.index import index_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from statek_sim.analysis.corpus.scenarios import CELLS
-from statek_sim.analysis.corpus.table import CorpusTable
+from statek_sim.analysis.corpus_model import CELLS, CorpusTable
 from statek_sim.reporting.model import Report, Row, Summary
 from statek_sim.reporting.page.excerpt import TEXT, excerpt
 from statek_sim.reporting.page.usage import waterfall_json

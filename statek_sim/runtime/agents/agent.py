@@ -10,8 +10,8 @@ from statek_sim.errors import BadTool
 from statek_sim.runtime.agents.warmup_source import WarmupSource
 from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.context import traced_job
-from statek_sim.runtime.tools.per_function import once_per_function
-from statek_sim.runtime.tools.tool_trace import record_delivery
+from statek_sim.runtime.tools.declaration import record_delivery
+from statek_sim.runtime.tools.function_cache import once_per_function
 
 
 class Agent:

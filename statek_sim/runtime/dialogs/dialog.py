@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple
 
-from statek_sim.runtime.dialogs.logged_job import LoggedJob
 from statek_sim.runtime.dialogs.markup import dialog_messages, extract_dialog
+from statek_sim.runtime.dialogs.messages import LoggedJob
 from statek_sim.runtime.state.access import FULL, current_access
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import ChatItem, LLM_LogItem, UserLogItem, WarmupLogItem

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from statek_sim.runtime.dialogs.language import with_hint, with_rule
-from statek_sim.runtime.dialogs.logged_job import LoggedJob
 from statek_sim.runtime.dialogs.messages import (
+    LoggedJob,
     assistant_calls,
     assistant_code,
     console_message,

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from statek_sim.errors import BadSetting
-from statek_sim.harness.variables import TaskDifficulty, parse_difficulty
+from statek_sim.harness.settings import TaskDifficulty, parse_difficulty
 
 _KEEPS_FAMILY: Final = frozenset({"OPENROUTER"})
 """Providers whose model ids are `family/model`."""

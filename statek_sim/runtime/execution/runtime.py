@@ -18,20 +18,23 @@ from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.request import PLAIN, ClientOptions
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.agents.warmup_source import WarmupSource
-from statek_sim.runtime.execution.after_calls import AfterCalls
-from statek_sim.runtime.execution.agent_loop import AgentLoop
-from statek_sim.runtime.execution.job_book import JobBook, check_arguments, inherited_locale
-from statek_sim.runtime.execution.job_host import JobHost, default_style
-from statek_sim.runtime.execution.job_order import Order
+from statek_sim.runtime.execution.job_queue import Order, WaitingRoom
+from statek_sim.runtime.execution.job_registry import (
+    JobBook,
+    JobHost,
+    check_arguments,
+    default_style,
+    inherited_locale,
+)
+from statek_sim.runtime.execution.poll_loop import MOST_IDLE_POLLS, AgentLoop
 from statek_sim.runtime.execution.scheduler import Scheduler
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought, Services
-from statek_sim.runtime.execution.waiting_passes import MOST_IDLE_POLLS
-from statek_sim.runtime.execution.waiting_room import WaitingRoom
+from statek_sim.runtime.execution.tool_calls import AfterCalls
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.post_processing import PostProcessor
 from statek_sim.runtime.state.chat_style import ChatStyle
-from statek_sim.runtime.state.containment import WorkerKilled
 from statek_sim.runtime.state.context import captured_builtins, traced_job
+from statek_sim.runtime.state.status import WorkerKilled
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.policy import SandboxPolicy

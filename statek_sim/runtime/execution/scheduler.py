@@ -13,11 +13,11 @@ from statek_sim import trace as events
 from statek_sim.clock import FOREVER
 from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.agenda import EVENT, STEP, Agenda
-from statek_sim.runtime.execution.job_order import Order, Rounds
+from statek_sim.runtime.execution.job_queue import Order, Rounds
+from statek_sim.runtime.execution.poll_loop import MOST_IDLE_POLLS, Passes
 from statek_sim.runtime.execution.run_stack import RunStack
-from statek_sim.runtime.execution.steps_in_flight import Flights
 from statek_sim.runtime.execution.suspension import Progress, Suspension
-from statek_sim.runtime.execution.waiting_passes import MOST_IDLE_POLLS, Passes
+from statek_sim.runtime.execution.worker import Flights
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.state.tool_loop import Running, Timer

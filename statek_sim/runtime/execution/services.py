@@ -16,18 +16,17 @@ from statek_sim.providers.wire.formats import format_of
 from statek_sim.providers.wire.request import PLAIN, ClientOptions
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.agents.job_def import JobDef
-from statek_sim.runtime.execution.builtin import init_shared_context, own_spec, system_tools
+from statek_sim.runtime.execution.builtin_tools import init_shared_context, own_spec, system_tools
+from statek_sim.runtime.execution.job_queue import WaitingRoom
 from statek_sim.runtime.execution.model_name import model_for_provider, model_provider, models_by_difficulty
 from statek_sim.runtime.execution.toolbox import Toolbox
-from statek_sim.runtime.execution.waiting_room import WaitingRoom
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureError
-from statek_sim.runtime.state.shared_names import Categories, KnownCategories
+from statek_sim.runtime.state.pyenv import Categories, KnownCategories
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.declaration import injected
-from statek_sim.runtime.tools.offered import select_tools
-from statek_sim.runtime.tools.spec import tool_spec
-from statek_sim.runtime.tools.system import system_tool
+from statek_sim.runtime.tools.spec import system_tool, tool_spec
+from statek_sim.runtime.tools.tool_scope import select_tools
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.policy import SandboxPolicy
 from statek_sim.semantics import Profile

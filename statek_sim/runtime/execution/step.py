@@ -1,4 +1,4 @@
-"""One job step: run the pending code, then ask the model (001, What Happens in a Step; behaviour 2).
+"""One job step: run the pending code or warmup, then ask the model (001, What Happens in a Step; behaviour 2).
 
 A step is a generator. It yields virtual seconds that must pass (the model's latency, a retry delay) or a task that
 must end, and ends when the step is over; the scheduler runs other jobs meanwhile. Async tools are no such pause: they
@@ -13,24 +13,43 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from statek_sim import progress
 from statek_sim.errors import FAILS_THE_RUN
 from statek_sim.runtime.dialogs.markup import is_empty_code
-from statek_sim.runtime.execution.asking import ask_model
+from statek_sim.runtime.execution.model_request import ask_model
 from statek_sim.runtime.execution.tool_calls import CliLog, run_cli_call, run_regular_calls
-from statek_sim.runtime.execution.warmup import fail_warmup, next_warmup_block
 from statek_sim.runtime.execution.workspace import job_output, run_block
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import LLM_LogItem, WarmupLogItem
 from statek_sim.runtime.state.chat_style import ChatStyle
-from statek_sim.runtime.state.containment import Contained, Unlogged, WorkerKilled
 from statek_sim.runtime.state.futures import FutureError
 from statek_sim.runtime.state.pyenv import ErrorKind
-from statek_sim.runtime.state.shown import shown
-from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.stored.callables import load_all
+from statek_sim.runtime.state.safe_repr import shown
+from statek_sim.runtime.state.status import Contained, JobStatus, Unlogged, WorkerKilled
+from statek_sim.runtime.stored.storable_types import load_all
 
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.services import Services
     from statek_sim.runtime.jobs.job import Job
     from statek_sim.runtime.state.tool_loop import Running
+
+
+def fail_warmup(job: Job, error: Exception) -> None:
+    """End the job with the error on its definition, not on itself (behaviour 2)."""
+    if isinstance(error, StopIteration):
+        # STATEK runs the code in a coroutine, and what Python says about that is all that is kept.
+        error = RuntimeError("coroutine raised StopIteration")
+    job.job_def.set_error(error)
+    job.life.finish("warmup", f"{type(error).__name__}: {error}")
+    job.notify_handlers(error)
+
+
+def next_warmup_block(job: Job) -> bool:
+    """Move to the next warmup block; return whether warmup is over."""
+    if job.warmup_block_num < len(job.job_def.warmup_code) - 1:
+        job.warmup_block_num += 1
+        return False
+    job.life.move_to(JobStatus.STARTED)
+    return True
+
 
 NO_CODE: Final = "Error: no code submitted."
 Step: TypeAlias = "Generator[float | Running, None, None]"

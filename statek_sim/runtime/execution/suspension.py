@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from statek_sim import progress
 from statek_sim.errors import AsyncToolStuck
-from statek_sim.runtime.state.containment import WorkerKilled
 from statek_sim.runtime.state.context import Execution, current_execution, printing_to
+from statek_sim.runtime.state.status import WorkerKilled
 from statek_sim.runtime.state.tool_loop import STUCK, Running, Timer, ToolLoop
 from statek_sim.sandbox.time_limit import paused
 

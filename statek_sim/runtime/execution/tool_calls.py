@@ -1,32 +1,69 @@
-"""Tool calls that a reply or a warmup block requests (behaviour 2 step 6, 6.6)."""
+"""Tool calls that a reply or a warmup block requests, and what follows them (behaviour 2 step 6, 6.6).
+
+Actions of the world outside follow a call, or the worker's death in the middle of it.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
+from statek_sim.call_hooks import CallHooks
 from statek_sim.errors import FAILS_THE_RUN
 from statek_sim.runtime.dialogs.markup import is_empty_code
 from statek_sim.runtime.execution.workspace import Output, contained_reason, run_block, set_exit
 from statek_sim.runtime.state.calls import PYTHON_CLI, CallSpec, CodeBlock, stored_call
 from statek_sim.runtime.state.chat_log import ExecutionItem, ToolError
-from statek_sim.runtime.state.containment import PASSING, Contained, Unlogged, WorkerKilled
 from statek_sim.runtime.state.context import Execution, reset_execution, set_execution
 from statek_sim.runtime.state.futures import FutureError, FutureResult
+from statek_sim.runtime.state.status import PASSING, Contained, Unlogged, WorkerKilled
 from statek_sim.runtime.stored.attributes import ended_in
+from statek_sim.runtime.stored.block_end import Remark
 from statek_sim.runtime.stored.containers import StoreKills, stored_text, unstorable
-from statek_sim.runtime.stored.kinds import with_full_names
-from statek_sim.runtime.stored.remarks import Remark
-from statek_sim.runtime.tools.names_around import runs_a_call
-from statek_sim.runtime.tools.tool_trace import record_call, record_failure
+from statek_sim.runtime.stored.storable_types import with_full_names
+from statek_sim.runtime.tools.declaration import record_call, record_failure
+from statek_sim.runtime.tools.tool_scope import runs_a_call
+from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.ordered_set import without_addresses
 
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.toolbox import Toolbox
     from statek_sim.runtime.jobs.job import Job
+
+
+class AfterCalls:
+    """Calls are counted over all jobs, or over the one that `job` names."""
+
+    def __init__(self, budget: ExecutionBudget, act: Callable[[Callable[[], object]], None]) -> None:
+        self._budget = budget
+        self._act = act
+        self._actions: CallHooks[Callable[[], object]] = CallHooks()
+        self._kills: CallHooks[str] = CallHooks()
+        self.watchers: list[Callable[[str, str], object]] = []
+
+    def kill(self, tool: str, call: int, job: str | None) -> None:
+        """Have the worker die when that call has done its work and not returned."""
+        self._kills.add(f"killed in call {call} of {tool}", tool=tool, call=call, job=job)
+
+    def do(self, action: Callable[[], object], tool: str, call: int, job: str | None) -> None:
+        """Have `action` done when that call has ended, after those that were wanted before."""
+        self._actions.add(action, tool=tool, call=call, job=job)
+
+    def returned(self, tool: str, job: str) -> None:
+        """Let happen what was wanted: the worker's death comes last, and within the call."""
+        kills = self._kills.returned(tool, job)
+        for action in self._actions.returned(tool, job):
+            self._act(action)
+        try:
+            for watcher in self.watchers:
+                watcher(job, tool)
+        except WorkerKilled as death:
+            self._budget.end(death)
+        if kills:
+            self._budget.end(WorkerKilled(kills[0]))
 
 
 def run_regular_calls(

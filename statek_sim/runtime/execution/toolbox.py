@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from statek_sim.clock import Clock
-from statek_sim.runtime.execution.kept_names import perm_ctx_set, statek_ctx_get
+from statek_sim.runtime.execution.workspace_data import perm_ctx_set, statek_ctx_get
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.access import FULL, reset_access, set_access
 from statek_sim.runtime.state.context import Execution, require_alive, write_line

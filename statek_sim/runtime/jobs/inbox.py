@@ -8,8 +8,8 @@ from statek_sim import trace as events
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.dialogs.history import HistoryProjection
 from statek_sim.runtime.jobs.job_log import JobLog
-from statek_sim.runtime.jobs.keeping import Keeping
-from statek_sim.runtime.jobs.life import Life
+from statek_sim.runtime.jobs.lifecycle import Life
+from statek_sim.runtime.jobs.persistence import Keeping
 from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import LLM_LogItem, NotificationLogItem, SubTaskLogItem, UserLogItem

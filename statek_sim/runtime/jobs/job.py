@@ -10,11 +10,10 @@ from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.agents.job_def import JobDef, JobDefError
 from statek_sim.runtime.dialogs.dialog import dialog_of
 from statek_sim.runtime.dialogs.history import HistoryProjection
-from statek_sim.runtime.jobs.difficulty import Difficulty
 from statek_sim.runtime.jobs.inbox import Inbox
 from statek_sim.runtime.jobs.job_log import JobLog
-from statek_sim.runtime.jobs.keeping import Keeping
-from statek_sim.runtime.jobs.life import Life
+from statek_sim.runtime.jobs.lifecycle import Difficulty, Life
+from statek_sim.runtime.jobs.persistence import Keeping
 from statek_sim.runtime.state.access import member, missing
 from statek_sim.runtime.state.calls import CodeBlock
 from statek_sim.runtime.state.chat_log import ChatItem
@@ -23,8 +22,7 @@ from statek_sim.runtime.state.error_handlers import HandlerList
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.state.host import Host
 from statek_sim.runtime.state.own_members import job_members
-from statek_sim.runtime.state.pyenv import ErrorKind, PyEnv
-from statek_sim.runtime.state.shared_names import SharedNames
+from statek_sim.runtime.state.pyenv import ErrorKind, PyEnv, SharedNames
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.values import Message
 
@@ -32,8 +30,8 @@ from statek_sim.values import Message
 class Job:
     """One durable unit of work. Created by `Runtime.create_job`, never directly.
 
-    Fields carry STATEK's names (001). Its parts: `life` moves the status, `inbox` takes what reaches the job,
-    `job_log` keeps what is written down, `keeping` what the store keeps. `signal` fires when the job becomes DONE.
+    Fields carry STATEK's names (001). Its parts: `lifecycle` moves the status, `inbox` takes what reaches the job,
+    `job_log` keeps what is written down, `persistence` what the store keeps. `signal` fires when the job becomes DONE.
     `stop`, `exit`, `console`, `locals` and `trace` are the words of a report; the jobs of `statek_app` have the same.
     """
 

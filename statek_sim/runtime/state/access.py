@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TypeVar, cast
 
-from statek_sim.runtime.stored.kinds import HOMES, EnumValue
+from statek_sim.runtime.stored.storable_types import HOMES, EnumValue
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)

@@ -8,7 +8,7 @@ from typing import Final
 
 from statek_sim.runtime.stored.attributes import ended_in
 from statek_sim.runtime.stored.containers import inside
-from statek_sim.runtime.stored.hashing import in_store_order
+from statek_sim.runtime.stored.ordering import in_store_order
 from statek_sim.values import JSON
 
 PYTHON_CLI: Final = "python_cli"

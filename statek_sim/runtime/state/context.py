@@ -14,9 +14,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from statek_sim.runtime.state.containment import WorkerKilled
 from statek_sim.runtime.state.host import CurrentJob
-from statek_sim.runtime.stored.kinds import with_full_names
+from statek_sim.runtime.state.status import WorkerKilled
+from statek_sim.runtime.stored.storable_types import with_full_names
 from statek_sim.sandbox.budget import ExecutionBudget
 
 T = TypeVar("T")

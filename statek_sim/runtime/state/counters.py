@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.chat_log import ExecutionItem, LLM_LogItem, ToolError
-from statek_sim.runtime.stored.members import SOMETHING, Shows, shown_members
+from statek_sim.runtime.stored.ordering import SOMETHING, Shows, shown_members
 from statek_sim.usage.totals import TurnUsage, approx_tokens
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.runtime.state.host import CurrentJob
-from statek_sim.runtime.state.shown import shown
+from statek_sim.runtime.state.safe_repr import shown
 from statek_sim.sandbox.ordered_set import without_addresses
 
 

@@ -1,4 +1,4 @@
-"""Durable waiting: futures, temporal functions and the signals that wake waiting jobs (001, Suspended Jobs).
+"""Durable waiting: signals, futures and temporal functions (001, Suspended Jobs).
 
 A temporal function returns a `FutureResult`. Using its value before it is ready raises `FutureError`, which
 suspends the job. STATEK polls every waiting job; here a future whose `deps` are signals is looked at again only
@@ -15,12 +15,37 @@ from contextvars import ContextVar
 from typing import Any, Final, Protocol, TypeVar, cast, get_args, get_origin
 
 from statek_sim.runtime.state.access import FULL, access, current_access, denied, missing
-from statek_sim.runtime.state.signals import Signal
-from statek_sim.runtime.stored.kinds import STORE_ID
-from statek_sim.runtime.stored.members import Shows, shown_members
+from statek_sim.runtime.stored.ordering import Shows, shown_members
+from statek_sim.runtime.stored.storable_types import STORE_ID
 from statek_sim.sandbox.compile import FILENAME as AGENT_CODE
 from statek_sim.sandbox.llm_repr import STORES_OWN
 from statek_sim.sandbox.restricted_method import RestrictedMethod
+
+
+class Signal:
+    """Something that can change. Whoever changes it calls `fire`; listeners are told in the order they came.
+
+    Listening and firing cost the same however many jobs wait for other signals.
+    """
+
+    __slots__ = ("_listeners",)
+
+    def __init__(self) -> None:
+        self._listeners: dict[str, Callable[[str], None]] = {}
+
+    def listen(self, key: str, listener: Callable[[str], None]) -> None:
+        """Call `listener(key)` on every fire until `forget(key)`."""
+        self._listeners[key] = listener
+
+    def forget(self, key: str) -> None:
+        """Stop telling `key`; unknown keys are ignored."""
+        self._listeners.pop(key, None)
+
+    def fire(self) -> None:
+        """Tell every listener."""
+        for key, listener in list(self._listeners.items()):
+            listener(key)
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 from statek_sim.clock import Clock
 from statek_sim.runtime.state.chat_style import ChatStyle
-from statek_sim.runtime.state.pyenv import PyEnv
-from statek_sim.runtime.state.shared_names import Categories
+from statek_sim.runtime.state.pyenv import Categories, PyEnv
 from statek_sim.runtime.state.tool_loop import Running
 from statek_sim.semantics import Profile
 from statek_sim.trace import Trace

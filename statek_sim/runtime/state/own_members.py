@@ -12,7 +12,7 @@ from typing import Any
 
 from statek_sim.runtime.state.access import FULL, access
 from statek_sim.runtime.state.context import current
-from statek_sim.runtime.stored.members import SOMETHING, Shows, shown_members
+from statek_sim.runtime.stored.ordering import SOMETHING, Shows, shown_members
 
 
 def job_members(

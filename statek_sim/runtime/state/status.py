@@ -1,4 +1,4 @@
-"""The job status table (001, Lifecycle)."""
+"""The job status table (001, Lifecycle), and the ways in which a job step ends that STATEK has no word for."""
 
 from __future__ import annotations
 
@@ -41,3 +41,39 @@ def advance(current: JobStatus, target: JobStatus, *, job_id: str) -> JobStatus:
             f"job {job_id!r}: {current} -> {target} is not allowed (from {current}: {options})"
         )
     return target
+
+
+class Contained(Exception):
+    """Model-written code that STATEK could neither stop nor survive was stopped; the job ends with this error."""
+
+
+class Escaped(Exception):
+    """STATEK's worker failed while it recorded a failure: the job stays as it is, and its step is taken again."""
+
+
+class Unlogged(Exception):
+    """The store refused what a tool call left, with `error`: the job crashes with that, whatever its code did."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class WorkerKilled(BaseException):
+    """The worker process died at this point; what was not yet written down is lost. Nothing may catch it."""
+
+
+class RunLost(BaseException):
+    """The run could not be made durable at this point, so that nothing after it may become part of its history.
+
+    `error` says why. Not an `Exception`: for the code of a model, a tool or a handler it would be an error to live on
+    with.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+PASSING: Final = (KeyboardInterrupt, GeneratorExit, RunLost)
+"""What ends neither a block nor a tool, but the whole run or the process: it is told of nowhere, and passes."""

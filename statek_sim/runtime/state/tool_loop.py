@@ -1,15 +1,17 @@
 """The event loop that the async tools of one worker process share. Its time is the scheduler's.
 
 It never runs by itself: the scheduler has it do what is ready, and puts its timers among everything else that is due.
+A tool that a test calls, outside of any run, is run to its end at once: `asyncio.sleep(60)` costs no wall time there.
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from statek_sim.clock import checked_moment
 from statek_sim.errors import AsyncToolStuck
@@ -154,3 +156,47 @@ def in_charge(loop: ToolLoop | None) -> Iterator[None]:
         asyncio._set_running_loop(outer)
         if outer is not None and task is not None:
             asyncio.tasks._enter_task(outer, task)
+
+
+T = TypeVar("T")
+
+
+class _Timers:
+    """The clock of one call: it jumps from timer to timer. Equal times come in the order in which they were planned."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._planned: list[tuple[float, int, Timer]] = []
+        self._seq = 0
+
+    def plan(self, timer: Timer) -> None:
+        """Take a timer in."""
+        self._seq += 1
+        heapq.heappush(self._planned, (timer.when(), self._seq, timer))
+
+    def next(self) -> Timer:
+        """Go to the next timer; without one nothing can ever happen."""
+        while self._planned:
+            when, _, timer = heapq.heappop(self._planned)
+            if not timer.cancelled():
+                self.now = max(self.now, when)
+                return timer
+        raise AsyncToolStuck(STUCK)
+
+
+def run_virtual(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run `coroutine` to its end and return its result; tasks that it did not await are cancelled.
+
+    Works inside a running event loop too (a user's async test), which it leaves as it was.
+    """
+    timers = _Timers()
+    loop = ToolLoop(lambda: timers.now, timers.plan)
+    try:
+        task = loop.start(coroutine)
+        loop.do_ready()
+        while not task.done():
+            loop.fire(timers.next())
+        result: T = task.result()
+        return result
+    finally:
+        loop.give_up()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from statek_sim.runtime.stored.containers import NOTHING, Kept, kept
-from statek_sim.runtime.stored.kinds import Kind, kind_of
+from statek_sim.runtime.stored.storable_types import Kind, kind_of
 
 _THROWN: Final = (
     "Exception N3db014InputExceptionE thrown in function {} at /project/src/dbzero/bindings/python/{}: {}: \n"

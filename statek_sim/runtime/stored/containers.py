@@ -15,14 +15,27 @@ from itertools import chain
 from types import FunctionType
 from typing import Any, Final, NamedTuple, NoReturn
 
-from statek_sim.runtime.stored import decimals, moments
-from statek_sim.runtime.stored.callables import imported, loaded, read
-from statek_sim.runtime.stored.hashing import in_store_order, while_it_changes
-from statek_sim.runtime.stored.kinds import EarlyEnumValue, Kind, kind_of, refusal
-from statek_sim.runtime.stored.sameness import common_members, place_of, same, shared
+from statek_sim.runtime.stored.identity import common_members, place_of, same, shared
+from statek_sim.runtime.stored.ordering import in_store_order, while_it_changes
+from statek_sim.runtime.stored.storable_types import (
+    EarlyEnumValue,
+    Kind,
+    imported,
+    kind_of,
+    loaded,
+    read,
+    refusal,
+)
+from statek_sim.runtime.stored.value_roundtrip import (
+    stored_datetime,
+    stored_decimal,
+    stored_time,
+    why_datetime_changed,
+    why_decimal_changed,
+)
+from statek_sim.sandbox.budget import MOST_UNFOLDED, unfolded_size
 from statek_sim.sandbox.llm_repr import StoredCollection
 from statek_sim.sandbox.ordered_set import in_order, stable_set
-from statek_sim.sandbox.unfolded_size import MOST_UNFOLDED, unfolded_size
 
 # What is stored is up to model-written code and tools.
 Value = Any
@@ -116,11 +129,11 @@ def _convert(value: Value, late: Damage, depth: int) -> Value:
         case Kind.DECIMAL:
             return _decimal(value, late)
         case Kind.DATETIME:
-            found = moments.stored_datetime(value)
-            late.told = late.told or moments.why_changed(value, found)
+            found = stored_datetime(value)
+            late.told = late.told or why_datetime_changed(value, found)
             return found
         case Kind.TIME:
-            return moments.stored_time(value)
+            return stored_time(value)
         case Kind.FUNCTION:
             return _function(value)
         case Kind.CLASS:
@@ -191,8 +204,8 @@ def _decimal(value: Decimal, late: Damage) -> Decimal:
     if not value.is_finite():
         late.append(TypeError("'str' object cannot be interpreted as an integer"))
         return Decimal("0.0")
-    found = decimals.stored_decimal(value)
-    late.told = late.told or decimals.why_changed(value, found)
+    found = stored_decimal(value)
+    late.told = late.told or why_decimal_changed(value, found)
     return found
 
 

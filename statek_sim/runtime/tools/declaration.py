@@ -1,25 +1,30 @@
-"""`@tool` and `@subtask`: what an agent may call (001, 003 Tool Errors; behaviour 8, 9)."""
+"""`@tool` and `@subtask`: what an agent may call, and the trace events of what it does.
+
+001; 003, Tool Errors; behaviour 8, 9.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time
 from types import FunctionType, UnionType
 from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, overload
 
+from statek_sim import trace as events
 from statek_sim.errors import BadTool
 from statek_sim.runtime.state.access import FULL, reset_access, set_access
 from statek_sim.runtime.state.context import current, current_execution, require_alive, traced_job
 from statek_sim.runtime.state.error_handlers import handler_problem
 from statek_sim.runtime.state.futures import FutureResult
-from statek_sim.runtime.stored.callables import INJECTED
-from statek_sim.runtime.stored.kinds import with_full_names
-from statek_sim.runtime.tools.names_around import NOTHING, named
-from statek_sim.runtime.tools.per_function import once_per_function
-from statek_sim.runtime.tools.run_to_end import run_virtual
-from statek_sim.runtime.tools.tool_trace import record_call, record_failure, record_result
+from statek_sim.runtime.state.host import CurrentJob
+from statek_sim.runtime.state.safe_repr import shown
+from statek_sim.runtime.state.tool_loop import run_virtual
+from statek_sim.runtime.stored.storable_types import INJECTED, with_full_names
+from statek_sim.runtime.tools.function_cache import once_per_function
+from statek_sim.runtime.tools.tool_scope import NOTHING, named
+from statek_sim.sandbox.ordered_set import without_addresses
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -335,3 +340,39 @@ def _with_id(signature: inspect.Signature, return_type: type) -> inspect.Signatu
     )
     shown.insert(first_keyword, inspect.Parameter("id", kind, default=None, annotation=str))
     return signature.replace(parameters=shown, return_annotation=return_type)
+
+
+def record_call(job: CurrentJob, name: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
+    """Record that a tool begins to run. Code that calls it pays, or is stopped."""
+    execution = current_execution()
+    if execution is not None and execution.budget is not None:
+        execution.budget.call_tool()
+    arguments = [_argument(value) for value in args]
+    arguments += [f"{key}={_argument(value)}" for key, value in kwargs.items() if key != "_local_context"]
+    via, job.tool_via = job.tool_via, "code"
+    job.host.trace.add(events.ToolCalled(job.host.clock.now(), job.id, name, ", ".join(arguments), via))
+
+
+def record_result(job: CurrentJob, name: str, result: object) -> None:
+    """Record what a tool returned."""
+    _record_end(job, name, shown(result), None)
+
+
+def record_failure(job: CurrentJob, name: str, error: str) -> None:
+    """Record how a tool failed, as `Type: message`."""
+    _record_end(job, name, None, without_addresses(error))
+
+
+def _record_end(job: CurrentJob, name: str, result: str | None, error: str | None) -> None:
+    job.host.trace.add(events.ToolReturned(job.host.clock.now(), job.id, name, result, error))
+    job.host.tool_returned(job, name)
+
+
+def record_delivery(job: CurrentJob, body: object, media: object) -> None:
+    """Record what a dialog agent sent to its user."""
+    attachment = None if media is None else shown(media)
+    job.host.trace.add(events.Delivered(job.host.clock.now(), job.id, shown(body), attachment))
+
+
+def _argument(value: object) -> str:
+    return repr(value) if isinstance(value, str) else shown(value)

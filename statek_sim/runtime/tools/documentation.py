@@ -15,8 +15,7 @@ from typing import Any, Final, ForwardRef, Union, get_args, get_origin, get_type
 
 from statek_sim.runtime.state.context import get_current_agent_name
 from statek_sim.runtime.tools.declaration import tool
-from statek_sim.runtime.tools.docstring import header_of, own_parameters, tool_variant
-from statek_sim.runtime.tools.system import system_tool
+from statek_sim.runtime.tools.spec import header_of, own_parameters, system_tool, tool_variant
 from statek_sim.sandbox.ordered_set import without_addresses
 
 _ITEM: Final = re.compile(r"\s{4,}(?P<name>\w+)\s*(?:\((?P<type>[^)]+)\))?\s*:\s*(?P<text>.*)")

@@ -13,7 +13,7 @@ from types import BuiltinMethodType, ModuleType, NoneType
 from typing import Any
 
 from statek_sim.runtime.state.futures import FutureResult
-from statek_sim.runtime.tools.per_function import once_per_function
+from statek_sim.runtime.tools.function_cache import once_per_function
 from statek_sim.sandbox.restricted_method import RestrictedMethod
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from statek_sim.agent.context.vram.shape import KvShape, shape_of_config
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.unreadable import text_of
+from statek_sim.input_files import text_of
 from statek_sim.values import JSON
 
 

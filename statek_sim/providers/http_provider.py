@@ -1,0 +1,165 @@
+"""A provider that is asked over HTTP, and the seam to whatever carries its bytes: one HTTP exchange.
+
+A live transport sends, a recording one also writes down, a replaying one looks up; a test passes a fake. What is on
+this side of the seam knows nothing of sockets, and what is on the other side nothing of messages and tokens. A status
+that is not a success is told in httpx's words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from statek_sim.errors import ProviderHTTPError
+from statek_sim.providers.access import Access, Accesses
+from statek_sim.providers.protocol import ChatRequest, RawReply
+from statek_sim.providers.wire.formats import DEFAULT_URL, FORMATS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRequest:
+    """One HTTP request with its real headers: credentials are still in them."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpResponse:
+    """One HTTP response, its body decompressed, whatever its status.
+
+    `latency` is seconds until it was complete; replayed they pass in virtual time.
+    """
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    latency: float = 0.0
+
+
+class HttpTransport(Protocol):
+    """Carries requests and answers any status. `ProviderTimeout` and `ProviderUnreachable` when there is none."""
+
+    def send(self, request: HttpRequest) -> HttpResponse:
+        """Send one request and return the whole answer."""
+
+
+# Written out because the standard library renames phrases between Python versions.
+PHRASES: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        300: "Multiple Choices",
+        301: "Moved Permanently",
+        302: "Found",
+        303: "See Other",
+        304: "Not Modified",
+        305: "Use Proxy",
+        307: "Temporary Redirect",
+        308: "Permanent Redirect",
+        400: "Bad Request",
+        401: "Unauthorized",
+        402: "Payment Required",
+        403: "Forbidden",
+        404: "Not Found",
+        405: "Method Not Allowed",
+        406: "Not Acceptable",
+        407: "Proxy Authentication Required",
+        408: "Request Timeout",
+        409: "Conflict",
+        410: "Gone",
+        411: "Length Required",
+        412: "Precondition Failed",
+        413: "Request Entity Too Large",
+        414: "Request-URI Too Long",
+        415: "Unsupported Media Type",
+        416: "Requested Range Not Satisfiable",
+        417: "Expectation Failed",
+        418: "I'm a teapot",
+        421: "Misdirected Request",
+        422: "Unprocessable Entity",
+        423: "Locked",
+        424: "Failed Dependency",
+        425: "Too Early",
+        426: "Upgrade Required",
+        428: "Precondition Required",
+        429: "Too Many Requests",
+        431: "Request Header Fields Too Large",
+        451: "Unavailable For Legal Reasons",
+        500: "Internal Server Error",
+        501: "Not Implemented",
+        502: "Bad Gateway",
+        503: "Service Unavailable",
+        504: "Gateway Timeout",
+        505: "HTTP Version Not Supported",
+        506: "Variant Also Negotiates",
+        507: "Insufficient Storage",
+        508: "Loop Detected",
+        510: "Not Extended",
+        511: "Network Authentication Required",
+    }
+)
+"""Reason phrases of the redirects and of the client and server errors that have one."""
+
+_KINDS: Final = {1: "Informational response", 3: "Redirect response", 4: "Client error", 5: "Server error"}
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
+
+
+def http_error_text(status: int, url: str = DEFAULT_URL, *, location: str | None = None) -> str:
+    """Return httpx 0.28's error text for a status outside 200 to 299: in STATEK it becomes the job's error.
+
+    `location` is where a redirect points; STATEK's client does not follow it.
+    """
+    kind = _KINDS.get(status // 100, "Invalid status code")
+    redirect = f"Redirect location: '{location}'\n" if location is not None and status in _REDIRECTS else ""
+    return (
+        f"{kind} '{status} {PHRASES.get(status, '')}' for url '{url}'\n{redirect}"
+        f"For more information check: https://developer.mozilla.org/en-US/docs/Web/HTTP/Status/{status}"
+    )
+
+
+class HttpLLM:
+    """Sends each request in its own format, as STATEK does, byte for byte."""
+
+    def __init__(self, transport: HttpTransport, accesses: Accesses) -> None:
+        self._transport = transport
+        self._accesses = accesses
+
+    def complete(self, request: ChatRequest) -> RawReply:
+        """Answer one request; a status that is not a success is a `ProviderHTTPError` in httpx's words."""
+        sent = http_request(request, self._accesses(request.provider.upper()))
+        response = self._transport.send(sent)
+        check_status(sent, response)
+        return RawReply(response.body, response.latency)
+
+
+def http_request(request: ChatRequest, access: Access) -> HttpRequest:
+    """Return the HTTP request of an LLM call: httpx 0.28 writes JSON compact, in UTF-8."""
+    wire = FORMATS[request.wire]
+    body = json.dumps(request.body(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return HttpRequest(
+        method="POST",
+        url=wire.request_url(access.api_url, request.model),
+        headers=wire.request_headers(access.api_key, request.options),
+        body=body.encode(),
+    )
+
+
+def check_status(request: HttpRequest, response: HttpResponse) -> None:
+    """Raise `ProviderHTTPError` for a status outside 200 to 299, as STATEK's client does."""
+    if not 200 <= response.status <= 299:
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        raise ProviderHTTPError(
+            http_error_text(response.status, request.url, location=headers.get("location")),
+            status=response.status,
+            latency=response.latency,
+            retry_after=_seconds(headers.get("retry-after", "")),
+        )
+
+
+def _seconds(retry_after: str) -> float | None:
+    """Return a `Retry-After` that is a number of seconds; a date says nothing here, where no clock is read."""
+    return float(retry_after) if retry_after.replace(".", "", 1).isdecimal() else None

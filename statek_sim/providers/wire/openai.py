@@ -1,0 +1,312 @@
+"""OpenAI chat completions as a provider speaks them, whole or streamed: read a request, write an answer.
+
+The client's side is `openai_client`; with it this module is one `WireFormat`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+from statek_sim.errors import BadRequest
+from statek_sim.providers.wire import encoding
+from statek_sim.providers.wire.encoding import compact, quoted
+from statek_sim.providers.wire.format import FormatName, Split
+from statek_sim.providers.wire.openai_client import read_reply as read_reply
+from statek_sim.providers.wire.openai_client import request_body as request_body
+from statek_sim.providers.wire.openai_client import request_headers as request_headers
+from statek_sim.providers.wire.openai_client import request_url as request_url
+from statek_sim.providers.wire.parameters import OPENAI
+from statek_sim.providers.wire.reply import ReportedUsage, WireReply, WireToolCall
+from statek_sim.providers.wire.request import (
+    NO_DEMANDS,
+    Demands,
+    WireRequest,
+    limit_of,
+    member,
+    number_or_none,
+    objects,
+    stops_of,
+    text_of,
+)
+from statek_sim.values import JSON
+
+NAME: Final[FormatName] = "openai"
+
+DONE: Final = "[DONE]"
+
+
+def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
+    """Yield a role, the text piece by piece, each call's name and then its arguments, the reason; then the usage.
+
+    With `usage` (the client's `stream_options.include_usage`) a last chunk without choices carries it, and all
+    others carry `null`; a reply without usage has neither.
+    """
+    reported = usage and (reply.usage is None or reply.usage.present)
+    head = (
+        f'{{"id":{quoted(reply_id(reply))},"object":"chat.completion.chunk","created":{reply.created},'
+        f'"model":{quoted(reply.model)},"choices":['
+    )
+    tail = '],"usage":null}' if reported else "]}"
+    for index, choice in enumerate((reply, *reply.others)):
+        start = f'{head}{{"index":{index},"delta":'
+        for delta in _deltas(choice, split):
+            yield encoding.event(f'{start}{compact(delta)},"finish_reason":null}}{tail}')
+        yield encoding.event(f'{start}{{}},"finish_reason":{quoted(choice.reason)}}}{tail}')
+    if reported:
+        yield encoding.event(f'{head}],"usage":{usage_json(reply.usage)}}}')
+    yield encoding.event(DONE)
+
+
+def _deltas(reply: WireReply, split: Split) -> Iterator[dict[str, JSON]]:
+    yield {"role": "assistant", "content": None if reply.text is None else ""}
+    for piece in split(reply.text) if reply.text else ():
+        yield {"content": piece}
+    for index, call in enumerate(reply.calls):
+        yield from _call_deltas(index, call, split)
+
+
+def _call_deltas(index: int, call: WireToolCall, split: Split) -> Iterator[dict[str, JSON]]:
+    yield {
+        "tool_calls": [
+            {
+                "index": index,
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": ""},
+            }
+        ]
+    }
+    for piece in split(call.arguments) if call.arguments else ():
+        yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+
+
+def join_stream(stream: bytes) -> bytes:
+    """Return the `chat.completion` that the chunks add up to.
+
+    `ValueError` for a chunk that is not JSON.
+    """
+    answer: dict[str, Any] = {}
+    choices: dict[int, _Choice] = {0: _Choice()}
+    for data in encoding.events(stream):
+        if data == DONE:
+            continue
+        chunk = json.loads(data)
+        answer.update({key: value for key, value in chunk.items() if key not in ("choices", "object")})
+        for choice in chunk.get("choices") or ():
+            found = choices.setdefault(choice.get("index", 0), _Choice())
+            found.reason = choice.get("finish_reason") or found.reason
+            _add(choice.get("delta") or {}, found.message, found.calls)
+    if answer.get("usage", "") is None:
+        del answer["usage"]
+    listed: list[JSON] = [choices[index].whole(index) for index in sorted(choices)]
+    usage = {"usage": answer.pop("usage")} if "usage" in answer else {}
+    return compact({**answer, "object": "chat.completion", "choices": listed, **usage}).encode()
+
+
+class _Choice:
+    """One choice of a streamed answer, as far as it has come."""
+
+    def __init__(self) -> None:
+        self.message: dict[str, Any] = {"role": "assistant", "content": None}
+        self.calls: dict[int, dict[str, Any]] = {}
+        self.reason: str | None = None
+
+    def whole(self, index: int) -> JSON:
+        if self.calls:
+            self.message["tool_calls"] = [self.calls[number] for number in sorted(self.calls)]
+        return {"index": index, "message": self.message, "finish_reason": self.reason}
+
+
+def _add(delta: dict[str, Any], message: dict[str, Any], calls: dict[int, dict[str, Any]]) -> None:
+    for key, value in delta.items():
+        if key == "tool_calls":
+            for piece in value or ():
+                _add_call(piece, calls)
+        elif key != "role" and value is not None:
+            before = message.get(key)
+            message[key] = value if before is None else before + value
+
+
+def _add_call(piece: dict[str, Any], calls: dict[int, dict[str, Any]]) -> None:
+    call = calls.setdefault(
+        piece.get("index", 0), {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+    )
+    call["id"] = piece.get("id") or call["id"]
+    function = piece.get("function") or {}
+    for key in ("name", "arguments"):
+        call["function"][key] += function.get(key) or ""
+
+
+_ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
+
+_DEMANDING: Final = frozenset(
+    [
+        "n",
+        "stop",
+        "max_tokens",
+        "max_completion_tokens",
+        "response_format",
+        "tool_choice",
+        "parallel_tool_calls",
+    ]
+)
+_MOST_CHOICES: Final = 128
+
+_ERROR_TYPES: Final[Mapping[int, str]] = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+
+
+def read_request(body: JSON, url: str = "") -> WireRequest:
+    """Read a request as the API does; text parts of a message's content become one text."""
+    if not isinstance(body, dict):
+        raise BadRequest(f"the body: expected an object, got {body!r}")
+    options = body.get("stream_options")
+    return WireRequest(
+        model=member(body, "model", str, where=""),
+        messages=tuple(
+            _message(message, number)
+            for number, message in enumerate(objects(body.get("messages"), where="messages"))
+        ),
+        tools=tuple(objects(body.get("tools") or [], where="tools")),
+        temperature=number_or_none(body, "temperature"),
+        demands=NO_DEMANDS if _DEMANDING.isdisjoint(body) else _demands(body),
+        stream=body.get("stream") is True,
+        stream_usage=isinstance(options, dict) and options.get("include_usage") is True,
+        unheeded=OPENAI.unheeded(body),
+        wrong=(*OPENAI.wrong(body), *_without_stream(body)),
+    )
+
+
+def _without_stream(body: Mapping[str, JSON]) -> tuple[tuple[str, str], ...]:
+    if body.get("stream_options") is None or body.get("stream"):
+        return ()
+    return (("stream_options", "stream_options: expected only where stream is true, as the API has it"),)
+
+
+def _message(message: dict[str, JSON], number: int) -> dict[str, JSON]:
+    role, where = message.get("role"), f"messages[{number}]"
+    if role not in _ROLES:
+        role = member(message, "role", str, where=f"{where}.")
+        raise BadRequest(f"{where}.role: expected one of {', '.join(_ROLES)}, got {role!r}")
+    content = message.get("content")
+    if isinstance(content, str):
+        return message
+    content = text_of(content, where=f"{where}.content")
+    if content is None and role != "assistant":
+        raise BadRequest(f"{where}.content: expected a string or a list of content parts, got nothing")
+    return {**message, "content": content}
+
+
+def _demands(body: Mapping[str, JSON]) -> Demands:
+    choices = limit_of(number_or_none(body, "n"), where="n") or 1
+    if choices > _MOST_CHOICES:
+        raise BadRequest(f"n: expected at most {_MOST_CHOICES}, got {choices}", parameter="n")
+    named = "max_tokens" if body.get("max_completion_tokens") is None else "max_completion_tokens"
+    calls, names = calls_demanded(body.get("tool_choice"))
+    return Demands(
+        choices=choices,
+        stop=stops_of(body.get("stop"), where="stop"),
+        max_tokens=limit_of(number_or_none(body, named), where=named),
+        json_object=wants_json(body.get("response_format")),
+        calls=calls,
+        call_names=names,
+        one_call=body.get("parallel_tool_calls") is False,
+    )
+
+
+def wants_json(wanted: JSON) -> bool:
+    """Tell whether `response_format`, or the `format` of another API, asks for JSON."""
+    return isinstance(wanted, dict) and wanted.get("type") in ("json_object", "json_schema")
+
+
+def calls_demanded(choice: JSON) -> tuple[Literal["may", "must", "must not"], tuple[str, ...]]:
+    """Return what `tool_choice` says of calls, and the functions that it names; both APIs' spellings."""
+    if choice in ("none", "required"):
+        return ("must not" if choice == "none" else "must"), ()
+    if not isinstance(choice, dict):
+        return "may", ()
+    if choice.get("type") == "allowed_tools":
+        allowed = choice.get("allowed_tools", choice)
+        listed = allowed.get("tools") if isinstance(allowed, dict) else None
+        names = [name for tool in listed if (name := _named(tool))] if isinstance(listed, list) else []
+        must = isinstance(allowed, dict) and allowed.get("mode") == "required"
+        return ("must" if must else "may"), tuple(names)
+    name = _named(choice)
+    return ("must", (name,)) if name else ("may", ())
+
+
+def _named(tool: JSON) -> str:
+    """Return the name of a function in a choice: `{"name"}` or `{"function": {"name"}}`."""
+    function = tool.get("function", tool) if isinstance(tool, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def reply_body(reply: WireReply) -> bytes:
+    """Return a `chat.completion`; its bytes depend on `reply` alone."""
+    usage = reply.usage
+    ending = "}" if usage is not None and not usage.present else f',"usage":{usage_json(usage)}}}'
+    text = (
+        f'{{"id":{quoted(reply_id(reply))},"object":"chat.completion","created":{reply.created},'
+        f'"model":{quoted(reply.model)},"choices":[{_choices_json(reply)}]{ending}'
+    )
+    return text.encode()
+
+
+def reply_id(reply: WireReply) -> str:
+    """Return the id of an answer and of all its chunks."""
+    return f"chatcmpl-{reply.id}"
+
+
+def _choices_json(reply: WireReply) -> str:
+    if not reply.others:
+        return _choice_json(reply, 0)
+    return ",".join(_choice_json(choice, index) for index, choice in enumerate((reply, *reply.others)))
+
+
+def _choice_json(reply: WireReply, index: int) -> str:
+    spoken = "null" if reply.text is None else quoted(reply.text)
+    tools = f',"tool_calls":[{",".join(map(_call_json, reply.calls))}]' if reply.calls else ""
+    message = f'{{"role":"assistant","content":{spoken}{tools}}}'
+    return f'{{"index":{index},"message":{message},"finish_reason":{quoted(reply.reason)}}}'
+
+
+def _call_json(call: WireToolCall) -> str:
+    return (
+        f'{{"id":{quoted(call.id)},"type":"function","function":'
+        f'{{"name":{quoted(call.name)},"arguments":{quoted(call.arguments)}}}}}'
+    )
+
+
+@lru_cache(maxsize=4096)
+def usage_json(usage: ReportedUsage | None) -> str:
+    """Return the value of `usage`."""
+    if usage is None:
+        return "null"
+    prompt, completion, cached = (_count(count) for count in (usage.prompt, usage.completion, usage.cached))
+    fields: dict[str, JSON] = {"prompt_tokens": prompt, "completion_tokens": completion}
+    if prompt is not None and completion is not None:
+        fields["total_tokens"] = prompt + completion
+    fields["prompt_tokens_details"] = {"cached_tokens": cached}
+    if usage.cost is not None:
+        fields["cost"] = float(usage.cost)
+    return json.dumps(fields, separators=(",", ":"))
+
+
+def _count(count: int | None) -> int | None:
+    """Return equal counts as equal text: True and 1 are the same key of a cache."""
+    return None if count is None else int(count)
+
+
+def error_body(status: int, message: str, *, parameter: str | None = None, code: str | None = None) -> bytes:
+    """Return `{"error": {...}}` with the type that OpenAI gives such a status."""
+    kind = _ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    code = code or ("rate_limit_exceeded" if status == 429 else None)
+    return compact({"error": {"message": message, "type": kind, "param": parameter, "code": code}}).encode()

@@ -1,0 +1,340 @@
+"""OpenAI's Responses API as a provider speaks it, whole or streamed: read a request, write an answer.
+
+The client's side is `responses_client`; with it this module is one `WireFormat`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from statek_sim.errors import BadRequest
+from statek_sim.providers.wire import encoding
+from statek_sim.providers.wire.encoding import compact
+from statek_sim.providers.wire.format import FormatName, Split
+from statek_sim.providers.wire.openai import calls_demanded, wants_json
+from statek_sim.providers.wire.openai import error_body as error_body
+from statek_sim.providers.wire.openai_client import request_headers as request_headers
+from statek_sim.providers.wire.parameters import RESPONSES
+from statek_sim.providers.wire.reply import ReportedUsage, WireReply, WireToolCall
+from statek_sim.providers.wire.request import (
+    Demands,
+    WireRequest,
+    limit_of,
+    member,
+    number_or_none,
+    objects,
+    text_of,
+)
+from statek_sim.providers.wire.responses_client import read_reply as read_reply
+from statek_sim.providers.wire.responses_client import request_body as request_body
+from statek_sim.providers.wire.responses_client import request_url as request_url
+from statek_sim.values import JSON, Message
+
+NAME: Final[FormatName] = "responses"
+
+_ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
+
+
+def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
+    """Yield the events of an answer; the last one has the whole of it, and the usage."""
+    for number, (kind, data) in enumerate(_events(reply, split, usage=usage)):
+        yield encoding.event(compact({"type": kind, **data, "sequence_number": number}), name=kind)
+
+
+def _events(reply: WireReply, split: Split, *, usage: bool) -> Iterator[tuple[str, dict[str, JSON]]]:
+    begun = response(reply, [], "in_progress", usage=False, at_end=False)
+    yield "response.created", {"response": begun}
+    yield "response.in_progress", {"response": begun}
+    items = output(reply)
+    first_call = len(items) - len(reply.calls)
+    for index, item in enumerate(items):
+        place: dict[str, JSON] = {"output_index": index}
+        if index < first_call:
+            yield "response.output_item.added", {**place, "item": message(reply, [], "in_progress")}
+            yield from _text(reply, split, place)
+        else:
+            number = index - first_call
+            added = call_item(reply, number, "", "in_progress")
+            yield "response.output_item.added", {**place, "item": added}
+            yield from _arguments(reply, number, split, place)
+        yield "response.output_item.done", {**place, "item": item}
+    state = status(reply)
+    yield f"response.{state}", {"response": response(reply, items, state, usage=usage)}
+
+
+def _text(reply: WireReply, split: Split, place: dict[str, JSON]) -> Iterator[tuple[str, dict[str, JSON]]]:
+    text = reply.text or ""
+    where: dict[str, JSON] = {"item_id": f"msg_{reply.id}", **place, "content_index": 0}
+    yield "response.content_part.added", {**where, "part": text_part("")}
+    for piece in split(text) if text else ():
+        yield "response.output_text.delta", {**where, "delta": piece, "logprobs": []}
+    yield "response.output_text.done", {**where, "text": text, "logprobs": []}
+    yield "response.content_part.done", {**where, "part": text_part(text)}
+
+
+def _arguments(
+    reply: WireReply, number: int, split: Split, place: dict[str, JSON]
+) -> Iterator[tuple[str, dict[str, JSON]]]:
+    call = reply.calls[number]
+    where: dict[str, JSON] = {"item_id": f"fc_{reply.id}_{number + 1}", **place}
+    for piece in split(call.arguments) if call.arguments else ():
+        yield "response.function_call_arguments.delta", {**where, "delta": piece}
+    yield (
+        "response.function_call_arguments.done",
+        {**where, "name": call.name, "arguments": call.arguments},
+    )
+
+
+def join_stream(stream: bytes) -> bytes:
+    """Return the `response` of the last event; of a stream that was cut off, what had come until then.
+
+    `ValueError` for an event that is not JSON.
+    """
+    answer: dict[str, Any] = {}
+    items: dict[int, dict[str, Any]] = {}
+    for data in encoding.events(stream):
+        event = json.loads(data)
+        kind, index = event.get("type"), event.get("output_index", 0)
+        if kind in _ENDS:
+            return compact(event["response"]).encode()
+        match kind:
+            case "response.created":
+                answer = event["response"]
+            case "response.output_item.added" | "response.output_item.done":
+                items[index] = event["item"]
+            case "response.output_text.delta":
+                _grow(items[index], event["delta"])
+            case "response.function_call_arguments.delta":
+                items[index]["arguments"] += event["delta"]
+            case _:
+                pass
+    return compact({**answer, "output": [items[index] for index in sorted(items)]} if answer else {}).encode()
+
+
+def _grow(item: dict[str, Any], piece: str) -> None:
+    """Add a piece to the text of a message."""
+    if not item["content"]:
+        item["content"] = [text_part("")]
+    item["content"][-1]["text"] += piece
+
+
+_ROLES: Final = ("system", "developer", "user", "assistant")
+_ECHOED: Final[Mapping[str, JSON]] = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "reasoning": {"effort": None, "summary": None},
+    "store": True,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": 1.0,
+    "truncation": "disabled",
+    "user": None,
+}
+"""What an answer repeats of its request, and what it says where the request said nothing."""
+
+_INCOMPLETE: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+
+def read_request(body: JSON, url: str = "") -> WireRequest:
+    """Read a request as the API does: instructions are the system message, and a model's items in a row one message."""
+    if not isinstance(body, dict):
+        raise BadRequest(f"the body: expected an object, got {body!r}")
+    counting = url.endswith("/input_tokens")
+    instructions, previous = body.get("instructions"), body.get("previous_response_id")
+    prompt: list[Message] = [{"role": "system", "content": instructions}] if instructions is not None else []
+    return WireRequest(
+        model=member(body, "model", str, where=""),
+        messages=(*prompt, *_messages(body.get("input"), optional=previous is not None)),
+        tools=tuple(_tool(tool) for tool in objects(body.get("tools") or [], where="tools")),
+        temperature=number_or_none(body, "temperature"),
+        demands=_demands(body),
+        stream=not counting and body.get("stream") is True,
+        stream_usage=True,
+        unheeded=RESPONSES.unheeded(body),
+        wrong=RESPONSES.wrong(body),
+        echo={key: body[key] for key in _ECHOED if body.get(key) is not None},
+        previous=None if previous is None else member(body, "previous_response_id", str, where=""),
+    )
+
+
+def _demands(body: Mapping[str, JSON]) -> Demands:
+    calls, names = calls_demanded(body.get("tool_choice"))
+    text = body.get("text")
+    return Demands(
+        max_tokens=limit_of(number_or_none(body, "max_output_tokens"), where="max_output_tokens"),
+        json_object=isinstance(text, dict) and wants_json(text.get("format")),
+        calls=calls,
+        call_names=names,
+        one_call=body.get("parallel_tool_calls") is False,
+    )
+
+
+def _messages(given: JSON, *, optional: bool) -> list[Message]:
+    if isinstance(given, str):
+        return [{"role": "user", "content": given}]
+    if given is None and optional:
+        return []
+    messages: list[Message] = []
+    turn: dict[str, JSON] | None = None
+    for number, item in enumerate(objects(given, where="input")):
+        where = f"input[{number}]"
+        found = _spoken(item, turn, where) if _of_model(item) else None
+        if found is None:
+            messages.append(_told(item, where))
+        elif found is not turn:
+            messages.append(found)
+        turn = found
+    return messages
+
+
+def _of_model(item: Mapping[str, JSON]) -> bool:
+    return item.get("role") == "assistant" or item.get("type") in ("function_call", "reasoning")
+
+
+def _spoken(item: Mapping[str, JSON], turn: dict[str, JSON] | None, where: str) -> dict[str, JSON]:
+    """Return the assistant message that an item is part of: `turn`, or a new one. A text begins one, calls go on."""
+    if item.get("type") == "reasoning":
+        return {"role": "assistant", "content": None} if turn is None else turn
+    if item.get("type") == "function_call":
+        turn = {"role": "assistant", "content": None} if turn is None else turn
+        calls = turn.setdefault("tool_calls", [])
+        if isinstance(calls, list):
+            calls.append(_call(item, where))
+        return turn
+    content = text_of(item.get("content"), where=f"{where}.content")
+    if turn is not None and turn["content"] is None and "tool_calls" not in turn:
+        turn["content"] = content
+        return turn
+    return {"role": "assistant", "content": content}
+
+
+def _call(item: Mapping[str, JSON], where: str) -> JSON:
+    return {
+        "id": member(item, "call_id", str, where=f"{where}."),
+        "type": "function",
+        "function": {
+            "name": member(item, "name", str, where=f"{where}."),
+            "arguments": member(item, "arguments", str, where=f"{where}."),
+        },
+    }
+
+
+def _told(item: Mapping[str, JSON], where: str) -> Message:
+    """Return what anyone but the model said: a message, or what came of a call."""
+    kind, role = item.get("type", "message"), item.get("role")
+    if kind == "function_call_output":
+        output = text_of(item.get("output"), where=f"{where}.output")
+        named = member(item, "call_id", str, where=f"{where}.")
+        return {"role": "tool", "content": output or "", "tool_call_id": named}
+    if kind != "message":
+        raise BadRequest(
+            f"{where}.type: expected message, reasoning, function_call or function_call_output, got {kind!r}; "
+            "this server keeps no items and runs no tools",
+            parameter="input",
+        )
+    if role not in _ROLES:
+        raise BadRequest(
+            f"{where}.role: expected one of {', '.join(_ROLES)}, got {role!r}", parameter="input"
+        )
+    content = text_of(item.get("content"), where=f"{where}.content")
+    if content is None:
+        raise BadRequest(f"{where}.content: expected a string or a list of content parts, got nothing")
+    return {"role": role, "content": content}
+
+
+def _tool(tool: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return a tool in the shape of chat completions; the provider's own tools stay what they are."""
+    if tool.get("type") != "function":
+        return dict(tool)
+    return {"type": "function", "function": {key: value for key, value in tool.items() if key != "type"}}
+
+
+def reply_body(reply: WireReply) -> bytes:
+    """Return a `response`; its bytes depend on `reply` alone."""
+    return compact(response(reply, output(reply), status(reply), usage=True)).encode()
+
+
+def response(
+    reply: WireReply, items: list[JSON], state: str, *, usage: bool, at_end: bool = True
+) -> dict[str, JSON]:
+    """Return an answer, or what a stream says of it at its start and at its end."""
+    reason = _INCOMPLETE.get(reply.reason) if at_end else None
+    return {
+        "id": f"resp_{reply.id}",
+        "object": "response",
+        "created_at": reply.created,
+        "status": state,
+        "error": None,
+        "incomplete_details": {"reason": reason} if reason else None,
+        "model": reply.model,
+        "output": items,
+        **_ECHOED,
+        **(reply.echo or {}),
+        **(usage_field(reply.usage) if usage else {}),
+    }
+
+
+def status(reply: WireReply) -> str:
+    """Return how an answer ended."""
+    return "incomplete" if reply.reason in _INCOMPLETE else "completed"
+
+
+def output(reply: WireReply) -> list[JSON]:
+    """Return the items of an answer: a message, then each call."""
+    text = reply.text
+    spoken: list[JSON] = [] if text is None else [message(reply, [text_part(text)], status(reply))]
+    return [*spoken, *(call_item(reply, number) for number in range(len(reply.calls)))]
+
+
+def message(reply: WireReply, parts: list[JSON], state: str) -> JSON:
+    """Return the item of a text."""
+    return {
+        "id": f"msg_{reply.id}",
+        "type": "message",
+        "status": state,
+        "role": "assistant",
+        "content": parts,
+    }
+
+
+def text_part(text: str) -> JSON:
+    """Return the part of a message that is its text."""
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def call_item(reply: WireReply, number: int, arguments: str | None = None, state: str = "completed") -> JSON:
+    """Return the item of a call, with its arguments so far."""
+    call: WireToolCall = reply.calls[number]
+    return {
+        "id": f"fc_{reply.id}_{number + 1}",
+        "type": "function_call",
+        "status": state,
+        "call_id": call.id,
+        "name": call.name,
+        "arguments": call.arguments if arguments is None else arguments,
+    }
+
+
+def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
+    """Return the field `usage`, or nothing for a reply without usage."""
+    if usage is None:
+        return {"usage": None}
+    if not usage.present:
+        return {}
+    counts: dict[str, JSON] = {
+        "input_tokens": usage.prompt,
+        "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": 0},
+        "output_tokens": usage.completion,
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }
+    if usage.prompt is not None and usage.completion is not None:
+        counts["total_tokens"] = usage.prompt + usage.completion
+    return {"usage": counts if usage.cost is None else {**counts, "cost": float(usage.cost)}}

@@ -1,0 +1,246 @@
+"""Which job steps next, and which jobs wait: queued in rounds, as STATEK's loop finds them.
+
+STATEK asks every waiting job's condition on every pass. Here a job whose future knows its signals costs nothing
+until one fires; only futures with unknown dependencies are asked on every pass.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from statek_sim.errors import BadInput
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.status import JobStatus
+
+if TYPE_CHECKING:
+    from statek_sim.runtime.jobs.job import Job
+
+
+Order = Literal["fifo", "newest", "shuffled"]
+ORDERS: Final[tuple[Order, ...]] = get_args(Order)
+"""fifo: as they became runnable; newest: latest created first, as dbzero was seen to do; shuffled: by the seed."""
+
+
+class Rounds:
+    """Jobs that may run: offered, then queued for the next round. What is drawn at random is drawn by `seed`."""
+
+    def __init__(self, order: Order, seed: int, can_run: Callable[[Job], bool]) -> None:
+        if order not in ORDERS:
+            raise BadInput(f"order {order!r} is unknown; expected one of: {', '.join(ORDERS)}")
+        self._order = order
+        self._seed = seed
+        self._drawn = 0
+        self._can_run = can_run
+        self._seq = 0
+        self._round = 0
+        self._ready: list[tuple[int, float, int, Job]] = []
+        self._queued: set[str] = set()
+        self._offered: dict[str, Job] = {}
+        self._ended: dict[str, int] = {}
+        self._created: dict[str, int] = {}
+        self.choose: Callable[[Sequence[Job]], int] | None = None
+        """Which of the jobs that are ready in this round steps next; None: the first."""
+
+    def enter(self, job: Job) -> None:
+        """Take a new job in."""
+        self._created[job.id] = len(self._created)
+
+    def knows(self, job: Job) -> bool:
+        """Return whether `job` was taken in."""
+        return job.id in self._created
+
+    def offer(self, job: Job) -> None:
+        """Note that `job` may have become able to run."""
+        self._offered[job.id] = job
+
+    def step_ended(self, job: Job, begun: int) -> None:
+        """Note that a step of `job`, the `begun`-th of all, has ended: it is queued after those that wait."""
+        self._ended[job.id] = begun
+
+    @property
+    def offered(self) -> bool:
+        """Whether there is anything to take in."""
+        return bool(self._offered)
+
+    def take_in(self, in_flight: Container[str], rank: Callable[[Job], float] | None) -> None:
+        """Queue what can run for the next round: by age, as STATEK's loop finds jobs, whichever became able first.
+
+        Jobs that wait come before others, oldest wait first (`rank`), and those whose own steps have just ended after
+        them, as they began. Without `rank` they are queued as they were offered.
+        """
+        offered, self._offered = list(self._offered.values()), {}
+        ended, self._ended = self._ended, {}
+        if rank is not None and len(offered) > 1:
+            offered.sort(key=lambda job: (ended.get(job.id, 0), rank(job), self._created.get(job.id, 0)))
+        for job in offered:
+            if job.id not in self._queued and job.id not in in_flight and self._can_run(job):
+                self._seq += 1
+                self._queued.add(job.id)
+                heapq.heappush(self._ready, (self._round + 1, self._tie(job), self._seq, job))
+
+    def _tie(self, job: Job) -> float:
+        if self._order == "newest":
+            return -self._created[job.id]
+        return self._draw() if self._order == "shuffled" else 0.0
+
+    @cached_property
+    def _random(self) -> random.Random:
+        """What draws: most orders never do, and seeding it takes as long as a step."""
+        return random.Random(self._seed)
+
+    def _draw(self) -> float:
+        self._drawn += 1
+        return self._random.random()
+
+    def take(self) -> Job | None:
+        """Take the next job of this round, or None when there is none."""
+        if not self._ready or self._ready[0][0] > self._round:
+            return None
+        job = heapq.heappop(self._ready)[3] if self.choose is None else self._chosen(self.choose)
+        self._queued.discard(job.id)
+        return job
+
+    def _chosen(self, choose: Callable[[Sequence[Job]], int]) -> Job:
+        """Take the job of this round that `choose` picks; it is asked only where there is a choice."""
+        open_ = sorted(entry for entry in self._ready if entry[0] <= self._round)
+        picked = open_[choose([entry[3] for entry in open_])] if len(open_) > 1 else open_[0]
+        self._ready.remove(picked)
+        heapq.heapify(self._ready)
+        return picked[3]
+
+    def open(self) -> bool:
+        """Open the next round if it has jobs."""
+        if not self._ready:
+            return False
+        self._round = self._ready[0][0]
+        return True
+
+    def saved(self) -> dict[str, object]:
+        """Return what a new process goes on from: how far the rounds are, and who was taken in."""
+        return {"seq": self._seq, "round": self._round, "drawn": self._drawn, "created": [*self._created]}
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Go on where another process `saved` it."""
+        self._seq, self._round = saved["seq"], saved["round"]
+        self._created = {name: number for number, name in enumerate(saved["created"])}
+        for _ in range(saved["drawn"]):
+            self._draw()
+
+    def clear(self) -> None:
+        """Lose what only the process knew."""
+        self._ready.clear()
+        self._queued.clear()
+        self._offered.clear()
+        self._ended.clear()
+
+
+class WaitingRoom:
+    """Waiting jobs by id, in the order in which they began to wait."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+        self._polled: dict[str, Job] = {}
+        self._stirred: dict[str, Job] = {}
+        self._since: dict[str, int] = {}
+        self._entering: dict[str, Job] = {}
+        self._waits = 0
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def __contains__(self, job: Job) -> bool:
+        return job.id in self._jobs
+
+    def add(self, job: Job) -> None:
+        """Start waiting for `job.awaited_result`."""
+        self.remove(job)
+        self._entering.pop(job.id, None)
+        self._jobs[job.id] = job
+        if job.id not in self._since:
+            self._waits += 1
+            self._since[job.id] = self._waits
+        if job.awaited_result is None:
+            return
+        signals = job.awaited_result.signals()
+        if signals is None:
+            self._polled[job.id] = job
+            return
+        for signal in signals:
+            signal.listen(job.id, self._stir)
+        # What it waits for may be there already, after a wrong unpacking: no signal will fire then.
+        self._stirred[job.id] = job
+
+    def remove(self, job: Job) -> None:
+        """Stop waiting; one that waits again before `forget` has waited all the time. Others are ignored."""
+        if self._jobs.pop(job.id, None) is None:
+            return
+        self._polled.pop(job.id, None)
+        self._stirred.pop(job.id, None)
+        future = job.awaited_result
+        for signal in (future.signals() if future is not None else None) or ():
+            signal.forget(job.id)
+
+    def enter_again(self, job: Job) -> None:
+        """Stop waiting, for as long as the job runs the code again in which it waits: see `jobs`."""
+        if job.id in self._jobs and job.life.status is JobStatus.WARMING_UP:
+            self._entering[job.id] = job
+        self.remove(job)
+
+    def forget(self, job: Job) -> None:
+        """Let the next wait of a job that does not wait begin anew."""
+        self._entering.pop(job.id, None)
+        if job.id not in self._jobs:
+            self._since.pop(job.id, None)
+
+    def _stir(self, job_id: str) -> None:
+        self._stirred[job_id] = self._jobs[job_id]
+
+    def saved(self) -> dict[str, object]:
+        """Return who waits, and since when."""
+        return {
+            "jobs": [*self._jobs],
+            "stirred": [*self._stirred],
+            "entering": [*self._entering],
+            "since": [*self._since.items()],
+            "waits": self._waits,
+        }
+
+    def resume(self, saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> None:
+        """Let the same jobs wait as in the process that `saved` it."""
+        for name in saved["jobs"]:
+            self.add(jobs[name])
+        self._entering = {name: jobs[name] for name in saved["entering"]}
+        self._stirred = {name: jobs[name] for name in saved["stirred"]}
+        self._since, self._waits = dict(saved["since"]), saved["waits"]
+
+    def rank(self, job: Job) -> float:
+        """Return a job's place among those that wait, oldest first; behind all of them if it does not wait."""
+        return self._since[job.id] if job.id in self._jobs else float("inf")
+
+    @property
+    def polls(self) -> bool:
+        """Whether some job waits for a future that can only be asked."""
+        return bool(self._polled)
+
+    def stir_all(self) -> None:
+        """Have every waiting job's condition asked at the next pass, as a new worker process does."""
+        self._stirred = dict(self._jobs)
+
+    def candidates(self) -> list[Job]:
+        """Return the jobs whose condition may have changed since the last call, oldest wait first."""
+        if not self._stirred and not self._polled:
+            return []
+        found = list({**self._polled, **self._stirred}.values())
+        self._stirred.clear()
+        return sorted(found, key=self.rank)
+
+    def jobs(self) -> list[Job]:
+        """Return every waiting job, oldest wait first; one that enters its warmup again has not stopped to wait."""
+        entering = {
+            name: job for name, job in self._entering.items() if job.life.status is JobStatus.WARMING_UP
+        }
+        return [*{**self._jobs, **entering}.values()]

@@ -1,0 +1,251 @@
+"""The jobs of a runtime by name, the definitions they share, and the host that they live in (behaviour 9, 10).
+
+The host gives jobs time, the trace and somebody to tell (`runtime.state.host.Host`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from statek_sim import trace as events
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadInput
+from statek_sim.harness.settings import StatekSettings
+from statek_sim.runtime.agents.agent import Agent, DialogAgent
+from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
+from statek_sim.runtime.dialogs.history import HistoryProjection
+from statek_sim.runtime.execution.model_name import models_by_difficulty
+from statek_sim.runtime.execution.scheduler import Scheduler
+from statek_sim.runtime.execution.services import Brought, Services
+from statek_sim.runtime.execution.tool_calls import AfterCalls
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.job_defs import JobDefs
+from statek_sim.runtime.jobs.post_processing import PostProcessor, normalised, post_processors
+from statek_sim.runtime.state.chat_style import ChatStyle, parse_chat_style
+from statek_sim.runtime.state.host import Host
+from statek_sim.runtime.state.tool_loop import Running, run_virtual
+from statek_sim.usage.totals import UsageTotals
+from statek_sim.values import IdSource
+
+_CREATE_JOB_ARGUMENTS: Final = (
+    "shared_vars",
+    "parent_job",
+    "warmup_code",
+    "chat_style",
+    "locale",
+    "message",
+    "name",
+    "post_processing",
+)
+
+
+class JobBook:
+    """Every job of a runtime, in the order of creation; `brought` has the classes of jobs and definitions."""
+
+    def __init__(self, services: Services, brought: Brought) -> None:
+        self._services = services
+        self._kind = brought.job
+        self._ids = IdSource()
+        self._definitions = JobDefs(brought.job_def)
+        self.jobs: dict[str, Job] = {}
+
+    def check_free(self, name: str | None) -> None:
+        """Refuse a name that a job has."""
+        if name in self.jobs:
+            raise BadInput(f"job {name!r} exists already; names of jobs are unique within a runtime")
+
+    def make(
+        self,
+        host: Host,
+        name: str | None,
+        definition: JobDef,
+        parent: Job | None,
+        shared_vars: Mapping[str, object],
+    ) -> Job:
+        """Make a READY job that lives in `host`; without a `name` its id is the next one."""
+        services, agent = self._services, definition.agent
+        job_id, model = name or self._next_id(), str(agent.metadata["MODEL"])
+        services.register(agent)
+        job = self._kind(host, job_id, definition, HistoryProjection(services.meter(model)), parent)
+        job.py_env.update_locals(**shared_vars)
+        self.jobs[job_id] = job
+        parent_id = None if parent is None else parent.id
+        services.trace.add(events.JobCreated(services.clock.now(), job_id, agent.role, model, parent_id))
+        job.keeping.foresee({}, job.py_env.local_state)
+        job.keeping.drop()
+        if parent is not None:
+            job.add_error_handlers_from(parent)
+        return job
+
+    def _next_id(self) -> str:
+        """Return the next id that no job was named after."""
+        while (job_id := self._ids.next("job")) in self.jobs:
+            pass
+        return job_id
+
+    def named(self, name: str) -> Job:
+        """Return the job with this id; an unknown one is `BadInput`."""
+        try:
+            return self.jobs[name]
+        except KeyError:
+            known = ", ".join(self.jobs) or "none"
+            raise BadInput(f"there is no job {name!r}; jobs: {known}") from None
+
+    def saved(self) -> dict[str, object]:
+        """Return the jobs, their definitions, and how many have been named."""
+        return {
+            "jobs": [*self.jobs.values()],
+            "definitions": self._definitions.saved(),
+            "ids": self._ids.saved(),
+        }
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Have the jobs that another process `saved`."""
+        self.jobs.update((job.id, job) for job in saved["jobs"])
+        self._definitions.resume(saved["definitions"])
+        self._ids.resume(saved["ids"])
+        for job in self.jobs.values():
+            job.history.measure_with(self._services.meter(str(job.agent.metadata["MODEL"])))
+
+    def usage(self) -> UsageTotals:
+        """Return the usage of all jobs together."""
+        totals = UsageTotals()
+        for job in self.jobs.values():
+            for turn in job.usage.turns:
+                totals.add(turn)
+        return totals
+
+    def define(
+        self,
+        agent: Agent,
+        warmup_code: WarmupSource,
+        chat_style: ChatStyle | str | None,
+        locale: str | None,
+        job_params: Mapping[str, object],
+        post_processing: PostProcessor | Iterable[PostProcessor] | None = None,
+        *,
+        shared: bool = True,
+    ) -> JobDef:
+        """Return the definition of such jobs: the one that there is, or a new one that no job has."""
+        # The job's own warmup comes before its agent's, each numbered and cut by itself (behaviour 7.1).
+        own, agents = (
+            parse_warmup(source, bind_assignments=self._services.profile.as_tool_binds_assignment)
+            for source in (warmup_code, agent.warmup)
+        )
+        # A definition is made with its models read, so a name that cannot be read means no job (behaviour 11).
+        models_by_difficulty(agent.metadata["MODEL"])
+        # STATEK reads the names in it, to copy the caller's variables: in one text as it was written, separators and
+        # lines for tool calls included. The agent's warmup fails when it runs.
+        for text in (warmup_code,) if isinstance(warmup_code, str) else [block.code for block in own]:
+            ast.parse(text)
+        parsed = (*own, *agents)
+        style = _style_of(agent, chat_style)
+        explicit = post_processing is not None
+        processors = normalised(post_processing) if explicit else post_processors(agent.metadata)
+        # `create_new_job` looks for definitions without a style of their own, of dialog agents for theirs.
+        if not shared or (style is not None and not isinstance(agent, DialogAgent)):
+            return self._definitions.make(agent, parsed, style, locale, job_params, processors)
+        return self._definitions.get(
+            agent, parsed, style, locale, job_params, processors, own_blocks=len(own)
+        )
+
+
+def check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, object]) -> None:
+    """Refuse what would only fail later, or vanish: no agent, an empty name, a misspelt argument."""
+    if not isinstance(agent, Agent):
+        raise BadInput(f"create_job wants an Agent first, got {agent!r}")
+    if name == "":
+        raise BadInput("a job's name is not empty; leave it out to have one made")
+    for param in job_params:
+        if hint := suggestion(param, _CREATE_JOB_ARGUMENTS):
+            raise BadInput(f"create_job: {param!r} would be a prompt parameter.{hint}")
+
+
+def _style_of(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
+    """Return a definition's style: the job's, the agent's; a dialog's metadata has one too, else it is MD_DIALOG."""
+    given = chosen if chosen is not None else agent.chat_style
+    if given is not None:
+        return parse_chat_style(str(given))
+    if not isinstance(agent, DialogAgent):
+        return None
+    style = agent.metadata.get("CHAT_STYLE", ChatStyle.MD_DIALOG.name)
+    if style not in ChatStyle.__members__:
+        # A member of STATEK's stored enumeration, in the store's words; a setting may be in any letter case.
+        raise RuntimeError(f"Enum value not found: {style}\n")
+    return ChatStyle[style]
+
+
+def inherited_locale(locale: str | None, parent: Job | None) -> str | None:
+    """Return the locale of a new job: its own, or else its parent's."""
+    return locale if locale is not None or parent is None else parent.job_def.locale
+
+
+class JobHost:
+    """The side of a runtime that its jobs see. `runtime` is for module-level functions that agent code calls."""
+
+    def __init__(
+        self,
+        runtime: object,
+        settings: StatekSettings,
+        services: Services,
+        scheduler: Scheduler,
+        after_calls: AfterCalls,
+    ) -> None:
+        self.runtime = runtime
+        self.trace = services.trace
+        self.profile = services.profile
+        self.clock = services.clock
+        self.categories = services.categories
+        self.default_chat_style = default_style(settings)
+        self.console_tag = settings.xml_box_console or None
+        self.default_difficulty = str(settings.statek_default_difficulty)
+        self.why_not: Callable[[object], str | None] | None = None
+        self._services = services
+        self._scheduler = scheduler
+        self._after_calls = after_calls
+
+    def job_changed(self, job: Job) -> None:
+        """Queue a job that became runnable."""
+        self._scheduler.offer(job)
+
+    def tools_of(self, job: Job) -> frozenset[str]:
+        """Return the names of the tools of an agent, of the application's, and of what a job's variables hold."""
+        held = [
+            value for value in (*job.py_env.global_state.values(), *job.locals.values()) if callable(value)
+        ]
+        tools = [*self._services.toolbox(job).tools.values(), *self._services.registered_tools(), *held]
+        names = (getattr(tool, "__name__", None) for tool in tools)
+        return frozenset(name for name in names if isinstance(name, str))
+
+    def tool_returned(self, job: Job, name: str) -> None:
+        """Let happen what was asked to follow this tool call: the worker's death comes last, and within the call."""
+        self._after_calls.returned(name, job.id)
+
+    def finish(self, job: Job, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Return what an async tool of `job` comes to: other jobs' steps and time's passing come before that."""
+        if not self._scheduler.running:
+            # Called by a test: there is no run whose time could pass.
+            return run_virtual(coroutine)
+        return self._scheduler.finish(job, coroutine)
+
+    def start(self, coroutine: Coroutine[Any, Any, Any]) -> Running:
+        """Begin to run what a step of a job awaits."""
+        return self._scheduler.start(coroutine)
+
+    def block(self, seconds: float) -> None:
+        """Let the process stand still for so many virtual seconds, while it runs."""
+        if self._scheduler.running:
+            self._scheduler.block(seconds)
+
+    def timestamp(self) -> datetime:
+        """Return the wall time for log items."""
+        return self.clock.wall()
+
+
+def default_style(settings: StatekSettings) -> ChatStyle | None:
+    """Return the style of jobs that say none."""
+    return None if settings.chat_style is None else parse_chat_style(str(settings.chat_style))

@@ -1,0 +1,99 @@
+"""Which values are one object to dbzero's collections: `index`, `count`, `remove` and `intersection` go by identity.
+
+dbzero makes plain values anew whenever it reads them, so only those are found of which CPython has one object (dbzero
+0.7.0, by running it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, time
+from decimal import Decimal
+from typing import Any, Final
+
+from statek_sim.runtime.stored.storable_types import Kind, kind_of
+from statek_sim.sandbox.ordered_set import store_place
+
+_SMALL_INTEGERS: Final = range(-5, 257)
+_LATIN_1: Final = 256
+
+
+def place_of(item: Any, items: Sequence[Any]) -> int | None:
+    """Return the first place at which dbzero finds `item`, None where it finds none."""
+    return next((place for place, found in enumerate(items) if same(found, item)), None)
+
+
+def same(found: Any, item: Any) -> bool:
+    """Return whether dbzero gets the very object `item` when it reads `found`.
+
+    That is so for small integers, empty texts and bytes, single characters of Latin-1 and single bytes, and for
+    collections and objects of the store.
+    """
+    kind: type = type(item)
+    match kind_of(kind):
+        case Kind.INT:
+            return type(found) is int and found == item and item in _SMALL_INTEGERS
+        case Kind.TEXT:
+            return type(found) is str and found == item and _is_shared(item)
+        case Kind.AS_IT_IS if isinstance(item, bytes):
+            return bool(found == item) and len(item) <= 1
+        case _:
+            return found is item and not isinstance(item, float | date | time | Decimal)
+
+
+def _is_shared(text: str) -> bool:
+    """Before Python 3.12 a letter, digit or _ that stands in code is another object than the one of its character."""
+    return not text or (len(text) == 1 and ord(text) < _LATIN_1 and text is shared(text))
+
+
+def shared(text: str) -> str:
+    """Return a text of one character as the object that CPython has of it, if it has one."""
+    return chr(ord(text))
+
+
+def common_members(mine: Sequence[Any], theirs: Sequence[Any]) -> list[Any] | None:
+    """Return the members that dbzero's `intersection` of a set and another collection finds.
+
+    It goes through both at once, takes what is the same object in both, and else leaves out the one whose object has
+    the lower address. So floats and integers beyond 256 are never found, and others only where both come in the order
+    of their addresses. A longer text (or bytes) is freed too often when it is left out, and the process
+    ends, at once or soon after: None.
+    """
+    found = []
+    one, other = 0, 0
+    while one < len(mine) and other < len(theirs):
+        if same(mine[one], theirs[other]):
+            found.append(mine[one])
+            one, other = one + 1, other + 1
+            continue
+        addresses = _address(mine[one]), _address(theirs[other])
+        if any(
+            place[0] == _MADE_ANEW and isinstance(item, str | bytes) and len(item) > 1
+            for place, item in zip(addresses, (mine[one], theirs[other]), strict=True)
+        ):
+            return None
+        if addresses[0] < addresses[1]:
+            one += 1
+        else:
+            other += 1
+    return found
+
+
+_MADE_ANEW: Final = 0
+
+
+def _address(item: Any) -> tuple[int, Any]:
+    """Return where an object is among those of which CPython has one each; those made anew come before them."""
+    if isinstance(item, bool):
+        return 1, not item
+    if item is None:
+        return 2, 0
+    if same(item, item):
+        match item:
+            case int():
+                return 3, item
+            case bytes():
+                return 4, item
+            case str():
+                return 5, item
+    return _MADE_ANEW, store_place(item) or 0
