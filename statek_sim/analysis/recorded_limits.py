@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from statek_sim.analysis.calibrate import Calibration, ScenarioLimit, Stopped, bootstrap, quantile
+from statek_sim.analysis.calibration import Calibration, ScenarioLimit, Stopped, bootstrap, quantile
 from statek_sim.analysis.conversations import Conversation
 from statek_sim.errors import BadInput
 from statek_sim.harness.usage_basis import UsageBasis

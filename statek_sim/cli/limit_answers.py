@@ -55,7 +55,7 @@ def show_budget(
     replays: Sequence[Replay], budget: int, basis: Basis, keep: float, seed: int, *, every: bool
 ) -> str:
     """Print the token limit that keeps scenarios within a budget, and return it as JSON."""
-    from statek_sim.analysis.calibrate import calibrate
+    from statek_sim.analysis.calibration import calibrate
     from statek_sim.harness.usage_basis import UsageBasis
     from statek_sim.reporting.decisions import calibration_lines
     from statek_sim.reporting.decisions_json import calibration_json

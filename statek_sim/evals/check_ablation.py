@@ -11,10 +11,10 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 from statek_sim.evals.ideal import follower
-from statek_sim.evals.judge import Demands, demands, judge, meets
 from statek_sim.evals.players import play
 from statek_sim.evals.record import Called, Record
 from statek_sim.evals.scenario import EvalScenario, Instance
+from statek_sim.evals.verdict import Demands, demands, judge, meets
 from statek_sim.evals.world import World
 from statek_sim.evals.written import CheckText, EvalText, WantedCall
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from statek_sim.errors import BadInput
 from statek_sim.evals.ideal import played
-from statek_sim.evals.judge import Verdict, judge
 from statek_sim.evals.scenario import EvalScenario
+from statek_sim.evals.verdict import Verdict, judge
 
 IDEAL = "ideal"
 

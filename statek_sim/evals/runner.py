@@ -16,7 +16,6 @@ from statek_sim.agent.replies.nudges import LIMIT
 from statek_sim.agent.steps.enforcement import NO_STEPS
 from statek_sim.errors import RunawayJob, Unanswered
 from statek_sim.evals.arms import Arm
-from statek_sim.evals.judge import judge
 from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.models.shown import call_key
 from statek_sim.evals.models.weak import TOKENIZER_OF, Act, WeakModel
@@ -24,6 +23,7 @@ from statek_sim.evals.outcome import Count, Outcome, Tokens, Turn
 from statek_sim.evals.record import Called
 from statek_sim.evals.scenario import EvalScenario, Instance
 from statek_sim.evals.task import EvalTask
+from statek_sim.evals.verdict import judge
 from statek_sim.providers.protocol import Provider
 from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.usage.totals import BYTES_PER_TOKEN

@@ -14,7 +14,7 @@ from statek_sim.evals.approving import Approving
 from statek_sim.evals.draws import Draws
 from statek_sim.evals.expression import Scope, filled, names_in, resolved
 from statek_sim.evals.ideal_plan import Plan
-from statek_sim.evals.judge import Demands, demands
+from statek_sim.evals.verdict import Demands, demands
 from statek_sim.evals.world import Tables, World, begun, varied
 from statek_sim.evals.written import EvalText, PlanStep, WantedCall, arguments_schema
 from statek_sim.values import JSON

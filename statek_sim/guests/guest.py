@@ -17,7 +17,7 @@ from statek_sim.agent.virtual_loop import run_in
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreachable, UnmatchedRequest
 from statek_sim.guests.guest_loop import GuestLoop
-from statek_sim.guests.recorded_tools import RecordedTools
+from statek_sim.guests.recorded import RecordedTools
 from statek_sim.providers.http_status import http_error_text
 from statek_sim.providers.scripted import Script
 from statek_sim.providers.wire.formats import FORMATS

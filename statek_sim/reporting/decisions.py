@@ -8,7 +8,7 @@ from typing import Final
 
 from rich.text import Text
 
-from statek_sim.analysis.calibrate import SCENARIO, Calibration
+from statek_sim.analysis.calibration import SCENARIO, Calibration
 from statek_sim.analysis.conversations import Traffic
 from statek_sim.analysis.sensitivity import LimitNeed, Sensitivity
 from statek_sim.analysis.stops import OTHERS, Comparison, JobStops, Judgement

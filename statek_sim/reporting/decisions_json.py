@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Final, Literal
 
-from statek_sim.analysis.calibrate import Calibration
+from statek_sim.analysis.calibration import Calibration
 from statek_sim.analysis.conversations import Traffic
 from statek_sim.analysis.sensitivity import Sensitivity
 from statek_sim.analysis.stops import JobStops
