@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest_statek
-import statek_sim
 from pytest_statek.options import MARKER
 from statek_sim.scenario.jsonschema import json_schema
 from statek_sim.suite.listing import tool_lines
@@ -30,67 +29,74 @@ _FIXTURES: Final = ("fixtures.py",)
 
 _HEAD: Final = "<!-- Written by `make docs` from the code. Do not edit. -->"
 
-SECTIONS: Final = {
-    "What the fixtures give": (
-        "statek_sim.testing:ScriptableLLM",
-        "statek_sim.runtime.execution.runtime:Runtime",
-        "statek_sim.runtime.execution.runtime:RunOutcome",
-        "statek_sim.clock:VirtualClock",
-        "statek_sim.world.queue:WorkQueue",
-        "statek_sim.app:StatekApp",
-        "statek_sim.backends.application:AppJob",
-        "statek_sim.server.llm_server:LLMServer",
-    ),
-    "Jobs, and what happened in them": (
-        "statek_sim.runtime.jobs.job:Job",
-        "statek_sim.trace:JobTrace",
-        "statek_sim.trace:Trace",
-        "statek_sim.runtime.state.status:JobStatus",
-    ),
-    "What the model answers": (
-        *(f"statek_sim.providers.script:{name}" for name in ("code", "text", "tool_call", "python", "fault")),
-        *(f"statek_sim.providers.script:{name}" for name in ("timeout", "raw", "Reply")),
-        "statek_sim.providers.function:FunctionLLM",
-        "statek_sim.providers.scripted:ScriptedLLM",
-        "statek_sim.providers.protocol:Provider",
-        "statek_sim.providers.contract:check_provider",
-    ),
-    "Agents and tools": (
-        "statek_sim.runtime.agents.agent:Agent",
-        "statek_sim.runtime.agents.agent:DialogAgent",
-        "statek_sim.runtime.tools.declaration:tool",
-        "statek_sim.runtime.state.error_handlers:error_handler",
-        "statek_sim.runtime.jobs.subtask:subtask",
-    ),
-    "Waiting for something": (
-        "statek_sim.runtime.state.futures:temporal",
-        "statek_sim.runtime.state.futures:FutureResult",
-        "statek_sim.runtime.state.futures:FutureError",
-        "statek_sim.runtime.state.futures:Signal",
-        "statek_sim.runtime.execution.builtin_tools:get_any",
-        "statek_sim.runtime.execution.builtin_tools:get_all",
-    ),
-}
-"""What is described first; every other public name of `statek_sim` follows."""
+PUBLIC: Final = (
+    "script",
+    "providers",
+    "server",
+    "cassettes",
+    "jobs",
+    "agents",
+    "context",
+    "memory",
+    "checkpoints",
+    "store",
+    "guards",
+    "permissions",
+    "containment",
+    "protection",
+    "rescue",
+    "escalation",
+    "slots",
+    "mcp_client",
+    "mcp",
+    "metrics",
+    "analysis",
+    "checks",
+    "guests",
+    "evals",
+    "explore",
+    "executors",
+)
+"""The public modules of `statek_sim`, one per subject, in the order of the page."""
+
+GIVEN: Final = (
+    "statek_sim.testing:ScriptableLLM",
+    "statek_sim.app:StatekApp",
+    "statek_sim.trace:JobTrace",
+    "statek_sim.trace:Trace",
+)
+"""What fixtures and runs give: users name these types in hints and never make them."""
+
+UNAVAILABLE: Final = {"ScriptedClient": "A client for Forge's harness, which needs the package `forge`."}
+"""Names whose modules import a package that cannot be installed beside the others."""
 
 
 def python_api() -> str:
     """Return the page on the Python API."""
     blocks = ["# The Python API", _HEAD, *_fixtures(), *_marker()]
-    described: set[str] = set()
-    for title, names in SECTIONS.items():
-        blocks.append(f"## {title}")
-        for name in names:
-            module, _, attribute = name.partition(":")
-            described.add(attribute)
-            blocks += _described(attribute, getattr(importlib.import_module(module), attribute))
-    blocks.append("## Everything else that `statek_sim` exports")
-    for attribute in sorted(set(statek_sim.__all__) - described):
-        blocks += _described(attribute, getattr(statek_sim, attribute))
+    blocks.append("## What the fixtures give")
+    for home in GIVEN:
+        module, _, attribute = home.partition(":")
+        blocks += _described(attribute, getattr(importlib.import_module(module), attribute))
+    for name in ("", *PUBLIC):
+        blocks += _subject(f"statek_sim.{name}" if name else "statek_sim")
     blocks += ["## Built-in tools", "For scenarios, by name; `statek-sim list tools` prints the same."]
     blocks.append("```text\n" + "\n".join(tool_lines()) + "\n```")
     blocks += ["## Hooks", *_functions(_PLUGIN / "hooks.py", fixtures=False)]
     return "\n\n".join(blocks) + "\n"
+
+
+def _subject(name: str) -> Iterator[str]:
+    """Yield what a public module is for, and its names."""
+    module = importlib.import_module(name)
+    yield f"## `{name}`"
+    yield inspect.cleandoc(module.__doc__ or "").partition("\n\n")[0]
+    for attribute in module.__all__:
+        if attribute in UNAVAILABLE:
+            yield f"### `{attribute}`"
+            yield UNAVAILABLE[attribute]
+        else:
+            yield from _described(attribute, getattr(module, attribute))
 
 
 def _fixtures() -> Iterator[str]:
@@ -123,7 +129,7 @@ def _marker() -> Iterator[str]:
 
 def _described(name: str, value: Any) -> Iterator[str]:
     """Yield a heading, the docstring, and for a class its public members."""
-    if not (inspect.isclass(value) or callable(value)):
+    if not (inspect.isclass(value) or inspect.isroutine(value)):
         yield f"### `{name}`"
         return
     yield f"### `{_called(name, value)}`"
@@ -161,6 +167,8 @@ def _returned(function: Any) -> str:
 def _called(name: str, function: Any) -> str:
     """Return how it is called, with hints and defaults."""
     if inspect.isclass(function) and issubclass(function, enum.Enum | BaseException):
+        return name
+    if getattr(function, "_is_protocol", False):
         return name
     try:
         parameters = list(inspect.signature(function).parameters.values())

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from statek_sim.analysis.calibrate import Calibration, ScenarioLimit, Stopped, bootstrap, quantile
+from statek_sim.analysis.calibration import Calibration, ScenarioLimit, Stopped, bootstrap, quantile
 from statek_sim.analysis.conversations import Conversation
 from statek_sim.analysis.rerun import LIMITS, TOKENS, Ending, Replay
 from statek_sim.errors import BadInput

@@ -10,3 +10,25 @@ called and look like · `json_strings`, `secret_finder` where they are · `redac
 `sharing`, `session` one test's or one run's use of a cassette · `tap`, `httpx_tap`, `aiohttp_tap`, `vcr_adapter` a
 session between HTTP clients and the network · `scan` looks for secrets in files.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statek_sim.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from statek_sim.cassettes.session import CassetteSession as CassetteSession
+    from statek_sim.cassettes.session import RecordMode as RecordMode
+    from statek_sim.cassettes.tap import tapped as tapped
+
+__all__, __getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "statek_sim.cassettes.session": (
+            "CassetteSession",
+            "RecordMode",
+        ),
+        "statek_sim.cassettes.tap": ("tapped",),
+    },
+)

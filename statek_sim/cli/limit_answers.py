@@ -53,7 +53,7 @@ def show_budget(
     replays: Sequence[Replay], budget: int, basis: Basis, keep: float, seed: int, *, every: bool
 ) -> str:
     """Print the token limit that keeps scenarios within a budget, and return it as JSON."""
-    from statek_sim.analysis.calibrate import calibrate
+    from statek_sim.analysis.calibration import calibrate
     from statek_sim.harness.usage_basis import UsageBasis
     from statek_sim.reporting.limits import calibration_json, calibration_lines
 

@@ -1,1 +1,35 @@
 """What a harness is worth: tasks with a world of their own, who works on them, and how sure the numbers are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statek_sim.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from statek_sim.evals.guest_agents import from_pydantic_ai as from_pydantic_ai
+    from statek_sim.evals.ideal_run import replies as replies
+    from statek_sim.evals.instance_server import ServedEval as ServedEval
+    from statek_sim.evals.players import Assignment as Assignment
+    from statek_sim.evals.players import play as play
+    from statek_sim.evals.suite import load_suite as load_suite
+    from statek_sim.evals.verdict import Verdict as Verdict
+    from statek_sim.evals.verdict import judge as judge
+
+__all__, __getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "statek_sim.evals.guest_agents": ("from_pydantic_ai",),
+        "statek_sim.evals.ideal_run": ("replies",),
+        "statek_sim.evals.instance_server": ("ServedEval",),
+        "statek_sim.evals.players": (
+            "Assignment",
+            "play",
+        ),
+        "statek_sim.evals.suite": ("load_suite",),
+        "statek_sim.evals.verdict": (
+            "Verdict",
+            "judge",
+        ),
+    },
+)

@@ -11,11 +11,11 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 from statek_sim.evals.ideal_run import follower
-from statek_sim.evals.judge import Demands, demands, judge, meets
 from statek_sim.evals.outcome import Called, Record
 from statek_sim.evals.players import play
 from statek_sim.evals.scenario import EvalScenario, Instance
 from statek_sim.evals.schema import CheckText, EvalText, WantedCall
+from statek_sim.evals.verdict import Demands, demands, judge, meets
 from statek_sim.evals.world import World
 
 MOST_CALLS = 60

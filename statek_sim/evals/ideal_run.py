@@ -10,11 +10,11 @@ from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.errors import BadInput
 from statek_sim.evals.ideal_plan import Plan, PlannedCall
-from statek_sim.evals.judge import Verdict, judge
 from statek_sim.evals.outcome import Record
 from statek_sim.evals.players import Agent, Assignment
 from statek_sim.evals.prompt_calls import SeenCall, shown_calls
 from statek_sim.evals.scenario import EvalScenario, Instance
+from statek_sim.evals.verdict import Verdict, judge
 from statek_sim.evals.world import ToolError
 from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest

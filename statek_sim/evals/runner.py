@@ -18,13 +18,13 @@ from statek_sim.agent.tools.tool import Tool
 from statek_sim.errors import RunawayJob, Unanswered
 from statek_sim.evals.arms import Arm
 from statek_sim.evals.expression import Unanswerable
-from statek_sim.evals.judge import judge
 from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.models.replies import Meant
 from statek_sim.evals.models.weak import TOKENIZER_OF, Act, WeakModel
 from statek_sim.evals.outcome import Called, Count, Outcome, Tokens, Turn
 from statek_sim.evals.prompt_calls import SeenCall, call_key
 from statek_sim.evals.scenario import EvalScenario, Instance
+from statek_sim.evals.verdict import judge
 from statek_sim.providers.protocol import Provider
 from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.usage.totals import BYTES_PER_TOKEN

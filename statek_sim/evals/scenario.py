@@ -13,8 +13,8 @@ from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.chance import Draws
 from statek_sim.evals.expression import Scope, filled, names_in, resolved
 from statek_sim.evals.ideal_plan import Plan
-from statek_sim.evals.judge import Demands, demands
 from statek_sim.evals.schema import EvalText, PlanStep, WantedCall, arguments_schema
+from statek_sim.evals.verdict import Demands, demands
 from statek_sim.evals.world import Approving, Tables, World, begun, varied
 from statek_sim.values import JSON
 

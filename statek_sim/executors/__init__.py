@@ -1,1 +1,23 @@
 """Who runs many independent pieces of work: processes of this machine, each under a watchdog."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statek_sim.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from statek_sim.executors.executor import Executor as Executor
+    from statek_sim.executors.executor import Pending as Pending
+    from statek_sim.executors.executor import executor_for as executor_for
+
+__all__, __getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "statek_sim.executors.executor": (
+            "executor_for",
+            "Executor",
+            "Pending",
+        ),
+    },
+)

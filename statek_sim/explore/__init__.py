@@ -1,1 +1,21 @@
 """Every crash, every order, every limit: what a scenario does when its run departs from the undisturbed one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statek_sim.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from statek_sim.explore.agent_variation import AgentVariation as AgentVariation
+    from statek_sim.explore.invariants import sometimes as sometimes
+    from statek_sim.explore.variation import Variation as Variation
+
+__all__, __getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "statek_sim.explore.agent_variation": ("AgentVariation",),
+        "statek_sim.explore.invariants": ("sometimes",),
+        "statek_sim.explore.variation": ("Variation",),
+    },
+)

@@ -6,3 +6,45 @@ when script and job disagree · `wire` the formats of OpenAI, Anthropic and Gemi
 HTTP, and what carries its bytes · `retry` when a client tries again · `network` forbids real connections
 · `contract` checks any provider.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statek_sim.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from statek_sim.providers.access import Access as Access
+    from statek_sim.providers.access import access_from as access_from
+    from statek_sim.providers.live import AsyncHttpLLM as AsyncHttpLLM
+    from statek_sim.providers.live import LiveTransport as LiveTransport
+    from statek_sim.providers.network import forbid_network as forbid_network
+    from statek_sim.providers.protocol import ChatRequest as ChatRequest
+    from statek_sim.providers.protocol import Provider as Provider
+    from statek_sim.providers.protocol import RawReply as RawReply
+    from statek_sim.providers.wire.format import WireFormat as WireFormat
+    from statek_sim.providers.wire.formats import format_of as format_of
+    from statek_sim.providers.wire.reply import WireReply as WireReply
+
+__all__, __getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "statek_sim.providers.access": (
+            "Access",
+            "access_from",
+        ),
+        "statek_sim.providers.live": (
+            "AsyncHttpLLM",
+            "LiveTransport",
+        ),
+        "statek_sim.providers.network": ("forbid_network",),
+        "statek_sim.providers.protocol": (
+            "ChatRequest",
+            "Provider",
+            "RawReply",
+        ),
+        "statek_sim.providers.wire.format": ("WireFormat",),
+        "statek_sim.providers.wire.formats": ("format_of",),
+        "statek_sim.providers.wire.reply": ("WireReply",),
+    },
+)

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from rich.text import Text
 
-from statek_sim.analysis.calibrate import SCENARIO, Calibration
+from statek_sim.analysis.calibration import SCENARIO, Calibration
 from statek_sim.analysis.conversations import Traffic
 from statek_sim.analysis.limit_stops import OTHERS, Comparison, JobStops, Judgement
 from statek_sim.analysis.sensitivity import LimitNeed, Sensitivity

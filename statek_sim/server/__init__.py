@@ -11,3 +11,49 @@ Shells: `protocol` HTTP/1.1 on asyncio, with `header_validation` before it and `
 `server_thread` that server in a thread · `llm_server` what a test holds of it · `asgi` for every ASGI server ·
 `mcp_http` MCP servers over HTTP
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statek_sim.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from statek_sim.server.asgi import asgi_app as asgi_app
+    from statek_sim.server.fault import EmptyChoices as EmptyChoices
+    from statek_sim.server.fault import FaultRule as FaultRule
+    from statek_sim.server.fault import HttpError as HttpError
+    from statek_sim.server.fault import Malformed as Malformed
+    from statek_sim.server.fault import NoAnswerAtAll as NoAnswerAtAll
+    from statek_sim.server.fault import NoUsage as NoUsage
+    from statek_sim.server.fault import NullUsage as NullUsage
+    from statek_sim.server.fault import Reset as Reset
+    from statek_sim.server.fault import SlowFirstByte as SlowFirstByte
+    from statek_sim.server.fault import SlowTokens as SlowTokens
+    from statek_sim.server.fault import Truncated as Truncated
+    from statek_sim.server.fault import WrongContentType as WrongContentType
+    from statek_sim.server.llm import FakeLLM as FakeLLM
+    from statek_sim.server.llm_server import LLMServer as LLMServer
+
+__all__, __getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "statek_sim.server.asgi": ("asgi_app",),
+        "statek_sim.server.fault": (
+            "EmptyChoices",
+            "FaultRule",
+            "HttpError",
+            "Malformed",
+            "NoAnswerAtAll",
+            "NoUsage",
+            "NullUsage",
+            "Reset",
+            "SlowFirstByte",
+            "SlowTokens",
+            "Truncated",
+            "WrongContentType",
+        ),
+        "statek_sim.server.llm": ("FakeLLM",),
+        "statek_sim.server.llm_server": ("LLMServer",),
+    },
+)

@@ -1,1 +1,21 @@
 """One store for everything that survives its process: jobs of engine one, sessions of engine two."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statek_sim.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from statek_sim.store.open import open_store as open_store
+    from statek_sim.store.protocol import Store as Store
+    from statek_sim.store.simulated_disk import SimulatedDisk as SimulatedDisk
+
+__all__, __getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "statek_sim.store.open": ("open_store",),
+        "statek_sim.store.protocol": ("Store",),
+        "statek_sim.store.simulated_disk": ("SimulatedDisk",),
+    },
+)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from statek_sim import check_tool_registry
 from statek_sim.agent.effects import ToolFunction, WrittenCall
 from statek_sim.agent.replies.calls import Refusal, resolved
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import result_text, tool_of_schema
+from statek_sim.checks import check_tool_registry
 from statek_sim.errors import BadInput, ContractViolation
 from statek_sim.values import JSON
 

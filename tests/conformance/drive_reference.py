@@ -6,9 +6,10 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from statek_sim import LLM_Harness, Runtime, StatekSettings
+from statek_sim import LLM_Harness, Runtime
 from statek_sim.errors import ProviderHTTPError, ProviderTimeout
 from statek_sim.harness.limits import ExtensionRule
+from statek_sim.jobs import StatekSettings
 from statek_sim.providers.http_provider import http_error_text
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.runtime.agents.agent import Agent, DialogAgent, RecurringReminder

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from statek_sim import check_compaction
 from statek_sim.agent.context.contract import (
     PINNED,
     Compact,
@@ -19,6 +18,7 @@ from statek_sim.agent.context.contract import (
 )
 from statek_sim.agent.context.units import messages_of, open_from, texts_of, units_of
 from statek_sim.agent.effects import SideModel
+from statek_sim.checks import check_compaction
 from statek_sim.errors import BadInput, ContextOverflow, ContractViolation
 from statek_sim.providers.wire.format import FormatName
 from statek_sim.values import Message

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 PROGRAM: Final = """
-from statek_sim import stored
+from statek_sim.jobs import stored
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.execution.runtime import Runtime

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import statek_sim
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.scenario.jsonschema import json_schema
 from statek_sim.scenario.schema import Budget
-from tools.reference import DOCS, PAGES, python_api, scenario_format
+from tools.reference import DOCS, PAGES, PUBLIC, python_api, scenario_format
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -22,7 +23,8 @@ def test_the_page_is_what_today_makes_of_it(name: str) -> None:
 
 def test_every_fixture_and_every_public_name_is_on_the_page() -> None:
     page = python_api()
-    assert [name for name in statek_sim.__all__ if f"### `{name}" not in page] == []
+    modules = [statek_sim, *(import_module(f"statek_sim.{name}") for name in PUBLIC)]
+    assert [name for module in modules for name in module.__all__ if f"### `{name}" not in page] == []
     for fixture in ("llm", "runtime", "clock", "queue", "app", "llm_server", "cassette"):
         assert f"### `statek_{fixture}: " in page
 

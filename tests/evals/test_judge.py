@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.evals.ideal_run import follower
-from statek_sim.evals.judge import judge, plain, says
 from statek_sim.evals.outcome import Called
 from statek_sim.evals.players import play
 from statek_sim.evals.suite import load_suite
+from statek_sim.evals.verdict import judge, plain, says
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "evals"
 SUITE = {one.id: one for one in load_suite([FOLDER])}

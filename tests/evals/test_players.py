@@ -14,10 +14,10 @@ import pytest
 
 from statek_sim.evals.ideal_run import follower, replies
 from statek_sim.evals.instance_server import ServedEval
-from statek_sim.evals.judge import Verdict, judge
 from statek_sim.evals.players import Assignment, TooManyCalls, play
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.suite import load_suite
+from statek_sim.evals.verdict import Verdict, judge
 from statek_sim.evals.world import ToolError
 from statek_sim.providers.live import LiveTransport
 from statek_sim.server.exchange import Incoming, Whole

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from statek_sim import Agent, FutureError, FutureResult, LLM_Harness, Runtime, ScriptedLLM, temporal, tool
+from statek_sim import Agent, LLM_Harness, Runtime, ScriptedLLM, tool
+from statek_sim.jobs import FutureError, FutureResult, temporal
 from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script
 from statek_sim.runtime.jobs.job import Job

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from statek_sim.analysis.calibrate import bootstrap, calibrate, quantile
+from statek_sim.analysis.calibration import bootstrap, calibrate, quantile
 from statek_sim.analysis.limit_stops import JobStops, Judgement, compare_stops
 from statek_sim.analysis.rerun import Ending, Replay
 from statek_sim.analysis.sensitivity import Sensitivity, sensitivity, smallest

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from statek_sim import Agent, SubTaskHandler
+from statek_sim import Agent
+from statek_sim.jobs import SubTaskHandler
 from statek_sim.runtime.execution import builtin_tools
 from statek_sim.runtime.execution.builtin_tools import system_tools
 from statek_sim.runtime.jobs.current import job_context

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from statek_sim import Agent, get_current_agent, get_current_agent_name, get_current_job
+from statek_sim import Agent
+from statek_sim.jobs import get_current_agent, get_current_agent_name, get_current_job
 from statek_sim.runtime.jobs.current import job_context
 from statek_sim.runtime.state.context import (
     Execution,

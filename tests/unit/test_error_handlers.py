@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from statek_sim import Agent, error_handler, is_valid_error_handler
+from statek_sim import Agent, error_handler
+from statek_sim.jobs import is_valid_error_handler
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.error_handlers import ErrorHandler, handler_problem
 from statek_sim.trace import HandlerRan, HandlerRegistered

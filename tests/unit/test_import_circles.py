@@ -13,7 +13,7 @@ PACKAGES: Final = ("pytest_statek", "statek_sim")
 
 KNOWN: Final[dict[str, set[str]]] = {
     # `Instance` of a scenario holds `Demands`, and `demands` makes them of a scenario's check.
-    "statek_sim": {"statek_sim.evals.judge", "statek_sim.evals.scenario"},
+    "statek_sim": {"statek_sim.evals.verdict", "statek_sim.evals.scenario"},
 }
 """Circles that are still there, by package: a module is taken from here when it is in none any more."""
 

@@ -4,7 +4,8 @@ from datetime import datetime
 
 import pytest
 
-from statek_sim import Agent, Runtime, ScriptedLLM, SubTaskHandler, code
+from statek_sim import Agent, Runtime, ScriptedLLM, code
+from statek_sim.jobs import SubTaskHandler
 from statek_sim.runtime.state.calls import CallSpec, CodeBlock
 from statek_sim.runtime.state.chat_log import LLM_LogItem, NotificationLogItem
 from statek_sim.runtime.state.status import JobStatus

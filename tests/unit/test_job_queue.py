@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tracemalloc
 
-from statek_sim import Agent, FutureError, FutureResult, Runtime, ScriptedLLM, code, temporal, tool
+from statek_sim import Agent, Runtime, ScriptedLLM, code, tool
+from statek_sim.jobs import FutureError, FutureResult, temporal
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import Released
 from statek_sim.world.world import ExternalEvents

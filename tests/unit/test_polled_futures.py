@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from statek_sim import Agent, FutureError, FutureResult, Runtime, ScriptedLLM, code, temporal, tool
+from statek_sim import Agent, Runtime, ScriptedLLM, code, tool
+from statek_sim.jobs import FutureError, FutureResult, temporal
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
 

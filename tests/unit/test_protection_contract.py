@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from statek_sim import check_breaker
 from statek_sim.agent.protection.contract import Finding, breaker_findings
+from statek_sim.checks import check_breaker
 from statek_sim.errors import BadInput, ContractViolation
 from tests.docs.page import DOCS
 from tests.tables import table_test

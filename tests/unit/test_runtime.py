@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim import Agent, DialogAgent, LLM_Harness, Runtime, ScriptedLLM, StatekSettings, code, text, tool
+from statek_sim import Agent, DialogAgent, LLM_Harness, Runtime, ScriptedLLM, code, text, tool
 from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.harness.harness import harness_of
+from statek_sim.jobs import StatekSettings
 from statek_sim.runtime.execution.runtime import policy_of
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus

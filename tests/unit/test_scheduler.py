@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from statek_sim import Agent, FutureResult, Runtime, ScriptedLLM, code, tool
+from statek_sim import Agent, Runtime, ScriptedLLM, code, tool
 from statek_sim.errors import BadInput, RunawayJob
+from statek_sim.jobs import FutureResult
 from statek_sim.runtime.execution.job_queue import ORDERS, Order
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import StepStarted, WorldChanged

@@ -7,10 +7,10 @@ import subprocess
 import pytest
 
 from bench.agent_forge_setup import forge_python
-from statek_sim import check_step_enforcer
 from statek_sim.agent.steps.contract import Feature, step_enforcer_findings
 from statek_sim.agent.steps.enforcement import StepPlan
 from statek_sim.agent.steps.expected import Finding
+from statek_sim.checks import check_step_enforcer
 from statek_sim.errors import BadInput, ContractViolation
 from tests.docs.page import DOCS
 from tests.tables import table_test

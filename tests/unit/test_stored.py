@@ -12,8 +12,9 @@ from typing import Final
 
 import pytest
 
-from statek_sim import StatekSettings, stored, tool, tool_call
+from statek_sim import tool, tool_call
 from statek_sim.backends.facts import plain
+from statek_sim.jobs import StatekSettings, stored
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.execution.runtime import Runtime

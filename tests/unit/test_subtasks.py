@@ -4,18 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from statek_sim import (
-    Agent,
-    Runtime,
-    ScriptedLLM,
+from statek_sim import Agent, Runtime, ScriptedLLM, code, tool
+from statek_sim.jobs import (
     SubTaskHandler,
     SubTaskState,
     TaskError,
-    code,
     complete_sub_task,
     create_sub_task,
     get_current_job,
-    tool,
 )
 from statek_sim.runtime.jobs.current import job_context
 from statek_sim.runtime.jobs.job import Job

@@ -7,9 +7,10 @@ import weakref
 
 import pytest
 
-from statek_sim import Agent, JobStatus, Runtime, ScriptedLLM, get_current_job, tool
+from statek_sim import Agent, Runtime, ScriptedLLM, tool
 from statek_sim.errors import AsyncToolStuck, ScriptExhausted
 from statek_sim.harness.harness import LLM_Harness
+from statek_sim.jobs import JobStatus, get_current_job
 from statek_sim.runtime.execution.suspension import MOST_NESTED
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.trace import ToolReturned

@@ -2,23 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim import (
-    Agent,
-    DialogAgent,
+from statek_sim import Agent, DialogAgent, Runtime, ScriptedLLM, fault, text, tool
+from statek_sim.errors import BadInput
+from statek_sim.jobs import (
     FutureError,
-    Runtime,
-    ScriptedLLM,
     create_new_job,
     delegate_mute_dialog,
     delegate_mute_task,
     delegate_task,
-    fault,
     get_current_job,
     start_dialog,
-    text,
-    tool,
 )
-from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.runtime import active
 from statek_sim.runtime.task import named_job, submit_new_job, submit_new_jobs_batch
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime

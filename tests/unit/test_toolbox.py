@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim import Agent, StatekSettings, code, tool, tool_call
+from statek_sim import Agent, code, tool, tool_call
+from statek_sim.jobs import StatekSettings
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job

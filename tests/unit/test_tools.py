@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from statek_sim import Agent, error_handler, subtask, tool, tool_call
+from statek_sim import Agent, error_handler, tool, tool_call
 from statek_sim.errors import BadTool
+from statek_sim.jobs import subtask
 from statek_sim.trace import ToolCalled, ToolReturned
 from tests.tables import table_test
 from tests.unit.runtime_samples import idle_runtime, run_one

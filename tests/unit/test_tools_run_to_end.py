@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from statek_sim import Agent, JobStatus, Runtime, ScriptedLLM, tool
+from statek_sim import Agent, Runtime, ScriptedLLM, tool
 from statek_sim.errors import AsyncToolStuck
+from statek_sim.jobs import JobStatus
 from statek_sim.runtime.state.tool_loop import run_virtual
 from statek_sim.trace import JobStopped
 from tests.tables import table_test

@@ -6,7 +6,8 @@ import asyncio
 import datetime
 import time
 
-from statek_sim import Agent, Runtime, ScriptedLLM, VirtualClock, code, tool
+from statek_sim import Agent, Runtime, ScriptedLLM, code, tool
+from statek_sim.jobs import VirtualClock
 from statek_sim.wall_clock import frozen_wall_clock
 
 START = datetime.datetime(2026, 1, 1, 9, 0)

@@ -2,18 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim import (
-    Agent,
-    ChatRequest,
-    DialogAgent,
-    FunctionLLM,
-    LLM_Harness,
-    Runtime,
-    ScriptedLLM,
-    code,
-    fault,
-    tool,
-)
+from statek_sim import Agent, DialogAgent, FunctionLLM, LLM_Harness, Runtime, ScriptedLLM, code, fault, tool
 from statek_sim.errors import (
     BadInput,
     ContractViolation,
@@ -23,6 +12,7 @@ from statek_sim.errors import (
     ScriptExhausted,
     UnmatchedRequest,
 )
+from statek_sim.providers import ChatRequest
 from statek_sim.providers.script import Reply, ScriptedCall, timeout, tool_calls
 from statek_sim.runtime.execution.model_name import BadModelName
 from statek_sim.runtime.state.status import JobStatus

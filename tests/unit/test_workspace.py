@@ -4,8 +4,9 @@ import socket
 
 import pytest
 
-from statek_sim import Runtime, ScriptedLLM, code, forbid_network, text, tool, tool_call
+from statek_sim import Runtime, ScriptedLLM, code, text, tool, tool_call
 from statek_sim.errors import NetworkForbidden
+from statek_sim.providers import forbid_network
 from statek_sim.providers.script import Reply
 from statek_sim.runtime.agents.agent import Agent, DialogAgent
 from statek_sim.runtime.state.status import JobStatus

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from statek_sim.agent.asynchronous import AsyncDriver, AsyncModel, LoopClock
-from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.slots.worker import Slot, SlotWorker
+from statek_sim import AgentHarness
+from statek_sim.agents import AsyncDriver, AsyncModel, LoopClock
+from statek_sim.slots import Slot, SlotWorker
 
 SPECIALISTS: Mapping[str, str] = MappingProxyType(
     {

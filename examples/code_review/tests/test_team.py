@@ -5,9 +5,8 @@ import asyncio
 from code_review.team import Team
 
 from statek_sim import ScriptedLLM, fault, text
-from statek_sim.agent.asynchronous import model_of
-from statek_sim.agent.slots.worker import SlotWorker
-from statek_sim.agent.virtual_loop import VirtualLoop, run_in
+from statek_sim.agents import VirtualLoop, model_of, run_in
+from statek_sim.slots import SlotWorker
 
 SCRIPT = {
     "planner": [text("Plan: fine.").after(2)],

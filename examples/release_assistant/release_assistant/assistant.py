@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from release_assistant.repository import Repository
-from statek_sim.agent.approvals import Approvals
-from statek_sim.agent.context.settings import ContextSettings
-from statek_sim.agent.effects import Ask, Parts
-from statek_sim.agent.protection.breaker import BreakerSettings
-from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
-from statek_sim.agent.steps.enforcement import Step, StepPlan
-from statek_sim.agent.tools.registry import Registry, ToolSource
+from statek_sim.agents import Approvals, Ask, Parts, Registry, Step, StepPlan, ToolSource
+from statek_sim.context import ContextSettings
+from statek_sim.protection import BreakerGate, BreakerSettings, loop_watcher, rescued
 
 PROMPT = (
     "You make releases. Read what was merged, run the tests, write the notes, publish. Never skip a step."

@@ -11,20 +11,16 @@ from pathlib import Path
 
 from release_assistant.assistant import assistant
 from release_assistant.repository import Repository
-from statek_sim.agent.asynchronous import AsyncDriver, AsyncModel, LoopClock
-from statek_sim.agent.effects import PersonSaid, Question
-from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.mcp.connection import McpConnection
-from statek_sim.agent.mcp.servers import McpServerSpec, McpSource, Stdio
-from statek_sim.providers.access import access_from
-from statek_sim.providers.live import AsyncHttpLLM
+from statek_sim import AgentHarness
+from statek_sim.agents import AgentRun, AsyncDriver, AsyncModel, LoopClock, PersonSaid, Question
+from statek_sim.mcp_client import McpConnection, McpServerSpec, McpSource, Stdio
+from statek_sim.providers import AsyncHttpLLM, access_from
 
 TRACKER = McpServerSpec(
     name="tracker",
     at=Stdio(
         command=sys.executable,
-        arguments=["-m", "statek_sim.cli", "serve", "mcp", "release_assistant.tracker:TOOLS"],
+        arguments=["-m", "statek_sim", "serve", "mcp", "release_assistant.tracker:TOOLS"],
         folder=str(Path(__file__).resolve().parents[1]),
     ),
 )

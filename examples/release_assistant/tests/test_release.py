@@ -9,13 +9,9 @@ from release_assistant.repository import Repository
 
 from statek_sim import ScriptedLLM, text, tool_call
 from statek_sim import trace as events
-from statek_sim.agent.asynchronous import model_of
-from statek_sim.agent.effects import Delayed, PersonSaid
-from statek_sim.agent.mcp.scripted import ScriptedConnection, served
-from statek_sim.agent.mcp.servers import McpServerSpec, McpSource, Stdio
-from statek_sim.agent.tools.registry import Registry
-from statek_sim.mcp.fault import fault_from
-from statek_sim.mcp.server import McpServer
+from statek_sim.agents import Delayed, PersonSaid, Registry, model_of
+from statek_sim.mcp import McpServer, fault_from
+from statek_sim.mcp_client import McpServerSpec, McpSource, ScriptedConnection, Stdio, served
 
 MERGED = tool_call("tracker__merged", since="1.1.0")
 TESTS = tool_call("run_tests")

@@ -1,0 +1,21 @@
+"""Checkpoints: runs of an agent that survive their process (docs/checkpoints.md).
+
+`SessionStore` keeps sessions in a store of `statek_sim.store`; a `Keeper` writes one run into it.
+"""
+
+from statek_sim.agent.checkpoints.persistence import Keeper, plan_hash
+from statek_sim.agent.checkpoints.records import Checkpoint, Entry, Kept
+from statek_sim.agent.checkpoints.seal import Anchor, MemoryAnchor, Sealer
+from statek_sim.agent.checkpoints.sessions import SessionStore
+
+__all__ = [
+    "Anchor",
+    "Checkpoint",
+    "Entry",
+    "Keeper",
+    "Kept",
+    "MemoryAnchor",
+    "Sealer",
+    "SessionStore",
+    "plan_hash",
+]

@@ -1,0 +1,23 @@
+"""Containment: programs of a model in bubblewrap or Docker (docs/containment.md).
+
+A `Program` runs in a container within `Limits`, and sees the `Mount`s it is given.
+"""
+
+from statek_sim.agent.containers.bubblewrap import Bubblewrap
+from statek_sim.agent.containers.docker import Docker
+from statek_sim.agent.containers.program import Container, Ended, Limits, Mount, Program
+from statek_sim.agent.containers.scripted import Answer, ScriptedContainer
+from statek_sim.agent.containers.tools import shell_tool
+
+__all__ = [
+    "Answer",
+    "Bubblewrap",
+    "Container",
+    "Docker",
+    "Ended",
+    "Limits",
+    "Mount",
+    "Program",
+    "ScriptedContainer",
+    "shell_tool",
+]

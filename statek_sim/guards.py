@@ -1,0 +1,55 @@
+"""Guards: what may not pass between a user, a model and its tools (docs/guards.md).
+
+A `GuardSet` holds guards of your own (`Guard`) and the shipped ones, and `in_loop` puts it into an agent.
+"""
+
+from statek_sim.agent.effects import GuardPoint
+from statek_sim.agent.guards.guard import Find, Guard, Judgement, Subject
+from statek_sim.agent.guards.pipeline import GuardSet, LoopGuards, Outcome, Record, in_loop
+from statek_sim.agent.guards.settings import guard_of, guards_file, judge_model
+from statek_sim.agent.guards.shipped import (
+    arguments,
+    budget,
+    citations,
+    confirmation,
+    injection,
+    judged,
+    judged_by_model,
+    language,
+    length,
+    output_format,
+    personal_data,
+    rate,
+    roles,
+    secrets,
+)
+
+__all__ = [
+    "Find",
+    "Guard",
+    "GuardPoint",
+    "GuardSet",
+    "Judgement",
+    "LoopGuards",
+    "Outcome",
+    "Record",
+    "Subject",
+    "arguments",
+    "budget",
+    "citations",
+    "confirmation",
+    "guard_of",
+    "guards_file",
+    "in_loop",
+    "injection",
+    "judge_model",
+    "judged",
+    "judged_by_model",
+    "language",
+    "length",
+    "output_format",
+    "personal_data",
+    "rate",
+    "roles",
+    "secrets",
+]

@@ -1,0 +1,43 @@
+"""Tools from MCP servers, the agent's side (docs/mcp.md). Servers for tests are in `statek_sim.mcp`.
+
+`McpSource` gives a `Registry` the tools of a server that `McpServerSpec` describes. `McpConnection` speaks to real
+servers and needs the extra `mcp`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statek_sim.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from statek_sim.agent.mcp.connection import McpConnection as McpConnection
+    from statek_sim.agent.mcp.results import McpFailure as McpFailure
+    from statek_sim.agent.mcp.scripted import ScriptedConnection as ScriptedConnection
+    from statek_sim.agent.mcp.scripted import served as served
+    from statek_sim.agent.mcp.servers import Bounds as Bounds
+    from statek_sim.agent.mcp.servers import Connection as Connection
+    from statek_sim.agent.mcp.servers import Http as Http
+    from statek_sim.agent.mcp.servers import McpServerSpec as McpServerSpec
+    from statek_sim.agent.mcp.servers import McpSource as McpSource
+    from statek_sim.agent.mcp.servers import Stdio as Stdio
+
+__all__, __getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "statek_sim.agent.mcp.connection": ("McpConnection",),
+        "statek_sim.agent.mcp.results": ("McpFailure",),
+        "statek_sim.agent.mcp.scripted": (
+            "ScriptedConnection",
+            "served",
+        ),
+        "statek_sim.agent.mcp.servers": (
+            "Bounds",
+            "Connection",
+            "Http",
+            "McpServerSpec",
+            "McpSource",
+            "Stdio",
+        ),
+    },
+)

@@ -1,0 +1,18 @@
+"""Memory: the handoff file between sessions, and a project's instructions (docs/memory.md).
+
+`HandoffFile` reads and writes what the next session must know; `discover` finds the instructions for a folder.
+"""
+
+from statek_sim.agent.memory.contract import Resumed
+from statek_sim.agent.memory.handoff import Handoff, HandoffFile, memory_block
+from statek_sim.agent.memory.instructions import Instructions, discover, instructions_block
+
+__all__ = [
+    "Handoff",
+    "HandoffFile",
+    "Instructions",
+    "Resumed",
+    "discover",
+    "instructions_block",
+    "memory_block",
+]

@@ -1,0 +1,57 @@
+"""Metrics and spans: what runs cost and how they went, for reports and OpenTelemetry (docs/metrics.md).
+
+`task_facts` reads a trace, `metrics_report` judges many. OpenTelemetry itself (`send`, `trace_spans`) needs the extra
+`otel`, and is imported when it is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statek_sim.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from statek_sim.spans.span import Span as Span
+    from statek_sim.telemetry.bands import Bands as Bands
+    from statek_sim.telemetry.bands import Status as Status
+    from statek_sim.telemetry.facts import TaskFacts as TaskFacts
+    from statek_sim.telemetry.facts import task_facts as task_facts
+    from statek_sim.telemetry.measures import Measured as Measured
+    from statek_sim.telemetry.measures import Metric as Metric
+    from statek_sim.telemetry.otel import LiveSpans as LiveSpans
+    from statek_sim.telemetry.otel import send as send
+    from statek_sim.telemetry.otel import trace_spans as trace_spans
+    from statek_sim.telemetry.report import MetricsReport as MetricsReport
+    from statek_sim.telemetry.report import metrics_json as metrics_json
+    from statek_sim.telemetry.report import metrics_report as metrics_report
+    from statek_sim.telemetry.report import openmetrics as openmetrics
+
+__all__, __getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "statek_sim.spans.span": ("Span",),
+        "statek_sim.telemetry.bands": (
+            "Bands",
+            "Status",
+        ),
+        "statek_sim.telemetry.facts": (
+            "TaskFacts",
+            "task_facts",
+        ),
+        "statek_sim.telemetry.measures": (
+            "Measured",
+            "Metric",
+        ),
+        "statek_sim.telemetry.otel": (
+            "LiveSpans",
+            "send",
+            "trace_spans",
+        ),
+        "statek_sim.telemetry.report": (
+            "openmetrics",
+            "MetricsReport",
+            "metrics_json",
+            "metrics_report",
+        ),
+    },
+)

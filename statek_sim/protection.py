@@ -1,0 +1,29 @@
+"""Protection: step limits, loops of equal calls, and circuit breakers (docs/protection.md).
+
+The pure rules, and the parts of an agent that apply them: `loop_watcher`, `BreakerGate` and `rescued`.
+"""
+
+from statek_sim.agent.protection.breaker import Breaker, Breakers, BreakerSettings, Circuit, Permit
+from statek_sim.agent.protection.repetition import CallSeen, Loop, LoopSettings, TurnSeen, Watch, observe
+from statek_sim.agent.protection.steps import StepCount, TooManySteps, next_step
+from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
+
+__all__ = [
+    "Breaker",
+    "BreakerGate",
+    "BreakerSettings",
+    "Breakers",
+    "CallSeen",
+    "Circuit",
+    "Loop",
+    "LoopSettings",
+    "Permit",
+    "StepCount",
+    "TooManySteps",
+    "TurnSeen",
+    "Watch",
+    "loop_watcher",
+    "next_step",
+    "observe",
+    "rescued",
+]

@@ -1,0 +1,9 @@
+"""Slots: how many jobs use a scarce model at once, and in which order (docs/slots.md).
+
+A `SlotWorker` hands out `Slot`s by `SlotRules`.
+"""
+
+from statek_sim.agent.slots.rules import SlotRules
+from statek_sim.agent.slots.worker import Slot, SlotWorker
+
+__all__ = ["Slot", "SlotRules", "SlotWorker"]
