@@ -156,10 +156,10 @@ def limits(
     budget = {"--cassettes": cassettes, "--basis": basis, "--keep": keep, "--seed": seed, "--all": every}
     _check_goes_with("--budget-tokens", budget_tokens, budget)
     _check_goes_with("--card", card, {"--free": free, "--kv": kv, "--weights": weights})
-    asked = {"--stops": stops, "--budget-tokens": budget_tokens, "--card": card}
-    questions = [option for option, value in asked.items() if value]
-    if len(questions) > 1:
-        raise BadInput(f"{' and '.join(questions)}: expected one of them; each asks a question of its own")
+    questions = {"--stops": stops, "--budget-tokens": budget_tokens, "--card": card}
+    chosen = [option for option, value in questions.items() if value]
+    if len(chosen) > 1:
+        raise BadInput(f"{' and '.join(chosen)}: expected one of them; each asks a question of its own")
     if len(preset or ()) > 1 and not stops:
         raise BadInput("--preset: expected one; only --stops compares presets")
     check_writable(json_file=json_file, folder=None)
@@ -187,10 +187,10 @@ def limits(
         write_artifact(json_file, written)
 
 
-def _check_goes_with(question: str, asked: object, options: Mapping[str, object]) -> None:
-    """Refuse options of a question that is not asked."""
+def _check_goes_with(question: str, chosen: object, options: Mapping[str, object]) -> None:
+    """Refuse options of a question that is not chosen."""
     given = [option for option, value in options.items() if value not in (None, False)]
-    if asked is None and given:
+    if chosen is None and given:
         raise BadInput(f"{given[0]} goes with {question}")
 
 

@@ -43,6 +43,7 @@ from statek_sim.providers.script import Reply, ScriptedCall, text, tool_call, to
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.providers.wire.reply import WireReply
+from tests.tables import table_test
 
 Tool = Callable[..., Any]
 
@@ -242,14 +243,14 @@ def test_a_thread_that_ends_by_stop_iteration_is_not_waited_for() -> None:
     assert run.calls[0]["error"] == "StopIteration"
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("error", "told"),
     [
         (asyncio.CancelledError("enough"), "CancelledError: the tool was cancelled from inside"),
         (SystemExit(2), "SystemExit: 2"),
     ],
 )
-@pytest.mark.parametrize("threads", [False, True])
+@table_test("threads", [False, True])
 def test_what_plain_code_raises_is_its_result_whatever_it_is(
     error: BaseException, told: str, threads: bool
 ) -> None:
@@ -379,13 +380,13 @@ def at_both(function: made.Tool) -> list[tuple[Any, float]]:
     return [(simulated.calls[0], simulated.now()), virtually(there())]
 
 
-@pytest.mark.parametrize("function", KINDS.values(), ids=KINDS)
+@table_test("function", KINDS.values(), ids=KINDS)
 def test_what_a_tool_returns_is_awaited_whatever_kind_of_callable_it_is(function: Tool) -> None:
     record = {"name": "brew", "arguments": "", "via": "call", "result": "tea at 2"}
     assert at_both(offering(function)) == [(record, 2.0), (record, 2.0)]
 
 
-@pytest.mark.parametrize("function", KINDS.values(), ids=KINDS)
+@table_test("function", KINDS.values(), ids=KINDS)
 def test_what_is_awaited_may_take_too_long_on_both_drivers(function: Tool) -> None:
     (simulated, took), (on_asyncio, took_there) = at_both(offering(function, timeout=1.5))
     assert simulated == on_asyncio

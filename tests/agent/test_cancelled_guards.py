@@ -18,6 +18,7 @@ from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import PartBroke
 from statek_sim.providers.script import text
 from statek_sim.providers.scripted import ScriptedLLM
+from tests.tables import table_test
 
 SUBJECT = Subject(point=GuardPoint.INPUT, text="x")
 WHY = "g: did not answer (the guard raised CancelledError)"
@@ -46,8 +47,8 @@ def guard(check: Callable[[Subject], Finds | Awaitable[Finds]], fails: str = "cl
     return Guard(name="g", check=check, points=frozenset({GuardPoint.INPUT}), fails=fails)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("check", [plain, late])
-@pytest.mark.parametrize(("fails", "action"), [("closed", "block"), ("open", "warn")])
+@table_test("check", [plain, late])
+@table_test(("fails", "action"), [("closed", "block"), ("open", "warn")])
 def test_a_plain_guard_that_is_cancelled_fails_as_it_says(
     check: Callable[[Subject], Finds], fails: str, action: str
 ) -> None:
@@ -94,8 +95,8 @@ def on_asyncio(harness: AgentHarness) -> AgentRun:
     return run_in(VirtualLoop(), main())
 
 
-@pytest.mark.parametrize("drive", [simulated, on_asyncio])
-@pytest.mark.parametrize("check", [plain, late, waiting])
+@table_test("drive", [simulated, on_asyncio])
+@table_test("check", [plain, late, waiting])
 def test_a_run_ends_as_its_cancelled_guard_says(
     drive: Callable[[AgentHarness], AgentRun], check: Callable[[Subject], Finds | Awaitable[Finds]]
 ) -> None:

@@ -56,6 +56,7 @@ from statek_sim.harness.harness import LLM_Harness
 from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.agent import AGENT_STOPS
+from tests.tables import table_test
 
 
 def good(task: str, answer: str) -> Judgement:
@@ -123,7 +124,7 @@ def test_every_cause_has_a_reaction_and_every_stop_of_a_run_a_cause() -> None:
     assert cause_of_stop("max_token_usage") is Cause.LIMIT
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("failure", "cause"),
     [
         (http(401), Cause.UNAUTHORISED),
@@ -268,7 +269,7 @@ YES: Any
 TYPO, HALF, ENDLESS, YES = "bset", 1.5, float("inf"), "yes"
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("make", "problem"),
     [
         (lambda: replace(STRONG, carry=TYPO), r"^level 'strong': carry is 'bset', expected nothing, reason, best"),
@@ -327,7 +328,7 @@ def _gives_none(*_: object) -> Any:
     return None
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("ladder", "tried", "detail", "answer"),
     [
         (replace(LADDER, checks=[_breaks]), Tried(answer="a", tokens=7), "ValueError: it broke", "a"),
@@ -365,7 +366,7 @@ async def _waited_for(task: str, answer: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("check", "given"),
     [
         (lambda task, answer: 0.1, "float"),

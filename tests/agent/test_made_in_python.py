@@ -15,6 +15,7 @@ from statek_sim.agent.tools.registry import Registry
 from statek_sim.errors import BadInput, BadTool
 from statek_sim.providers.script import text
 from statek_sim.providers.scripted import ScriptedLLM
+from tests.tables import table_test
 
 
 def get_weather(city: str) -> str:
@@ -22,7 +23,7 @@ def get_weather(city: str) -> str:
     return city
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("tools", "said"),
     [
         (["get_weather"], "'get_weather' is no tool; expected a function, or a Tool"),
@@ -105,7 +106,7 @@ def test_a_registry_may_get_its_tools_until_the_run_begins() -> None:
     assert agent.begin("Go").status == "READY"
 
 
-@pytest.mark.parametrize("task", [None, 3, ["Look."], b"Look."])
+@table_test("task", [None, 3, ["Look."], b"Look."])
 def test_a_task_that_is_no_text_is_sent_to_nobody(task: Any) -> None:
     harness = AgentHarness(ScriptedLLM([text("done")]), tools=[get_weather])
     with pytest.raises(BadInput, match=rf"^task is {re.escape(repr(task))}; expected a text$"):

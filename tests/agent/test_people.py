@@ -36,6 +36,7 @@ from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.suite.run import run_one
 from statek_sim.trace import ToolCalled
+from tests.tables import table_test
 
 ASKS = [tool_call("ask_person", question="Which city?"), text("done")]
 
@@ -214,7 +215,7 @@ def test_who_commits_can_still_be_cancelled() -> None:
     assert virtually(cancelled())
 
 
-@pytest.mark.parametrize("said", ["no", "", "yes, but not now", "None"])
+@table_test("said", ["no", "", "yes, but not now", "None"])
 def test_any_other_text_is_the_reason_why_not(said: str) -> None:
     why = f"Error: a person refused: {said}".removesuffix(": ")
     for run in (

@@ -41,6 +41,7 @@ from statek_sim.errors import BadInput, BadScenario, BadTool, ContractViolation
 from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.load import load_or_fail
+from tests.tables import table_test
 
 EMPTY = ScriptedFiles({})
 
@@ -110,7 +111,7 @@ FILES = ScriptedFiles(
 )
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("path", "leads"),
     [
         ("a/./b//c/", "/w/a/b/c"),
@@ -126,7 +127,7 @@ def test_a_path_leads_where_the_kernel_would_go(path: str, leads: str) -> None:
     assert resolved(path, "/w", FILES) == leads
 
 
-@pytest.mark.parametrize("path", ["", "a\0b", "a\u200bb", "a\nb", "loop/x", None, 7, ["a"], b"a"])
+@table_test("path", ["", "a\0b", "a\u200bb", "a\nb", "loop/x", None, 7, ["a"], b"a"])
 def test_what_leads_nowhere_is_unclear(path: object) -> None:
     with pytest.raises(Unclear):
         resolved(path, "/w", FILES)
@@ -157,7 +158,7 @@ def test_paths_are_resolved_as_the_operating_system_does(
     assert ours == os.path.realpath(f"{root}/{path}")
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("pattern", "path", "fits"),
     [
         ("src/**", "/w/src", True),
@@ -184,7 +185,7 @@ def test_what_is_refused_is_refused_in_capitals_and_full_width_too() -> None:
 # -- hosts ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("url", "host"),
     [
         ("https://Example.COM/a", "example.com"),
@@ -200,7 +201,7 @@ def test_a_url_names_the_host_that_a_client_would_ask(url: str, host: str) -> No
     assert host_of(url) == host
 
 
-@pytest.mark.parametrize(
+@table_test(
     "url",
     [
         "",
@@ -226,7 +227,7 @@ def test_a_url_that_programs_read_differently_is_unclear(url: object) -> None:
         host_of(url)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("pattern", "host", "fits"),
     [
         ("example.com", "example.com", True),
@@ -277,7 +278,7 @@ def test_a_line_is_taken_apart_into_its_commands() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@table_test(
     "line",
     [
         "",
@@ -340,7 +341,7 @@ def test_a_shell_outside_of_a_sandbox_is_refused_whatever_is_allowed() -> None:
     assert decision.reason == "argument 'command' of shell: it is a command, and those run in a sandbox only"
 
 
-@pytest.mark.parametrize(
+@table_test(
     "line",
     ["git log ;(rm -rf x);true", "git log ;>x rm -rf y", "git log #'\nrm -rf x\n#'", "X+=1 rm -rf x"],
 )
@@ -349,7 +350,7 @@ def test_a_denied_command_is_seen_behind_punctuation_and_comments(line: str) -> 
     assert deciding(line, "*").rule == Rule("command", "rm *")
 
 
-@pytest.mark.parametrize(
+@table_test(
     "line",
     [
         "(rm -rf x)",
@@ -443,21 +444,21 @@ PLAIN = (
 """What has nothing to do with what is denied."""
 
 
-@pytest.mark.parametrize("line", HIDING)
+@table_test("line", HIDING)
 def test_a_denied_command_is_seen_behind_another_one(line: str) -> None:
     decision = deciding(line, "*")
     assert (decision.effect, decision.rule) == ("deny", Rule("command", "rm *"))
     assert "cannot be held" not in decision.reason
 
 
-@pytest.mark.parametrize("line", UNREADABLE)
+@table_test("line", UNREADABLE)
 def test_what_cannot_be_read_is_refused_where_something_is_denied(line: str) -> None:
     decision = deciding(line, "*")
     assert decision.effect == "deny"
     assert "cannot be held against what is denied: " in decision.reason
 
 
-@pytest.mark.parametrize("line", UNREADABLE)
+@table_test("line", UNREADABLE)
 def test_what_cannot_be_read_is_asked_about_where_something_is(line: str) -> None:
     tool = replace(tool_from(shell, access={"command": "command"}), sandboxed=True)
     allow = [Rule("command", "*")]
@@ -467,12 +468,12 @@ def test_what_cannot_be_read_is_asked_about_where_something_is(line: str) -> Non
     assert held.decide(ToolCall("1", "shell", {"command": line})).effect == "allow"
 
 
-@pytest.mark.parametrize("line", PLAIN)
+@table_test("line", PLAIN)
 def test_a_command_that_only_names_what_is_denied_is_allowed(line: str) -> None:
     assert deciding(line, "*").effect == "allow"
 
 
-@pytest.mark.parametrize("line", ["env git log", "nice git log", "/usr/bin/git log", "{git,log}", "GIT log"])
+@table_test("line", ["env git log", "nice git log", "/usr/bin/git log", "{git,log}", "GIT log"])
 def test_what_is_allowed_is_allowed_as_it_is_written_alone(line: str) -> None:
     assert deciding(line, "git log *").effect == "deny"
 
@@ -490,7 +491,7 @@ def test_a_tool_that_nobody_knows_is_refused_whatever_is_allowed() -> None:
     assert everything.decide(ToolCall("1", "SHELL", {})).reason == "there is no tool 'SHELL'"
 
 
-@pytest.mark.parametrize("name", ["file_path", "Path", "path ", "\uff50ath"])
+@table_test("name", ["file_path", "Path", "path ", "\uff50ath"])
 def test_an_argument_that_a_tool_does_not_declare_is_no_way_round_a_rule(name: str) -> None:
     def run(**named: Any) -> str:
         return str(named)
@@ -524,11 +525,11 @@ def test_the_root_of_a_policy_may_be_a_link(tmp_path: Path) -> None:
     assert held.policy.root == str((tmp_path / "real").resolve())
 
 
-@pytest.mark.parametrize(
+@table_test(
     "pattern",
     ["sec/**", "keys/**", "/link/sec/**", "/link/keys/**", "/w/sec/**", "/link/./sec/*", "**/keys/*"],
 )
-@pytest.mark.parametrize("path", ["sec/a", "keys/a", "/link/sec/a", "/w/keys/a", "../link/sec/a", "other/a"])
+@table_test("path", ["sec/a", "keys/a", "/link/sec/a", "/w/keys/a", "../link/sec/a", "other/a"])
 def test_a_rule_over_a_link_refuses_and_asks_by_every_way(pattern: str, path: str) -> None:
     files = ScriptedFiles(
         {
@@ -564,7 +565,7 @@ def read(path: str) -> str:
     return path
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("make", "said"),
     [
         (lambda: Rule("read", ""), "its pattern is empty"),
@@ -596,7 +597,7 @@ def saying(
     return person
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("person", "effect", "reason"),
     [
         (saying("y", 10), "allow", "a person allowed it"),
@@ -663,7 +664,7 @@ def asked(typed: bytes, *, confirms: bool = True, seconds: float | None = None) 
         os.close(shown)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("typed", "kind"),
     [
         (b"y\n", "answered"),

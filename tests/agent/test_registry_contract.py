@@ -17,6 +17,7 @@ from statek_sim.agent.tools.tool import result_text, tool_of_schema
 from statek_sim.checks import check_tool_registry
 from statek_sim.errors import BadInput, ContractViolation
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 
 class Ours:
@@ -225,7 +226,7 @@ FAULTS: list[tuple[type[Ours], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("registry", "said"), FAULTS, ids=[registry.__name__ for registry, _ in FAULTS])
+@table_test(("registry", "said"), FAULTS, ids=[registry.__name__ for registry, _ in FAULTS])
 def test_a_registry_with_a_fault_is_found_with_the_smallest_case(registry: type[Ours], said: str) -> None:
     with pytest.raises(ContractViolation) as found:
         check_tool_registry(registry)

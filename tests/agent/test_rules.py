@@ -41,11 +41,12 @@ from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario import schema
 from statek_sim.scenario.load import load_or_fail, load_paths
 from statek_sim.trace import Compacted
+from tests.tables import table_test
 
 # -- nudges -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("failure", Failure)
+@table_test("failure", Failure)
 def test_every_failure_has_a_text_that_survives_missing_details(failure: Failure) -> None:
     said = nudge_text(failure, {})
     assert said.startswith(PREFIX)
@@ -210,8 +211,8 @@ def test_money_is_counted_exactly() -> None:
     assert tracker.cost == Decimal("0.3")
 
 
-@pytest.mark.parametrize("amount", [-1, float("nan"), float("inf")])
-@pytest.mark.parametrize("name", ["tokens", "seconds", "steps", "answer_tokens"])
+@table_test("amount", [-1, float("nan"), float("inf")])
+@table_test("name", ["tokens", "seconds", "steps", "answer_tokens"])
 def test_an_amount_that_is_none_is_no_budget(name: str, amount: Any) -> None:
     with pytest.raises(BadInput, match=rf"^budget: {name} is {amount!r}, expected a finite number from 0$"):
         Budget(**{name: amount})

@@ -22,6 +22,7 @@ from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.run import builtin_suites
 from tests.agent.on_asyncio import OnAsyncio
+from tests.tables import table_test
 
 CASES: Final = [
     pytest.param(scenario, variant, id=f"{scenario.id}[{variant}]")
@@ -30,7 +31,7 @@ CASES: Final = [
 ]
 
 
-@pytest.mark.parametrize(("scenario", "variant"), CASES)
+@table_test(("scenario", "variant"), CASES)
 def test_a_scenario_has_the_same_trace_on_both_drivers(scenario: Scenario, variant: str) -> None:
     simulated = run_agent_scenario(scenario, variant)
     on_asyncio = run_agent_scenario(scenario, variant, driver=OnAsyncio)
@@ -76,7 +77,7 @@ async def hangs(n: int) -> str:
     return "never"
 
 
-@pytest.mark.parametrize("seed", range(40))
+@table_test("seed", range(40))
 def test_tools_that_are_code_end_in_the_same_order_on_both_drivers(seed: int) -> None:
     rng = random.Random(seed)
     tools: list[Any] = [

@@ -20,6 +20,7 @@ from statek_sim.agent.slots.worker import Slot, SlotWorker
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadInput, ContractViolation, SlotRefused
 from tests.agent.document_slots import DocumentSlotWorker
+from tests.tables import table_test
 from tools import slot_load
 from tools.postgres import ROOT
 
@@ -158,7 +159,7 @@ class Deaf(Ours):
             return await asyncio.get_running_loop().create_future()
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("worker", "finding"),
     [
         (Forgetful, SlotFinding.IDLE),
@@ -401,7 +402,7 @@ def test_a_circle_of_three_workers_is_named_whole(loop: str) -> None:
     ] * 3
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("slots", "paths", "refused"),
     [
         ({"a": 1, "b": 1}, ["ab", "ab", "b", "a"], 0),
@@ -652,9 +653,7 @@ def test_no_more_jobs_run_than_there_are_slots_and_none_is_forgotten(
     assert left == len(jobs)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("slots", 0), ("waiting", -1), ("aging", 0.0), ("share", float("nan"))]
-)
+@table_test(("field", "value"), [("slots", 0), ("waiting", -1), ("aging", 0.0), ("share", float("nan"))])
 def test_rules_that_mean_nothing_are_refused(field: str, value: object) -> None:
     with pytest.raises(BadInput, match=rf"^{field} is .* not "):
         SlotRules(**{field: value})  # type: ignore[arg-type]  # what is wrong on purpose

@@ -37,6 +37,7 @@ from statek_sim.errors import BadTool
 from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 
 def nothing() -> None:
@@ -181,7 +182,7 @@ def weather(city: str, context: ToolContext, days: int = 1) -> str:
     return city * days
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("declared", "code", "wrong"),
     [
         (
@@ -201,7 +202,7 @@ def test_code_that_cannot_take_what_its_schema_says_is_refused(
         tool_of_schema("t", "T.", declared, code)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("declared", "code"),
     [
         (_declared("city"), weather),
@@ -219,7 +220,7 @@ def test_code_that_takes_what_its_schema_says_is_a_tool(
     assert tool_of_schema("t", "T.", declared, code).parameters == declared
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("value", "shown"),
     [
         ("text", "text"),
@@ -318,7 +319,7 @@ SETS = {
 }
 
 
-@pytest.mark.parametrize(("value", "shown"), SETS.values(), ids=SETS)
+@table_test(("value", "shown"), SETS.values(), ids=SETS)
 def test_a_set_is_in_the_same_order_whatever_the_hashes_are(value: object, shown: str) -> None:
     assert result_text(value) == shown
 
@@ -468,7 +469,7 @@ def test_what_is_converted_has_members_that_are_converted_too() -> None:
     assert found.coerced == ("arguments.rows", "arguments.rows[0]", "arguments.rows[1]")
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("schema", "value", "becomes"),
     [
         ({"type": "integer"}, 4.0, int),
@@ -498,7 +499,7 @@ def test_parameters_that_take_no_object_are_refused(schema: Any) -> None:
         ArgumentCheck("t", schema)
 
 
-@pytest.mark.parametrize("text", ["1_0", "٣", "0x10", "1.5", "007", "+5", "", " ", "--1", "9" * 30])
+@table_test("text", ["1_0", "٣", "0x10", "1.5", "007", "+5", "", " ", "--1", "9" * 30])
 def test_what_only_python_takes_for_a_whole_number_is_refused(text: str) -> None:
     assert ArgumentCheck("t", FLAT).check({"name": "a", "count": text}, coerce=True).problems
 
@@ -516,7 +517,7 @@ NOWHERE: dict[str, dict[str, JSON]] = {
 }
 
 
-@pytest.mark.parametrize("schema", NOWHERE.values(), ids=NOWHERE)
+@table_test("schema", NOWHERE.values(), ids=NOWHERE)
 def test_a_reference_that_leads_nowhere_is_refused_where_the_tool_is_registered(
     schema: dict[str, JSON],
 ) -> None:
@@ -581,7 +582,7 @@ def test_a_call_means_the_same_on_the_wire_and_in_text(kind: JSON, value: JSON, 
     assert [dict(call.arguments) for call in text.calls] == ([] if wire.problems else [wire.arguments])
 
 
-@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity", "9" * 30, "9" * 5000])
+@table_test("number", ["1e999", "-1e999", "NaN", "Infinity", "9" * 30, "9" * 5000])
 def test_a_number_that_no_float_or_64_bits_hold_is_refused_on_the_wire_and_in_text(number: str) -> None:
     schema: dict[str, JSON] = {"type": "object", "properties": {"a": {"type": "number"}}}
     registry = Registry([tool_of_schema("t", "T.", schema, anything)])
@@ -693,7 +694,7 @@ def test_sets_that_hints_promise_are_in_one_order_under_every_hash_seed() -> Non
     assert run(tags=words[::-1], names=words) == run(tags=words, names=words)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("wrong", "reason"),
     [
         ({"when": "soon"}, "arguments.when: expected a valid date or datetime, "),
@@ -728,7 +729,7 @@ def test_arguments_stay_json_for_the_trace_and_the_checks() -> None:
     assert run.calls == [{"name": "book", "arguments": "day='2024-01-02'", "via": "call", "result": "02.01."}]
 
 
-@pytest.mark.parametrize(
+@table_test(
     "endless",
     [
         itertools.count,

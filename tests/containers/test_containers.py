@@ -24,6 +24,7 @@ from statek_sim.agent.harness import AgentHarness
 from statek_sim.errors import BadInput, ContainerFailed, ContainerRefused, ContractViolation, ScriptExhausted
 from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
+from tests.tables import table_test
 from tools.containers import REQUIRED, interpreter
 
 PYTHON = interpreter()
@@ -238,9 +239,7 @@ def test_a_program_is_a_list_of_texts_without_nul(argv: tuple[str, ...]) -> None
         Program(argv=argv)
 
 
-@pytest.mark.parametrize(
-    "limits", [{"seconds": 0}, {"memory": -1}, {"cpu": float("inf")}, {"processes": True}]
-)
+@table_test("limits", [{"seconds": 0}, {"memory": -1}, {"cpu": float("inf")}, {"processes": True}])
 def test_limits_are_numbers_above_nothing(limits: dict[str, float]) -> None:
     with pytest.raises(BadInput, match="expected a number above 0"):
         Limits(**limits)  # type: ignore[arg-type]  # wrong on purpose

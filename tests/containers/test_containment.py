@@ -16,6 +16,7 @@ from tests.containers.attacks.attack import Attack, bad_calls, programs
 from tests.containers.attacks.enforcers import LIMITS, Control, InContainer, Landlocked
 from tests.containers.attacks.matrix import attacked, broken, called_inside, escapes, matrix, unproven
 from tests.docs.page import DOCS
+from tests.tables import table_test
 from tools.containers import interpreter
 
 PAGE = DOCS / "containment.md"
@@ -48,7 +49,7 @@ def test_the_corpus_has_what_it_says() -> None:
     assert {one.control.partition(":")[0] for one in programs()} == {"plain", "namespace", "no"}
 
 
-@pytest.mark.parametrize("name", FEW)
+@table_test("name", FEW)
 def test_an_attack_that_works_without_an_enforcer_is_held_by_bubblewrap(
     bubblewrap: Bubblewrap, name: str
 ) -> None:

@@ -24,10 +24,11 @@ from statek_sim.providers.wire.format import FormatName
 from statek_sim.values import Message
 from tests.context.histories import count, ours
 from tests.docs.page import DOCS
+from tests.tables import table_test
 from tools.compaction_table import compaction_table
 
 
-@pytest.mark.parametrize("keep", [0, 1, 2, 4])
+@table_test("keep", [0, 1, 2, 4])
 def test_ours_passes_whatever_it_keeps(keep: int) -> None:
     assert check_compaction(ours(keep=keep)) == 399 * 5
 
@@ -184,7 +185,7 @@ def system_again(limits: Limits) -> Compact:
     return compact
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("planted", "finding"),
     [
         (last_messages, Finding.SYSTEM_LOST),

@@ -23,6 +23,7 @@ from statek_sim.trace import Compacted, LLMReplied
 from statek_sim.usage.conversation import MessageMeter
 from statek_sim.values import JSON, Message
 from tests.context.histories import HEAD, count, tokens, turn, words
+from tests.tables import table_test
 
 
 def shorter(history: list[Message], **settings: object) -> Compaction:
@@ -178,7 +179,7 @@ def test_the_model_that_summarises_is_shown_no_more_than_fits_its_window() -> No
     assert "call: read" in str(asked[0].messages[1]["content"])
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("wrong", "message"),
     [
         ({"budget": 0}, r"context: budget is 0, expected 1 token or more"),

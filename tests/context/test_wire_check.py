@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
 import turnsafe
 
 from statek_sim.agent.context.contract import history_of
@@ -14,6 +13,7 @@ from statek_sim.providers.wire.formats import FORMATS
 from statek_sim.providers.wire.request import WireRequest
 from statek_sim.values import Message
 from tests.context.histories import HEAD, turn
+from tests.tables import table_test
 
 
 def rules(
@@ -22,7 +22,7 @@ def rules(
     return [fault.rule for fault in wire_faults(messages, wire, alternating=alternating)]
 
 
-@pytest.mark.parametrize("wire", ["openai", "responses", "anthropic", "gemini"])
+@table_test("wire", ["openai", "responses", "anthropic", "gemini"])
 def test_a_history_of_the_loop_is_taken_by_every_provider(wire: FormatName) -> None:
     assert not rules([*HEAD, *turn(1, "a", "b"), {"role": "user", "content": "Go on."}, *turn(2, "")], wire)
 

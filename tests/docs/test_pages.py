@@ -95,7 +95,7 @@ def test_the_page_on_metrics_is_true(tmp_path: Path) -> None:
 
 
 def test_the_page_on_context_is_true(tmp_path: Path) -> None:
-    assert follow(DOCS / "context.md", tmp_path, {"COLUMNS": "120"}) == 2
+    assert follow(DOCS / "context.md", tmp_path, {"COLUMNS": "120"}) == 3
 
 
 def test_the_page_on_rescue_parsing_is_true(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ _PARTS = {
     "protection.md": 5,
     "slots.md": 2,
     "guards.md": 3,
-    "context.md": 4,
+    "context.md": 3,
     "permissions.md": 3,
     "checkpoints.md": 2,
     "memory.md": 3,

@@ -43,6 +43,7 @@ from statek_sim.reporting.evals import (
 from statek_sim.reporting.junit import evals_junit
 from tests.evals.test_writing import GOOD
 from tests.evals.weak_models import SUITE, eval_named, failing
+from tests.tables import table_test
 
 NAMES = ("convert-money", "refund-the-late-order", "recover-from-api-error")
 FULL, BARE = named_after(PARTS), named_after(())
@@ -464,7 +465,7 @@ def test_evals_that_are_gone_fail_the_command_and_those_that_were_not_asked_for_
     assert f"{file}: not run of its evals: two; expected all" in said
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("words", "said"),
     [
         (["--arms", "resque"], "'resque' is no part"),

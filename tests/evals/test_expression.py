@@ -14,11 +14,12 @@ from statek_sim.evals.expression import (
     names_in,
     resolved,
 )
+from tests.tables import table_test
 
 ROWS = [{"id": "a", "n": 3}, {"id": "b", "n": 5}]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("source", "value"),
     [
         ("one(rows, id='b').n", 5),
@@ -38,7 +39,7 @@ def test_an_expression_has_its_value(source: str, value: object) -> None:
     assert evaluate(source, {"rows": ROWS}) == value
 
 
-@pytest.mark.parametrize(
+@table_test(
     "source",
     [
         "().__class__",

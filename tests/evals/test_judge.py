@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,12 +12,13 @@ from statek_sim.evals.outcome import Called
 from statek_sim.evals.players import play
 from statek_sim.evals.suite import load_suite
 from statek_sim.evals.verdict import judge, plain, says
+from tests.tables import table_test
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "evals"
 SUITE = {one.id: one for one in load_suite([FOLDER])}
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("answer", "text", "cited"),
     [
         ("It is 12.5 degrees.", "12.5", True),

@@ -22,6 +22,7 @@ from statek_sim.evals.world import ToolError
 from statek_sim.providers.live import LiveTransport
 from statek_sim.server.exchange import Incoming, Whole
 from statek_sim.server.server_thread import running
+from tests.tables import table_test
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "evals"
 SUITE = {one.id: one for one in load_suite([FOLDER])}
@@ -32,7 +33,7 @@ def verdict_of(name: str, agent: Callable[[Assignment], Any], **options: Any) ->
     return judge(instance, play(instance, agent, **options))
 
 
-@pytest.mark.parametrize("scenario", [pytest.param(one, id=one.id) for one in SUITE.values()])
+@table_test("scenario", [pytest.param(one, id=one.id) for one in SUITE.values()])
 def test_a_callable_that_does_what_is_right_passes_every_eval(scenario: EvalScenario) -> None:
     for seed in range(3):
         instance = scenario.instance(seed)
@@ -182,9 +183,7 @@ def test_an_endpoint_that_breaks_has_given_no_answer() -> None:
     assert "ProviderUnreachable" in alone.record().stop
 
 
-@pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/"), ("GET", "/tools"), ("GET", "/answer"), ("POST", "/task")]
-)
+@table_test(("method", "path"), [("GET", "/"), ("GET", "/tools"), ("GET", "/answer"), ("POST", "/task")])
 def test_an_address_that_is_none_is_told_the_others(method: str, path: str) -> None:
     instance = SUITE["weather-now"].instance(0)
     with ServedEval(instance, replies(instance.plan)) as served, httpx.Client(base_url=served.url) as client:

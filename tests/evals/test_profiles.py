@@ -8,11 +8,12 @@ import pytest
 
 from statek_sim.errors import BadInput
 from statek_sim.evals.models.profile import UNREAD_CLASSES, load_profile, read_profile, shipped
+from tests.tables import table_test
 
 MINISTRAL = "ministral-3-8b-instruct"
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("old", "new", "said"),
     [
         ("assumed = ", "# assumed = ", "assumed: Field required"),

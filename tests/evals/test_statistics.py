@@ -27,9 +27,10 @@ from statek_sim.evals.statistics import (
     subsets,
 )
 from statek_sim.intervals import wilson
+from tests.tables import table_test
 
 
-@pytest.mark.parametrize(("first", "second"), [(0, 0), (0, 5), (1, 9), (3, 3), (4, 11), (12, 2)])
+@table_test(("first", "second"), [(0, 0), (0, 5), (1, 9), (3, 3), (4, 11), (12, 2)])
 def test_mcnemar_is_the_share_of_all_coin_throws_that_are_at_least_as_uneven(first: int, second: int) -> None:
     count = first + second
     if not count:
@@ -175,7 +176,7 @@ def test_wilson_says_what_26_single_runs_can_show() -> None:
     assert wilson(26, 26) == pytest.approx((0.871, 1.0), abs=0.001)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("x", "a", "b", "value"),
     [(0.5, 1, 1, 0.5), (0.3, 2, 2, 0.216), (0.25, 0.5, 0.5, 1 / 3), (0.9, 5, 1, 0.59049), (0.2, 1, 3, 0.488)],
 )

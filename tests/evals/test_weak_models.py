@@ -24,6 +24,7 @@ from statek_sim.trace import Compacted, LLMReplied
 from statek_sim.usage.messages import prompt_tokens
 from statek_sim.usage.tokenizers import tokenizer_for_model
 from tests.evals.weak_models import eval_named, failing, flawless, suite
+from tests.tables import table_test
 
 FULL, BARE = named_after(("rescue", "nudges", "steps", "context", "protection")), named_after(())
 CHAIN = "refund-the-late-order"
@@ -46,7 +47,7 @@ def test_a_model_without_failures_passes_every_eval_in_every_arm() -> None:
     ]
 
 
-@pytest.mark.parametrize("failure", [one for one in FailureClass if one is not FailureClass.CONTEXT_LOSS])
+@table_test("failure", [one for one in FailureClass if one is not FailureClass.CONTEXT_LOSS])
 def test_each_class_of_failure_acts_when_its_rate_says_so(failure: FailureClass) -> None:
     out = run(failing(failure, heeds=0.0), BARE)
     acted = Counter(turn.failure for turn in out.turns)
@@ -88,7 +89,7 @@ def test_arms_meet_the_same_draws_until_they_do_something_else() -> None:
         assert all(same[: nudged + 1])
 
 
-@pytest.mark.parametrize("damage", sorted(DAMAGES))
+@table_test("damage", sorted(DAMAGES))
 def test_damaged_calls_are_real_text_that_rescue_reads_or_refuses_for_itself(damage: str) -> None:
     profile = failing(FailureClass.MALFORMED, damage=damage, heeds=1.0)
     profile = replace(profile, rates={**profile.rates, NATIVE: 0.0})

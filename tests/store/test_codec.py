@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from statek_sim.errors import BadInput, Damaged
 from statek_sim.store.codec import canonical, decoded, encoded
+from tests.tables import table_test
 
 SCALARS = (
     st.none()
@@ -50,7 +51,7 @@ def test_a_value_comes_back_as_it_was(value: Any) -> None:
     assert shape(decoded(json.loads(canonical(encoded(value))))) == shape(value)
 
 
-@pytest.mark.parametrize("value", [10**5000, -(7**9000), 2**2000, 2**2001], ids=int.bit_length)
+@table_test("value", [10**5000, -(7**9000), 2**2000, 2**2001], ids=int.bit_length)
 def test_integers_of_any_length_come_back(value: int) -> None:
     assert decoded(json.loads(canonical(encoded([value])))) == [value]
 
@@ -82,7 +83,7 @@ def test_what_cannot_be_held_is_refused_with_its_place(value: object) -> None:
         encoded({"calls": [1, value]})
 
 
-@pytest.mark.parametrize(
+@table_test(
     "told", [{"$": "pickle", "v": "x"}, {"$": "bytes", "v": "§"}, {"$": "tuple"}, {"$": "mapping", "v": [1]}]
 )
 def test_a_tag_that_was_never_written_is_damage(told: Any) -> None:

@@ -32,6 +32,7 @@ from statek_sim.store.protocol import Changes, Lease, Stored
 from statek_sim.suite.run import builtin_suites
 from statek_sim.usage.conversation import MessageMeter
 from statek_sim.usage.tokenizers import tokenizer_for_model
+from tests.tables import table_test
 from tools.durability import NoStore
 
 METER = MessageMeter(tokenizer_for_model("gpt-4o"))
@@ -141,7 +142,7 @@ def test_a_value_comes_back_as_it_was(value: object) -> None:
     assert same(back(value), value)
 
 
-@pytest.mark.parametrize(
+@table_test(
     "value",
     [
         -0.0, math.inf, 2**70, -(2**63), Decimal("1E+6"), date(1, 1, 1), time(1, 2, 3, fold=1),
@@ -173,7 +174,7 @@ def test_an_object_keeps_its_row_as_long_as_the_run_lives() -> None:
     assert sum(before[name] != after[name] for name in before) == 1
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("value", "reason"),
     [
         (Plain(), "Plain cannot be stored"),
@@ -193,7 +194,7 @@ def test_what_cannot_be_stored_says_why(value: object, reason: str | None) -> No
     assert Graph(known, METER).why_not(value) == reason
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("rows", "told"),
     [
         ({}, "row 'root' is missing"),
@@ -269,7 +270,7 @@ def test_every_commit_leaves_what_a_fresh_one_would_write(every: int) -> None:
         assert next(commits) > 0, scenario.id
 
 
-@pytest.mark.parametrize(
+@table_test(
     "make",
     [
         lambda key: {key: 1},
@@ -281,7 +282,7 @@ def test_every_commit_leaves_what_a_fresh_one_would_write(every: int) -> None:
         lambda key: [{frozenset([(key,)]): [key]}],
     ],
 )
-@pytest.mark.parametrize("number", [1, [1, [2]], {"a": {3}}, Key(7), {Key(8)}])
+@table_test("number", [1, [1, [2]], {"a": {3}}, Key(7), {Key(8)}])
 def test_keys_and_members_with_a_hash_of_their_own_are_found_again(
     make: Callable[[object], Any], number: object
 ) -> None:
@@ -385,7 +386,7 @@ def named(one: dict[str, Any], names: dict[str, str], open_: list[str]) -> dict[
     return {"$": "e", "v": names[one["v"]]}
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("before", "now"),
     [
         (None, ""),

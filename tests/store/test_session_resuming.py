@@ -35,6 +35,7 @@ from statek_sim.store.files import FileStore
 from statek_sim.store.simulated_disk import Killed, SimulatedDisk
 from statek_sim.store.sql import SqlStore
 from statek_sim.trace import JobCreated, RunResumed
+from tests.tables import table_test
 
 
 def replies(request: ChatRequest) -> Reply:
@@ -73,7 +74,7 @@ async def under_asyncio(harness: AgentHarness, keeper: Keeper) -> AgentRun:
     return run
 
 
-@pytest.mark.parametrize("point", range(5, 160, 31))
+@table_test("point", range(5, 160, 31))
 def test_a_run_that_died_under_asyncio_goes_on_in_virtual_time_and_the_other_way_round(point: int) -> None:
     expected = facts(agent().run("Go"))
     for first, second in ((True, False), (False, True)):
@@ -303,7 +304,7 @@ def guarded_by(check: Any) -> AgentRun:
     )
 
 
-@pytest.mark.parametrize(
+@table_test(
     "check",
     [
         remembering_in_a_list(),

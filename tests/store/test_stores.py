@@ -18,6 +18,7 @@ from statek_sim.store.sql import SqlStore
 from statek_sim.store.worker import worker_name
 from tests.store.conftest import MakeStore, Seconds
 from tests.store.dying import in_a_process
+from tests.tables import table_test
 
 ABOUT = {"what": "a test"}
 
@@ -131,7 +132,7 @@ def test_a_worker_whose_revision_is_old_commits_nothing(make_store: MakeStore) -
     assert list(store.load("one").events) == ["x"]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("address", "visible"),
     [
         ("sqlite:runs.db", "sqlite:runs.db"),
@@ -204,7 +205,7 @@ def test_a_run_keeps_what_it_is_about_when_it_is_claimed_again(make_store: MakeS
     assert dict(store.load("one").about) == ABOUT
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("address", "told"),
     [
         ("runs.db", r"^--store 'runs.db': expected 'sqlite:PATH', 'files:FOLDER' or 'postgresql://USER@HOST/DATABASE'$"),

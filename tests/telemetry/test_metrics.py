@@ -37,6 +37,7 @@ from statek_sim.telemetry.facts import TaskFacts, task_facts
 from statek_sim.telemetry.files import groups_of, tasks_of_file
 from statek_sim.telemetry.measures import METRICS, MetricName, measure, nearest_rank
 from statek_sim.telemetry.report import metrics_json, metrics_report, openmetrics
+from tests.tables import table_test
 
 
 def look(place: str) -> str:
@@ -225,7 +226,7 @@ def test_a_nearest_rank_is_the_least_value_that_enough_are_not_above(
 # -- bands -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("failed", "expected"), [(0, "healthy"), (1, "healthy"), (3, "warn"), (8, "alert")])
+@table_test(("failed", "expected"), [(0, "healthy"), (1, "healthy"), (3, "warn"), (8, "alert")])
 def test_tool_errors_are_healthy_a_warning_or_an_alert(failed: int, expected: str) -> None:
     assert status("tool_error_rate", [task(calls=40, failed_calls=failed)]) == expected
 

@@ -30,6 +30,7 @@ from statek_sim.spans.span import Span
 from statek_sim.suite.run import run_one
 from statek_sim.telemetry.otel import trace_spans
 from statek_sim.trace import Trace
+from tests.tables import table_test
 
 SCENARIOS: Final = Path(__file__).parents[2] / "scenarios"
 
@@ -167,7 +168,7 @@ def test_a_trace_without_ids_of_calls_takes_the_oldest_call_of_a_tool() -> None:
     assert not [span for span in calls if names.TOOL_CALL in span.attributes]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("calls", "returns"),
     [
         ([("a", ""), ("b", "")], [("a", ""), ("b", "")]),
@@ -228,7 +229,7 @@ def test_what_was_said_is_in_spans_only_when_asked_for() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@table_test(
     "given",
     [
         {},
@@ -246,7 +247,7 @@ def test_the_arguments_of_a_call_are_json(given: dict[str, Any]) -> None:
     assert json.loads(written) == given
 
 
-@pytest.mark.parametrize("written", ["x=inf", "x=-inf", "n=1, x=nan", "x=1e999", "x=[1, -1e999]"])
+@table_test("written", ["x=inf", "x=-inf", "n=1, x=nan", "x=1e999", "x=[1, -1e999]"])
 def test_numbers_that_json_does_not_have_leave_the_arguments_as_the_trace_has_them(written: str) -> None:
     assert as_json(written) is None
     called = events.ToolCalled(0.0, "main", "look", written, "call")
@@ -255,7 +256,7 @@ def test_numbers_that_json_does_not_have_leave_the_arguments_as_the_trace_has_th
     assert call.attributes[names.TOOL_ARGUMENTS] == written
 
 
-@pytest.mark.parametrize("written", ["a", "a=", "=1", "a=[1", "a='b", "a=1]", "a=<Job 3>", "a=f(1)"])
+@table_test("written", ["a", "a=", "=1", "a=[1", "a='b", "a=1]", "a=<Job 3>", "a=f(1)"])
 def test_what_is_not_written_as_arguments_is_no_json(written: str) -> None:
     assert as_json(written) is None
 
@@ -292,7 +293,7 @@ def test_spans_as_they_end_are_those_of_the_whole_trace() -> None:
     assert sorted(live, key=lambda span: span.seq) == trace.spans()
 
 
-@pytest.mark.parametrize("kept", range(1, 14))
+@table_test("kept", range(1, 14))
 def test_a_trace_that_was_cut_off_has_spans_that_hang_together(kept: int) -> None:
     whole = traced(tool_call("look", place="a"), text("done"), parts=Parts(commits=True)).events
     for part in (whole[:kept], whole[kept:]):

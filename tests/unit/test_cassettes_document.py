@@ -13,6 +13,7 @@ from statek_sim.cassettes.document import parse, read, read_decoded
 from statek_sim.cassettes.emit import rendered
 from statek_sim.cassettes.exchange import Chunk, Exchange, Request, Response
 from statek_sim.errors import BadCassette
+from tests.tables import table_test
 
 PATH = Path("talk.yaml")
 
@@ -94,7 +95,7 @@ version: 1
     assert exchange.response == Response(status=204, headers=(("Accept", "*/*"),), body=b"hello")
 
 
-@pytest.mark.parametrize("size", [len(WHOLE) - 3, len(WHOLE) - 12, 300, 120, 60, 15])
+@table_test("size", [len(WHOLE) - 3, len(WHOLE) - 12, 300, 120, 60, 15])
 def test_a_cassette_that_is_cut_off_is_told_wherever_it_is_cut(size: int) -> None:
     with pytest.raises(BadCassette, match=r"^talk\.yaml:\d+: "):
         parse(WHOLE[:size].encode(), PATH)
@@ -163,7 +164,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("source", "message"), CASES)
+@table_test(("source", "message"), CASES)
 def test_what_is_wrong_is_told_with_its_line(source: str, message: str) -> None:
     with pytest.raises(BadCassette) as caught:
         parse(source.encode(), PATH)
@@ -254,10 +255,8 @@ def test_bodies_that_are_kept_as_values_are_read() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "text", ["line \U0001f600\nline two \U0001f469\u200d\U0001f467", "a \ue000 \U0001f600\n\ue001"]
-)
-@pytest.mark.parametrize("ascii_only", [True, False])
+@table_test("text", ["line \U0001f600\nline two \U0001f469\u200d\U0001f467", "a \ue000 \U0001f600\n\ue001"])
+@table_test("ascii_only", [True, False])
 def test_an_emoji_does_not_make_one_line_of_a_body(text: str, *, ascii_only: bool) -> None:
     said = json.dumps({"choices": [{"a": text, "b": 1}]}, ensure_ascii=ascii_only).encode()
     events = f"data: {text.partition(chr(10))[0]}\n\ndata: more\n\n".encode()

@@ -18,6 +18,7 @@ from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.cli import main
 from statek_sim.errors import BadCassette, BadInput, CassetteMiss
 from statek_sim.reporting.cassette_diff import changes, unread
+from tests.tables import table_test
 
 
 def exchange(number: int, answer: str = "fine", **headers: str) -> Exchange:
@@ -315,8 +316,8 @@ BODIES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("media", ["application/json", "text/event-stream"])
-@pytest.mark.parametrize("uri", ADDRESSES)
+@table_test("media", ["application/json", "text/event-stream"])
+@table_test("uri", ADDRESSES)
 def test_diff_tells_any_two_bodies_apart_whatever_provider_they_are_of(uri: str, media: str) -> None:
     def answered(body: str) -> Exchange:
         response = Response(status=200, headers=(("content-type", media),), body=body.encode())

@@ -17,6 +17,7 @@ from statek_sim.cassettes.secret_rules import OwnSecrets
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.cassettes.store import indexed, write_index
 from statek_sim.errors import BadInput, CassetteMiss
+from tests.tables import table_test
 
 OWN = OwnSecrets.of(["X-Acme-Pin", "customer_number"], ["acme-[0-9a-f]{8}", r"session=(?P<secret>\w+)"])
 URI = "https://api.test/v1/chat/completions"
@@ -143,7 +144,7 @@ def test_the_scan_finds_them_and_says_what_they_are(tmp_path: Path, content: str
     assert scan(path) == []
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("names", "patterns", "message"),
     [
         (["x acme"], [], r"^secret name 'x acme': expected the name of a header"),

@@ -20,6 +20,7 @@ from statek_sim.cassettes.secret_rules import shapes
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.errors import CassetteMiss
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 JSON_TYPE: Final = "application/json"
 STREAM: Final = "text/event-stream"
@@ -62,10 +63,8 @@ ENCODINGS: Final[dict[str, Callable[[str], str]]] = {
 }
 
 
-@pytest.mark.parametrize("place", ENCODINGS)
-@pytest.mark.parametrize(
-    "source", ["environment", "authorization", "api key", "parameter", "login", "cookie"]
-)
+@table_test("place", ENCODINGS)
+@table_test("source", ["environment", "authorization", "api key", "parameter", "login", "cookie"])
 def test_a_known_value_is_in_no_encoding_that_occurs(place: str, source: str) -> None:
     for number in range(20):
         random = Random(f"{place} {source} {number}")
@@ -98,7 +97,7 @@ def test_the_password_of_a_basic_login_is_known() -> None:
     assert "hunter22x" not in text_of(redacted(one))
 
 
-@pytest.mark.parametrize("value", ["openai", "not-needed", "12345", "true", "assistant", "none", "<key>"])
+@table_test("value", ["openai", "not-needed", "12345", "true", "assistant", "none", "<key>"])
 def test_an_ordinary_word_as_a_key_is_looked_for_nowhere(value: str) -> None:
     body = json.dumps({"role": value})
     assert redacted(exchange(body, body), known=known_in({"OPENAI_API_KEY": value})) == exchange(body, body)
@@ -119,7 +118,7 @@ NAMES: Final = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NAMES)
+@table_test("name", NAMES)
 def test_what_has_the_name_of_a_secret_is_replaced_whatever_it_looks_like(name: str) -> None:
     secret = "plum tree"
     bodies = [
@@ -140,7 +139,7 @@ def test_what_has_the_name_of_a_secret_is_replaced_whatever_it_looks_like(name: 
     assert uri == f"{URI}?page=2&{quote(name)}=REDACTED"
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("name", "value", "plain"),
     [
         ("Authorization", "Bearer x", "REDACTED"),
@@ -161,7 +160,7 @@ def test_headers_are_replaced_by_their_names(name: str, value: str, plain: str) 
     assert redacted(exchange(headers=((name, value),))).request.headers[1] == (name, plain)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("uri", "plain"),
     [
         ("https://me:plum@h.test/a?b=1", "https://me:REDACTED@h.test/a?b=1"),
@@ -220,8 +219,8 @@ SURROUNDINGS: Final[dict[str, Callable[[str], tuple[str, str]]]] = {
 }
 
 
-@pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("place", SURROUNDINGS)
+@table_test("key", KEYS)
+@table_test("place", SURROUNDINGS)
 def test_a_published_shape_is_found_wherever_it_stands(key: str, place: str) -> None:
     for number in range(20):
         secret = KEYS[key](Random(f"{key} {place} {number}"))
@@ -237,7 +236,7 @@ PEM: Final = (
 )
 
 
-@pytest.mark.parametrize("text", [PEM, PEM.replace("\n", "\\n"), PEM.replace("\n", "\r\n"), PEM[:90]])
+@table_test("text", [PEM, PEM.replace("\n", "\\n"), PEM.replace("\n", "\r\n"), PEM[:90]])
 def test_a_private_key_is_replaced_with_all_its_lines(text: str) -> None:
     for body in (json.dumps({"note": f"it is {text} "}), f"it is {text} "):
         clean = replaced(body, in_body(body))
@@ -270,9 +269,9 @@ WRITTEN: Final[dict[str, Callable[[list[str]], str]]] = {
 }
 
 
-@pytest.mark.parametrize("how", STREAMS)
-@pytest.mark.parametrize("written", WRITTEN)
-@pytest.mark.parametrize("size", [1, 3, 17])
+@table_test("how", STREAMS)
+@table_test("written", WRITTEN)
+@table_test("size", [1, 3, 17])
 def test_the_pieces_of_a_stream_are_put_together_first(how: str, written: str, size: int) -> None:
     for secret in (KEYS["openai"](Random(size)), "known-4f9Qm2Zr8T"):
         text = f"it is {secret}, and more"
@@ -387,7 +386,7 @@ VALUES: Final[tuple[JSON, ...]] = (
 )
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@table_test("text", TEXTS)
 def test_a_text_that_only_looks_like_a_secret_stays(text: str) -> None:
     for body, kind in (
         (text, "text/plain"),
@@ -398,7 +397,7 @@ def test_a_text_that_only_looks_like_a_secret_stays(text: str) -> None:
         assert redacted(one) == one
 
 
-@pytest.mark.parametrize("value", VALUES)
+@table_test("value", VALUES)
 def test_a_document_that_only_looks_like_it_holds_secrets_stays(value: JSON) -> None:
     line = json.dumps(value)
     for body in (line, json.dumps(value, indent=2), f"data: {line}\n\ndata: {line}\n\n"):
@@ -486,8 +485,8 @@ UNITS: Final = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("kind", [JSON_TYPE, FORM, "multipart/form-data; boundary=B"])
+@table_test("unit", UNITS)
+@table_test("kind", [JSON_TYPE, FORM, "multipart/form-data; boundary=B"])
 def test_reading_is_linear_in_what_is_read(unit: str, kind: str) -> None:
     """Ten times the text takes hours where a rule is not linear."""
     text = unit * (500_000 // len(unit))

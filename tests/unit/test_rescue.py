@@ -15,6 +15,7 @@ from statek_sim.agent.rescue import Limits, Reason, Rescued, RescueStream, rescu
 from statek_sim.cli.app import app
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 WEATHER: dict[str, JSON] = {
     "name": "get_weather",
@@ -41,7 +42,7 @@ def _reasons(result: Rescued) -> list[Reason]:
 # -- repairs -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("arguments", "stage"),
     [
         ('{"a": 1,}', "trailing_commas"),
@@ -74,7 +75,7 @@ def test_a_bracket_that_misses_behind_the_arguments_is_closed() -> None:
     assert "closed_brackets" in result.stages
 
 
-@pytest.mark.parametrize(
+@table_test(
     "text",
     [
         '{"name": "f", "arguments": {"a": "half a sen',
@@ -93,7 +94,7 @@ def test_a_call_that_is_cut_is_refused_and_not_completed(text: str) -> None:
     assert _reasons(result) == [Reason.CUT]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("arguments", "why"),
     [
         ('{"a": 1, "a": 2}', "the key 'a' is there twice"),
@@ -194,7 +195,7 @@ def test_a_schema_is_not_fetched_and_a_wrong_tool_is_bad_input() -> None:
 # -- text that is no call ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@table_test(
     "text",
     [
         "The model writes `<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>` to call a tool.",
@@ -226,7 +227,7 @@ def test_a_call_inside_a_string_of_a_call_is_a_string() -> None:
     assert rescue(text[:-30]).calls == ()
 
 
-@pytest.mark.parametrize(
+@table_test(
     "text",
     [
         'functions.f:0<|tool_call_argument_begin|>{"a": 1}<|tool_calls_section_end|>',
@@ -270,7 +271,7 @@ HOSTILE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("unit", HOSTILE)
+@table_test("unit", HOSTILE)
 def test_twice_a_hostile_text_takes_at_most_twice_the_steps(unit: str) -> None:
     once = rescue(unit * (65_536 // len(unit)))
     twice = rescue(unit * (131_072 // len(unit)))
@@ -343,7 +344,7 @@ def test_the_command_answers_every_line_with_its_id() -> None:
     assert answers[1]["refused"][0]["reason"] == "not_offered"
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("line", "message"),
     [
         (b"{", "-:2: not JSON: "),
@@ -434,7 +435,7 @@ def test_what_a_model_thinks_in_its_channel_of_analysis_is_no_call() -> None:
     assert _calls(rescue(thought + call)) == []
 
 
-@pytest.mark.parametrize(
+@table_test(
     "tag",
     ["tool_response", "tool_result", "tool_results", "tool_output", "function_results", "function_response"],
 )
@@ -471,7 +472,7 @@ def test_a_call_that_gemini_prints_is_one(body: str, cities: list[str]) -> None:
     assert [call.name for call in _tool_code(body, None).calls] == ["book"] * len(cities)
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("body", "why"),
     [
         ("print(book(city='Oslo'), 1)", "', 1)"),

@@ -6,6 +6,7 @@ import pytest
 
 from statek_sim.agent.rescue import Reason, Rescued, rescue
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 DSML = "\uff5cDSML\uff5c"
 
@@ -21,7 +22,7 @@ def _reasons(result: Rescued) -> list[Reason]:
 # -- brackets ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@table_test(
     "text",
     [
         '<tool_call>{"name": "f", "arguments": {"a": {"b": 1, "c": 2}}</tool_call>',
@@ -48,7 +49,7 @@ def test_a_member_beside_the_arguments_that_is_one_of_them_is_refused() -> None:
 # -- tags --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@table_test(
     "damaged",
     [
         "<parameter=a>\nx\n</paramter>\n<parameter=b>\ny\n</parameter>",
@@ -69,8 +70,8 @@ def test_an_argument_may_talk_about_its_closing_tag() -> None:
     assert _calls(rescue(text)) == [("f", {"a": "write </parameter> behind it"})]
 
 
-@pytest.mark.parametrize("margin", ["", "  ", "\t"])
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@table_test("margin", ["", "  ", "\t"])
+@table_test("newline", ["\n", "\r\n"])
 def test_margins_and_newlines_of_the_format_are_not_the_arguments(margin: str, newline: str) -> None:
     lines = ["<function=f>", "<parameter=a>", "x", "  y", "</parameter>", "</function>"]
     text = newline.join(margin + line for line in lines)
@@ -133,7 +134,7 @@ def test_a_word_in_two_wrappers_is_a_call_of_an_offered_tool_only() -> None:
     assert _calls(rescue(text, ["look_up"])) == [("look_up", {})]
 
 
-@pytest.mark.parametrize("value", ["Tom &amp; Jerry", "&#60;b&#62;", "&#x3C;", "  "])
+@table_test("value", ["Tom &amp; Jerry", "&#60;b&#62;", "&#x3C;", "  "])
 def test_a_text_that_has_two_spellings_is_refused_where_no_tool_is_listed(value: str) -> None:
     said = f"<function=f><parameter=a>{value}</parameter></function>"
     assert _reasons(rescue(said)) == [Reason.BROKEN]
@@ -191,7 +192,7 @@ ONE = '{"name": "f", "arguments": {"a": 1}}'
 TWO = '{"name": "g", "arguments": {}}'
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "names", "reasons"),
     [
         (f"<tool_calls>[{ONE}{TWO}]</tool_calls>", ["f", "g"], []),
@@ -223,7 +224,7 @@ def test_a_name_with_a_text_is_data_where_any_name_is_accepted() -> None:
     assert _calls(rescue('{"name": "f", "input": "{\\"a\\": 1}"}')) == [("f", {"a": 1})]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "tools", "reasons"),
     [
         ("f(a='x'", ["f"], [Reason.CUT]),
@@ -314,8 +315,8 @@ def test_a_name_above_json_is_a_call_only_of_a_listed_tool(name: str) -> None:
     assert [call.name for call in rescue(text, [name]).calls] == [name]
 
 
-@pytest.mark.parametrize("words", [" and then more words", " 我调用了这个工具请等待。"])
-@pytest.mark.parametrize(
+@table_test("words", [" and then more words", " 我调用了这个工具请等待。"])
+@table_test(
     "call",
     [
         '<tool_call>{"name": "f", "arguments": {"a": "x"}}',

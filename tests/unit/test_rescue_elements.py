@@ -6,6 +6,7 @@ import pytest
 
 from statek_sim.agent.rescue import Reason, rescue
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 SCHEMA: dict[str, JSON] = {
     "type": "object",
@@ -25,7 +26,7 @@ def _calls(text: str, tools: list[dict[str, JSON]] | None = None) -> list[tuple[
     ]
 
 
-@pytest.mark.parametrize(
+@table_test(
     "text",
     [
         CALL,

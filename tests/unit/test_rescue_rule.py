@@ -12,6 +12,7 @@ from statek_sim.errors import BadInput
 from statek_sim.values import JSON
 from tests.rescue.phrasings import PHRASINGS
 from tests.rescue.table import DIALECT_OF, score, table
+from tests.tables import table_test
 
 CALL = '{"name": "find", "arguments": {"what": "keys"}}'
 HERMES = f"<tool_call>{CALL}</tool_call>"
@@ -25,7 +26,7 @@ def _reasons(text: str, dialect: str | None = None) -> list[Reason]:
     return [refusal.reason for refusal in rescue(text, ["find"], dialect=dialect).refused]
 
 
-@pytest.mark.parametrize("rendering", sorted(RENDERINGS))
+@table_test("rendering", sorted(RENDERINGS))
 def test_a_call_that_a_sentence_holds_is_none_in_any_language(rendering: str) -> None:
     arguments: Mapping[str, JSON] = {"path": "/"}
     call = RENDERINGS[rendering]("delete_file", arguments)
@@ -44,7 +45,7 @@ def test_the_table_of_our_own_renderings_is_read_by_the_rule() -> None:
     assert all_of_them["wrong"] <= 0.005 * all_of_them.total()
 
 
-@pytest.mark.parametrize(
+@table_test(
     "text",
     [
         CALL,
@@ -67,7 +68,7 @@ def test_several_calls_in_a_row_are_several() -> None:
     assert _names(f"{CALL}\nand\n{CALL}") == []
 
 
-@pytest.mark.parametrize(
+@table_test(
     "text",
     [
         f"{CALL} and so on",
@@ -96,7 +97,7 @@ def test_where_one_call_cannot_run_none_does() -> None:
     assert _reasons(CALL + CALL[:-10]) == [Reason.CUT]
 
 
-@pytest.mark.parametrize(
+@table_test(
     "text",
     [
         "Done.",
@@ -127,7 +128,7 @@ def test_text_may_stand_before_a_call_in_the_models_own_format_whose_token_opens
     assert stream.finish() == result
 
 
-@pytest.mark.parametrize(
+@table_test(
     "text",
     [
         f"I will look. {HERMES}",
@@ -159,7 +160,7 @@ def test_every_dialect_with_a_token_takes_a_line_before_it() -> None:
         assert _names(f"I will look.\n{text}", dialect=dialect) == ["find"], rendering
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("model", "dialect"),
     [
         ("qwen/Qwen3-Coder-30B", "qwen-coder"),
@@ -192,7 +193,7 @@ def test_calls_of_tools_that_only_read_may_stand_beside_text_where_that_is_set()
 # -- tokens without a call, and small repairs ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@table_test(
     "text",
     [
         "<|channel|>commentary to=functions.find <|constrain|>json<|message|>[1]<|call|>",
@@ -212,7 +213,7 @@ def test_tokens_around_arguments_that_are_no_object_are_refused(text: str) -> No
     assert _reasons(text) == [Reason.BROKEN]
 
 
-@pytest.mark.parametrize("key", ["a b", "a-b", "@a", "$a", "a.b", "a/b", "1a"])
+@table_test("key", ["a b", "a-b", "@a", "$a", "a.b", "a/b", "1a"])
 def test_gemmas_bare_keys_may_hold_signs(key: str) -> None:
     (call,) = rescue(f"<|tool_call>call:find{{{key}:1}}<tool_call|>").calls
     assert call.arguments == {key: 1}

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from time import process_time
 
-import pytest
-
 from statek_sim.agent.rescue import Reason, rescue
 from statek_sim.agent.rescue.call_scanner import OPENINGS
 from tests.rescue.hostile import HEADERS, SHAPES, WHITE, Shape
+from tests.tables import table_test
 
 ALL = SHAPES | WHITE
 
 
-@pytest.mark.parametrize("name", ALL)
+@table_test("name", ALL)
 def test_twice_a_hostile_shape_takes_at_most_twice_the_steps(name: str) -> None:
     once = rescue(ALL[name].text(32_768))
     twice = rescue(ALL[name].text(65_536))
@@ -21,7 +20,7 @@ def test_twice_a_hostile_shape_takes_at_most_twice_the_steps(name: str) -> None:
     assert twice.steps <= 2 * once.steps + 400 + len(ALL[name].piece)
 
 
-@pytest.mark.parametrize("name", ALL)
+@table_test("name", ALL)
 def test_no_hostile_shape_takes_work_that_is_not_counted(name: str) -> None:
     # A pattern that goes through the same white space again and again takes no step: 64 KiB of it took a minute.
     # What is linear takes 0.02 s.

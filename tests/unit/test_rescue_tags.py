@@ -6,6 +6,7 @@ import pytest
 
 from statek_sim.agent.rescue import Reason, rescue
 from statek_sim.values import JSON
+from tests.tables import table_test
 
 READ: dict[str, JSON] = {
     "type": "object",
@@ -73,7 +74,7 @@ def test_html_is_no_call_and_no_attempt_at_one() -> None:
     assert result.refused == ()
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("text", "reason"),
     [
         ("<read_file><path>a", Reason.CUT),
@@ -144,7 +145,7 @@ def test_elements_in_what_may_be_a_text_are_refused() -> None:
     assert rescue(text, {"f": schema}).calls == ()
 
 
-@pytest.mark.parametrize(
+@table_test(
     "unit",
     [
         "<ls>",
@@ -218,7 +219,7 @@ def test_names_in_lists_of_python_calls_may_have_hyphens_and_the_last_call_a_sem
     assert _calls("read_file(path='a');") == [("read_file", {"path": "a"})]
 
 
-@pytest.mark.parametrize("sign", "$.(|*")
+@table_test("sign", "$.(|*")
 def test_a_backslash_before_a_sign_that_needs_none_is_refused_in_json(sign: str) -> None:
     result = rescue(f'<tool_call>{{"name": "f", "arguments": {{"a": "x\\{sign}y"}}}}</tool_call>')
     assert result.calls == ()

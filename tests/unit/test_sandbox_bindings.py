@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import ast
 
-import pytest
-
 from statek_sim.sandbox.compile import bound_names
+from tests.tables import table_test
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("source", "own", "as_global"),
     [
         ("x = y = z", ("x", "y"), ()),

@@ -11,6 +11,7 @@ from statek_sim.runtime.execution.workspace_data import check_kept, weight
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.ordered_set import OrderedSet
+from tests.tables import table_test
 from tests.unit.sandbox_session import Session
 
 
@@ -38,7 +39,7 @@ def test_a_set_that_changes_while_it_is_popped_still_gives_its_first_item() -> N
     assert tested == left
 
 
-@pytest.mark.parametrize(
+@table_test(
     "code",
     [
         "'call 5551234567 {}'.format(1)",

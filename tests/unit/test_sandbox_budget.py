@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
+from tests.tables import table_test
 from tests.unit.sandbox_session import Session
 
 ITERATIONS = "the code ran more than 1,000,000 loop iterations in one step; the likely cause is"
@@ -45,7 +46,7 @@ RUNAWAY = [
 ]
 
 
-@pytest.mark.parametrize(("code", "reason"), RUNAWAY, ids=[code.replace("\n", "; ") for code, _ in RUNAWAY])
+@table_test(("code", "reason"), RUNAWAY, ids=[code.replace("\n", "; ") for code, _ in RUNAWAY])
 def test_runaway_code_is_stopped_with_the_reason(code: str, reason: str) -> None:
     began = time.process_time()
     with pytest.raises(BudgetExceeded) as stopped:
@@ -55,7 +56,7 @@ def test_runaway_code_is_stopped_with_the_reason(code: str, reason: str) -> None
     assert time.process_time() - began < 20
 
 
-@pytest.mark.parametrize(
+@table_test(
     "code",
     [
         "x = []\nx.append(x)\nprint(x)",
@@ -81,7 +82,7 @@ def test_a_list_that_holds_itself_has_a_repr() -> None:
     assert Session().run("x = [1]\nx.append(x)\nprint(repr(x))") == ["None", "[1, [...]]"]
 
 
-@pytest.mark.parametrize(
+@table_test(
     "swallowing",
     [
         "try:\n  while True: pass\nexcept BaseException:\n  pass",

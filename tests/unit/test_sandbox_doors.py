@@ -11,6 +11,7 @@ import warnings
 import pytest
 
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
+from tests.tables import table_test
 from tests.unit.sandbox_session import Session
 
 PRIVATE = "_private = 1\n"
@@ -66,31 +67,31 @@ FRAMES = [
 ]
 
 
-@pytest.mark.parametrize(("code", "refusal"), SAME.items())
+@table_test(("code", "refusal"), SAME.items())
 def test_what_statek_refuses_is_refused_in_its_words(code: str, refusal: str) -> None:
     assert refusal in Session().shown(code)[-1]
 
 
-@pytest.mark.parametrize("code", RESERVED)
-@pytest.mark.parametrize("before", ["", PRIVATE], ids=["plain", "waved through"])
+@table_test("code", RESERVED)
+@table_test("before", ["", PRIVATE], ids=["plain", "waved through"])
 def test_nothing_can_take_the_place_of_a_helper_or_read_what_leads_to_one(code: str, before: str) -> None:
     shown = Session().shown(before + code)[-1]
     assert "SandboxViolation" in shown
     assert "is reserved" in shown or "_statek_" in shown
 
 
-@pytest.mark.parametrize("code", FRAMES)
+@table_test("code", FRAMES)
 def test_frames_stay_closed_to_code_that_is_waved_through(code: str) -> None:
     assert "is not allowed" in Session().shown(PRIVATE + code)[-1]
 
 
-@pytest.mark.parametrize("start", ["", PRIVATE, "def f(n=1): return n\n", "import re\np = re.compile('a')\n"])
+@table_test("start", ["", PRIVATE, "def f(n=1): return n\n", "import re\np = re.compile('a')\n"])
 def test_an_endless_loop_is_stopped_whatever_was_said_before(start: str) -> None:
     with pytest.raises(BudgetExceeded):
         Session(budget=ExecutionBudget(loop_iterations=1_000)).run(start + ENDLESS)
 
 
-@pytest.mark.parametrize(
+@table_test(
     "code",
     [
         "'{0.__globals__[json].codecs.sys.modules[os].environ[KEY]}'.format(json.loads)",
@@ -121,7 +122,7 @@ def test_a_pattern_gives_no_format_method_either() -> None:
     assert Session().shown(code)[-1] == "SandboxViolation: attribute 'format' is not allowed"
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("code", "text"),
     [
         ("'{0.real}'.format(1)", "1"),

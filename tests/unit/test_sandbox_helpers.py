@@ -10,6 +10,7 @@ from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.helpers import ALLOWED_BUILTINS, sandbox_builtins
 from statek_sim.sandbox.modules import sandbox_modules
 from statek_sim.sandbox.policy import SandboxPolicy
+from tests.tables import table_test
 from tests.unit.sandbox_session import Session
 
 
@@ -19,9 +20,7 @@ def test_restricted_builtins_are_those_of_statek() -> None:
     assert len(ALLOWED_BUILTINS) == 50
 
 
-@pytest.mark.parametrize(
-    "name", ["hasattr", "id", "object", "ZeroDivisionError", "AttributeError", "KeyboardInterrupt"]
-)
+@table_test("name", ["hasattr", "id", "object", "ZeroDivisionError", "AttributeError", "KeyboardInterrupt"])
 def test_what_statek_leaves_out_is_left_out(name: str) -> None:
     assert Session().shown(name) == [f"NameError: name '{name}' is not defined"]
 

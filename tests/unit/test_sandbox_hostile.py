@@ -20,6 +20,7 @@ from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.time_limit import BlockLimits, block_limits, last_resort
 from tests.examples import EVERYTHING
 from tests.hostile_programs import Program, programs
+from tests.tables import table_test
 from tests.unit.sandbox_session import Session
 
 LIMITS: Final = BlockLimits(seconds=0.4)
@@ -63,12 +64,12 @@ def test_there_are_many_programs_and_each_has_a_name_of_its_own() -> None:
     assert len({one.name for one in EVERY}) == len(EVERY)
 
 
-@pytest.mark.parametrize("program", CHOSEN, ids=lambda program: program.name)
+@table_test("program", CHOSEN, ids=lambda program: program.name)
 def test_a_hostile_program_is_stopped_before_it_takes_much(program: Program) -> None:
     assert_ends(program)
 
 
-@pytest.mark.parametrize("name", NEW)
+@table_test("name", NEW)
 def test_a_program_that_nothing_counts_is_stopped_too(name: str) -> None:
     assert_ends(Program(name, (NEW[name],)))
 

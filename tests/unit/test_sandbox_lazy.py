@@ -3,10 +3,11 @@ from __future__ import annotations
 import pytest
 
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
+from tests.tables import table_test
 from tests.unit.sandbox_session import Session
 
 
-@pytest.mark.parametrize(
+@table_test(
     "code",
     [
         "list(map(str, range(5)))",

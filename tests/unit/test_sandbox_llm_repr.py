@@ -12,6 +12,7 @@ import pytest
 
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.llm_repr import format_print_arg, llm_repr
+from tests.tables import table_test
 
 
 class Plain:
@@ -68,7 +69,7 @@ NOON = datetime.datetime(2024, 1, 2, 12, 30)
 PAIR = collections.namedtuple("PAIR", "a b")
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("value", "shown"),
     [
         (None, "None"),

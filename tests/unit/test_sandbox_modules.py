@@ -17,6 +17,7 @@ from statek_sim.errors import SandboxViolation
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.modules import is_transient, sandbox_modules
 from statek_sim.sandbox.policy import EXPORTED_NAMES
+from tests.tables import table_test
 from tests.unit.sandbox_session import Session
 
 MODULES = sandbox_modules(VirtualClock(), ExecutionBudget())
@@ -66,7 +67,7 @@ def test_modules_and_their_exports_do_not_outlive_the_block() -> None:
     assert all(map(is_transient, found))
 
 
-@pytest.mark.parametrize(
+@table_test(
     "value",
     [1, "x", None, [math.sqrt], len, str, datetime.datetime(2024, 1, 1), decimal.Decimal(1), float("1.5")],
 )
@@ -74,7 +75,7 @@ def test_other_values_do(value: object) -> None:
     assert not is_transient(value)
 
 
-@pytest.mark.parametrize("name", ["day_name", "day_abbr", "month_name", "month_abbr"])
+@table_test("name", ["day_name", "day_abbr", "month_name", "month_abbr"])
 def test_days_and_months_are_named_in_english_and_as_in_python(name: str) -> None:
     names, real = getattr(MODULES["calendar"], name), getattr(calendar, name)
     assert list(names) == list(real) == real[:]
@@ -123,13 +124,13 @@ def test_virtual_datetimes_are_plain_datetimes() -> None:
     assert repr(virtual) == "<class 'datetime.datetime'>"
 
 
-@pytest.mark.parametrize("name", sorted(set(EXPORTED_NAMES["itertools"]) - {"tee", "chain"}))
+@table_test("name", sorted(set(EXPORTED_NAMES["itertools"]) - {"tee", "chain"}))
 def test_lazy_types_look_like_those_of_python(name: str) -> None:
     ours = getattr(MODULES["itertools"], name)
     assert (ours.__name__, ours.__module__) == (name, "itertools")
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("module", "name", "args"),
     [
         (math, "comb", (10, 3)),

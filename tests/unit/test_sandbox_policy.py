@@ -11,6 +11,7 @@ from RestrictedPython import compile_restricted_exec
 from statek_sim.errors import SandboxViolation
 from statek_sim.sandbox.policy import SandboxPolicy, check
 from statek_sim.sandbox.survey import survey
+from tests.tables import table_test
 
 POLICY = SandboxPolicy()
 RECORDED = [
@@ -19,7 +20,7 @@ RECORDED = [
 ]
 
 
-@pytest.mark.parametrize(
+@table_test(
     ("source", "message"),
     [
         ("x = = 1", "invalid Python syntax: invalid syntax (<unknown>, line 1)"),
@@ -98,9 +99,7 @@ def test_the_names_of_the_helpers_are_reserved() -> None:
         check("_statek_tick = 1", POLICY)
 
 
-@pytest.mark.parametrize(
-    "source", ["1" + "+1" * 400, "x" + ".a" * 400, "not " * 400 + "x", "1" + "+1" * 40_000]
-)
+@table_test("source", ["1" + "+1" * 400, "x" + ".a" * 400, "not " * 400 + "x", "1" + "+1" * 40_000])
 def test_deep_nesting_is_refused_at_the_same_depth_everywhere(source: str) -> None:
     with pytest.raises(RecursionError, match=r"^maximum recursion depth exceeded$"):
         check(source, SandboxPolicy(max_ast_nodes=10**6))

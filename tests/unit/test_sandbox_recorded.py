@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.tables import table_test
 from tests.unit.sandbox_session import Session
 
 RECORDED: list[dict[str, Any]] = json.loads(
@@ -23,7 +24,7 @@ def without_addresses(line: str) -> str:
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="error texts are those of Python 3.11")
-@pytest.mark.parametrize("recorded", RECORDED, ids=[str(number) for number in range(len(RECORDED))])
+@table_test("recorded", RECORDED, ids=[str(number) for number in range(len(RECORDED))])
 def test_a_snippet_shows_what_the_real_package_shows(recorded: dict[str, Any]) -> None:
     shown = Session().shown(recorded["code"])
     assert [without_addresses(line) for line in shown] == recorded["console"], recorded["code"]

@@ -24,13 +24,14 @@ LARGER: Final[Mapping[str, str]] = {
     "agent/mcp/connection.py:McpConnection": "what opens streams and tasks has to close them, in the same task",
     "agent/tools/registry.py:Registry": "its methods are the questions that are asked of one table of tools",
     "backends/agent.py:_Run": "a scenario's parts are made, killed, and made again from what was committed",
+    "cli/run.py:run": "one line for each of its options, then one for each thing that they ask for",
     "explore/explorer.py:Explorer": "kinds of deviations share what was explored before them",
     "runtime/execution/runtime.py:Runtime": "what a user's program calls: a line or two for each",
     "runtime/execution/scheduler.py:Scheduler": "what begins, ends and dies shares who is ready",
     "runtime/jobs/job.py:Job": "its fields carry STATEK's names, and each is a property of its own",
     "server/protocol.py:HttpProtocol": "what the parser tells of one connection, piece by piece, on one state",
 }
-"""Classes with more lines, by path and name, and why each is one noun all the same."""
+"""Classes and functions with more lines, by path and name, and why each is one noun all the same."""
 
 
 @cache
