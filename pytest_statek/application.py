@@ -15,7 +15,7 @@ from pytest_statek.marker import Wishes
 from pytest_statek.options import REFERENCE, REQUESTED
 from statek_sim.app import StatekApp
 from statek_sim.backends.application import AppJob
-from statek_sim.backends.in_process.isolation import plain_dates
+from statek_sim.backends.in_process.plain_dates import plain_dates
 from statek_sim.backends.reference_application import ReferenceApplication
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput

@@ -16,7 +16,7 @@ from typing import Final
 from statek_sim.cassettes.secret_rules import beside_token, is_opaque
 
 _TOKEN: Final = re.compile(
-    r'"(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(?P<colon>\s*+:(?:\s*+(?P<number>\d{1,9})\b)?)?|\\?\Z)|[{}\[\],]',
+    r'"(?P<text>(?:[^"\\]++|\\.)*+)(?:"(?P<colon>\s*+:(?:\s*+(?P<number>\d{1,9})\b)?)?|\\?\Z)|[{}\[\],]',
     re.DOTALL,
 )
 _LINE: Final = re.compile(r"^(?:data:[ ]?|\w:)(?=[{\[\"])[^\r\n]*+", re.MULTILINE)

@@ -58,7 +58,7 @@ _FIELD: Final = re.compile(r"(?:\A|(?<=&))(?P<name>[^&=]++)=(?P<value>[^&]*+)")
 _LOGIN: Final = re.compile(r"[A-Za-z][\w+.-]{0,40}://(?P<user>[^/?#@:]*):(?P<password>[^/?#]*)@")
 _COOKIE: Final = re.compile(r"(?:\A|(?<=;))[^=;]++=\s*+(?P<value>[^;]++)")
 _PART: Final = re.compile(
-    r"^content-disposition:(?P<line>[^\r\n]*+)\r?\n(?:(?!--)[^\r\n]++\r?\n)*+\r?\n",
+    r"^content-disposition:(?P<line>[^\r\n]*+)\r?\n(?:(?!--)[^\r\n]++\r?\n)*\r?\n",
     re.IGNORECASE | re.MULTILINE,
 )
 _NAME_OF_PART: Final = re.compile(r"[;\s]name=\"?(?P<name>[^\";]{1,200})", re.IGNORECASE)

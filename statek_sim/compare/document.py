@@ -285,8 +285,8 @@ def markdown_lines(blocks: Iterable[Block]) -> Iterator[str]:
             case Table(rows):
                 yield from _markdown_table(rows)
             case Outcomes(before, after, aspects):
-                rows = [(aspect.about, aspect.before, aspect.after) for aspect in aspects]
-                yield from _markdown_table([("", before, after), *rows])
+                aspects_table = [(aspect.about, aspect.before, aspect.after) for aspect in aspects]
+                yield from _markdown_table([("", before, after), *aspects_table])
         yield ""
 
 

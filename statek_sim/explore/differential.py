@@ -57,7 +57,7 @@ def compare(peer: Peer, scenario: Scenario, profile: str, failure: Failure, unde
 
 
 def kill_order(base: Undisturbed, deviation: Deviation) -> dict[str, JSON]:
-    """Return a kill in the words of `backends.installed.worker_crash`: which event of its kind it is."""
+    """Return a kill in the words of the installed backend: which event of its kind it is."""
     event = base.events[deviation.kill - 1]
     alike = [one for one in base.events[: deviation.kill] if (told(one), one.job) == (told(event), event.job)]
     restart = RESTART if deviation.restart is None else deviation.restart

@@ -43,11 +43,11 @@ _HERE: Final = "statek_sim.shim"
 _DEFINED: Final[Mapping[str, str]] = {
     f"{_HERE}.tools": "create_tool find_tools select_tools subtask tool",
     f"{_RUNTIME}.tools.documentation": "brief docs_style docstr",
-    f"{_RUNTIME}.execution.kept_names": (
+    f"{_RUNTIME}.execution.workspace_data": (
         "find_locals perm_ctx_get perm_ctx_set perm_ctx_set_unique statek_ctx_get statek_ctx_set"
     ),
     f"{_RUNTIME}.state.error_handlers": "ErrorHandler error_handler is_valid_error_handler",
-    f"{_RUNTIME}.execution.builtin": (
+    f"{_RUNTIME}.execution.builtin_tools": (
         "find_sub_task_handler get_all get_any get_pending_notifications panic send_notification_to"
     ),
     f"{_RUNTIME}.jobs.subtask": "SubTaskHandler SubTaskState TaskError complete_sub_task create_sub_task",
@@ -55,7 +55,7 @@ _DEFINED: Final[Mapping[str, str]] = {
         "create_new_job delegate_mute_dialog delegate_mute_task delegate_task start_dialog "
         "submit_new_job submit_new_jobs_batch"
     ),
-    f"{_RUNTIME}.agents.code_reading": "copy_locals get_referenced_locals",
+    f"{_RUNTIME}.agents.warmup_source": "copy_locals get_referenced_locals",
     f"{_RUNTIME}.state.futures": "FutureError get_all_future get_any_future temporal",
     f"{_RUNTIME}.jobs.post_processing": "CallParams LLM_StepData parse_post_processors",
     f"{_HERE}.base_classes": "FinalCheck FutureResult PostProcessor",
@@ -169,7 +169,7 @@ _DBZERO: Final[Mapping[str, str]] = {
     **{name: f"{_QUERIES}:{name}" for name in ("as_tag", "exists", "fetch", "find", "no", "tags", "uuid")},
     "filter": f"{_QUERIES}:filter_",
     **{name: f"{_HERE}.memo:{name}" for name in ("enum", "is_enum", "is_enum_value", "is_memo", "memo")},
-    "index": f"{_HERE}.index:index",
+    "index": f"{_HERE}.queries:index",
     **{
         name: f"{_HERE}.store:{name}"
         for name in ("get_current_prefix", "get_prefix_of", "immutable", "set_prefix")

@@ -41,7 +41,7 @@ RUNS = {ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT}
 def test_no_group_is_possessive_whose_failures_older_pythons_read_on_from() -> None:
     done = subprocess.run([sys.executable, "-c", COLLECT], capture_output=True, text=True, check=True)
     patterns = json.loads(done.stdout)
-    assert len(patterns) > 300, "patterns are not found any more"
+    assert len(patterns) > 200, "patterns are not found any more"
     wrong = [pattern for pattern, flags in patterns if not all(map(_safe, _possessive(pattern, flags)))]
     assert wrong == [], "possessive groups that Python 3.11.2 reads otherwise"
 

@@ -18,7 +18,8 @@ from statek.task import create_new_job
 
 from statek_sim.backends.application import AppJob, AppOutcome
 from statek_sim.backends.in_process.instrumentation import StoredNames, Watch
-from statek_sim.backends.in_process.isolation import isolated, plain_dates
+from statek_sim.backends.in_process.isolation import isolated
+from statek_sim.backends.in_process.plain_dates import plain_dates
 from statek_sim.backends.in_process.stored_jobs import KnownJobs, described
 from statek_sim.backends.in_process.transport import Stopped, Transport
 from statek_sim.backends.installed.stored_objects import label
