@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Final, Self, TextIO
 
 from pydantic import ValidationError
 
 from statek_sim.agent.effects import ToolOutcome, ToolStatus
+from statek_sim.agent.mcp.call_timeout import in_time
 from statek_sim.agent.mcp.results import (
     Definition,
     McpFailure,
@@ -308,18 +309,3 @@ class McpConnection:
 
 
 _LOG: Final = logging.getLogger(__name__)
-
-
-async def in_time(
-    spec: McpServerSpec, tool: str, calling: Awaitable[ToolOutcome], garbage: Callable[[], str]
-) -> ToolOutcome:
-    """Wait for a call as long as the server's bounds say; `garbage` is what it sent that nobody could read."""
-    try:
-        async with asyncio.timeout(spec.bounds.call) as limit:
-            return await calling
-    except McpFailure as failure:
-        return outcome(failure)
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        return outcome(silent(spec.name, call_of(tool), spec.bounds.call, garbage()))

@@ -13,7 +13,7 @@ from typing import Final
 
 from statek_sim.agent.effects import Invocation, ToolCall, ToolOutcome, ToolStatus
 from statek_sim.agent.execution import Context, limited, started
-from statek_sim.agent.mcp.connection import in_time
+from statek_sim.agent.mcp.call_timeout import in_time
 from statek_sim.agent.mcp.results import (
     Definition,
     McpFailure,
