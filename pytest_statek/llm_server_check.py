@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+import traceback
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
 import pytest
 
 from pytest_statek.options import REQUESTED
-from statek_sim.errors import ScriptError
+from statek_sim.errors import BadInput, ScriptError
 from statek_sim.providers.client_settings import client_environment
 from statek_sim.providers.network import forbid_network
 from statek_sim.server.llm_server import LLMServer
@@ -18,7 +19,10 @@ SECTION: Final = "fake LLM requests"
 """The title under which the report of a failed test shows what its server was asked."""
 
 _SHOWN_REQUESTS: Final = 20
+_SHOWN_LINES: Final = 15
+"""Lines of the traceback of what a client raised: its end."""
 _SERVER: Final = pytest.StashKey[LLMServer]()
+_PORT: Final = pytest.StashKey[int]()
 
 
 @contextmanager
@@ -31,7 +35,7 @@ def open_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
     with ExitStack() as stack:
         if not _may_use_network(item):
             stack.enter_context(forbid_network())
-        server = stack.enter_context(LLMServer())
+        server = stack.enter_context(_server(item.config))
         environment = stack.enter_context(pytest.MonkeyPatch.context())
         for name, value in client_environment(server.url).items():
             if value is None:
@@ -42,10 +46,30 @@ def open_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
         yield server
 
 
+def _server(config: pytest.Config) -> LLMServer:
+    """Return a server at the address of the test before it, which clients that were created there still call."""
+    try:
+        server = LLMServer(port=config.stash.get(_PORT, 0))
+    except BadInput:  # another process has taken the port
+        server = LLMServer()
+    config.stash[_PORT] = server.port
+    return server
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Fail a test that passed although a request found no reply, or a reply no request."""
-    yield
+    """Fail a test where a request found no reply, or a reply no request: in our words, before those of the client."""
+    refused: Sequence[str] = ()
+    try:
+        yield
+    except Exception as error:  # whatever the client, or the agent, raised about a refused request
+        refused = item.stash[_SERVER].journal.problems if _SERVER in item.stash else ()
+        if not refused or isinstance(error, AssertionError):
+            raise
+        told = "".join(traceback.format_exception(error)).splitlines()
+        item.add_report_section("call", "client error", "\n".join(told[-_SHOWN_LINES:]))
+    if refused:
+        pytest.fail("\n".join(refused), pytrace=False)
     if _SERVER not in item.stash:
         return
     problem = None
@@ -61,10 +85,12 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show what the server of a test that failed was asked."""
+    """Show what the server of a test that failed was asked, and its problems unless they are the failure."""
     report = yield
     if report.failed and call.when == "call" and _SERVER in item.stash:
-        lines = _told(item.stash[_SERVER])
+        server = item.stash[_SERVER]
+        told = call.excinfo is not None and call.excinfo.errisinstance(pytest.fail.Exception)
+        lines = [*_told(server), *(() if told else server.journal.problems)]
         if lines:
             report.sections.append((SECTION, "\n".join(lines)))
     return report

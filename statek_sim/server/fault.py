@@ -146,6 +146,10 @@ class FaultRule:
             raise BadInput(
                 f"fault {self.fault}: a fault needs positions, a rate, a condition or a number of times"
             )
+        if not isinstance(self.positions, tuple):
+            raise BadInput(
+                f"fault {self.fault}: positions is a tuple of numbers, such as (1,), not {self.positions!r}"
+            )
         if self.rate is not None and not 0 <= self.rate <= 1:
             raise BadInput(f"fault {self.fault}: a rate is from 0 to 1, not {self.rate!r}")
         if any(position < 1 for position in self.positions):

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Final
 
+from statek_sim.errors import BadInput
 from statek_sim.providers.delivery import Styles, manner
 from statek_sim.providers.mismatch import PendingReply
 from statek_sim.providers.protocol import ChatStyleName
@@ -71,6 +72,12 @@ class FakeLLM:
 
         `styles` and `ignored`, if they are said, replace those of before.
         """
+        for rule in faults:
+            if not isinstance(rule, FaultRule):
+                raise BadInput(
+                    f"faults has {rule!r}; expected a rule that says which requests it strikes: "
+                    f"FaultRule(fault={rule!r}, positions=(1,))"
+                )
         spoken = self._manner if styles is None else manner(styles, None)
         played = PlayedScript(script, count_usage=self._count_usage)
         with self._lock:

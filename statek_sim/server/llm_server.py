@@ -52,6 +52,7 @@ class LLMServer:
         )
         self._running = RunningServer(self.llm.begin, listen(host, port, anywhere=anywhere), limits)
         self.url = self._running.url
+        self.port = self._running.port
         self.openai_url = f"{self.url}/v1"
 
     def script(

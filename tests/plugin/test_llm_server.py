@@ -208,3 +208,70 @@ def test_it(statek_llm_server):
 """,
     )
     result.stdout.fnmatch_lines([f"*{host}*forbidden here; a client of * made this call: {told}"])
+
+
+def test_a_client_that_was_created_in_an_earlier_test_reaches_the_server_of_a_later_one(
+    pytester: pytest.Pytester,
+) -> None:
+    result = run(
+        pytester,
+        """
+import functools, openai
+
+client = functools.cache(openai.OpenAI)
+
+def asked():
+    question = [{"role": "user", "content": "Hi."}]
+    return client().chat.completions.create(model="gpt-4o", messages=question).choices[0].message.content
+
+def test_one(statek_llm_server):
+    statek_llm_server.script([text("one")])
+    assert asked() == "one"
+
+def test_two(statek_llm_server):
+    statek_llm_server.script([text("two")])
+    assert asked() == "two"
+""",
+    )
+    result.assert_outcomes(passed=2)
+
+
+def test_a_mismatch_is_the_failure_and_what_the_client_raised_stands_below(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+import openai
+
+def test_it(statek_llm_server):
+    statek_llm_server.script([text("Hello.").on("Hi.")])
+    with openai.OpenAI() as client:
+        client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "Hi!"}])
+""",
+    )
+    result.assert_outcomes(failed=1)
+    lines = result.stdout.lines
+    cause = next(
+        at for at, line in enumerate(lines) if "last message: expected equals 'Hi.', got 'Hi!'" in line
+    )
+    client = next(at for at, line in enumerate(lines) if "openai.UnprocessableEntityError" in line)
+    assert cause < client < cause + 30
+
+
+def test_a_fault_that_is_no_rule_says_how_to_make_it_one(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+def test_fault(statek_llm_server):
+    statek_llm_server.script([text("one")], faults=[HttpError(429)])
+
+def test_positions(statek_llm_server):
+    FaultRule(fault=HttpError(429), positions=1)
+""",
+    )
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "E *FaultRule(fault=HttpError(status=429, retry_after=None), positions=(1,))",
+            "E *positions is a tuple of numbers, such as (1,), not 1",
+        ]
+    )
