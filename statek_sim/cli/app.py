@@ -16,7 +16,7 @@ _DISTRIBUTION: Final = "pytest-statek"
 app = typer.Typer(
     name="statek-sim",
     cls=Commands,
-    help="Test LLM agents that run on STATEK, with a scripted LLM and a deterministic runtime.",
+    help="Test LLM agents with a scripted LLM and a deterministic runtime.",
     epilog="`statek-sim help COMMAND` says what a command takes. Exit codes: 0 all is well, 1 a scenario failed or "
     "a statement is not proven, 2 bad input.",
     add_completion=False,
@@ -31,7 +31,7 @@ ProfileOption = Annotated[
     typer.Option(
         "--profile",
         metavar="P",
-        help="Only this behaviour profile: docs, 1.2.5, 1.2 or 1.4, of engine agent hardened, document or forge "
+        help="Only this behaviour profile: docs, 1.2.5, 1.2 or 1.4; scenarios of engine agent have hardened "
         "(repeatable).",
     ),
 ]
@@ -131,7 +131,7 @@ def options(
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Test LLM agents that run on STATEK, with a scripted LLM and a deterministic runtime."""
+    """Test LLM agents with a scripted LLM and a deterministic runtime."""
 
 
 class Backend(StrEnum):

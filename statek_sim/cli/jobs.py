@@ -26,7 +26,7 @@ JOB_SCHEMA: Final = "statek-sim/job@1"
 """What `show --json` prints."""
 
 jobs = typer.Typer(
-    help="List, show and go on with the jobs of a store.\n\nExample: statek-sim jobs list --store sqlite:runs.db",
+    help="List, show and resume the jobs of a store.\n\nExample: statek-sim jobs list --store sqlite:runs.db",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

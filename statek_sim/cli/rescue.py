@@ -61,7 +61,7 @@ def rescue(
         ),
     ] = False,
 ) -> None:
-    """Print the tool calls that a model's raw text is.
+    """Find the tool calls in a model's raw text.
 
     A call counts only where the text is the call; a text that looks like one and is none is refused with a reason.
     Exits 0 whatever the text says, and 2 when the files are wrong. A line of --jsonl that is wrong is reported on
