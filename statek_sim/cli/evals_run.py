@@ -46,7 +46,7 @@ ArmsOption = Annotated[
     typer.Option(
         metavar="ARM",
         help="ablation (default: all parts, each one taken away, none), all (every set of parts, with Shapley shares), "
-        "full, bare, no-PART, or parts joined by +; @VARIANT behind it for document or forge (repeatable).",
+        "full, bare, no-PART, or parts joined by + (repeatable).",
     ),
 ]
 SeedsOption = Annotated[
