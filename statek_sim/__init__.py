@@ -1,4 +1,4 @@
-"""A deterministic reference runtime for STATEK agents, a scripted LLM, and scenario suites.
+"""A scripted LLM, a deterministic runtime for STATEK jobs, an agent that calls tools, and scenario suites.
 
 Here are the everyday names of tests, agents and tools. What belongs to one subject is in its module: `statek_sim.jobs`,
 `.agents`, `.script`, `.checks`, `.server`, `.evals` and others. Nothing is loaded until it is used.

@@ -367,7 +367,7 @@ class CallRefused:
 
 @dataclass(frozen=True, slots=True)
 class Nudged:
-    """The model is corrected, for the `number`th time of `limit` as the variant counts."""
+    """The model is corrected, for the `number`th time of at most `limit`."""
 
     at: float
     job: str

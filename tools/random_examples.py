@@ -90,7 +90,6 @@ APART: Final = (
     "agent",
     "analysis",
     "cli",
-    "drift",
     "evals",
     "explore",
     "gate",
@@ -98,7 +97,7 @@ APART: Final = (
     "mcp",
     "reporting",
     "server",
-    "stand_in",
+    "shim",
     "strategies",
 )
 """Folders of the package that no example runs through: the other engine's, and what is made of runs afterwards."""

@@ -256,7 +256,7 @@ class CommitPoint(StrEnum):
 class Snapshot:
     """The state of a run at a commit point, as plain values: what a checkpoint has to hold.
 
-    `questions` are those that a suspended run waits for. `state` is everything that `resuming.resumed` needs; the
+    `questions` are those that a suspended run waits for. `state` is everything that `resume.resumed` needs; the
     other fields are the part of it that people read.
     """
 
@@ -335,7 +335,7 @@ class Saved(Protocol):
     """
 
     def saved(self) -> object:
-        """Return what the part knows, as values that a checkpoint can hold (see `checkpoints.codec`)."""
+        """Return what the part knows, as values that a checkpoint can hold (see `store.codec`)."""
 
     def restore(self, saved: Any) -> None:
         """Go on from what `saved` returned, maybe in another process."""

@@ -30,7 +30,7 @@ class AgentRun(RunState):
     def __init__(
         self, job: str, spec: AgentSpec, deps: RunDeps, message: str, *, saved: Pending | None = None
     ) -> None:
-        """`saved`: where a run stood that is taken up again; see `resuming.resumed`, which gives it its state."""
+        """`saved`: where a run stood that is taken up again; see `resume.resumed`, which gives it its state."""
         super().__init__(job, spec, deps, message, saved=saved)
         self._saved = saved
 

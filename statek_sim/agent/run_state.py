@@ -1,7 +1,7 @@
 """The state of one run, and what the parts of the loop do with it: no step of the loop is here.
 
 Everything a run knows is a field of `RunState`; `values` makes plain values of them (texts, numbers, lists, tuples,
-mappings), of which `checkpoints.codec` makes text and `resuming.resumed` a run again.
+mappings), of which `store.codec` makes text and `resume.resumed` a run again.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class RunState:
     def __init__(
         self, job: str, spec: AgentSpec, deps: RunDeps, message: str, *, saved: Pending | None = None
     ) -> None:
-        """`saved`: where a run stood that is taken up again; see `resuming.resumed`, which gives it its state."""
+        """`saved`: where a run stood that is taken up again; see `resume.resumed`, which gives it its state."""
         self.job = job
         self.task = message
         self.spec = spec

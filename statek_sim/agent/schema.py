@@ -1,7 +1,7 @@
 """JSON that a model wrote, and a tool's JSON Schema (2020-12), read in one way.
 
-Calls on the wire (`calls`, `tools.arguments`) and calls in text (`rescue`) are held against schemas here, so that the
-same words are the same arguments on both ways.
+Calls on the wire (`replies.calls`, `tools.arguments`) and calls in text (`rescue`) are held against schemas here, so
+that the same words are the same arguments on both ways.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ standard error describes bad input, never a traceback. One file per command or g
 
 from __future__ import annotations
 
-# `--help` lists commands in the order in which these are imported.
+# The help of a group lists its commands in the order in which these are imported; `commands.HEADINGS` orders the rest.
 # isort: off
 from statek_sim.cli import run
 from statek_sim.cli import jobs

@@ -31,8 +31,7 @@ ProfileOption = Annotated[
     typer.Option(
         "--profile",
         metavar="P",
-        help="Only this behaviour profile: docs, 1.2.5, 1.2 or 1.4; scenarios of engine agent have hardened "
-        "(repeatable).",
+        help="Only this behaviour profile: docs, 1.2.5, 1.2 or 1.4; hardened for engine agent (repeatable).",
     ),
 ]
 PresetOption = Annotated[

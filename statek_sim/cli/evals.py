@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from statek_sim.evals.scenario import EvalScenario
 
-evals = typer.Typer(name="evals", help="Measure what a harness is worth.", no_args_is_help=True)
+evals = typer.Typer(name="evals", help="Run agent evaluations.", no_args_is_help=True)
 app.add_typer(evals)
 
 EvalPaths = Annotated[

@@ -75,8 +75,8 @@ CardOption = Annotated[
     typer.Option(
         metavar="MODEL",
         show_default=False,
-        help="Show how many tokens of context fit on the graphics cards: a .gguf file, a config.json or its folder, or "
-        "a model of the table in the documentation.",
+        help="Show how many tokens of context fit on the graphics cards: a config.json, its folder, or the name of a "
+        "known model.",
     ),
 ]
 FreeOption = Annotated[

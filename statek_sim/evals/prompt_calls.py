@@ -20,7 +20,7 @@ ERROR: Final = "Error: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenCall:
-    """A call as a prompt shows it: a `plan.Seen`."""
+    """A call as a prompt shows it: an `ideal_plan.Seen`."""
 
     name: str
     arguments: Mapping[str, JSON]

@@ -1,4 +1,8 @@
-"""Who runs many independent pieces of work: processes of this machine, each under a watchdog."""
+"""Running many independent pieces of work: in processes under a watchdog, in this process, or on a Dask cluster.
+
+`executor` is the seam; `processes` and `dask_cluster` implement it. `pool` and `worker` are the two sides of a watched
+process, `limits` what it may use; `cluster_worker` does the work on another machine.
+"""
 
 from __future__ import annotations
 

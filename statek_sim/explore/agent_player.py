@@ -31,7 +31,7 @@ FOR_GOOD: Final = "its worker dies and is not started again, so that no crash sa
 
 
 class AgentPlayer:
-    """Plays one scenario of engine two under one variant, with commits on.
+    """Plays one scenario of engine two under one profile, with commits on.
 
     `invariants` are asked besides the built-in ones. Crashes that the scenario has of its own belong to every run.
     """

@@ -50,7 +50,7 @@ def _later(run: AgentVariation, kill: Deviation) -> list[Point]:
 
 
 class AgentExplorer:
-    """Explores one scenario of engine two under one variant; `invariants` are asked besides the built-in ones."""
+    """Explores one scenario of engine two under one profile; `invariants` are asked besides the built-in ones."""
 
     def __init__(
         self, scenario: Scenario, profile: str, invariants: Mapping[str, AgentInvariant] | None = None

@@ -1,4 +1,4 @@
-"""A preset as the gate judges it: name, lines and limits."""
+"""A preset as the gate judges it: name, lines and limits, and which of its values can never decide anything."""
 
 from __future__ import annotations
 

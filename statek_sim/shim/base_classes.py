@@ -1,4 +1,4 @@
-"""`statek.future.FutureResult` with STATEK's signature."""
+"""`FutureResult`, `PostProcessor` and `FinalCheck` of `statek`: classes that applications derive their own from."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Store:
         return self._places.get(id(instance))
 
     def knows(self, text: str) -> bool:
-        """Return whether a text is the name of a member, an enumeration or its value, or a tag (`known_texts`)."""
+        """Return whether a text is the name of a member, an enumeration or its value, or a tag."""
         return (
             text in self.texts
             or any(text in members.names for members in self._members.values())

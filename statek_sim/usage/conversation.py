@@ -211,7 +211,7 @@ class MeteredConversation:
 
     @property
     def messages_json(self) -> int:
-        """The JSON sizes of all messages added up, in bytes, without separators: see `wire.body_size`."""
+        """The JSON sizes of all messages added up, in bytes, without separators: see `sizes.body_size`."""
         return self._json_sums[-1] if self._messages else 0
 
     @property

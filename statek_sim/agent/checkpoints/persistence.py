@@ -107,7 +107,7 @@ def status_of(snapshot: Snapshot) -> SessionStatus:
 
 
 def saved_run(kept: Kept) -> dict[str, Any]:
-    """Return a kept session as the arguments of `resuming.resumed`; `BadStore` for one of another kind."""
+    """Return a kept session as the arguments of `resume.resumed`; `BadStore` for one of another kind."""
     entry = kept.checkpoint.entry
     try:
         point = CommitPoint(entry.point)

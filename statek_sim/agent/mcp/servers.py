@@ -1,4 +1,4 @@
-"""Which MCP servers an agent has, and how long everything about them may take."""
+"""Which MCP servers an agent has, how long everything about them may take, and their tools as tools of the agent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What STATEK keeps per process or reads from outside, set for one test and put back after it (behaviour 0, 14).
-
-Frozen clocks hand out real dates: dbzero stores `datetime` and `date` themselves, and no subclass of them.
-"""
+"""What STATEK keeps per process or reads from outside, set for one test and put back after it (behaviour 0, 14)."""
 
 from __future__ import annotations
 

@@ -166,7 +166,8 @@ class Peer:
 
         `preset` and `seed` replace the scenario's own, `exchanges` its script. A scripted scenario that does not come
         back is tried once more: only what happens again is STATEK's doing, and not that of a machine with too much to
-        do. A tool of the user's own that cannot be had there is a BadScenario. `kill` is an order of `killing.Killing`.
+        do. A tool of the user's own that cannot be had there is a BadScenario. `kill` is an order of
+        `worker_crash.Killing`.
         """
         if scenario.deviations:
             raise BadScenario(

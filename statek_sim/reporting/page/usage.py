@@ -40,7 +40,7 @@ def result_harness(result: ScenarioResult) -> LLM_Harness:
 def curves(result: ScenarioResult, harness: LLM_Harness) -> Mapping[str, Curve]:
     """Return the curve of every job that was answered."""
     readers: dict[str, _Reader] = {}
-    # A run of engine two has no difficulty, whatever variant it is under.
+    # A run of engine two has no difficulty, whatever profile it is under.
     grants = result.scenario.engine == "agent" or profile_named(result.profile).difficulty_extends_tokens
     unheard = _unheard(result.record)
     for event in result.record.events:
