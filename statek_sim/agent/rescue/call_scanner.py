@@ -103,6 +103,7 @@ MESSAGE_MARK: Final = re.compile(
 )
 """Tokens around messages."""
 FENCE: Final = re.compile(
+    r"(?!```tool_code)"
     r"(?i:```(?:json5?|jsonc|javascript|js|tool_calls?|tool_code|tool|python|xml)?[ \t]*+(?:\r?\n|\Z)|```)"
 )
 """A line that opens or closes a block of code: a block that is the whole reply is what stands in it."""
@@ -110,9 +111,12 @@ SPACE: Final = re.compile(r"[\s\ufeff,;]*+")
 """What may stand between calls."""
 CLOSER: Final = re.compile(
     r"(?:<\|plamo:end_tool_\w+:plamo\|>"
-    r"|</[\w:|｜ -]{0,40}(?:tool|function|TOOLCALL|call)[\w:|｜-]{0,40}>|<\|?/[\w|]+\|?>"
-    r"|<\|[\w|▁]*(?:end|END|suffix)[\w|▁]*\|>"
-    r"|<tool_call\|>|<end_function_call>|<end_of_tool_call(?::\w{1,40})?>|<[|｜][\w▁ ]*end[|｜]>|\[/\w+\]"
+    r"|</(?![\w:|｜ -]{0,80}(?:response|result|output)s?>)[\w:|｜ -]{0,40}"
+    r"(?:tool|function|TOOLCALL|call)[\w:|｜-]{0,40}>"
+    r"|</(?:arguments|parameters?|args|params?|input|invoke|s)>|<\|/\w{1,40}\|>"
+    r"|<\|(?!END_THINKING|inner_)[\w|▁]{0,40}(?:end|END|suffix)[\w|▁]{0,40}\|>"
+    r"|<tool_call\|>|<end_function_call>|<end_of_tool_call(?::\w{1,40})?>|<[|｜][\w▁ ]*end[|｜]>"
+    r"|\[/(?:[A-Z_]{0,20}TOOL\w{0,20}|ARGS|INST)\]"
     r"|\[(?:END_TOOL_REQUEST|TOOL_REQUEST_END)\]|```)"
 )
 """What closes a call in some format."""

@@ -19,6 +19,13 @@ Meant = tuple[str, dict[str, JSON], tuple[str, ...]]
 
 _NAME_KEYS: Final = ("name", "tool_name", "function_name", "tool", "recipient_name", "action")
 _HARMLESS: Final = frozenset(("id", "type", "tool_call_id", "call_id", "index", "call_type", "status"))
+_SAID: Final = {
+    "type": frozenset(("function", "function_call", "tool_call", "tool_use", "custom", "call")),
+    "status": frozenset(("completed", "in_progress")),
+}
+"""What a call says of itself: an `example`, or a call that was `refused`, is none."""
+_OF_NO_CALL: Final = frozenset(("description", "result", "output", "error"))
+"""Members of a tool's description, and of what is told of a call that was made."""
 _AROUND: Final = ("function", "function_call", "functionCall", "tool_call", "tool_use")
 _LISTS: Final = ("tool_calls", "tool_uses", "function_calls", "calls")
 _SPACED: Final = re.compile(r"[^\W\d][\w.:/ -]{0,127}")
@@ -47,10 +54,14 @@ class JsonCalls:
             return None
         for key in _LISTS:
             if isinstance(value.get(key), list) and not set(value) - {key, "content", "role", "refusal"}:
-                return self.calls_in(value[key], wrapped=True)
+                # A message whose text stands beside its calls, or which is not the model's.
+                said = [value[part] for part in ("content", "refusal") if value.get(part) is not None]
+                alone = not any(not isinstance(part, str) or part.strip() for part in said)
+                alone = alone and value.get("role", "assistant") == "assistant"
+                return self.calls_in(value[key], wrapped=True) if alone else None
         for key in _AROUND:
             inner = value.get(key)
-            if isinstance(inner, dict) and not set(value) - {key, *_HARMLESS}:
+            if isinstance(inner, dict) and not set(value) - {key, *_HARMLESS} and _says_a_call(value):
                 return self.calls_in(inner, wrapped=True)
         return self._one_call(value, wrapped=wrapped)
 
@@ -59,6 +70,8 @@ class JsonCalls:
         argument_keys = [key for key in ARGUMENT_KEYS if key in value]
         if not name_keys:
             return self._shorthand(value) if wrapped else None
+        if not _says_a_call(value):
+            return None
         name, key = value[name_keys[0]], argument_keys[0] if argument_keys else None
         extra = set(value) - {name_keys[0], *argument_keys[:1], *_HARMLESS}
         pattern = _SPACED if wrapped else NAME
@@ -70,6 +83,8 @@ class JsonCalls:
             return None  # Cohere's name, another format's arguments: what was meant cannot be told
         if extra and (not wrapped or name not in self.offered.schemas or extra & self._properties(name)):
             # A member that is an argument by its name: the arguments' bracket stands too early.
+            return None
+        if extra & _OF_NO_CALL or self._defines(name, None if key is None else value[key]):
             return None
         if key is None:
             if extra:
@@ -96,6 +111,13 @@ class JsonCalls:
         value, repairs = self.read(arguments)
         return (arguments, ()) if isinstance(value, str) else (value, ("arguments_in_a_string", *repairs))
 
+    def _defines(self, name: str, arguments: JSON) -> bool:
+        """Whether arguments are the schema of some: the tool is described, not called."""
+        if not isinstance(arguments, dict) or arguments.get("type") != "object":
+            return False
+        takes = self._properties(name) if name in self.offered.schemas else frozenset()
+        return isinstance(arguments.get("properties"), dict) and not {"type", "properties"} <= takes
+
     def _properties(self, name: str) -> frozenset[str]:
         properties = self.offered.schemas[name].get("properties")
         return frozenset(properties if isinstance(properties, dict) else ())
@@ -113,3 +135,8 @@ class JsonCalls:
         if not isinstance(arguments, dict) or not known or NAME.fullmatch(name) is None:
             return None
         return [(name, arguments, ("shorthand",))]
+
+
+def _says_a_call(value: dict[str, JSON]) -> bool:
+    """Whether nothing that a value says of itself speaks against a call that is to be made."""
+    return all(value.get(key) is None or str(value[key]) in said for key, said in _SAID.items())

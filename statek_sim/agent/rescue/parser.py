@@ -15,7 +15,6 @@ from statek_sim.agent.rescue.call_parser import CallParser, Found
 from statek_sim.agent.rescue.call_scanner import (
     CALL_MARK,
     CHANNEL,
-    CHANNEL_ENDS,
     FENCE,
     MESSAGE_MARK,
     OPENING,
@@ -29,6 +28,7 @@ from statek_sim.agent.rescue.call_scanner import (
 )
 from statek_sim.agent.rescue.dialects import Dialect, dialect_called
 from statek_sim.agent.rescue.offered import Misfit, Offered, Tools, Unclear
+from statek_sim.agent.rescue.surroundings import quoted_end, stands_in_another, think_ends
 from statek_sim.agent.rescue.values import Call, Limits, Reason, Refusal, Rescued, Span
 from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 from statek_sim.agent.rescue.wrapper import Wrapper
@@ -210,17 +210,17 @@ class _Reply:
             elif (mark := MESSAGE_MARK.match(text, at)) is not None:
                 at = mark.end()
             elif OPENING.match(text, at) is None and (mark := CALL_MARK.match(text, at)) is not None:
+                if text[at] == "✿" and not self.parser.found:
+                    return at  # of a result
                 self.marked, at = True, mark.end()
-            elif text.startswith("```", at) and not text.startswith("```tool_code", at):
-                fence = FENCE.match(text, at)
-                at = at if fence is None else fence.end()
+            elif not self.before[1] and (fence := FENCE.match(text, at)) is not None:
+                at = fence.end()
             self.budget.steps += at - start + 1
             if at == start:
                 return at
 
     def _thinking(self, opening: re.Match[str]) -> int:
-        ends = CHANNEL_ENDS if opening.re is CHANNEL else THINK_ENDS
-        closing = ends.search(self.text, opening.end())
+        closing = think_ends(opening).search(self.text, opening.end())
         end = len(self.text) if closing is None else closing.end()
         self.thinking.append((opening.start(), end))
         if closing is None and (name := self._shown(opening.end())) is not None:
@@ -230,7 +230,7 @@ class _Reply:
     def _thought(self, at: int) -> int | None:
         """Return the end of thinking that was opened in the prompt and is closed at `at` or behind it, once."""
         closing = None if self.thinking else THINK_ENDS.search(self.text, at)
-        if closing is None:
+        if closing is None or quoted_end(self.text, closing):
             return None
         self.thinking.append((0, closing.end()))
         self.parser.found.clear()
@@ -244,10 +244,11 @@ class _Reply:
             return None
         # What opens at `at` itself is no call, so that the text goes on behind it.
         line = line_opening(readers).search(self.text, at + 1)
-        if line is None or CALL_MARK.search(self.text, at, line.end()) is not None:
+        if line is None or CALL_MARK.search(self.text, at, line.end()):
             return None
-        if self.text.count("```", at, line.end()) % 2:
-            return None  # inside of a block of code
+        self.budget.steps += line.end() - at
+        if stands_in_another(self.text, self.thinking[-1][1] if self.thinking else 0, line.end()):
+            return None
         self.before = (at, line.end())
         return line.end()
 
@@ -264,7 +265,7 @@ class _Reply:
                 return None
             reason = Reason.LIMIT if error.limit else Reason.CUT if error.cut else Reason.BROKEN
             end = min(max(error.at, opening.end()), len(self.text))
-            raise _Stop(reason, error.why, at, end, self._name(opening)) from None
+            raise _Stop(reason, error.why, at, end, _name_in(opening)) from None
         if end is not None and len(self.parser.found) == before:
             self.marked = True
         if self.before[1] and before == 0 and len(self.parser.found) > 0:
@@ -283,10 +284,6 @@ class _Reply:
             python is not None and self.offered.knows(python["name"])
         )
 
-    def _name(self, opening: re.Match[str]) -> str:
-        names = (value for key, value in opening.groupdict().items() if key.endswith("_name"))
-        return next((name for name in names if name), "")
-
     # Text beside calls
 
     def _text(self, at: int) -> None:
@@ -303,7 +300,11 @@ class _Reply:
 
     def _alone(self) -> None:
         """Refuse calls beside text, but for those of tools that only read."""
-        lenient = all(found.name in self.read_only for found in self.parser.found)
+        lenient, last = (
+            all(found.name in self.read_only for found in self.parser.found),
+            self.parser.found[-1],
+        )
+        self.behind = min((self.behind, *(start for start, _ in self.thinking if start >= last.end)))
         if self.behind < len(self.text) and not lenient:
             self._refuse_text("behind")
         if self.before[1] and self.dialect is None and not lenient:
@@ -327,6 +328,11 @@ class _Reply:
         except Misfit as misfit:
             reason = _reason(self.offered, found, misfit)
             raise _Stop(reason, str(misfit), found.start, found.end, found.name) from None
+
+
+def _name_in(opening: re.Match[str]) -> str:
+    names = (value for key, value in opening.groupdict().items() if key.endswith("_name"))
+    return next((name for name in names if name), "")
 
 
 def _call(offered: Offered, found: Found, text: str) -> Call:

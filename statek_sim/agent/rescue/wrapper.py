@@ -24,7 +24,8 @@ _NAMED: Final = re.compile(
 )
 _OUTER: Final = re.compile(rf"<(?:ifm\|)?tool_calls{_VERSION}>\s{{0,40}}\Z")
 _NEAR: Final = 100
-_MISTRAL: Final = "[TOOL_CALL"
+_TOKENS: Final = ("[TOOL_", "[/")
+"""How tokens in square brackets begin that are no list."""
 _TAGGED: Final = re.compile(
     rf"\s*<(?P<tag>name|tool_name|tool)>\s{{0,40}}(?P<name>{NAME.pattern})\s{{0,40}}</(?P=tag)>\s{{0,40}}"
     r"<(?P<key>arguments|parameters|input|args|params)>\s{0,40}(?=\{|</?[A-Za-z_])"
@@ -57,8 +58,8 @@ class Wrapper:
     def _one(self, at: int, start: int) -> int | None:
         """Parse one item of the wrapper, and return where it ends; None: what stands there is none."""
         text, parser = self.text, self.parser
-        if text.startswith(_MISTRAL, at):
-            return None  # another format begins: this token opened nothing
+        if text.startswith(_TOKENS, at):
+            return None  # another call begins, or thinking ends
         if text.startswith("[", at) and PYTHON_CALL.match(text, at + 1):
             return parser.python(at + 1, self.dialect, start, bracket=True)
         if text.startswith(("{", "["), at):

@@ -1,0 +1,77 @@
+"""What a call may stand in that is none of it: a block of code, thinking, a message that is not the model's."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from statek_sim.agent.rescue.call_scanner import CHANNEL, CHANNEL_ENDS, THINK
+
+_THINK_ENDS_OF: Final = {
+    "[THINK]": r"\[/THINK\]", "<|START_THINKING|>": r"<\|END_THINKING\|>", "<|inner_prefix|>": r"<\|inner_suffix\|>",
+    "<|channel>thought": r"<channel\|>", "<|open|>think<|sep|>": r"<\|close\|>think<\|sep\|>", "◁think▷": "◁/think▷",
+    "to=self<|message|>": r"<\|eom\|>|<\|end\|>", "<|plamo:begin_think:plamo|>": r"<\|plamo:end_think:plamo\|>",
+}  # fmt: skip
+
+
+def think_ends(opening: re.Match[str]) -> re.Pattern[str]:
+    """Return the pattern that closes thinking which `opening` (of `THINK` or `CHANNEL`) opens."""
+    if opening.re is CHANNEL:
+        return CHANNEL_ENDS
+    token = opening.group()
+    return re.compile(_THINK_ENDS_OF.get(token) or f"</(?:seed:|mm:)?{token[1:-1].rpartition(':')[2]}>")
+
+
+_THOUGHT: Final = re.compile(
+    r"(?i:<\s{0,4}(?P<ends>/?)\s{0,4}(?:\w{1,20}:)?(?:think|thinking|reasoning|thoughts?|scratchpad|analysis|reflection)\b"
+    r"[^<>]{0,40}>)"
+)
+"""Tags of thinking, also those that no model was trained on."""
+_OTHERS: Final = re.compile(
+    r"<\|(?:im_start|start|start_header_id)\|>(?=\w)(?!assistant)|<tool_(?:response|output|result)s?>"
+    r"|<[|｜]tool[▁_ ]outputs?[▁_ ]begin[|｜]>"
+)
+"""What opens a message that is not the model's: what stands in it is nothing that the model calls."""
+
+
+def thinks_at_end(text: str, start: int, end: int) -> bool:
+    """Whether thinking that opens behind `start` is not closed before `end`."""
+    tags = [tag["ends"] for tag in _THOUGHT.finditer(text, start, end)]
+    if tags and not tags[-1]:
+        return True
+    last: re.Match[str] | None = None
+    for pattern in (THINK, CHANNEL):
+        for opening in pattern.finditer(text, start, end):
+            if last is None or opening.start() > last.start():
+                last = opening
+    return last is not None and think_ends(last).search(text, last.end(), end) is None
+
+
+_FENCE_LINE: Final = re.compile(r"^[ \t]*+(?P<mark>`{3,}+|~{3,}+)(?P<rest>[^\n]*+)", re.MULTILINE)
+
+
+def in_code(text: str, start: int, end: int) -> bool:
+    """Whether `end` may stand inside a block of code that opens behind `start`, whichever way its marks are read."""
+    mark = ""
+    for line in _FENCE_LINE.finditer(text, start, end):
+        here = line["mark"]
+        if not mark:
+            mark = here
+        elif here.startswith(mark) and not line["rest"].strip():
+            mark = ""
+    return mark != "" or text.count("```", start, end) % 2 == 1
+
+
+def stands_in_another(text: str, start: int, end: int) -> bool:
+    """Whether `end` may stand in a block of code, in thinking or in another's message that opens behind `start`."""
+    return (
+        in_code(text, start, end)
+        or thinks_at_end(text, start, end)
+        or _OTHERS.search(text, start, end) is not None
+    )
+
+
+def quoted_end(text: str, closing: re.Match[str]) -> bool:
+    """Whether the tag that ends thinking is shown in a block of code, with what stands behind it."""
+    shut = any(text.find(mark, closing.end()) >= 0 for mark in ("```", "~~~"))
+    return shut and in_code(text, 0, closing.start())
