@@ -376,7 +376,6 @@ async def _waited_for(task: str, answer: str) -> bool:
     ],
     ids=["score", "text", "text in a judgement", "coroutine"],
 )
-@pytest.mark.filterwarnings("error")
 def test_what_is_neither_true_nor_false_is_no_judgement(check: Any, given: str) -> None:
     with pytest.raises(BadInput, match=rf"returned {given}, expected a Judgement, True or False$"):
         replace(LADDER, checks=[check]).judged("Write.", "Nothing.")
