@@ -66,8 +66,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
         refused = item.stash[_SERVER].journal.problems if _SERVER in item.stash else ()
         if not refused or isinstance(error, AssertionError):
             raise
-        told = "".join(traceback.format_exception(error)).splitlines()
-        item.add_report_section("call", "client error", "\n".join(told[-_SHOWN_LINES:]))
+        client = "".join(traceback.format_exception(error)).splitlines()
+        item.add_report_section("call", "client error", "\n".join(client[-_SHOWN_LINES:]))
     if refused:
         pytest.fail("\n".join(refused), pytrace=False)
     if _SERVER not in item.stash:
@@ -89,8 +89,8 @@ def pytest_runtest_makereport(
     report = yield
     if report.failed and call.when == "call" and _SERVER in item.stash:
         server = item.stash[_SERVER]
-        told = call.excinfo is not None and call.excinfo.errisinstance(pytest.fail.Exception)
-        lines = [*_told(server), *(() if told else server.journal.problems)]
+        is_failure = call.excinfo is not None and call.excinfo.errisinstance(pytest.fail.Exception)
+        lines = [*_told(server), *(() if is_failure else server.journal.problems)]
         if lines:
             report.sections.append((SECTION, "\n".join(lines)))
     return report
