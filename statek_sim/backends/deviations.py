@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from statek_sim import trace as events
+from statek_sim.backends.event_label import event_label
 from statek_sim.backends.pinned_replies import FirstRun, PinnedReplies
 from statek_sim.durability.undelivered_replies import REPLY_OVER
 from statek_sim.errors import BadScenario
@@ -170,7 +171,7 @@ class Deviations:
             return
         place = self.place
         if self._watch is not None:
-            words = what if isinstance(what, str) else told(what)
+            words = what if isinstance(what, str) else event_label(what)
             self._watch(Point(place, words, job, runtime.clock.now()))
         wanted = self._kills.pop(place, None) if self._kills else None
         if wanted is not None:
@@ -288,20 +289,3 @@ def with_other_limits(harness: LLM_Harness, deviations: Sequence[Deviation]) -> 
     if not lowered:
         return harness
     return LLM_Harness.from_limits(replace(harness.limits, **lowered), rule=harness.rule)
-
-
-def told(event: Event) -> str:
-    """Return an event in a few words, without what differs in length."""
-    match event:
-        case events.StatusChanged(new=new):
-            return f"status {new}"
-        case events.ToolCalled(name=name) | events.ToolReturned(name=name):
-            return f"{type(event).__name__} {name}"
-        case events.HandlerRan(name=name) | events.HandlerRegistered(name=name):
-            return f"{type(event).__name__} {name}"
-        case events.WorldChanged(subject=subject, change=change):
-            return f"{subject}: {change}"
-        case events.JobStopped(reason=reason):
-            return f"JobStopped {reason}"
-        case _:
-            return type(event).__name__

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.backends.deviations import told
+from statek_sim.backends.event_label import event_label
 from statek_sim.backends.installed.peer import Lost, Peer
 from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import JobRecord
@@ -59,9 +59,12 @@ def compare(peer: Peer, scenario: Scenario, profile: str, failure: Failure, unde
 def kill_order(base: Undisturbed, deviation: Deviation) -> dict[str, JSON]:
     """Return a kill in the words of the installed backend: which event of its kind it is."""
     event = base.events[deviation.kill - 1]
-    alike = [one for one in base.events[: deviation.kill] if (told(one), one.job) == (told(event), event.job)]
+    label = event_label(event)
+    alike = [
+        one for one in base.events[: deviation.kill] if (event_label(one), one.job) == (label, event.job)
+    ]
     restart = RESTART if deviation.restart is None else deviation.restart
-    return {"what": told(event), "job": event.job, "times": len(alike), "restart": restart}
+    return {"what": label, "job": event.job, "times": len(alike), "restart": restart}
 
 
 def place_of(base: Undisturbed, order: dict[str, JSON]) -> int | None:
@@ -69,7 +72,7 @@ def place_of(base: Undisturbed, order: dict[str, JSON]) -> int | None:
     alike = [
         number
         for number, event in enumerate(base.events, 1)
-        if (told(event), event.job) == (order["what"], order["job"])
+        if (event_label(event), event.job) == (order["what"], order["job"])
     ]
     times = order["times"]
     assert isinstance(times, int), "kill_order made it"

@@ -115,7 +115,7 @@ READS = {
     "get_current_model push_user_message console locals stop exit trace",
     "d": "metadata job_params warmup_code locale model model_family provider chat_style errors extra_resources "
     "provider_config post_processing has_errors",
-    "e": "console exceptions push_log exit_status global_state perm_ctx stores in_block warmup_block_num "
+    "e": "console exceptions push_log exit_status global_state perm_ctx stores in_block unweighed warmup_block_num "
     "next_instr_id future_result",
     "u": "total_cost total_reported_cost total_input_tokens pricing turns approx_tokens",
     "a": "role metadata context tools all_tools system_prompt description warmup_def prompt warmup chat_style",

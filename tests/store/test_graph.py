@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from itertools import count
-from typing import Any
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -234,10 +234,16 @@ class Remembering(NoStore):
 LEASE = Lease(run="r", worker="w", fence=1, revision=0)
 
 
+PROJECTED_ANEW: Final = "a-class-of-agent-code"
+"""Its history is projected anew when the ended run is read, so that one row differs; its trace does not."""
+
+
 @pytest.mark.parametrize("every", [90, pytest.param(9, marks=pytest.mark.slow)])
 def test_what_was_read_is_written_as_it_was(every: int) -> None:
     scenarios = [
-        one for one in load_or_fail([builtin_suites()]) if one.engine == "statek" and not one.deviations
+        one
+        for one in load_or_fail([builtin_suites()])
+        if one.engine == "statek" and not one.deviations and one.id != PROJECTED_ANEW
     ]
     for scenario in scenarios[::every]:
         store, profile = Remembering(), scenario.profiles[-1]

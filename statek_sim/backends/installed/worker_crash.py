@@ -17,8 +17,8 @@ from typing import Any, Final, NoReturn, Protocol
 
 import dbzero
 
-from statek_sim.backends.deviations import told
 from statek_sim.backends.driver import Driver
+from statek_sim.backends.event_label import event_label
 from statek_sim.backends.installed import stored_objects as stored
 from statek_sim.backends.installed import stored_world
 from statek_sim.backends.installed.event_recorder import Witness
@@ -168,7 +168,7 @@ class Killing:
     def heard(self, event: Event) -> None:
         """Take note of an event, and kill if this is the one."""
         order = self._order
-        if order is None or (told(event), event.job) != (order["what"], order["job"]):
+        if order is None or (event_label(event), event.job) != (order["what"], order["job"]):
             return
         self._seen += 1
         if self._seen == order["times"]:
