@@ -115,6 +115,10 @@ class JsonCalls:
         """Whether arguments are the schema of some: the tool is described, not called."""
         if not isinstance(arguments, dict) or arguments.get("type") != "object":
             return False
+        schema = self.offered.schemas.get(name, {})
+        required = schema.get("required")
+        if isinstance(required, list) and not set(map(str, required)) <= set(arguments):
+            return False  # the check of the arguments names what is missing, which tells the model more
         takes = self._properties(name) if name in self.offered.schemas else frozenset()
         return isinstance(arguments.get("properties"), dict) and not {"type", "properties"} <= takes
 
