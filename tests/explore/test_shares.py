@@ -34,7 +34,7 @@ def test_shares_joined_are_what_one_worker_finds_but_for_runs(
 
 
 def test_every_executor_finds_the_same_in_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shares, "SHARE", 200)
+    monkeypatch.setattr(shares, "SHARE", 120)
     pairs = [(samples.scenario(tmp_path, text), "docs") for text in (samples.CLAIM, samples.WAITS)]
     whole = [Explorer(*pair).explore() for pair in pairs]
     with SerialExecutor() as one:
@@ -44,7 +44,7 @@ def test_every_executor_finds_the_same_in_shares(tmp_path: Path, monkeypatch: py
         # Where another thread runs, workers are no copies of this process, and divide by the usual size: fewer runs.
         assert [replace(found, runs=0) for found in explore_all(pairs, executor=two)] == expected
     assert [replace(found, runs=0) for found in alone] == expected
-    assert alone[0].runs >= whole[0].runs
+    assert alone[0].runs > whole[0].runs
 
 
 def test_only_crashes_that_need_no_others_are_divided(tmp_path: Path) -> None:

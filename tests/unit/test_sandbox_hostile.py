@@ -24,7 +24,7 @@ from tests.tables import table_test
 from tests.unit.sandbox_session import Session
 
 LIMITS: Final = BlockLimits(seconds=0.4)
-CPU: Final = 6
+CPU: Final = 5
 """Seconds of processor time that a program may take in all, with the last resort: the system kills it after them."""
 
 TOO_MANY_FOR_ONE_TEST: Final = "kept over turns: "
