@@ -21,7 +21,6 @@ from statek_sim.agent.context.vram.models import known_models
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import SUMMARY_PROMPT, CommitPoint, Question, Receipt, SideModel, Snapshot
 from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.mcp.results import McpFailure
 from statek_sim.agent.prompt import Layers
 from statek_sim.agent.resume import resumed
 from statek_sim.agent.run_state import RunDeps
@@ -46,6 +45,7 @@ from statek_sim.backends.user_plugins import OwnParts, as_it_is
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError, Untimely
 from statek_sim.harness.harness import LLM_Harness
+from statek_sim.mcp.results import McpFailure
 from statek_sim.providers.access import access_from, client_options
 from statek_sim.providers.http_provider import HttpLLM
 from statek_sim.providers.network import forbid_network

@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Any, Final, NoReturn
 
 from statek_sim.agent.effects import Ask, Delayed, ToolFunction
-from statek_sim.agent.mcp.scripted import ScriptedConnection, served
-from statek_sim.agent.mcp.servers import Bounds, McpServerSpec, McpSource, Stdio
 from statek_sim.agent.tools.tool import AfterCrash, Happened, Tool, tool_from, tool_of_schema
 from statek_sim.backends.setup import load_attribute
 from statek_sim.errors import BadScenario, BadTool, ScriptExhausted, UnusedResults
 from statek_sim.mcp.fault import fault_from
+from statek_sim.mcp.scripted import ScriptedConnection, served
 from statek_sim.mcp.server import McpServer, ServedTool
+from statek_sim.mcp.servers import Bounds, McpServerSpec, McpSource, Stdio
 from statek_sim.scenario.agent import ServerText, ToolResultText, ToolText
 from statek_sim.scenario.engines import own_name, registered_name
 from statek_sim.scenario.schema import Scenario

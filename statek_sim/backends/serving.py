@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from statek_sim.agent.mcp.scripted import served
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.backends.agent_tools import ScriptedTools
@@ -20,6 +19,7 @@ from statek_sim.backends.setup import attribute_at, condition_of, reply_at, scri
 from statek_sim.cassettes.document import parse, source_of
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
+from statek_sim.mcp.scripted import served
 from statek_sim.mcp.server import ServedTool
 from statek_sim.providers.delivery import Styles
 from statek_sim.providers.protocol import ChatStyleName

@@ -161,7 +161,7 @@ def _over_stdio(server: McpServer) -> None:
 
 
 def _over_http(server: McpServer, host: str, port: int, *, anywhere: bool) -> None:
-    from statek_sim.server.mcp_http import McpHttpServer
+    from statek_sim.mcp.http import McpHttpServer
 
     with (
         McpHttpServer(server, host=host, port=port, anywhere=anywhere, process=True) as served,

@@ -9,9 +9,8 @@ import stat
 import sys
 from typing import Final, NoReturn, TextIO
 
-from statek_sim.mcp.message import RpcError, error, parsed
 from statek_sim.mcp.server import Asked, McpServer
-from statek_sim.mcp.session import Send, Session
+from statek_sim.mcp.session import RpcError, Send, Session, error, parsed
 
 DIED: Final = 3
 """Exit status of a server that a fault ended."""

@@ -9,12 +9,12 @@ from typing import Final
 from pydantic import JsonValue
 
 from statek_sim.agent.effects import SideModel
-from statek_sim.agent.mcp.servers import check_server_name
 from statek_sim.agent.steps.enforcement import Step, StepPlan, beyond
 from statek_sim.agent.tools.names import server_tool_name
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.mcp.fault import Faults, fault_from
+from statek_sim.mcp.servers import check_server_name
 from statek_sim.scenario.agent import AGENT_STOPS, HarnessText, OfferText, StepsText, ToolText
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import Part

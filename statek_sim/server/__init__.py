@@ -8,8 +8,7 @@ requests and token counts · `demands` the form that a request demands of a repl
 refusals · `fault` faults on command · `journal` the requests so far · `recorded` answers from a cassette
 
 Shells: `protocol` HTTP/1.1 on asyncio, with `header_validation` before it and `response_writer` behind it ·
-`server_thread` that server in a thread · `llm_server` what a test holds of it · `asgi` for every ASGI server ·
-`mcp_http` MCP servers over HTTP
+`server_thread` that server in a thread · `llm_server` what a test holds of it · `asgi` for every ASGI server
 """
 
 from __future__ import annotations

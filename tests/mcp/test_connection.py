@@ -15,14 +15,14 @@ import pytest
 
 pytest.importorskip("mcp")
 
-from statek_sim.agent.mcp.connection import McpConnection
-from statek_sim.agent.mcp.results import McpBadAnswer, McpServerDied, McpServerGone, McpTimedOut
-from statek_sim.agent.mcp.scripted import ScriptedConnection, served
-from statek_sim.agent.mcp.servers import Bounds, Http, McpServerSpec, Stdio
 from statek_sim.agent.tools.registry import Registry
+from statek_sim.mcp.connection import McpConnection
 from statek_sim.mcp.fault import fault_from
+from statek_sim.mcp.http import McpHttpServer
+from statek_sim.mcp.results import McpBadAnswer, McpServerDied, McpServerGone, McpTimedOut
+from statek_sim.mcp.scripted import ScriptedConnection, served
 from statek_sim.mcp.server import McpServer
-from statek_sim.server.mcp_http import McpHttpServer
+from statek_sim.mcp.servers import Bounds, Http, McpServerSpec, Stdio
 from tests.mcp.serving import TOOLS, Process, alive, told
 from tests.tables import table_test
 

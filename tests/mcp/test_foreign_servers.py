@@ -17,11 +17,11 @@ pytest.importorskip("mcp")
 
 from mcp_types import ToolListChangedNotification
 
-from statek_sim.agent.mcp import connection as connection_module
-from statek_sim.agent.mcp.connection import McpConnection
-from statek_sim.agent.mcp.results import Definition
-from statek_sim.agent.mcp.servers import Bounds, Listing, McpServerSpec, McpSource, Stdio, list_of
 from statek_sim.agent.tools.registry import Registry
+from statek_sim.mcp import connection as connection_module
+from statek_sim.mcp.connection import McpConnection
+from statek_sim.mcp.results import Definition
+from statek_sim.mcp.servers import Bounds, Listing, McpServerSpec, McpSource, Stdio, list_of
 from tests.mcp.serving import ROOT, Process, told
 
 
@@ -187,7 +187,7 @@ def test_a_change_told_at_the_moment_that_the_list_has_come_is_looked_at_too(
 PROGRAM = """
 import asyncio, sys
 from pathlib import Path
-from statek_sim.agent.mcp.connection import McpConnection
+from statek_sim.mcp.connection import McpConnection
 from tests.mcp.serving import Process
 
 async def main():

@@ -12,18 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.mcp.results import Definition, definition_of, text_of
-from statek_sim.agent.mcp.scripted import ScriptedConnection, served
-from statek_sim.agent.mcp.servers import Bounds, McpServerSpec, McpSource, Stdio
 from statek_sim.agent.steps.enforcement import Step
 from statek_sim.agent.tools.names import LONGEST, server_tool_name
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool, tool_from, tool_of_schema
 from statek_sim.errors import BadInput, BadTool
 from statek_sim.mcp.fault import LIST, Faults, McpFault, fault_from
-from statek_sim.mcp.message import RpcError, parsed
+from statek_sim.mcp.results import Definition, definition_of, text_of
+from statek_sim.mcp.scripted import ScriptedConnection, served
 from statek_sim.mcp.server import McpServer
-from statek_sim.mcp.session import Session
+from statek_sim.mcp.servers import Bounds, McpServerSpec, McpSource, Stdio
+from statek_sim.mcp.session import RpcError, Session, parsed
 from statek_sim.providers.script import ScriptedCall, text, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.values import JSON
@@ -358,9 +357,8 @@ def test_the_journal_says_what_was_asked_and_struck() -> None:
 
 def test_without_the_sdk_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    for name in ("connection", "transport"):
-        monkeypatch.delitem(sys.modules, f"statek_sim.agent.mcp.{name}", raising=False)
+    monkeypatch.delitem(sys.modules, "statek_sim.mcp.connection", raising=False)
     with pytest.raises(
         ModuleNotFoundError, match=r"mcp is not installed: pip install 'pytest-statek\[mcp\]'$"
     ):
-        importlib.import_module("statek_sim.agent.mcp.connection")
+        importlib.import_module("statek_sim.mcp.connection")

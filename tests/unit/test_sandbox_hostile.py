@@ -1,6 +1,6 @@
 """A corpus of hostile programs: each is stopped, or ends, or ends its process with a traceback that shows the block.
 
-With a tenth of the usual time, a quarter of the memory, and a share of the programs. Everything, as `make thorough` does:
+With a tenth of the usual time, a quarter of the memory, and some of the programs. Everything, as `make thorough` does:
 `STATEK_SIM_EXAMPLES=all pytest tests/unit/test_sandbox_hostile.py`.
 """
 

@@ -10,9 +10,8 @@ from collections.abc import AsyncGenerator, Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from statek_sim.mcp.message import INVALID_REQUEST, VERSIONS, Message, RpcError, error, parsed
 from statek_sim.mcp.server import Asked, McpJournal, McpServer
-from statek_sim.mcp.session import Die, Session
+from statek_sim.mcp.session import INVALID_REQUEST, VERSIONS, Die, Message, RpcError, Session, error, parsed
 from statek_sim.providers.network import is_loopback
 from statek_sim.server.exchange import DEFAULT_LIMITS, JSON_TYPE, Incoming, Live, Whole
 from statek_sim.server.server_thread import RunningServer, listen

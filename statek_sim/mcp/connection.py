@@ -1,4 +1,4 @@
-"""A connection to an MCP server under asyncio, through the official SDK: opened, kept, started again, called."""
+"""A connection to a real MCP server under asyncio, through the official SDK: opened, kept, restarted, called."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator, Mapping
-from typing import Final, Self, TextIO
+from contextlib import asynccontextmanager
+from typing import Any, Final, Self, TextIO
 
 from pydantic import ValidationError
 
 from statek_sim.agent.effects import ToolOutcome, ToolStatus
-from statek_sim.agent.mcp.call_timeout import in_time
-from statek_sim.agent.mcp.results import (
+from statek_sim.mcp.results import (
     Definition,
     McpFailure,
     McpToolFailed,
@@ -26,22 +26,113 @@ from statek_sim.agent.mcp.results import (
     silent,
     text_of,
 )
-from statek_sim.agent.mcp.servers import McpServerSpec, list_of
-from statek_sim.agent.mcp.transport import BROKEN, Transport, first_line
+from statek_sim.mcp.servers import Http, McpServerSpec, Stdio, in_time, list_of
 from statek_sim.values import JSON
+
+try:
+    import anyio
+    import httpx2
+    from mcp import Client, MCPError, StdioServerParameters, stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared.message import SessionMessage
+    from mcp_types import (
+        CONNECTION_CLOSED,
+        PARSE_ERROR,
+        REQUEST_TIMEOUT,
+        CallToolResult,
+        Implementation,
+        ToolListChangedNotification,
+    )
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        f"connections to MCP servers use the official SDK, and {missing.name} is not installed: "
+        "pip install 'pytest-statek[mcp]'",
+        name=missing.name,
+    ) from missing
+
+BROKEN: Final = (OSError, httpx2.HTTPError, anyio.ClosedResourceError, anyio.BrokenResourceError)
+"""What is raised where a server is not there any more."""
+
+
+class Transport:
+    """One way to a server, from opening its streams to their end. `errors` takes a process's standard error."""
+
+    def __init__(self, spec: McpServerSpec, errors: TextIO) -> None:
+        self.garbage = ""
+        """The first line of what the server said last that was no message."""
+        self.lost = False
+        """Whether the streams are of no use any more."""
+        self.forgotten = False
+        """Whether the server said that it does not know the session."""
+        self._spec = spec
+        self._errors = errors
+
+    @asynccontextmanager
+    async def streams(self) -> AsyncIterator[Any]:
+        """Connect; what the server sends goes through here, so that its end is known at once."""
+        at = self._spec.at
+        match at:
+            case Stdio():
+                parameters = StdioServerParameters(
+                    command=at.command, args=list(at.arguments), env=dict(at.environment), cwd=at.folder
+                )
+                async with (
+                    stdio_client(parameters, errlog=self._errors) as streams,
+                    self._watched(streams) as watched,
+                ):
+                    yield watched
+            case Http():
+                timeout = httpx2.Timeout(self._spec.bounds.call, read=None)
+                async with (
+                    httpx2.AsyncClient(
+                        headers=dict(at.headers), timeout=timeout, event_hooks={"response": [self._responded]}
+                    ) as http,
+                    streamable_http_client(at.url, http_client=http) as streams,
+                    self._watched(streams) as watched,
+                ):
+                    yield watched
+
+    async def _responded(self, response: httpx2.Response) -> None:
+        """Notice that the server does not know the session: the SDK hands on what the body says, not the status."""
+        sent = response.request
+        self.forgotten |= (
+            sent.method == "POST" and response.status_code == 404 and "mcp-session-id" in sent.headers
+        )
+
+    @asynccontextmanager
+    async def _watched(self, streams: Any) -> AsyncIterator[Any]:
+        read, write = streams
+        inward, outward = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+        async def pass_on() -> None:
+            try:
+                async with inward:
+                    async for message in read:
+                        if isinstance(message, Exception):
+                            self.garbage = first_line(message)
+                        await inward.send(message)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                pass  # the session is gone first
+            finally:
+                self.lost = True
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(pass_on)
+            try:
+                yield outward, write
+            finally:
+                outward.close()
+                group.cancel_scope.cancel()
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, or its name."""
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
+
 
 # isort: split
 # Behind `transport`, which says what to install where the SDK is missing.
-from mcp import Client, MCPError
-from mcp_types import (
-    CONNECTION_CLOSED,
-    PARSE_ERROR,
-    REQUEST_TIMEOUT,
-    CallToolResult,
-    Implementation,
-    ToolListChangedNotification,
-)
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 _CLOSING: Final = 10.0
 """Seconds after which a connection that does not close by itself is cut."""

@@ -13,8 +13,12 @@ from typing import Final
 
 from statek_sim.agent.effects import Invocation, ToolCall, ToolOutcome, ToolStatus
 from statek_sim.agent.execution import Context, limited, started
-from statek_sim.agent.mcp.call_timeout import in_time
-from statek_sim.agent.mcp.results import (
+from statek_sim.agent.tools.arguments import ArgumentCheck
+from statek_sim.agent.tools.hinted import problems_of
+from statek_sim.agent.tools.registry import Registry
+from statek_sim.agent.tools.tool import Tool, code_of
+from statek_sim.mcp.fault import LIST, McpFault
+from statek_sim.mcp.results import (
     Definition,
     McpFailure,
     McpToolFailed,
@@ -27,14 +31,9 @@ from statek_sim.agent.mcp.results import (
     silent,
     text_of,
 )
-from statek_sim.agent.mcp.servers import McpServerSpec
-from statek_sim.agent.tools.arguments import ArgumentCheck
-from statek_sim.agent.tools.hinted import problems_of
-from statek_sim.agent.tools.registry import Registry
-from statek_sim.agent.tools.tool import Tool, code_of
-from statek_sim.mcp.fault import LIST, McpFault
-from statek_sim.mcp.message import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from statek_sim.mcp.server import Asked, Asking, CallResult, McpServer, ServedTool, text_result
+from statek_sim.mcp.servers import McpServerSpec, in_time
+from statek_sim.mcp.session import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from statek_sim.values import JSON
 
 MALFORMED: Final = "1 validation error for CallToolResult"

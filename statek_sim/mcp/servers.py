@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from pydantic import BaseModel, ValidationError
 
 from statek_sim.agent.effects import ToolOutcome
-from statek_sim.agent.mcp.results import Definition, definition_of, no_result
 from statek_sim.agent.tools.tool import Tool, tool_of_schema
 from statek_sim.errors import BadInput
+from statek_sim.mcp.results import Definition, McpFailure, call_of, definition_of, no_result, outcome, silent
 from statek_sim.values import JSON
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
@@ -185,3 +186,18 @@ async def list_of(client: Listing, spec: McpServerSpec) -> tuple[Definition, ...
 
 def _definition(tool: BaseModel) -> Definition:
     return definition_of(tool.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+async def in_time(
+    spec: McpServerSpec, tool: str, calling: Awaitable[ToolOutcome], garbage: Callable[[], str]
+) -> ToolOutcome:
+    """Wait for a call as long as the server's bounds say; `garbage` is what it sent that nobody could read."""
+    try:
+        async with asyncio.timeout(spec.bounds.call) as limit:
+            return await calling
+    except McpFailure as failure:
+        return outcome(failure)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return outcome(silent(spec.name, call_of(tool), spec.bounds.call, garbage()))
