@@ -21,10 +21,9 @@ from typing import Any, Final
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.spec import Choice
 from statek_sim.agent.tools.tool import Tool, tool_from
-from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.script import Reply, text, tool_call
-from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.providers.scripted import FunctionLLM, ScriptedLLM
 from statek_sim.spans.build import spans_of
 
 MANY: Final = 1_000

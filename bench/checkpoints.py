@@ -17,8 +17,8 @@ from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.simulated import Simulation
-from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.script import text, tool_call
+from statek_sim.providers.scripted import FunctionLLM
 from statek_sim.store.codec import canonical, encoded
 from statek_sim.store.database import Sqlite
 from statek_sim.store.sql import SqlStore

@@ -19,8 +19,7 @@ from statek_sim.backends.recorded import CassetteExchanges, check_provider_of, r
 from statek_sim.clock import VirtualClock
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.providers.access import access_from
-from statek_sim.providers.http_provider import HttpLLM
+from statek_sim.providers.http_provider import HttpLLM, access_from
 from statek_sim.providers.network import forbid_network, permit_network
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.script import ScriptEntry

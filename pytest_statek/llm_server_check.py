@@ -11,8 +11,7 @@ import pytest
 
 from pytest_statek.options import REQUESTED
 from statek_sim.errors import BadInput, ScriptError
-from statek_sim.providers.client_settings import client_environment
-from statek_sim.providers.network import forbid_network
+from statek_sim.providers.network import client_environment, forbid_network
 from statek_sim.server.llm_server import LLMServer
 
 SECTION: Final = "fake LLM requests"

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from statek_sim.errors import StatekSimError as StatekSimError
     from statek_sim.harness.harness import LLM_Harness as LLM_Harness
     from statek_sim.harness.preset import load_preset as load_preset
-    from statek_sim.providers.function import FunctionLLM as FunctionLLM
     from statek_sim.providers.script import code as code
     from statek_sim.providers.script import fault as fault
     from statek_sim.providers.script import python as python
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from statek_sim.providers.script import timeout as timeout
     from statek_sim.providers.script import tool_call as tool_call
     from statek_sim.providers.script import tool_calls as tool_calls
+    from statek_sim.providers.scripted import FunctionLLM as FunctionLLM
     from statek_sim.providers.scripted import ScriptedLLM as ScriptedLLM
     from statek_sim.runtime.agents.agent import Agent as Agent
     from statek_sim.runtime.agents.agent import DialogAgent as DialogAgent
@@ -40,7 +40,6 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "statek_sim.errors": ("StatekSimError",),
         "statek_sim.harness.harness": ("LLM_Harness",),
         "statek_sim.harness.preset": ("load_preset",),
-        "statek_sim.providers.function": ("FunctionLLM",),
         "statek_sim.providers.script": (
             "code",
             "fault",
@@ -51,7 +50,10 @@ __all__, __getattr__, __dir__ = lazy_exports(
             "tool_call",
             "tool_calls",
         ),
-        "statek_sim.providers.scripted": ("ScriptedLLM",),
+        "statek_sim.providers.scripted": (
+            "FunctionLLM",
+            "ScriptedLLM",
+        ),
         "statek_sim.runtime.agents.agent": (
             "Agent",
             "DialogAgent",

@@ -22,8 +22,8 @@ from statek_sim.agent.effects import Parts, Snapshot
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.simulated import Simulation
 from statek_sim.backends.durable import DurableRun, about, run_name
-from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.script import text, tool_call
+from statek_sim.providers.scripted import FunctionLLM
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.store.database import Sqlite
 from statek_sim.store.open import open_store

@@ -30,9 +30,9 @@ from statek_sim.agent.protection.breaker import BreakerSettings
 from statek_sim.agent.reliability import BreakerGate, loop_watcher
 from statek_sim.agent.tools.tool import Happened, tool_from
 from statek_sim.errors import ProviderHTTPError, StatekSimError
-from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_call, tool_calls
+from statek_sim.providers.scripted import FunctionLLM
 from statek_sim.store.database import Database, Sqlite
 from statek_sim.store.disk import Disk
 from statek_sim.store.files import FileStore

@@ -12,7 +12,7 @@ from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.providers.protocol import ChatRequest, RawReply
-from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
+from statek_sim.providers.wire.format import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.request import PLAIN, ClientOptions, WireRequest
 from statek_sim.usage.conversation import MessageMeter, MeteredConversation, shared_meter
 from statek_sim.usage.messages import REPLY_PRIMING, TOKENS_PER_TOOL_CALL, tools_tokens

@@ -17,7 +17,7 @@ from statek_sim.agent.escalation.ladder import Ladder
 from statek_sim.errors import ProviderFailure
 from statek_sim.fast_dataclass import quick
 from statek_sim.providers.protocol import ChatRequest, RawReply
-from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import JSON, Message
 
 ToolFunction = Callable[..., Any]

@@ -29,8 +29,8 @@ from statek_sim.clock import Clock, Continued, VirtualClock
 from statek_sim.errors import BadInput, RunawayJob, Unanswered
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.providers.protocol import Provider
-from statek_sim.providers.wire.format import FormatName
-from statek_sim.providers.wire.formats import PROVIDERS, format_of
+from statek_sim.providers.wire.format import PROVIDERS, format_of
+from statek_sim.providers.wire.request import FormatName
 from statek_sim.trace import Trace
 from statek_sim.usage.tokenizers import TokenizerRegistry
 

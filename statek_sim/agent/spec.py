@@ -13,7 +13,7 @@ from statek_sim.agent.replies.nudges import LIMIT, LIMIT_IN_ALL
 from statek_sim.agent.steps.enforcement import NO_STEPS, StepPlan
 from statek_sim.agent.tools.registry import Offer, Registry
 from statek_sim.errors import BadInput
-from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.request import FormatName
 
 MAX_ITERATIONS = 20
 """Iterations before a run is given up (004 §4)."""

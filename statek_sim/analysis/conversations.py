@@ -22,8 +22,7 @@ from statek_sim.cassettes.exchange import Exchange
 from statek_sim.cassettes.store import cassette_files
 from statek_sim.errors import BadInput, BadRequest, InvalidFormat
 from statek_sim.harness.usage_basis import UsageBasis
-from statek_sim.providers.wire.format import WireFormat
-from statek_sim.providers.wire.formats import format_at
+from statek_sim.providers.wire.format import WireFormat, format_at
 from statek_sim.providers.wire.reply import MALFORMED, ParsedReply
 from statek_sim.providers.wire.request import WireRequest
 from statek_sim.usage.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens

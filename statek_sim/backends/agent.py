@@ -46,12 +46,11 @@ from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError, Untimely
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.mcp.results import McpFailure
-from statek_sim.providers.access import access_from, client_options
-from statek_sim.providers.http_provider import HttpLLM
+from statek_sim.providers.http_provider import HttpLLM, access_from, client_options
 from statek_sim.providers.network import forbid_network
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.providers.wire.formats import format_of
+from statek_sim.providers.wire.format import format_of
 from statek_sim.providers.wire.request import PLAIN
 from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, SlotsText, StepsText, VramText
 from statek_sim.scenario.external_event import After, Event

@@ -12,8 +12,8 @@ from statek_sim.agent.replies.reading import read_model_reply
 from statek_sim.errors import InvalidFormat, StatekSimError
 from statek_sim.fast_dataclass import sent_quickly
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
-from statek_sim.providers.wire.format import FormatName
-from statek_sim.providers.wire.formats import FORMATS
+from statek_sim.providers.wire.format import FORMATS
+from statek_sim.providers.wire.request import FormatName
 from statek_sim.runtime.execution.services import upstream
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.usage.messages import model_text

@@ -10,16 +10,15 @@ from statek_sim.cassettes.bodies import NotJson, parsed
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.session import CassetteSession
 from statek_sim.errors import BadCassette, ProviderBug, UnplayedRecordings
-from statek_sim.providers.access import CACHING, KEY, URL
-from statek_sim.providers.http_provider import HttpRequest, HttpResponse, HttpTransport
-from statek_sim.providers.wire.format import FormatName
-from statek_sim.providers.wire.formats import (
+from statek_sim.providers.http_provider import CACHING, KEY, URL, HttpRequest, HttpResponse, HttpTransport
+from statek_sim.providers.wire.format import (
     ANTHROPIC_PROVIDERS,
     DEFAULT_URL,
     PROVIDERS,
     format_of,
     format_of_url,
 )
+from statek_sim.providers.wire.request import FormatName
 
 _METHOD: Final = ":generateContent"
 _SHOWN: Final = 3

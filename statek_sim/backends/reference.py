@@ -27,8 +27,7 @@ from statek_sim.backends.setup import harness_for, job_settings, script_of, worl
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.providers.access import access_from, client_options
-from statek_sim.providers.http_provider import HttpLLM
+from statek_sim.providers.http_provider import HttpLLM, access_from, client_options
 from statek_sim.providers.network import forbid_network
 from statek_sim.providers.protocol import ChatRequest, Provider
 from statek_sim.providers.scripted import ScriptedLLM

@@ -16,9 +16,9 @@ from statek_sim.evals.prompt_calls import SeenCall, shown_calls
 from statek_sim.evals.scenario import EvalScenario, Instance
 from statek_sim.evals.verdict import Verdict, judge
 from statek_sim.evals.world import ToolError
-from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_calls
+from statek_sim.providers.scripted import FunctionLLM
 
 MODEL: Final = "gpt-4o"
 

@@ -26,7 +26,7 @@ from statek_sim.providers.http_provider import HttpRequest, HttpTransport
 from statek_sim.providers.script import ReplyFunction, computed
 from statek_sim.server.exchange import DEFAULT_LIMITS, Answer, Incoming, Whole
 from statek_sim.server.llm import FakeLLM
-from statek_sim.server.server_thread import RunningServer, listen
+from statek_sim.server.llm_server import RunningServer, listen
 
 _TOOLS: Final = "/tools/"
 _OF_THE_LLM: Final = ("/v1", "/statek/")

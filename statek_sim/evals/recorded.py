@@ -25,8 +25,14 @@ from statek_sim.evals.models.weak import Act
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.runner import Played, run_with
 from statek_sim.evals.scenario import EvalScenario
-from statek_sim.providers.access import access_from
-from statek_sim.providers.http_provider import HttpLLM, HttpRequest, HttpResponse, HttpTransport, check_status
+from statek_sim.providers.http_provider import (
+    HttpLLM,
+    HttpRequest,
+    HttpResponse,
+    HttpTransport,
+    access_from,
+    check_status,
+)
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 
 API: Final = "OPENAI"

@@ -22,7 +22,7 @@ from statek_sim.clock import VirtualClock
 from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreachable, UnmatchedRequest
 from statek_sim.providers.http_provider import http_error_text
 from statek_sim.providers.scripted import Script
-from statek_sim.providers.wire.formats import FORMATS
+from statek_sim.providers.wire.format import FORMATS
 from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed, Whole
 from statek_sim.server.fault import FaultRule
 from statek_sim.server.llm import FakeLLM

@@ -14,7 +14,7 @@ from statek_sim.mcp.server import Asked, McpJournal, McpServer
 from statek_sim.mcp.session import INVALID_REQUEST, VERSIONS, Die, Message, RpcError, Session, error, parsed
 from statek_sim.providers.network import is_loopback
 from statek_sim.server.exchange import DEFAULT_LIMITS, JSON_TYPE, Incoming, Live, Whole
-from statek_sim.server.server_thread import RunningServer, listen
+from statek_sim.server.llm_server import RunningServer, listen
 
 PATH: Final = "/mcp"
 """Where the endpoint is."""

@@ -1,11 +1,10 @@
 """LLM providers: scripted ones that need no network, and what asks real ones.
 
 `protocol` what a provider is · `script`, `condition` replies and when they apply · `scripted` plays a script, in order
-· `function` a plain callable as a model · `delivery` turns a reply into a raw answer · `mismatch` what to say
+and asks a plain callable · `delivery` turns a reply into a raw answer · `mismatch` what to say
 when script and job disagree · `wire` the formats of OpenAI, Anthropic and Gemini · `http_provider` a provider behind
-HTTP, and what carries its bytes · `live` sends to real providers, `access` where they are and with which key ·
-`client_settings` what LLM clients read to find a provider · `retry` when a client tries again · `network` forbids real
-connections · `contract` checks any provider.
+HTTP, where it is and with which key, and what carries its bytes · `live` sends to real providers · `retry` when a
+client tries again · `network` forbids real connections · `contract` checks any provider.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING
 from statek_sim.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from statek_sim.providers.access import Access as Access
-    from statek_sim.providers.access import access_from as access_from
+    from statek_sim.providers.http_provider import Access as Access
+    from statek_sim.providers.http_provider import access_from as access_from
     from statek_sim.providers.live import AsyncHttpLLM as AsyncHttpLLM
     from statek_sim.providers.live import LiveTransport as LiveTransport
     from statek_sim.providers.network import forbid_network as forbid_network
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
     from statek_sim.providers.protocol import Provider as Provider
     from statek_sim.providers.protocol import RawReply as RawReply
     from statek_sim.providers.wire.format import WireFormat as WireFormat
-    from statek_sim.providers.wire.formats import format_of as format_of
+    from statek_sim.providers.wire.format import format_of as format_of
     from statek_sim.providers.wire.reply import WireReply as WireReply
 
 __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "statek_sim.providers.access": (
+        "statek_sim.providers.http_provider": (
             "Access",
             "access_from",
         ),
@@ -44,8 +43,7 @@ __all__, __getattr__, __dir__ = lazy_exports(
             "Provider",
             "RawReply",
         ),
-        "statek_sim.providers.wire.format": ("WireFormat",),
-        "statek_sim.providers.wire.formats": ("format_of",),
+        "statek_sim.providers.wire.format": ("WireFormat", "format_of"),
         "statek_sim.providers.wire.reply": ("WireReply",),
     },
 )

@@ -33,7 +33,7 @@ from statek_sim.providers.script import (
     Vector,
     as_reply,
 )
-from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
+from statek_sim.providers.wire.format import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.reply import NO_USAGE, ReportedUsage, StopReason, WireReply, WireToolCall
 
 CHAT_STYLES: Final[tuple[ChatStyleName, ...]] = ("CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT")

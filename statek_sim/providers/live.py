@@ -12,8 +12,7 @@ from typing import Final
 import httpx
 
 from statek_sim.errors import ProviderTimeout, ProviderUnreachable
-from statek_sim.providers.access import Accesses
-from statek_sim.providers.http_provider import HttpRequest, HttpResponse, check_status, http_request
+from statek_sim.providers.http_provider import Accesses, HttpRequest, HttpResponse, check_status, http_request
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.retry import CLIENT_TIMEOUT
 

@@ -8,9 +8,8 @@ from types import MappingProxyType
 from typing import Final, Literal, Protocol
 
 from statek_sim.fast_dataclass import quick
-from statek_sim.providers.wire.format import FormatName
-from statek_sim.providers.wire.formats import FORMATS
-from statek_sim.providers.wire.request import PLAIN, ClientOptions, text_in
+from statek_sim.providers.wire.format import FORMATS
+from statek_sim.providers.wire.request import PLAIN, ClientOptions, FormatName, text_in
 from statek_sim.values import JSON, Message, ToolSpec
 
 Place = Literal["chat", "embeddings", "count_tokens"]

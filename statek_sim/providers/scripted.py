@@ -20,7 +20,7 @@ from statek_sim.providers.mismatch import (
     unused_text,
 )
 from statek_sim.providers.protocol import ChatRequest, ChatStyleName, RawReply
-from statek_sim.providers.script import Reply, ScriptEntry, UsageKind, as_reply
+from statek_sim.providers.script import Reply, ReplyFunction, ScriptEntry, UsageKind, as_reply, computed
 
 _NONE: Final[deque[Entry]] = deque()
 
@@ -226,3 +226,29 @@ def _refuse_measured(lane: Lane) -> None:
     for entry in lane.pending():
         if entry.reply.usage is UsageKind.MEASURED:
             raise BadInput(f"{entry} reports 'measured' usage, but the LLM was given no `measure` function")
+
+
+@final
+class FunctionLLM:
+    """A provider that asks `function` for every reply: a `Reply`, a string of code, or bytes of a raw body.
+
+    `styles` and `measure` are those of `ScriptedLLM`. Every request is kept in `requests`, in order.
+    """
+
+    __slots__ = ("_manner", "_reply", "requests")
+
+    def __init__(
+        self,
+        function: ReplyFunction,
+        *,
+        styles: Styles | ChatStyleName | None = None,
+        measure: Measure | None = None,
+    ) -> None:
+        self._reply = computed(function)
+        self._manner = manner(styles, measure)
+        self.requests: list[ChatRequest] = []
+
+    def complete(self, request: ChatRequest) -> RawReply:
+        """Ask the function. What it raises goes to the caller."""
+        self.requests.append(request)
+        return deliver(self._reply, request, self._manner)

@@ -12,8 +12,7 @@ from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.mismatch import differences
 from statek_sim.errors import InvalidFormat
-from statek_sim.providers.wire.format import WireFormat
-from statek_sim.providers.wire.formats import format_at
+from statek_sim.providers.wire.format import WireFormat, format_at
 from statek_sim.providers.wire.reply import MALFORMED
 from statek_sim.values import JSON
 

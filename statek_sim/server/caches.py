@@ -15,9 +15,8 @@ from typing import Final
 
 from statek_sim.errors import BadRequest
 from statek_sim.providers.protocol import ChatRequest
-from statek_sim.providers.wire.format import FormatName
-from statek_sim.providers.wire.formats import FORMATS
-from statek_sim.providers.wire.request import WireRequest, text_in
+from statek_sim.providers.wire.format import FORMATS
+from statek_sim.providers.wire.request import FormatName, WireRequest, text_in
 from statek_sim.server.message_validation import wrong_contents
 from statek_sim.usage.messages import (
     REPLY_PRIMING,

@@ -18,9 +18,16 @@ from typing import Final, Literal
 
 from statek_sim.errors import BadRequest
 from statek_sim.providers.wire.encoding import compact
-from statek_sim.providers.wire.format import FormatName
 from statek_sim.providers.wire.parameters import EMBEDDINGS, GEMINI_BATCH, GEMINI_EMBEDDING
-from statek_sim.providers.wire.request import WireRequest, limit_of, member, number_or_none, objects, text_in
+from statek_sim.providers.wire.request import (
+    FormatName,
+    WireRequest,
+    limit_of,
+    member,
+    number_or_none,
+    objects,
+    text_in,
+)
 from statek_sim.server.caches import LARGEST_BODY, ReadRequest, json_of
 from statek_sim.server.message_validation import wrong_parts
 from statek_sim.usage.tokenizers import VOCABULARIES, bare_model_name, load_encoding, tokenizer_for_model

@@ -25,7 +25,7 @@ from statek_sim.providers.condition import Condition, accepts
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.wire import encoding
 from statek_sim.providers.wire.encoding import compact
-from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.request import FormatName
 from statek_sim.server.exchange import Answer, Frame, Silence, Streamed, Whole
 from statek_sim.values import JSON
 

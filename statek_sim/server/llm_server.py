@@ -7,12 +7,17 @@ client = OpenAI(base_url=server.openai_url, api_key="none")
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import asyncio
+import socket
+import threading
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from statek_sim.errors import BadInput
 from statek_sim.providers.delivery import Styles
+from statek_sim.providers.network import is_loopback
 from statek_sim.providers.protocol import ChatStyleName
 from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script
@@ -20,8 +25,9 @@ from statek_sim.server.exchange import DEFAULT_LIMITS, Limits
 from statek_sim.server.fault import FaultRule
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.server.llm import DEFAULT_MODELS, FakeLLM
+from statek_sim.server.protocol import HttpProtocol
 from statek_sim.server.rendering import Pacing
-from statek_sim.server.server_thread import RunningServer, listen
+from statek_sim.server.response_writer import Handler
 
 
 class LLMServer:
@@ -124,3 +130,139 @@ def _listed(by_role: dict[str, Iterable[ScriptEntry]]) -> dict[str, list[ScriptE
         if isinstance(replies, str | bytes) or not isinstance(replies, Iterable):
             raise BadInput(f"script {role!r} is a list of replies, not {replies!r}; write {role}=[...]")
     return {role: list(replies) for role, replies in by_role.items()}
+
+
+_BACKLOG: Final = 1024
+_STOPPING: Final = 10.0
+"""Seconds that the thread may take to end."""
+
+
+class RunningServer:
+    """A server on `host` and `port`; `url` is `http://host:port`."""
+
+    def __init__(self, handler: Handler, listening: socket.socket, limits: Limits) -> None:
+        self.host, self.port = listening.getsockname()[:2]
+        shown = f"[{self.host}]" if ":" in self.host else self.host
+        self.url = f"http://{shown}:{self.port}"
+        self._handler = handler
+        self._listening = listening
+        self._limits = limits
+        self._connections: set[HttpProtocol] = set()
+        self._ready = threading.Event()
+        self._stopped = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._done = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name=f"statek-llm-server-{self.port}", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread; connections are accepted when this returns."""
+        self._thread.start()
+        self._ready.wait()
+
+    def stop(self) -> None:
+        """Close every connection and the port, and wait until the thread is gone. Again is no error."""
+        if self._loop.is_closed():
+            return
+        if not self._thread.is_alive():
+            self._listening.close()
+            self._loop.close()
+            return
+        self._loop.call_soon_threadsafe(self._done.set)
+        self._thread.join(_STOPPING)
+        if self._thread.is_alive():
+            raise RuntimeError(f"the LLM server at {self.url} did not stop within {_STOPPING:g} seconds")
+        self._loop.close()
+
+    def halt(self) -> None:
+        """Stop from within: what answers in this server's own thread ends it. `stop` waits for that end."""
+        self._done.set()
+
+    def join(self, seconds: float | None = None) -> bool:
+        """Wait until the server stops, or that long; return whether it has stopped."""
+        # Not the thread: a join that a signal interrupts takes it for stopped (Python 3.11, 3.12).
+        return self._stopped.wait(seconds)
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._stopped.set()
+
+    async def _serve(self) -> None:
+        server = await self._loop.create_server(
+            lambda: HttpProtocol(self._handler, self._limits, self._connections),
+            sock=self._listening,
+            backlog=_BACKLOG,
+        )
+        watching = self._loop.create_task(self._watch())
+        self._ready.set()
+        await self._done.wait()
+        # Closed while it lets a client in, asyncio would forget that client's socket, and leave it waiting.
+        self._loop.remove_reader(self._listening)
+        watching.cancel()
+        # Aborted connections are taken down by the loop's next pass; tasks that were answering end with them. A client
+        # that was being let in has a task too, and a connection when it ends.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_STOPPING / 2):
+                while self._abort_all() + len(others := asyncio.all_tasks() - {asyncio.current_task()}):
+                    await (asyncio.wait(others) if others else asyncio.sleep(0))
+        server.close()
+
+    def _abort_all(self) -> int:
+        """Close every connection; return how many there are."""
+        for connection in tuple(self._connections):
+            connection.stop()
+        return len(self._connections)
+
+    async def _watch(self) -> None:
+        """Refuse requests that do not arrive in time."""
+        while True:
+            await asyncio.sleep(self._limits.seconds / 4)
+            latest = self._loop.time() - self._limits.seconds
+            for connection in tuple(self._connections):
+                if connection.started_at is not None and connection.started_at < latest:
+                    connection.refuse_slow()
+
+
+def listen(host: str = "127.0.0.1", port: int = 0, *, anywhere: bool = False) -> socket.socket:
+    """Return a socket that is bound; port 0 takes a free one.
+
+    `BadInput` for a host that other machines reach, unless `anywhere`, and for a port that is taken.
+    """
+    if not anywhere and not is_loopback(host):
+        raise BadInput(
+            f"{host!r} is not this machine's loopback; a fake LLM answers everybody who asks: "
+            "name 127.0.0.1, or say that other machines may come in"
+        )
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise BadInput(f"cannot listen on {host!r}: {error.strerror}") from None
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(address)
+    except OSError as error:
+        listening.close()
+        raise BadInput(f"cannot listen on {host}:{port}: {error.strerror}") from None
+    return listening
+
+
+@contextmanager
+def running(
+    handler: Handler,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    anywhere: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Iterator[RunningServer]:
+    """Serve inside the block; see `listen` for the address."""
+    server = RunningServer(handler, listen(host, port, anywhere=anywhere), limits)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()

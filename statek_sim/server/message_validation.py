@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import JSON, Message
 
 Wrong = Iterator[tuple[str, str]]

@@ -14,7 +14,7 @@ from statek_sim.errors import BadRequest
 from statek_sim.providers.condition import Condition, equals
 from statek_sim.providers.protocol import Place as PlaceName
 from statek_sim.providers.script import Answer, HttpFault, RawBody, RawStream, Reply, Vector
-from statek_sim.providers.wire.formats import FORMATS
+from statek_sim.providers.wire.format import FORMATS
 from statek_sim.server.embedding import read_embeddings
 from statek_sim.server.routes import Place, Route, route
 

@@ -1,14 +1,19 @@
-"""From a scripted reply to an HTTP answer: which bytes, when, in which format."""
+"""From a scripted reply to an HTTP answer: which bytes, when, in which format, cut where the request demands it.
+
+What no provider would answer to such a request (text where a tool call is required, two calls where one is allowed,
+no JSON where JSON was demanded) is an error of the script: `raw(...)` sends it all the same.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, assert_never
 
-from statek_sim.errors import BadInput
+from statek_sim.errors import BadInput, UnmatchedRequest
 from statek_sim.providers.delivery import Manner, computed_reply, usage_of, wire_reply
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import (
@@ -25,10 +30,9 @@ from statek_sim.providers.script import (
 from statek_sim.providers.scripted import Entry
 from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.format import WireFormat
-from statek_sim.providers.wire.reply import NO_USAGE, WireReply
-from statek_sim.providers.wire.request import NO_DEMANDS
+from statek_sim.providers.wire.reply import NO_USAGE, ReportedUsage, WireReply, WireToolCall
+from statek_sim.providers.wire.request import NO_DEMANDS, Demands
 from statek_sim.server.caches import PreparedBodies, ReadRequest
-from statek_sim.server.demands import met, together
 from statek_sim.server.embedding import EmbeddingRequest, embeddings_body, vector_of
 from statek_sim.server.exchange import ESTIMATED, Answer, Frame, Later, Silence, Streamed, Whole
 from statek_sim.server.fault import Fault, HttpError, NoAnswerAtAll, NoUsage, NullUsage, damaged
@@ -325,3 +329,98 @@ def _frames(
     for event in wire.reply_stream(answer, split, usage=read.asked.stream_usage):
         yield Frame(delay, event)
         delay = gap
+
+
+def met(reply: WireReply, demands: Demands, *, model: str, name: str) -> WireReply:
+    """Return what the demands leave of `reply`, which is called `name`; `UnmatchedRequest` when they contradict it."""
+    if demands is NO_DEMANDS:
+        return reply
+    _check_calls(reply, demands, name)
+    reply = _stopped(reply, demands.stop)
+    reply = _limited(reply, demands.max_tokens, model)
+    if demands.json_object and reply.reason == "stop" and reply.stop_sequence is None:
+        _check_json(reply.text or "", name)
+    return reply
+
+
+def _check_calls(reply: WireReply, demands: Demands, name: str) -> None:
+    called = [call.name for call in reply.calls]
+    if demands.calls == "must" and not called:
+        raise _contradiction(name, "calls no tool", "the request demands a call (tool_choice)")
+    if demands.calls == "must not" and called:
+        raise _contradiction(name, f"calls {called[0]!r}", "the request forbids calls (tool_choice)")
+    if demands.one_call and len(called) > 1:
+        raise _contradiction(name, f"calls {len(called)} tools", "the request allows one call at a time")
+    for called_name in called if demands.call_names else ():
+        if called_name not in demands.call_names:
+            allowed = ", ".join(demands.call_names)
+            raise _contradiction(
+                name, f"calls {called_name!r}", f"the request allows {allowed} (tool_choice)"
+            )
+
+
+def _check_json(text: str, name: str) -> None:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise _contradiction(name, "is no JSON object", "the request demands one")
+
+
+def _contradiction(name: str, text: str, demanded: str) -> UnmatchedRequest:
+    return UnmatchedRequest(
+        f"{name} {text}, but {demanded}; no provider answers so: change the reply, or send it with raw(...)"
+    )
+
+
+def _stopped(reply: WireReply, stops: Sequence[str]) -> WireReply:
+    """End the text before the first of the texts that end it; calls would have come after."""
+    text = reply.text or ""
+    found = [(at, stop) for stop in stops if (at := text.find(stop)) >= 0]
+    if not found:
+        return reply
+    at, stop = min(found)
+    return replace(reply, text=text[:at], calls=(), stop="stop", stop_sequence=stop)
+
+
+def _limited(reply: WireReply, limit: int | None, model: str) -> WireReply:
+    """End the reply after so many tokens: of its text, then of names and arguments of its calls."""
+    if limit is None or _at_most(reply) <= limit:
+        return reply
+    left = limit
+    text = reply.text
+    if text:
+        pieces = token_pieces(text, model)
+        if len(pieces) > left:
+            return replace(reply, text="".join(pieces[:left]), calls=(), stop="length")
+        left -= len(pieces)
+    calls: list[WireToolCall] = []
+    for call in reply.calls:
+        left -= len(token_pieces(call.name, model))
+        pieces = token_pieces(call.arguments, model)
+        if len(pieces) > left:
+            calls += [replace(call, arguments="".join(pieces[:left]))] if left > 0 else []
+            return replace(reply, calls=tuple(calls), stop="length")
+        calls.append(call)
+        left -= len(pieces)
+    return reply
+
+
+def _at_most(reply: WireReply) -> int:
+    """Return a number of tokens that the reply cannot have more of: each is at least a byte."""
+    texts = (reply.text or "", *(part for call in reply.calls for part in (call.name, call.arguments)))
+    return sum(len(text) if text.isascii() else 4 * len(text) for text in texts)
+
+
+def together(replies: Sequence[WireReply]) -> WireReply:
+    """Return one answer with several choices; its usage has one prompt, and the completions of all."""
+    first, *others = replies
+    usage = first.usage
+    if usage is not None and usage.present:
+        counts = [
+            reply.usage.completion if isinstance(reply.usage, ReportedUsage) else 0 for reply in replies
+        ]
+        if usage.completion is not None:
+            usage = replace(usage, completion=sum(count or 0 for count in counts))
+    return replace(first, usage=usage, others=tuple(others))

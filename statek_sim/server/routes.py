@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from statek_sim.providers.wire.format import FormatName
-from statek_sim.providers.wire.formats import FORMATS
+from statek_sim.providers.wire.format import FORMATS
+from statek_sim.providers.wire.request import FormatName
 from statek_sim.server.exchange import Whole
 
 JOURNAL: Final = "/statek/journal"

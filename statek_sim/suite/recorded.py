@@ -19,8 +19,7 @@ from statek_sim.cassettes.mismatch import Advice
 from statek_sim.cassettes.secret_rules import NO_OWN, OwnSecrets
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.errors import BadInput
-from statek_sim.providers.access import access_from
-from statek_sim.providers.http_provider import HttpTransport
+from statek_sim.providers.http_provider import HttpTransport, access_from
 from statek_sim.runtime.execution.model_name import model_provider, models_by_difficulty
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.semantics import LATEST

@@ -36,12 +36,12 @@ from statek_sim.agent.reliability import BreakerGate
 from statek_sim.agent.tools import tool as made
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadTool, PartBroke, ProviderBug
-from statek_sim.providers.access import Access
+from statek_sim.providers.http_provider import Access
 from statek_sim.providers.live import AsyncHttpLLM
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_call, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.providers.wire.formats import FORMATS
+from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.reply import WireReply
 from tests.tables import table_test
 

@@ -61,11 +61,10 @@ from statek_sim.agent.harness import AgentHarness
 from statek_sim.cli import main
 from statek_sim.errors import BadInput, ContractViolation
 from statek_sim.intervals import wilson
-from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, raw, tool_call
 from statek_sim.providers.script import text as says
-from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.providers.scripted import FunctionLLM, ScriptedLLM
 from statek_sim.trace import LLMReplied
 from tests.agent.guard_mutants import EQUIVALENT, mutants
 from tests.tables import table_test

@@ -21,7 +21,7 @@ from statek_sim.agent.asynchronous import AsyncDriver, LoopClock
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
 from statek_sim.errors import BadSetting
-from statek_sim.providers.access import Access
+from statek_sim.providers.http_provider import Access
 from statek_sim.providers.live import AsyncHttpLLM
 from statek_sim.providers.script import ScriptEntry, text, tool_call
 from statek_sim.server.fault import (

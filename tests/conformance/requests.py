@@ -13,7 +13,7 @@ from statek_sim.errors import ProviderHTTPError
 from statek_sim.providers.http_provider import HttpRequest, HttpResponse
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.providers.wire.formats import FAKE_URLS, PROVIDERS, format_of, format_of_url
+from statek_sim.providers.wire.format import FAKE_URLS, PROVIDERS, format_of, format_of_url
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.run import builtin_suites

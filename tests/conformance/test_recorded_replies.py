@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from statek_sim.errors import InvalidFormat
-from statek_sim.providers.wire.formats import FORMATS
+from statek_sim.providers.wire.format import FORMATS
 from tests.conformance.recording import PROFILES
 from tests.conformance.replies import BODIES, Read, recorded
 from tests.tables import table_test

@@ -20,7 +20,7 @@ from statek_sim.agent.context.units import messages_of, open_from, texts_of, uni
 from statek_sim.agent.effects import SideModel
 from statek_sim.checks import check_compaction
 from statek_sim.errors import BadInput, ContextOverflow, ContractViolation
-from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import Message
 from tests.context.histories import count, ours
 from tests.docs.page import DOCS

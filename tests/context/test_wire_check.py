@@ -8,9 +8,8 @@ import turnsafe
 
 from statek_sim.agent.context.contract import history_of
 from statek_sim.agent.context.wire_check import WireRule, wire_faults
-from statek_sim.providers.wire.format import FormatName
-from statek_sim.providers.wire.formats import FORMATS
-from statek_sim.providers.wire.request import WireRequest
+from statek_sim.providers.wire.format import FORMATS
+from statek_sim.providers.wire.request import FormatName, WireRequest
 from statek_sim.values import Message
 from tests.context.histories import HEAD, turn
 from tests.tables import table_test

@@ -21,7 +21,7 @@ from statek_sim.evals.verdict import Verdict, judge
 from statek_sim.evals.world import ToolError
 from statek_sim.providers.live import LiveTransport
 from statek_sim.server.exchange import Incoming, Whole
-from statek_sim.server.server_thread import running
+from statek_sim.server.llm_server import running
 from tests.tables import table_test
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "evals"

@@ -10,7 +10,7 @@ IMPORTS = """\
 import datetime, socket, time
 import pytest
 from statek_sim import Agent, error_handler, tool
-from statek_sim.providers.function import FunctionLLM
+from statek_sim.providers.scripted import FunctionLLM
 from statek_sim.providers.script import code, text
 from statek_sim.world.queue import QueueOwner, WorkItem
 

@@ -16,9 +16,8 @@ from statek_sim.agent.context.vram.shape import KvShape, Layer
 from statek_sim.agent.context.wire_check import wire_faults
 from statek_sim.agent.effects import SideModel
 from statek_sim.errors import ContextOverflow
-from statek_sim.providers.wire.format import FormatName
-from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
-from statek_sim.providers.wire.request import WireRequest, text_in
+from statek_sim.providers.wire.format import FAKE_URLS, FORMATS
+from statek_sim.providers.wire.request import FormatName, WireRequest, text_in
 from statek_sim.values import Message
 from tests.context.histories import count, tokens
 from tests.examples import examples

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.errors import BadRequest, InvalidFormat
-from statek_sim.providers.wire.format import WireFormat
-from statek_sim.providers.wire.formats import FORMATS
+from statek_sim.providers.wire.format import FORMATS, WireFormat
 from statek_sim.providers.wire.reply import NO_USAGE, ReportedUsage, StopReason, WireReply, WireToolCall
 from statek_sim.providers.wire.request import ClientOptions, WireRequest
 from statek_sim.values import JSON, Message

@@ -20,8 +20,7 @@ from statek_sim.providers.script import text, timeout
 from statek_sim.providers.wire import gemini
 from statek_sim.server.exchange import Answer, Frame, Incoming, Later, Limits, Live, Streamed, Whole
 from statek_sim.server.fault import Fault, FaultRule, NoAnswerAtAll, Reset, SlowFirstByte, SlowTokens
-from statek_sim.server.llm_server import LLMServer
-from statek_sim.server.server_thread import listen, running
+from statek_sim.server.llm_server import LLMServer, listen, running
 from statek_sim.values import JSON
 from tests.server.asking import ANTHROPIC, GEMINI, OPENAI, openai
 from tests.tables import table_test

@@ -18,8 +18,8 @@ from bench.server_stress import (
     struck_clients,
 )
 from statek_sim.providers.script import text
-from statek_sim.providers.wire.format import FormatName
-from statek_sim.server import request_reader as reading
+from statek_sim.providers.wire.request import FormatName
+from statek_sim.server import play as reading
 from statek_sim.server.caches import LARGEST_COUNTED, ReadRequest, read_request
 from statek_sim.server.exchange import ESTIMATED, Incoming, Whole
 from statek_sim.server.llm import FakeLLM

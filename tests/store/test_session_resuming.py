@@ -24,10 +24,9 @@ from statek_sim.agent.simulated import Simulation
 from statek_sim.agent.tools.tool import tool_from
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadInput, Damaged, OtherPlan, Unanswered
-from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, text, tool_call
-from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.providers.scripted import FunctionLLM, ScriptedLLM
 from statek_sim.store.codec import canonical, encoded
 from statek_sim.store.database import Sqlite
 from statek_sim.store.disk import RealDisk

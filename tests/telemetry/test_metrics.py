@@ -26,10 +26,9 @@ from statek_sim.agent.reliability import loop_watcher
 from statek_sim.agent.steps.enforcement import Step
 from statek_sim.cli import main
 from statek_sim.errors import BadInput
-from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, fault, text, tool_call
-from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.providers.scripted import FunctionLLM, ScriptedLLM
 from statek_sim.store.database import Sqlite
 from statek_sim.store.sql import SqlStore
 from statek_sim.telemetry.bands import Bands, Status, judged

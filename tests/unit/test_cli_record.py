@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.providers.access import KEY, URL
+from statek_sim.providers.http_provider import KEY, URL
 from statek_sim.server.llm_server import LLMServer
 from tests.recorded_samples import SCENARIO, conversation, environment_for, provider_with
 from tests.unit.test_cli import Shell

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from statek_sim.errors import BadSetting
-from statek_sim.providers.access import Access, access_from, client_options
+from statek_sim.providers.http_provider import Access, access_from, client_options
 from tests.tables import table_test
 
 GROQ = {"GROQ_API_URL": "https://api.groq.com/openai/v1/chat/completions", "GROQ_API_KEY": "gsk-1"}

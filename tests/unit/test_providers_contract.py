@@ -13,10 +13,9 @@ import pytest
 
 from statek_sim.errors import BadInput, ContractViolation, ProviderFailure, ScriptExhausted
 from statek_sim.providers.contract import check_provider, example_requests
-from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.script import code, fault, raw, text, timeout, tool_call
-from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.providers.scripted import FunctionLLM, ScriptedLLM
 from statek_sim.providers.wire.openai import reply_body
 from statek_sim.providers.wire.reply import WireReply
 from tests.tables import table_test

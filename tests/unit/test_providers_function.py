@@ -6,9 +6,9 @@ import pytest
 
 from statek_sim.errors import ProviderHTTPError
 from statek_sim.providers.contract import example_requests
-from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, fault, text
+from statek_sim.providers.scripted import FunctionLLM
 from statek_sim.providers.wire.openai import read_reply
 
 

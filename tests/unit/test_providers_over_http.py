@@ -6,15 +6,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from statek_sim.errors import ProviderHTTPError
-from statek_sim.providers.access import Access
 from statek_sim.providers.contract import check_provider, example_requests
-from statek_sim.providers.http_provider import HttpLLM, HttpRequest, HttpResponse, http_request
+from statek_sim.providers.http_provider import Access, HttpLLM, HttpRequest, HttpResponse, http_request
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.wire import openai
-from statek_sim.providers.wire.format import FormatName
-from statek_sim.providers.wire.formats import FAKE_URLS, FORMATS
+from statek_sim.providers.wire.format import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.reply import WireReply
-from statek_sim.providers.wire.request import ClientOptions
+from statek_sim.providers.wire.request import ClientOptions, FormatName
 from tests.tables import table_test
 
 REQUEST: ChatRequest = example_requests(turns=1)[0]

@@ -15,9 +15,9 @@ from statek_sim.errors import (
     UnmatchedRequest,
     UnusedReplies,
 )
-from statek_sim.providers.function import FunctionLLM
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import code
+from statek_sim.providers.scripted import FunctionLLM
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.testing import Lab, LabSettings, ScriptableLLM
 from statek_sim.trace import WorldChanged

@@ -6,8 +6,14 @@ import pytest
 
 from statek_sim.errors import BadRequest
 from statek_sim.providers.wire import anthropic, gemini, openai
-from statek_sim.providers.wire.format import WireFormat
-from statek_sim.providers.wire.formats import FORMATS, OPENAI_PROVIDERS, format_at, format_of, format_of_url
+from statek_sim.providers.wire.format import (
+    FORMATS,
+    OPENAI_PROVIDERS,
+    WireFormat,
+    format_at,
+    format_of,
+    format_of_url,
+)
 from statek_sim.values import JSON
 from tests.tables import table_test
 

@@ -24,7 +24,7 @@ from statek_sim.agent.context.units import (
 )
 from statek_sim.agent.context.wire_check import wire_faults
 from statek_sim.errors import BadInput, ContextOverflow, ContractViolation
-from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.request import FormatName
 from statek_sim.usage.messages import message_tokens
 from statek_sim.usage.tokenizers import tokenizer_for_model
 from statek_sim.values import Message

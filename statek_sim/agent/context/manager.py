@@ -16,7 +16,7 @@ from statek_sim.agent.context.units import Count, Unit, messages_of, open_from, 
 from statek_sim.agent.context.wire_check import wire_faults
 from statek_sim.agent.effects import Compaction, TextWanted
 from statek_sim.errors import BadInput, CompactionFailed, ContextOverflow
-from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import Message
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Final
 
 from statek_sim.agent.context.units import call_ids
-from statek_sim.providers.wire.format import FormatName
+from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import JSON, Message
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool")

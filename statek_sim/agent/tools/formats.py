@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from statek_sim.agent.tools.tool import Tool
-from statek_sim.providers.wire.format import FormatName
-from statek_sim.providers.wire.gemini_client import declaration
+from statek_sim.providers.wire.gemini import declaration
+from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import JSON
 
 

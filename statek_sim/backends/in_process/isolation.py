@@ -16,7 +16,7 @@ from statek.executors import example, utils
 
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.settings import StatekSettings
-from statek_sim.providers.wire.formats import FAKE_URLS, PROVIDERS, format_of
+from statek_sim.providers.wire.format import FAKE_URLS, PROVIDERS, format_of
 
 PREFIX: Final = "statek-test"
 """The name of the store's prefix that a test starts with; it may open others."""

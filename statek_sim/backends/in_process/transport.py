@@ -16,7 +16,7 @@ from statek_sim.backends.installed.worker_loop import Interrupted
 from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreachable
 from statek_sim.providers.protocol import ChatRequest, Provider
 from statek_sim.providers.retry import CLIENT_TIMEOUT
-from statek_sim.providers.wire.formats import format_of_url
+from statek_sim.providers.wire.format import format_of_url
 from statek_sim.values import Message
 
 

@@ -19,7 +19,7 @@ from statek_sim.errors import (
 from statek_sim.providers.http_provider import HttpRequest, HttpTransport
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.providers.wire.formats import FAKE_URLS, PROVIDERS, format_of, format_of_url
+from statek_sim.providers.wire.format import FAKE_URLS, PROVIDERS, format_of, format_of_url
 
 
 class Answers(Protocol):

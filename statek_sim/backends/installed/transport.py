@@ -14,8 +14,7 @@ from statek_sim.backends.installed.event_recorder import Witness
 from statek_sim.backends.installed.virtual_time import VirtualTime
 from statek_sim.backends.installed.wire import Line, Message
 from statek_sim.backends.installed.worker_loop import Interrupted
-from statek_sim.providers.wire.format import WireFormat
-from statek_sim.providers.wire.formats import format_of_url
+from statek_sim.providers.wire.format import WireFormat, format_of_url
 from statek_sim.values import JSON, in_common
 
 CLIENT_TIMEOUT: Final = 60.0

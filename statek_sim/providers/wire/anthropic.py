@@ -1,6 +1,8 @@
-"""Anthropic Messages as a provider speaks them, whole or streamed: read a request, write an answer.
+"""Anthropic Messages, a `WireFormat`: a provider reads requests and writes answers, whole or streamed.
 
-The client's side is `anthropic_client`; with it this module is one `WireFormat`.
+The second half is STATEK's client (behaviour 12): only the system prompt is sent, other system messages are dropped; an
+empty user message is dropped; tool results in a row are one user message, and a user message right behind them goes
+into it.
 """
 
 from __future__ import annotations
@@ -11,27 +13,43 @@ from typing import Any, Final
 
 from statek_sim.errors import BadRequest
 from statek_sim.providers.wire import encoding
-from statek_sim.providers.wire.anthropic_client import read_reply as read_reply
-from statek_sim.providers.wire.anthropic_client import request_body as request_body
-from statek_sim.providers.wire.anthropic_client import request_headers as request_headers
-from statek_sim.providers.wire.anthropic_client import request_url as request_url
 from statek_sim.providers.wire.encoding import compact
-from statek_sim.providers.wire.format import FormatName, Split
 from statek_sim.providers.wire.parameters import ANTHROPIC, ANTHROPIC_COUNT
-from statek_sim.providers.wire.reply import ReportedUsage, StopReason, WireReply, WireToolCall
+from statek_sim.providers.wire.reply import (
+    NO_USAGE,
+    ParsedReply,
+    ReportedUsage,
+    Split,
+    StopReason,
+    WireReply,
+    WireToolCall,
+    json_arguments,
+    read_tool_call,
+    reported_usage,
+    usage_member,
+)
 from statek_sim.providers.wire.request import (
     NATIVE_ANTHROPIC,
     NO_DEMANDS,
+    PLAIN,
+    Asked,
+    ClientOptions,
     Demands,
+    FormatName,
     WireRequest,
+    body_object,
+    function_of,
     limit_of,
     member,
     number_or_none,
     objects,
+    openai_call,
+    openai_tool,
+    split_prompt,
     stops_of,
     text_of,
 )
-from statek_sim.values import JSON, Message
+from statek_sim.values import JSON, Message, ToolSpec
 
 NAME: Final[FormatName] = "anthropic"
 
@@ -107,7 +125,7 @@ def join_stream(stream: bytes) -> bytes:
             case _:
                 pass
     for index, text in inputs.items():
-        blocks[index]["input"] = _arguments(text)
+        blocks[index]["input"] = json_arguments(text)
     if message:
         message["content"] = [blocks[index] for index in sorted(blocks)]
     return compact(message).encode()
@@ -125,15 +143,6 @@ def _add(delta: dict[str, Any], block: dict[str, Any], inputs: dict[int, str], i
             block["signature"] = block.get("signature", "") + delta["signature"]
         case _:
             pass
-
-
-def _arguments(text: str) -> JSON:
-    """Return the arguments that arrived in pieces; a text that is no JSON stays one."""
-    try:
-        given: JSON = json.loads(text)
-    except ValueError:
-        return text
-    return given
 
 
 STOP_REASONS: Final[Mapping[StopReason, str]] = {
@@ -156,8 +165,7 @@ _ERROR_TYPES: Final[Mapping[int, str]] = {
 
 def read_request(body: JSON, url: str = "") -> WireRequest:
     """Read a request as the API does: `max_tokens` must be there, unless `url` ends in `/count_tokens`."""
-    if not isinstance(body, dict):
-        raise BadRequest(f"the body: expected an object, got {body!r}")
+    body = body_object(body)
     counting = url.endswith("/count_tokens")
     known = ANTHROPIC_COUNT if counting else ANTHROPIC
     system = text_of(body.get("system"), where="system")
@@ -230,7 +238,7 @@ def _turn(content: JSON, where: str) -> Message:
         return {"role": "assistant", "content": content}
     blocks = objects(content, where=f"{where}.content")
     texts: list[JSON] = [block for block in blocks if block.get("type") == "text"]
-    calls = [_call_server(block) for block in blocks if block.get("type") == "tool_use"]
+    calls = [_called(block) for block in blocks if block.get("type") == "tool_use"]
     turn: dict[str, JSON] = {
         "role": "assistant",
         "content": text_of(texts, where=where) if texts else None,
@@ -242,24 +250,12 @@ def _turn(content: JSON, where: str) -> Message:
     return turn
 
 
-def _call_server(block: Mapping[str, JSON]) -> JSON:
-    arguments = json.dumps(block.get("input", {}))
-    return {
-        "id": block.get("id", ""),
-        "type": "function",
-        "function": {"name": block.get("name"), "arguments": arguments},
-    }
+def _called(block: Mapping[str, JSON]) -> JSON:
+    return openai_call(block.get("id", ""), block.get("name"), json.dumps(block.get("input", {})))
 
 
 def _tool(tool: Mapping[str, JSON]) -> dict[str, JSON]:
-    return {
-        "type": "function",
-        "function": {
-            "name": tool.get("name"),
-            "description": tool.get("description", ""),
-            "parameters": tool.get("input_schema", {}),
-        },
-    }
+    return openai_tool(tool.get("name"), tool.get("description", ""), tool.get("input_schema", {}))
 
 
 def reply_body(reply: WireReply) -> bytes:
@@ -294,28 +290,160 @@ def _content(reply: WireReply) -> list[JSON]:
 
 def tool_use(call: WireToolCall) -> JSON:
     """Return the block of a call. Arguments that are no JSON, which this format cannot hold, stay a string."""
-    try:
-        given = json.loads(call.arguments)
-    except ValueError:
-        given = call.arguments
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": json_arguments(call.arguments)}
 
 
 def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
     """Return the field `usage`, or nothing for a reply without usage."""
-    if usage is None:
-        return {"usage": None}
-    if not usage.present:
-        return {}
+    counted = usage or NO_USAGE
     counts: dict[str, JSON] = {
-        "input_tokens": usage.prompt,
-        "cache_read_input_tokens": usage.cached,
-        "output_tokens": usage.completion,
+        "input_tokens": counted.prompt,
+        "cache_read_input_tokens": counted.cached,
+        "output_tokens": counted.completion,
     }
-    return {"usage": counts if usage.cost is None else {**counts, "cost": float(usage.cost)}}
+    return usage_member("usage", usage, counts)
 
 
 def error_body(status: int, message: str, *, parameter: str | None = None, code: str | None = None) -> bytes:
     """Return `{"type": "error", ...}` with the type that Anthropic gives such a status."""
     kind = _ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
     return compact({"type": "error", "error": {"type": kind, "message": message}}).encode()
+
+
+URL: Final = "https://api.anthropic.com/v1/messages"
+"""Where STATEK sends requests, whatever `<P>_API_URL` says."""
+
+VERSION: Final = "2023-06-01"
+CACHING: Final = "prompt-caching-2024-07-31"
+MAX_TOKENS: Final = 4096
+_EPHEMERAL: Final[dict[str, JSON]] = {"type": "ephemeral"}
+
+
+_COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens")
+"""The names of the counts in a reply's usage: prompt, completion, cached."""
+
+
+def request_url(api_url: str, model: str) -> str:  # STATEK does not look at them
+    """Return Anthropic's own address: STATEK has no other."""
+    return URL
+
+
+def request_headers(api_key: str, options: ClientOptions = PLAIN) -> dict[str, str]:
+    """Return the headers of a request."""
+    headers = {"x-api-key": api_key, "anthropic-version": VERSION, "Content-Type": "application/json"}
+    if options.prompt_caching:
+        headers["anthropic-beta"] = CACHING
+    return headers
+
+
+def request_body(request: Asked, options: ClientOptions = PLAIN) -> dict[str, JSON]:
+    """Return the body of a request, keys in STATEK's order."""
+    prompt, messages = split_prompt(request.messages)
+    body: dict[str, JSON] = {
+        "model": request.model,
+        "messages": _messages(messages, caching=options.prompt_caching),
+        "max_tokens": MAX_TOKENS if options.max_tokens is None else options.max_tokens,
+    }
+    if request.tools:
+        body["tools"] = [_declared(spec) for spec in request.tools]
+    if prompt:
+        body["system"] = [_text(prompt, cached=True)] if options.prompt_caching else prompt
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    return body
+
+
+def _messages(messages: Sequence[Message], *, caching: bool) -> list[JSON]:
+    spoken = [index for index, message in enumerate(messages) if _is_spoken(message)]
+    cached = spoken[-1] if caching and spoken else -1
+    written: list[JSON] = []
+    results: list[JSON] | None = None
+    for index, message in enumerate(messages):
+        content = message.get("content")
+        match message.get("role"):
+            case "tool":
+                if results is None:
+                    results = []
+                    written.append({"role": "user", "content": results})
+                results.append(_tool_result(message))
+            case "user":
+                if content and results is not None:
+                    results.append({"type": "text", "text": content})
+                elif content:
+                    written.append({"role": "user", "content": content})
+                results = None
+            case _:
+                written.extend(_assistant(message, cached=index == cached))
+                results = None
+    return written
+
+
+def _is_spoken(message: Message) -> bool:
+    return message.get("role") == "assistant" and bool(message.get("content"))
+
+
+def _tool_result(message: Message) -> JSON:
+    return {
+        "type": "tool_result",
+        "tool_use_id": message.get("tool_call_id", ""),
+        "content": message.get("content") or "",
+    }
+
+
+def _assistant(message: Message, *, cached: bool) -> list[JSON]:
+    """Return the message of one turn; none for a turn that said nothing."""
+    native = message.get(NATIVE_ANTHROPIC)
+    content, calls = message.get("content"), message.get("tool_calls")
+    if native is not None:
+        return [{"role": "assistant", "content": native}]
+    if isinstance(calls, list) and calls:
+        blocks = [_text(content, cached=cached)] if content else []
+        return [{"role": "assistant", "content": [*blocks, *map(_tool_use, calls)]}]
+    if not content:
+        return []
+    return [{"role": "assistant", "content": [_text(content, cached=True)] if cached else content}]
+
+
+def _text(text: JSON, *, cached: bool) -> JSON:
+    block: dict[str, JSON] = {"type": "text", "text": text}
+    return {**block, "cache_control": dict(_EPHEMERAL)} if cached else block
+
+
+def _tool_use(call: JSON) -> JSON:
+    function = function_of(call)
+    return {
+        "type": "tool_use",
+        "id": call.get("id", "") if isinstance(call, dict) else "",
+        "name": function["name"],
+        "input": json.loads(str(function["arguments"])),
+    }
+
+
+def _declared(spec: ToolSpec) -> JSON:
+    function = function_of(dict(spec))
+    return {
+        "name": function["name"],
+        "description": function["description"],
+        "input_schema": function["parameters"],
+    }
+
+
+def read_reply(body: bytes) -> ParsedReply:
+    """Read the body of a successful answer.
+
+    Raises what STATEK raises, with its text: as OpenAI's, but no content at all is an empty reply, and so is a
+    body that only tells an error. Blocks of other types are passed over.
+    """
+    answer = json.loads(body)
+    blocks = answer.get("content", [])
+    text, calls, thought = "", [], False
+    for block in blocks:
+        kind = block.get("type")
+        if kind == "text":
+            text += block.get("text", "")
+        elif kind == "tool_use":
+            calls.append(block)
+        thought = thought or kind in ("thinking", "redacted_thinking")
+    requests = tuple(read_tool_call(call) for call in calls)
+    usage = reported_usage(answer["usage"], *_COUNTS) if "usage" in answer else NO_USAGE
+    return ParsedReply(text, requests, usage, {NATIVE_ANTHROPIC: blocks} if thought else None)

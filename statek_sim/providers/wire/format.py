@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, Protocol
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final, Protocol
 
-from statek_sim.providers.wire.reply import ParsedReply, WireReply
-from statek_sim.providers.wire.request import PLAIN, Asked, ClientOptions, WireRequest
+from statek_sim.providers.wire import anthropic, gemini, openai, responses
+from statek_sim.providers.wire.reply import ParsedReply, Split, WireReply
+from statek_sim.providers.wire.request import PLAIN, Asked, ClientOptions, FormatName, WireRequest
 from statek_sim.values import JSON
-
-FormatName = Literal["openai", "responses", "anthropic", "gemini"]
-
-Split = Callable[[str], Sequence[str]]
-"""Cuts a text into the pieces that a stream sends one by one; joined they are the text again."""
 
 
 class WireFormat(Protocol):
@@ -54,3 +50,78 @@ class WireFormat(Protocol):
 
     def join_stream(self, stream: bytes) -> bytes:
         """Return the body that a streamed answer would have had in one piece."""
+
+
+FORMATS: Final[Mapping[FormatName, WireFormat]] = {
+    "openai": openai,
+    "responses": responses,
+    "anthropic": anthropic,
+    "gemini": gemini,
+}
+"""The formats by name."""
+
+_OPENAI_NAMES: Final = """
+    OPENAI OPENROUTER GROQ MISTRAL MISTRALAI MISTRAL_AI DEEPSEEK DEEP_SEEK XAI X_AI GROK TOGETHER TOGETHERAI
+    TOGETHER_AI FIREWORKS FIREWORKSAI FIREWORKS_AI CEREBRAS PERPLEXITY SAMBANOVA SAMBA_NOVA NVIDIA NVIDIA_NIM NIM
+    NEBIUS COHERE MOONSHOT MOONSHOTAI MOONSHOT_AI KIMI DASHSCOPE DASH_SCOPE ALIBABA ALIBABA_CLOUD QWEN CLOUDFLARE
+    CLOUDFLARE_WORKERS_AI WORKERS_AI CLOUDFLARE_AI_GATEWAY AI_GATEWAY GITHUB GITHUB_MODELS BEDROCK AMAZON_BEDROCK
+    AWS_BEDROCK MICROSOFT_FOUNDRY MS_FOUNDRY AZURE_FOUNDRY AZURE_OPENAI AZURE_OPEN_AI GEMINI_ENTERPRISE
+    GOOGLE_GEMINI_ENTERPRISE GOOGLE_OPENAI OLLAMA LMSTUDIO LM_STUDIO VLLM SGLANG LLAMA_CPP LLAMACPP
+    LLAMA_CPP_PYTHON
+"""
+OPENAI_PROVIDERS: Final = frozenset(_OPENAI_NAMES.split())
+ANTHROPIC_PROVIDERS: Final = ("CLAUDEAI", "CLAUDE_AI", "CLAUDE", "ANTHROPIC")
+GEMINI_PROVIDERS: Final = ("VERTEXAI", "VERTEX_AI", "GOOGLE_VERTEXAI", "GOOGLE")
+
+
+PROVIDERS: Final = (*sorted(OPENAI_PROVIDERS), *ANTHROPIC_PROVIDERS, *GEMINI_PROVIDERS)
+"""Every provider that STATEK knows."""
+
+DEFAULT_URL: Final = "https://llm.invalid/v1/chat/completions"
+"""The `<P>_API_URL` of a fake that speaks OpenAI's format; `.invalid` never resolves (RFC 6761)."""
+
+FAKE_URLS: Final[Mapping[FormatName, str]] = {
+    "openai": DEFAULT_URL,
+    "responses": "https://llm.invalid/v1/responses",
+    "anthropic": DEFAULT_URL,
+    "gemini": "https://llm.invalid/v1/models",
+}
+"""The `<P>_API_URL` of a fake by format; STATEK does not look at Anthropic's."""
+
+
+_GENERATE: Final = (":generateContent", ":streamGenerateContent")
+
+
+def format_of_url(url: str) -> WireFormat:
+    """Return the format of a request that STATEK sent to `url`."""
+    if url == anthropic.request_url("", ""):
+        return anthropic
+    return gemini if url.partition("?")[0].endswith(":generateContent") else openai
+
+
+def format_of(provider: str, *, custom: Collection[str] = ()) -> WireFormat:
+    """Return the format that STATEK uses for a provider, named in any letter case.
+
+    `custom` are names in upper case that `add_provider` made known, with STATEK's default implementation; another
+    unknown name is STATEK's `ValueError`.
+    """
+    key = provider.upper()
+    if key in OPENAI_PROVIDERS or key in custom:
+        return openai
+    if key in ANTHROPIC_PROVIDERS:
+        return anthropic
+    if key in GEMINI_PROVIDERS:
+        return gemini
+    raise ValueError(f"Unsupported LLM API provider: {provider}")
+
+
+def format_at(uri: str) -> WireFormat | None:
+    """Return the format that anyone's request to this address speaks, by how it ends; None for no chat."""
+    path = uri.partition("?")[0]
+    if path.endswith("/chat/completions"):
+        return openai
+    if path.endswith("/responses"):
+        return responses
+    if path.endswith("/messages"):
+        return anthropic
+    return gemini if path.endswith(_GENERATE) else None

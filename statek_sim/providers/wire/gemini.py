@@ -1,37 +1,54 @@
-"""Gemini's generateContent as a provider speaks it, whole or streamed (`alt=sse`): read a request, write an answer.
+"""Gemini's generateContent, a `WireFormat`: a provider reads requests and writes answers, whole or streamed.
 
-The client's side is `gemini_client`; with it this module is one `WireFormat`.
+The second half is STATEK's client (behaviour 12): the model is in the URL; only the system prompt is sent, other system
+messages are dropped; an empty user message is dropped; the result of a tool is a content with the role `function`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from statek_sim.errors import BadRequest
 from statek_sim.providers.wire import encoding
 from statek_sim.providers.wire.encoding import compact
-from statek_sim.providers.wire.format import FormatName, Split
-from statek_sim.providers.wire.gemini_client import read_reply as read_reply
-from statek_sim.providers.wire.gemini_client import request_body as request_body
-from statek_sim.providers.wire.gemini_client import request_headers as request_headers
-from statek_sim.providers.wire.gemini_client import request_url as request_url
 from statek_sim.providers.wire.parameters import GEMINI, GEMINI_CONFIG
-from statek_sim.providers.wire.reply import NO_USAGE, ReportedUsage, StopReason, WireReply, WireToolCall
+from statek_sim.providers.wire.reply import (
+    NO_USAGE,
+    ParsedReply,
+    ReportedUsage,
+    Split,
+    StopReason,
+    ToolCallRequest,
+    WireReply,
+    WireToolCall,
+    json_arguments,
+    reported_usage,
+    usage_member,
+)
 from statek_sim.providers.wire.request import (
     NATIVE_GEMINI,
+    PLAIN,
+    Asked,
+    ClientOptions,
     Demands,
+    FormatName,
     WireRequest,
+    body_object,
+    function_of,
     limit_of,
     number_or_none,
     objects,
+    openai_call,
+    openai_tool,
+    split_prompt,
     stops_of,
     text_of,
 )
-from statek_sim.values import JSON, Message
+from statek_sim.values import JSON, Message, ToolSpec
 
 NAME: Final[FormatName] = "gemini"
 
@@ -123,8 +140,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         raise BadRequest(
             f"the URL: expected to end in MODEL:generateContent or MODEL:streamGenerateContent, got {url!r}"
         )
-    if not isinstance(body, dict):
-        raise BadRequest(f"the body: expected an object, got {body!r}")
+    body = body_object(body)
     if named["method"] == "countTokens" and "contents" not in body:
         body = _object(_either(body, "generateContentRequest", "generate_content_request"), "the body")
     contents = objects(body.get("contents"), where="contents")
@@ -250,11 +266,7 @@ def _turn(parts: list[dict[str, JSON]], where: str) -> Message:
 def _call(part: Mapping[str, JSON], where: str) -> JSON:
     call = _object(_either(part, "functionCall", "function_call"), f"{where}.functionCall")
     arguments = json.dumps(call.get("args", {}))
-    return {
-        "id": call.get("id") or call.get("name", ""),
-        "type": "function",
-        "function": {"name": call.get("name"), "arguments": arguments},
-    }
+    return openai_call(call.get("id") or call.get("name", ""), call.get("name"), arguments)
 
 
 def _tools(tools: list[dict[str, JSON]]) -> Iterator[dict[str, JSON]]:
@@ -262,14 +274,7 @@ def _tools(tools: list[dict[str, JSON]]) -> Iterator[dict[str, JSON]]:
         declared = _either(tool, "functionDeclarations", "function_declarations")
         for function in objects(declared or [], where="tools.functionDeclarations"):
             schema = _either(function, "parameters", "parametersJsonSchema") or {}
-            yield {
-                "type": "function",
-                "function": {
-                    "name": function.get("name"),
-                    "description": function.get("description", ""),
-                    "parameters": schema,
-                },
-            }
+            yield openai_tool(function.get("name"), function.get("description", ""), schema)
 
 
 def reply_body(reply: WireReply) -> bytes:
@@ -303,30 +308,199 @@ def response(reply: WireReply, candidates: list[JSON], *, last: bool) -> dict[st
 
 def function_call(call: WireToolCall) -> JSON:
     """Return the part of a call. Arguments that are no JSON, which this format cannot hold, stay a string."""
-    try:
-        given = json.loads(call.arguments)
-    except ValueError:
-        given = call.arguments
-    return {"functionCall": {"id": call.id, "name": call.name, "args": given}}
+    return {"functionCall": {"id": call.id, "name": call.name, "args": json_arguments(call.arguments)}}
 
 
 def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
     """Return the field `usageMetadata`, or nothing for a reply without usage."""
-    if usage is None:
-        return {"usageMetadata": None}
-    if not usage.present:
-        return {}
+    counted = usage or NO_USAGE
     counts: dict[str, JSON] = {
-        "promptTokenCount": usage.prompt,
-        "candidatesTokenCount": usage.completion,
-        "cachedContentTokenCount": usage.cached,
+        "promptTokenCount": counted.prompt,
+        "candidatesTokenCount": counted.completion,
+        "cachedContentTokenCount": counted.cached,
     }
-    if usage.prompt is not None and usage.completion is not None:
-        counts["totalTokenCount"] = usage.prompt + usage.completion
-    return {"usageMetadata": counts if usage.cost is None else {**counts, "cost": float(usage.cost)}}
+    return usage_member("usageMetadata", usage, counts, total="totalTokenCount")
 
 
 def error_body(status: int, message: str, *, parameter: str | None = None, code: str | None = None) -> bytes:
     """Return `{"error": {"code", "message", "status"}}` with Google's name for the status."""
     name = _STATUS_NAMES.get(status, "INVALID_ARGUMENT" if status < 500 else "INTERNAL")
     return compact({"error": {"code": status, "message": message, "status": name}}).encode()
+
+
+UNNAMED = "tool_result"
+"""The name of a result whose call is not known."""
+
+SCHEMA_FIELDS: Final = frozenset(
+    {
+        "additionalProperties", "anyOf", "default", "defs", "description", "enum", "example", "format", "items",
+        "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum",
+        "nullable", "pattern", "properties", "propertyOrdering", "ref", "required", "title", "type",
+    }
+)  # fmt: skip
+"""What `Schema`, the API's own kind, has (google-genai's type); any other member is a 400."""
+
+_NAMED: Final = ("properties", "defs")
+
+
+_COUNTS: Final = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount")
+"""The names of the counts in a reply's usage: prompt, completion, cached."""
+
+
+def request_url(api_url: str, model: str) -> str:
+    """Return the address of the model: the place of `{model}`, or behind a URL that names no method."""
+    if "{model}" in api_url:
+        return api_url.format(model=model)
+    if api_url.endswith(":generateContent"):
+        return api_url
+    return f"{api_url.rstrip('/')}/{model}:generateContent"
+
+
+def request_headers(api_key: str, options: ClientOptions = PLAIN) -> dict[str, str]:
+    """Return the headers of a request."""
+    return {"Content-Type": "application/json", "Authorization": f"Bearer {api_key}"}
+
+
+def request_body(request: Asked, options: ClientOptions = PLAIN) -> dict[str, JSON]:
+    """Return the body of a request, keys in STATEK's order."""
+    prompt, messages = split_prompt(request.messages)
+    body: dict[str, JSON] = {"contents": _contents(messages)}
+    if prompt:
+        body["systemInstruction"] = {"parts": [{"text": prompt}]}
+    if request.tools:
+        body["tools"] = [{"functionDeclarations": [_declared(spec) for spec in request.tools]}]
+    config: dict[str, JSON] = {}
+    if request.temperature is not None:
+        config["temperature"] = request.temperature
+    if options.max_tokens is not None:
+        config["maxOutputTokens"] = options.max_tokens
+    if config:
+        body["generationConfig"] = config
+    return body
+
+
+def _contents(messages: Sequence[Message]) -> list[JSON]:
+    contents: list[JSON] = []
+    open_calls: list[tuple[JSON, JSON]] = []
+    for message in messages:
+        content = message.get("content")
+        match message.get("role"):
+            case "tool":
+                contents.append(_function_response(message, _name(message.get("tool_call_id"), open_calls)))
+            case "user":
+                if content:
+                    contents.append({"role": "user", "parts": [{"text": content}]})
+            case _:
+                open_calls = _calls(message)
+                contents.extend(_model_content(message))
+    return contents
+
+
+def _calls(message: Message) -> list[tuple[JSON, JSON]]:
+    """Return id and name of a turn's calls."""
+    calls = message.get("tool_calls")
+    found: list[tuple[JSON, JSON]] = []
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(call, dict) and isinstance(function, dict):
+            found.append((call.get("id", ""), function.get("name")))
+    return found
+
+
+def _name(call_id: JSON, open_calls: list[tuple[JSON, JSON]]) -> JSON:
+    """Return the name of the call that a result belongs to, and close the call: ids may come twice."""
+    for number, (known, name) in enumerate(open_calls):
+        if known == call_id:
+            del open_calls[number]
+            return name
+    return UNNAMED
+
+
+def _function_response(message: Message, name: JSON) -> JSON:
+    answer: dict[str, JSON] = {"name": name, "response": {"content": message.get("content") or ""}}
+    return {"role": "function", "parts": [{"functionResponse": answer}]}
+
+
+def _model_content(message: Message) -> list[JSON]:
+    """Return the content of one turn; none for a turn that said nothing."""
+    native = message.get(NATIVE_GEMINI)
+    if native is not None:
+        return [{"role": "model", "parts": native}]
+    content, calls = message.get("content"), message.get("tool_calls")
+    parts: list[JSON] = [{"text": content}] if content else []
+    parts.extend(map(_function_call, calls if isinstance(calls, list) else ()))
+    return [{"role": "model", "parts": parts}] if parts else []
+
+
+def _function_call(call: JSON) -> JSON:
+    function = function_of(call)
+    return {"functionCall": {"name": function["name"], "args": json.loads(str(function["arguments"]))}}
+
+
+def _declared(spec: ToolSpec) -> JSON:
+    function = function_of(dict(spec))
+    return declaration(function["name"], function["description"], function["parameters"])
+
+
+def read_reply(body: bytes) -> ParsedReply:
+    """Read the body of a successful answer; what STATEK cannot read raises what STATEK raises.
+
+    Without candidates that is `RuntimeError("VertexAI API error: ...")`. Parts marked as thoughts are no text;
+    a call without an id has its name as one, and arguments that are no object are none.
+    """
+    answer = json.loads(body)
+    candidates = answer.get("candidates") or []
+    if not candidates:
+        reason = answer.get("error", {}).get("message", str(answer))
+        raise RuntimeError(f"VertexAI API error: {reason}")
+    parts = candidates[0].get("content", {}).get("parts", [])
+    text, calls = "", []
+    for part in parts:
+        if "text" in part and not part.get("thought"):
+            text += part.get("text", "")
+        if "functionCall" in part:
+            calls.append(_requested(part["functionCall"]))
+    thought = any(part.get("thought") or "thoughtSignature" in part for part in parts)
+    usage = reported_usage(answer["usageMetadata"], *_COUNTS) if "usageMetadata" in answer else NO_USAGE
+    return ParsedReply(text, tuple(calls), usage, {NATIVE_GEMINI: parts} if thought else None)
+
+
+class _FunctionCall(TypedDict, total=False):
+    id: JSON
+    name: str
+    args: JSON
+
+
+def _requested(call: _FunctionCall) -> ToolCallRequest:
+    name, given = call.get("name"), call.get("args", {})
+    arguments = given if isinstance(given, dict) else {}
+    return ToolCallRequest(call.get("id") or name or "", name, arguments)  # type: ignore[arg-type]  # as it came
+
+
+def declaration(name: JSON, description: JSON, parameters: JSON) -> dict[str, JSON]:
+    """Return the entry of `functionDeclarations`.
+
+    Parameters stand under `parameters`, as STATEK sends them, and under `parametersJsonSchema` where they say what the
+    API's own `Schema` has no word for: `$ref`, `$schema`, `const`, `oneOf`, a list of types.
+    """
+    plain = isinstance(parameters, dict) and all(_plain(part) for part in _schemas(parameters))
+    member = "parameters" if plain else "parametersJsonSchema"
+    return {"name": name, "description": description, member: parameters}
+
+
+def _plain(schema: Mapping[str, JSON]) -> bool:
+    return schema.keys() <= SCHEMA_FIELDS and not isinstance(schema.get("type"), list)
+
+
+def _schemas(schema: Mapping[str, JSON]) -> Iterator[Mapping[str, JSON]]:
+    """Yield a schema and those inside it."""
+    yield schema
+    inner: list[JSON] = [schema.get("items"), schema.get("additionalProperties")]
+    for key in _NAMED:
+        named = schema.get(key)
+        inner += list(named.values()) if isinstance(named, dict) else []
+    either = schema.get("anyOf")
+    inner += either if isinstance(either, list) else []
+    for part in inner:
+        if isinstance(part, dict):
+            yield from _schemas(part)

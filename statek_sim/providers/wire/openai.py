@@ -1,6 +1,8 @@
-"""OpenAI chat completions as a provider speaks them, whole or streamed: read a request, write an answer.
+"""OpenAI chat completions, a `WireFormat`: a provider reads requests and writes answers, whole or streamed.
 
-The client's side is `openai_client`; with it this module is one `WireFormat`.
+The second half is STATEK's client: it builds requests and reads replies. `read_reply` fails exactly as STATEK 1.2.5 -
+1.4.2 fails (behaviour 5, 6.6 and 12), with Python's own message for a body of the wrong shape: the error's text becomes
+the job's error.
 """
 
 from __future__ import annotations
@@ -13,21 +15,31 @@ from typing import Any, Final, Literal
 from statek_sim.errors import BadRequest
 from statek_sim.providers.wire import encoding
 from statek_sim.providers.wire.encoding import compact, quoted
-from statek_sim.providers.wire.format import FormatName, Split
-from statek_sim.providers.wire.openai_client import read_reply as read_reply
-from statek_sim.providers.wire.openai_client import request_body as request_body
-from statek_sim.providers.wire.openai_client import request_headers as request_headers
-from statek_sim.providers.wire.openai_client import request_url as request_url
 from statek_sim.providers.wire.parameters import OPENAI
-from statek_sim.providers.wire.reply import ReportedUsage, WireReply, WireToolCall
+from statek_sim.providers.wire.reply import (
+    NO_USAGE,
+    ParsedReply,
+    ReportedUsage,
+    Split,
+    WireReply,
+    WireToolCall,
+    read_tool_call,
+    reported_usage,
+)
 from statek_sim.providers.wire.request import (
     NO_DEMANDS,
+    PLAIN,
+    Asked,
+    ClientOptions,
     Demands,
+    FormatName,
     WireRequest,
+    body_object,
     limit_of,
     member,
     number_or_none,
     objects,
+    openai_call,
     stops_of,
     text_of,
 )
@@ -69,16 +81,7 @@ def _deltas(reply: WireReply, split: Split) -> Iterator[dict[str, JSON]]:
 
 
 def _call_deltas(index: int, call: WireToolCall, split: Split) -> Iterator[dict[str, JSON]]:
-    yield {
-        "tool_calls": [
-            {
-                "index": index,
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": ""},
-            }
-        ]
-    }
+    yield {"tool_calls": [{"index": index, **openai_call(call.id, call.name, "")}]}
     for piece in split(call.arguments) if call.arguments else ():
         yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
@@ -165,8 +168,7 @@ _ERROR_TYPES: Final[Mapping[int, str]] = {
 
 def read_request(body: JSON, url: str = "") -> WireRequest:
     """Read a request as the API does; text parts of a message's content become one text."""
-    if not isinstance(body, dict):
-        raise BadRequest(f"the body: expected an object, got {body!r}")
+    body = body_object(body)
     options = body.get("stream_options")
     return WireRequest(
         model=member(body, "model", str, where=""),
@@ -310,3 +312,83 @@ def error_body(status: int, message: str, *, parameter: str | None = None, code:
     kind = _ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     code = code or ("rate_limit_exceeded" if status == 429 else None)
     return compact({"error": {"message": message, "type": kind, "param": parameter, "code": code}}).encode()
+
+
+_READ: Final[dict[bytes, ParsedReply]] = {}
+_MOST_READ: Final = 512
+_LONGEST_READ: Final = 16_384
+"""Bodies that are remembered, and the bytes of the longest of them: runs of one script get the same ones."""
+
+REASONING: Final = ("reasoning_details", "reasoning", "reasoning_content")
+"""Fields of a reply's message that the provider wants back with the turn, in the order STATEK keeps them."""
+
+
+_COUNTS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens")
+"""The names of the counts in a reply's usage: prompt, completion, cached."""
+
+
+def request_url(api_url: str, model: str) -> str:
+    """Return `<P>_API_URL` as it is (behaviour 12)."""
+    return api_url
+
+
+def request_headers(api_key: str, options: ClientOptions = PLAIN) -> dict[str, str]:
+    """Return the headers of a request."""
+    return {"Authorization": f"Bearer {api_key}", "Content-Type": "application/json"}
+
+
+def request_body(request: Asked, options: ClientOptions = PLAIN) -> dict[str, JSON]:
+    """Return the body of a request, keys in STATEK's order (behaviour 12)."""
+    body: dict[str, JSON] = {
+        "model": request.model,
+        "messages": [dict(message) for message in request.messages],
+    }
+    if request.tools:
+        body["tools"] = [dict(spec) for spec in request.tools]
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if options.max_tokens is not None:
+        body["max_tokens"] = options.max_tokens
+    return body
+
+
+def read_reply(body: bytes) -> ParsedReply:
+    """Read the body of a successful answer.
+
+    Raises what STATEK raises, with its text: `json.JSONDecodeError` or `UnicodeDecodeError` for a body that
+    is not JSON; `RuntimeError("LLM API error: ...")` without choices; `InvalidFormat` for a bad tool call;
+    `AttributeError` for `"usage": null`; `KeyError` or `TypeError` for other wrong shapes. Content or token
+    counts of a wrong JSON type fail here with the text that STATEK ends with a moment later (for content: its
+    text in every style but CONSOLE); a fractional token count is cut.
+    """
+    if type(body) is not bytes or len(body) > _LONGEST_READ:
+        return _read(body)
+    reply = _READ.get(body)
+    if reply is None:
+        reply = _read(body)
+        # What can be changed, as the arguments of a call can, is read anew each time.
+        if not reply.tool_calls and reply.reasoning is None:
+            if len(_READ) >= _MOST_READ:
+                _READ.clear()
+            _READ[body] = reply
+    return reply
+
+
+def _read(body: bytes) -> ParsedReply:
+    answer = json.loads(body)
+    if "choices" not in answer or not answer["choices"]:
+        reason = answer.get("error", {}).get("message", str(answer))
+        raise RuntimeError(f"LLM API error: {reason}")
+    message = answer["choices"][0]["message"]
+    calls = message.get("tool_calls")
+    requests = tuple(read_tool_call(call) for call in calls) if calls else ()
+    content = message.get("content") or ""
+    usage = (
+        reported_usage(answer["usage"], *_COUNTS, details="prompt_tokens_details")
+        if "usage" in answer
+        else NO_USAGE
+    )
+    if not isinstance(content, str):
+        raise TypeError(f"expected string or bytes-like object, got {type(content).__name__!r}")
+    reasoning = {key: message[key] for key in REASONING if key in message}
+    return ParsedReply(content, requests, usage, reasoning or None)

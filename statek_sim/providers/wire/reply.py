@@ -6,9 +6,9 @@ STATEK's client reads tool calls in OpenAI's shape and in Anthropic's with one f
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from statek_sim.errors import InvalidFormat
 from statek_sim.fast_dataclass import quick
@@ -18,6 +18,9 @@ MALFORMED: Final = (ArithmeticError, AttributeError, LookupError, RuntimeError, 
 """What reading a body raises that is no reply; a tool call that cannot be parsed is `InvalidFormat` beside these.
 
 RuntimeError is what STATEK's own clients raise for an answer without any content, such as that of another provider."""
+
+Split = Callable[[str], Sequence[str]]
+"""Cuts a text into the pieces that a stream sends one by one; joined they are the text again."""
 
 StopReason = Literal["stop", "tool_calls", "length", "content_filter"]
 """Why a reply ends, in OpenAI's words; the other formats have words of their own for the same."""
@@ -124,6 +127,45 @@ def reported_cost(cost: JSON) -> float | None:
     if cost is None or isinstance(cost, int | float):
         return cost
     raise TypeError(f"unsupported operand type(s) for +: 'float' and {type(cost).__name__!r}")
+
+
+def reported_usage(
+    usage: dict[str, Any], prompt: str, completion: str, cached: str, *, details: str | None = None
+) -> ReportedUsage:
+    """Read the counts of a body's usage by their names; `details` names the object that holds `cached`."""
+    cost = usage.get("cost")
+    inner = usage if details is None else usage.get(details) or {}
+    return ReportedUsage(
+        prompt=reported_tokens(usage.get(prompt, 0)),
+        completion=reported_tokens(usage.get(completion, 0)),
+        cached=reported_tokens(inner.get(cached, 0)),
+        cost=reported_cost(cost),
+    )
+
+
+def usage_member(
+    name: str, usage: ReportedUsage | None, counts: Mapping[str, JSON], *, total: str | None = None
+) -> dict[str, JSON]:
+    """Return the usage under its `name` in a body, or nothing for a reply without usage. `total` names the sum."""
+    if usage is None:
+        return {name: None}
+    if not usage.present:
+        return {}
+    written = dict(counts)
+    if total is not None and usage.prompt is not None and usage.completion is not None:
+        written[total] = usage.prompt + usage.completion
+    if usage.cost is not None:
+        written["cost"] = float(usage.cost)
+    return {name: written}
+
+
+def json_arguments(text: str) -> JSON:
+    """Return the arguments of a call as a value; a text that is no JSON stays a string."""
+    try:
+        given: JSON = json.loads(text)
+    except ValueError:
+        return text
+    return given
 
 
 class _Function(TypedDict, total=False):

@@ -15,6 +15,8 @@ from typing import Final, Literal, Protocol, TypeVar
 from statek_sim.errors import BadRequest
 from statek_sim.values import JSON, Message, ToolSpec
 
+FormatName = Literal["openai", "responses", "anthropic", "gemini"]
+
 NATIVE_ANTHROPIC: Final = "anthropic_content"
 NATIVE_GEMINI: Final = "gemini_parts"
 
@@ -155,6 +157,32 @@ def member(mapping: Mapping[str, JSON], key: str, kind: type[T], *, where: str) 
         what = "nothing" if key not in mapping else repr(found)
         raise BadRequest(f"{where}{key}: expected {_NAMES[kind]}, got {what}", parameter=f"{where}{key}")
     return found
+
+
+def body_object(body: JSON) -> dict[str, JSON]:
+    """Return the body of a request; `BadRequest` unless it is an object."""
+    if not isinstance(body, dict):
+        raise BadRequest(f"the body: expected an object, got {body!r}")
+    return body
+
+
+def openai_call(call_id: JSON, name: JSON, arguments: JSON) -> dict[str, JSON]:
+    """Return a call of a tool in OpenAI's shape."""
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def openai_tool(name: JSON, description: JSON, parameters: JSON) -> dict[str, JSON]:
+    """Return a tool in OpenAI's shape."""
+    function: dict[str, JSON] = {"name": name, "description": description, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def function_of(holder: JSON) -> dict[str, JSON]:
+    """Return the function in a tool or a call in OpenAI's shape."""
+    assert isinstance(holder, dict), "messages are in OpenAI's shape"
+    function = holder["function"]
+    assert isinstance(function, dict), "messages and tools are in OpenAI's shape"
+    return function
 
 
 def objects(values: JSON, *, where: str) -> list[dict[str, JSON]]:

@@ -1,6 +1,6 @@
-"""OpenAI's Responses API as a provider speaks it, whole or streamed: read a request, write an answer.
+"""OpenAI's Responses API, a `WireFormat`: a provider reads requests and writes answers, whole or streamed.
 
-The client's side is `responses_client`; with it this module is one `WireFormat`.
+The second half is a client's. STATEK has no such client; recordings of other clients are read with it.
 """
 
 from __future__ import annotations
@@ -12,25 +12,38 @@ from typing import Any, Final
 from statek_sim.errors import BadRequest
 from statek_sim.providers.wire import encoding
 from statek_sim.providers.wire.encoding import compact
-from statek_sim.providers.wire.format import FormatName, Split
 from statek_sim.providers.wire.openai import calls_demanded, wants_json
 from statek_sim.providers.wire.openai import error_body as error_body
-from statek_sim.providers.wire.openai_client import request_headers as request_headers
+from statek_sim.providers.wire.openai import request_headers as request_headers
 from statek_sim.providers.wire.parameters import RESPONSES
-from statek_sim.providers.wire.reply import ReportedUsage, WireReply, WireToolCall
+from statek_sim.providers.wire.reply import (
+    NO_USAGE,
+    ParsedReply,
+    ReportedUsage,
+    Split,
+    ToolCallRequest,
+    WireReply,
+    WireToolCall,
+    read_tool_call,
+    reported_usage,
+    usage_member,
+)
 from statek_sim.providers.wire.request import (
+    PLAIN,
+    Asked,
+    ClientOptions,
     Demands,
+    FormatName,
     WireRequest,
+    body_object,
     limit_of,
     member,
     number_or_none,
     objects,
+    openai_call,
     text_of,
 )
-from statek_sim.providers.wire.responses_client import read_reply as read_reply
-from statek_sim.providers.wire.responses_client import request_body as request_body
-from statek_sim.providers.wire.responses_client import request_url as request_url
-from statek_sim.values import JSON, Message
+from statek_sim.values import JSON, Message, ToolSpec
 
 NAME: Final[FormatName] = "responses"
 
@@ -145,8 +158,7 @@ _INCOMPLETE: Final = {"length": "max_output_tokens", "content_filter": "content_
 
 def read_request(body: JSON, url: str = "") -> WireRequest:
     """Read a request as the API does: instructions are the system message, and a model's items in a row one message."""
-    if not isinstance(body, dict):
-        raise BadRequest(f"the body: expected an object, got {body!r}")
+    body = body_object(body)
     counting = url.endswith("/input_tokens")
     instructions, previous = body.get("instructions"), body.get("previous_response_id")
     prompt: list[Message] = [{"role": "system", "content": instructions}] if instructions is not None else []
@@ -217,14 +229,9 @@ def _spoken(item: Mapping[str, JSON], turn: dict[str, JSON] | None, where: str) 
 
 
 def _call(item: Mapping[str, JSON], where: str) -> JSON:
-    return {
-        "id": member(item, "call_id", str, where=f"{where}."),
-        "type": "function",
-        "function": {
-            "name": member(item, "name", str, where=f"{where}."),
-            "arguments": member(item, "arguments", str, where=f"{where}."),
-        },
-    }
+    return openai_call(
+        *(member(item, key, str, where=f"{where}.") for key in ("call_id", "name", "arguments"))
+    )
 
 
 def _told(item: Mapping[str, JSON], where: str) -> Message:
@@ -325,16 +332,97 @@ def call_item(reply: WireReply, number: int, arguments: str | None = None, state
 
 def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
     """Return the field `usage`, or nothing for a reply without usage."""
-    if usage is None:
-        return {"usage": None}
-    if not usage.present:
-        return {}
+    counted = usage or NO_USAGE
     counts: dict[str, JSON] = {
-        "input_tokens": usage.prompt,
-        "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": 0},
-        "output_tokens": usage.completion,
+        "input_tokens": counted.prompt,
+        "input_tokens_details": {"cached_tokens": counted.cached, "cache_write_tokens": 0},
+        "output_tokens": counted.completion,
         "output_tokens_details": {"reasoning_tokens": 0},
     }
-    if usage.prompt is not None and usage.completion is not None:
-        counts["total_tokens"] = usage.prompt + usage.completion
-    return {"usage": counts if usage.cost is None else {**counts, "cost": float(usage.cost)}}
+    return usage_member("usage", usage, counts, total="total_tokens")
+
+
+def request_url(api_url: str, model: str) -> str:
+    """Return the address of the API; one that names chat completions is changed to it."""
+    base = api_url.removesuffix("/chat/completions").removesuffix("/responses")
+    return f"{base}/responses"
+
+
+def request_body(request: Asked, options: ClientOptions = PLAIN) -> dict[str, JSON]:
+    """Return the body of a request: a first system message as instructions, the rest as items."""
+    prompt, rest = _instructions(list(request.messages))
+    body: dict[str, JSON] = {
+        "model": request.model,
+        "input": [item for message in rest for item in _items(message)],
+    }
+    if prompt is not None:
+        body["instructions"] = prompt
+    if request.tools:
+        body["tools"] = [_declared(spec) for spec in request.tools]
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if options.max_tokens is not None:
+        body["max_output_tokens"] = options.max_tokens
+    return body
+
+
+def _instructions(messages: list[Message]) -> tuple[JSON, list[Message]]:
+    first = messages[0] if messages and messages[0].get("role") == "system" else None
+    return (None, messages) if first is None else (first.get("content"), messages[1:])
+
+
+def _items(message: Message) -> Iterator[JSON]:
+    role, content = message.get("role"), message.get("content")
+    if role == "tool":
+        yield {
+            "type": "function_call_output",
+            "call_id": message.get("tool_call_id", ""),
+            "output": content,
+        }
+        return
+    if content is not None:
+        yield {"role": role, "content": content}
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(call, dict) and isinstance(function, dict):
+            named = {key: function.get(key) for key in ("name", "arguments")}
+            yield {"type": "function_call", "call_id": call.get("id"), **named}
+
+
+def _declared(spec: ToolSpec) -> JSON:
+    function = spec.get("function")
+    return {"type": "function", **function} if isinstance(function, dict) else dict(spec)
+
+
+def read_reply(body: bytes) -> ParsedReply:
+    """Read the body of a successful answer.
+
+    `ValueError` for a body that is not JSON, `RuntimeError` for one without output, `InvalidFormat` for a bad call,
+    `AttributeError`, `TypeError` or `LookupError` for other wrong shapes.
+    """
+    answer = json.loads(body)
+    if "output" not in answer or not isinstance(answer["output"], list):
+        raise RuntimeError(f"LLM API error: {(answer.get('error') or {}).get('message', str(answer))}")
+    texts: list[str] = []
+    calls: list[ToolCallRequest] = []
+    for item in answer["output"]:
+        match item.get("type"):
+            case "message":
+                texts += [part["text"] for part in item["content"] if part.get("type") == "output_text"]
+            case "function_call":
+                calls.append(
+                    read_tool_call(
+                        {
+                            "id": item.get("call_id", ""),
+                            "function": {"name": item.get("name"), "arguments": item.get("arguments", "{}")},
+                        }
+                    )
+                )
+            case _:
+                pass  # thoughts, and what the provider's own tools did
+    usage = NO_USAGE
+    if "usage" in answer:
+        counts = "input_tokens", "output_tokens", "cached_tokens"
+        usage = reported_usage(answer["usage"], *counts, details="input_tokens_details")
+    return ParsedReply("".join(texts), tuple(calls), usage)

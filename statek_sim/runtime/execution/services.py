@@ -11,9 +11,8 @@ from statek_sim import trace as events
 from statek_sim.clock import Clock
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.providers.protocol import Provider
-from statek_sim.providers.wire.format import FormatName
-from statek_sim.providers.wire.formats import format_of
-from statek_sim.providers.wire.request import PLAIN, ClientOptions
+from statek_sim.providers.wire.format import format_of
+from statek_sim.providers.wire.request import PLAIN, ClientOptions, FormatName
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.agents.job_def import JobDef
 from statek_sim.runtime.execution.builtin_tools import init_shared_context, own_spec, system_tools
