@@ -25,9 +25,9 @@ from statek_sim.runtime.execution.runtime import active
 from statek_sim.runtime.task import named_job
 from statek_sim.semantics import profile_named
 from statek_sim.shim.jobs import BROUGHT
-from statek_sim.shim.persistence import StoredObjects
 from statek_sim.shim.store import opened_store
 from statek_sim.shim.tools import registry_restored
+from statek_sim.shim.worker import StoredObjects
 from statek_sim.testing import ScriptableLLM, configured_limits, configured_settings
 from statek_sim.wall_clock import frozen_wall_clock
 

@@ -13,8 +13,7 @@ from typing import Any, Final, ParamSpec, Protocol, TypeVar, final, runtime_chec
 from statek_sim import trace as events
 from statek_sim.backends.reference import measured
 from statek_sim.clock import FOREVER, VirtualClock
-from statek_sim.durability.persistence import Beside, KeptRuntime
-from statek_sim.durability.undelivered_replies import script_of
+from statek_sim.durability.persistence import Beside, KeptRuntime, script_of
 from statek_sim.errors import BadInput, ProviderBug, ScriptError, UnmatchedRequest
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import ExtensionRule, HarnessLimits
@@ -25,7 +24,7 @@ from statek_sim.providers.retry import ask
 from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script, ScriptedLLM
 from statek_sim.runtime.agents.agent import Agent
-from statek_sim.runtime.execution.poll_loop import MOST_IDLE_POLLS
+from statek_sim.runtime.execution.agenda import MOST_IDLE_POLLS
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought
 from statek_sim.runtime.state.context import traced_job

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple, Protocol
 from statek_sim import trace as events
 from statek_sim.backends.event_label import event_label
 from statek_sim.backends.pinned_replies import FirstRun, PinnedReplies
-from statek_sim.durability.undelivered_replies import REPLY_OVER
+from statek_sim.durability.persistence import REPLY_OVER
 from statek_sim.errors import BadScenario
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.runtime.execution.runtime import Runtime
-from statek_sim.runtime.jobs.current import get_current_job
-from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.job import Job, get_current_job
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import WorkerKilled
 from statek_sim.scenario.deviation import Deviation

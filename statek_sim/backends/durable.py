@@ -14,7 +14,7 @@ from statek_sim.backends.pinned_replies import FirstRun
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.backends.scenario_values import world_object
-from statek_sim.durability.anchors import Anchors, anchored
+from statek_sim.durability.kinds import Anchors, anchored
 from statek_sim.durability.persistence import APPLICATION
 from statek_sim.durability.session import Session
 from statek_sim.errors import BadStore, Damaged, NotOurs

@@ -11,9 +11,8 @@ from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler
 from statek_sim.runtime.state.chat_log import LLM_LogItem, ToolError
-from statek_sim.runtime.state.safe_repr import shown
 from statek_sim.runtime.stored.storable_types import loaded
-from statek_sim.sandbox.llm_repr import StoredCollection
+from statek_sim.sandbox.llm_repr import StoredCollection, shown
 from statek_sim.scenario.schema import Scenario
 from statek_sim.usage.totals import UsageTotals
 from statek_sim.values import JSON, Parts, Room, TooLarge

@@ -33,7 +33,7 @@ from statek_sim.providers.protocol import ChatRequest, Provider
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.request import PLAIN
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
-from statek_sim.runtime.jobs.current import get_current_job
+from statek_sim.runtime.jobs.job import get_current_job
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.scenario.schema import Scenario
 from statek_sim.semantics import Profile, profile_named

@@ -12,7 +12,7 @@ from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureResult
-from statek_sim.runtime.state.safe_repr import shown
+from statek_sim.sandbox.llm_repr import shown
 
 
 class ReferenceApplication:

@@ -14,8 +14,7 @@ from statek_sim.runtime.agents.warmup_source import parse_warmup
 from statek_sim.runtime.execution.builtin_tools import get_all, get_any
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs import subtask as subtasks
-from statek_sim.runtime.jobs.current import get_current_job
-from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.job import Job, get_current_job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, create_sub_task
 from statek_sim.runtime.state import error_handlers, futures
 from statek_sim.runtime.state.status import WorkerKilled

@@ -16,7 +16,7 @@ from statek_sim.cli.inputs import check_json, say, written_as_json
 from statek_sim.errors import BadInput, BadStore, Damaged, Fenced, NotOurs
 
 if TYPE_CHECKING:
-    from statek_sim.durability.job_view import JobView
+    from statek_sim.durability.session import JobView
     from statek_sim.store.protocol import Lease, Listed, Store
 
 SCHEMA: Final = "statek-sim/jobs@1"
@@ -173,7 +173,7 @@ def _opened(address: str, *, lease: float = DEFAULT_LEASE, read_only: bool = Fal
 
 
 def _shown(opened: Store, run: str) -> list[JobView]:
-    from statek_sim.durability.job_view import job_views
+    from statek_sim.durability.session import job_views
 
     return job_views(opened.load(run))
 

@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from statek_sim.durability.anchors import Anchors
-from statek_sim.durability.kinds import ENUMS, ITEMS, KINDS, PLACE, RECORDS, keeper_of, made
+from statek_sim.durability.kinds import ENUMS, ITEMS, KINDS, PLACE, RECORDS, Anchors, keeper_of, made
 from statek_sim.durability.writing import FROZEN, LOST_KEY, ROOT, Lost, Rows, Storable, Writing, is_object
 from statek_sim.errors import Damaged
-from statek_sim.runtime.dialogs.history import HistoryProjection
+from statek_sim.runtime.agents.history import HistoryProjection
 from statek_sim.runtime.stored.containers import LostKey
 from statek_sim.sandbox.ordered_set import OrderedSet
 from statek_sim.store.codec import TAG, decoded_value

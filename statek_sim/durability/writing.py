@@ -17,9 +17,18 @@ from operator import is_
 from types import BuiltinFunctionType, FunctionType, MappingProxyType
 from typing import Any, Final
 
-from statek_sim.durability.anchors import Anchors
-from statek_sim.durability.kinds import BASES, ITEMS, KINDS, NAMES, OPEN, RECORDS, attributes, slots_of
-from statek_sim.runtime.dialogs.history import HistoryProjection, message_text
+from statek_sim.durability.kinds import (
+    BASES,
+    ITEMS,
+    KINDS,
+    NAMES,
+    OPEN,
+    RECORDS,
+    Anchors,
+    attributes,
+    slots_of,
+)
+from statek_sim.runtime.agents.history import HistoryProjection, message_text
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.stored.containers import LostKey
 from statek_sim.runtime.stored.storable_types import KEEPER, STORED_MARK

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from statek_sim.backends.deviations import Point
 from statek_sim.backends.reference import ReferenceRun
-from statek_sim.runtime.agents.agent import Agent
-from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.agents.agent import Agent, JobDef
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.context import current_execution

@@ -11,8 +11,8 @@ from types import FrameType
 from typing import Any, Final
 
 from statek_sim.runtime.agents.agent import Agent, DialogAgent
+from statek_sim.runtime.agents.dialog import chat_responses
 from statek_sim.runtime.agents.warmup_source import WarmupSource, codes_of, copy_locals
-from statek_sim.runtime.dialogs.dialog import chat_responses
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.chat_style import ChatStyle

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from statek_sim.sandbox.policy import SandboxPolicy, checked
-from statek_sim.sandbox.transform import transformed
+from statek_sim.sandbox.policy import FORMAT_METHODS, NODE_FIELDS, SandboxPolicy, checked
 
 FILENAME: Final = "<string>"
 
@@ -184,3 +184,292 @@ _NAMED: Final = frozenset(
 def _outer_bindings(comprehension: ast.AST) -> list[str]:
     """Loop variables stay inside a comprehension; `:=` binds outside."""
     return [node.target.id for node in ast.walk(comprehension) if isinstance(node, ast.NamedExpr)]
+
+
+VALUE: Final = "_statek_value"
+CALL: Final = "_statek_call"
+TEXT: Final = "_statek_fmt"
+RESULT: Final = "_statek_result"
+FORMAT: Final = "_statek_format"
+FORMAT_METHOD: Final = "_statek_format_method"
+TICK: Final = "_statek_tick"
+CHECK: Final = "_statek_check"
+ENTER: Final = "_statek_enter"
+LEAVE: Final = "_statek_leave"
+RUN: Final = "_statek_run"
+GENERATOR: Final = "_statek_generator"
+COROUTINE: Final = "_statek_coroutine"
+GENERATED: Final = "_statek_gen"
+ITERATE: Final = "_statek_iter"
+SPREAD: Final = "_statek_spread"
+SPREAD_IN_SET: Final = "_statek_spread_in_set"
+SET: Final = "_statek_set"
+OPERATOR: Final = "_statek_op_"
+
+OPERATORS: Final[dict[type[ast.AST], str]] = {
+    ast.Add: "add", ast.Mult: "mul", ast.Mod: "mod", ast.BitOr: "or", ast.BitAnd: "and", ast.BitXor: "xor",
+    ast.Sub: "sub",
+}  # fmt: skip
+"""Operators that can make much, sets, or text with addresses in it; the others stay Python's own."""
+
+_LOAD: Final = ast.Load()
+_NOT_FORMATTED: Final = -1
+_Node = TypeVar("_Node", bound=ast.AST)
+_Repeating = TypeVar("_Repeating", ast.AsyncFor, ast.While, ast.AsyncFunctionDef)
+
+
+def transformed(statement: ast.stmt, *, restricted: bool = True) -> ast.stmt:
+    """Return the statement to execute for one that the model wrote. An expression assigns `_statek_result`.
+
+    In `restricted` code, `format` methods read only attributes that the code could read itself.
+    """
+    changed: ast.stmt = _Transformer(restricted=restricted).visit(statement)
+    if not isinstance(changed, ast.Expr):
+        return changed
+    return _at(ast.Assign([_at(ast.Name(RESULT, ast.Store()), changed)], changed.value), changed)
+
+
+class _Transformer(ast.NodeTransformer):
+    """Rewrites one statement in place; quicker than its base, because it looks up its methods once."""
+
+    def __init__(self, *, restricted: bool) -> None:
+        self._restricted = restricted
+
+    def visit(self, node: ast.AST) -> Any:
+        """Return what stands for `node`, of the same category."""
+        method = _METHODS.get(type(node))
+        return self.generic_visit(node) if method is None else method(self, node)
+
+    def generic_visit(self, node: _Node) -> _Node:
+        """Visit what is inside `node`."""
+        for name in NODE_FIELDS[type(node)]:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                value[:] = [self.visit(item) if isinstance(item, ast.AST) else item for item in value]
+            elif isinstance(value, ast.AST) and value._fields:
+                setattr(node, name, self.visit(value))
+        return node
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        node.value = self.visit(node.value)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        node.value = self.visit(node.value)
+        if self._restricted and node.attr in FORMAT_METHODS and isinstance(node.ctx, ast.Load):
+            return _helper(FORMAT_METHOD, node, node.value, _constant(node.attr, node))
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return _helper(VALUE, node, node) if isinstance(node.ctx, ast.Load) else node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        args = [arg if isinstance(arg, ast.Name) else self.visit(arg) for arg in node.args]
+        for keyword in node.keywords:
+            if not isinstance(keyword.value, ast.Name):
+                keyword.value = self.visit(keyword.value)
+        call = _helper(CALL, node, self.visit(node.func), *args)
+        call.keywords = node.keywords
+        return call
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
+        value = self.visit(node.value)
+        if node.conversion == _NOT_FORMATTED and node.format_spec is None:
+            text = _helper(TEXT, node, value)
+        else:
+            spec = self.visit(node.format_spec) if node.format_spec else _constant("", node)
+            text = _helper(FORMAT, node, value, _constant(node.conversion, node), spec)
+        return _at(ast.FormattedValue(text, _NOT_FORMATTED, None), node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        left, right = self.visit(node.left), self.visit(node.right)
+        name = OPERATORS.get(type(node.op))
+        if name is None or _is_harmless(node.op, node.left, node.right):
+            return _at(ast.BinOp(left, node.op, right), node)
+        return _helper(OPERATOR + name, node, left, right)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        value = self.visit(node.value)
+        name = OPERATORS.get(type(node.op))
+        target = node.target
+        if name is not None and isinstance(target, ast.Name) and not _is_harmless(node.op, node.value):
+            # The target itself is not waited for: adding to a future is a TypeError, as in STATEK.
+            old = _at(ast.Name(target.id, _LOAD), target)
+            return _at(ast.Assign([target], _helper(f"{OPERATOR}i{name}", node, old, value)), node)
+        return _at(ast.AugAssign(self.visit(target), node.op, value), node)
+
+    def visit_Starred(self, node: ast.Starred) -> ast.expr:
+        return self._spread(node, SPREAD)
+
+    def _spread(self, node: ast.Starred, helper: str) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load):
+            node.value = _helper(helper, node, node.value)
+        return node
+
+    def visit_Set(self, node: ast.Set) -> ast.expr:
+        elements = [
+            self._spread(element, SPREAD_IN_SET) if isinstance(element, ast.Starred) else self.visit(element)
+            for element in node.elts
+        ]
+        return _helper(SET, node, _at(ast.List(elements, _LOAD), node))
+
+    def visit_SetComp(self, node: ast.SetComp) -> ast.expr:
+        return _helper(SET, node, self.generic_visit(_at(ast.ListComp(node.elt, node.generators), node)))
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
+        return _helper(GENERATED, node, self.generic_visit(node))
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        node.iter = _helper(ITERATE, node.iter, self.visit(node.iter))
+        node.target = self.visit(node.target)
+        node.ifs = [_helper(TICK, node.iter), *map(self.visit, node.ifs)]
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        self.generic_visit(node)
+        node.iter = _helper(ITERATE, node.iter, node.iter)
+        node.body.insert(0, _statement(TICK, node))
+        return node
+
+    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.stmt:
+        return self._ticking(node)
+
+    def visit_While(self, node: ast.While) -> ast.stmt:
+        return self._ticking(node)
+
+    def _ticking(self, node: _Repeating) -> _Repeating:
+        self.generic_visit(node)
+        node.body.insert(0, _statement(TICK, node))
+        return node
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
+        self.generic_visit(node)
+        node.body.insert(0, _statement(CHECK, node))
+        return node
+
+    def visit_Try(self, node: ast.Try) -> ast.stmt:
+        self.generic_visit(node)
+        if node.finalbody:
+            # A `return` there would swallow what `check` raises again.
+            node.finalbody.insert(0, _statement(CHECK, node))
+        return node
+
+    def visit_TryStar(self, node: ast.TryStar) -> ast.stmt:
+        self.generic_visit(node)
+        if node.finalbody:
+            node.finalbody.insert(0, _statement(CHECK, node))
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        self.generic_visit(node)
+        if any(_has_star(target) or _is_slice(target) for target in node.targets):
+            node.value = _helper(SPREAD, node, node.value)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        self.generic_visit(node)
+        docstring = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
+        body = node.body[len(docstring) :] or [_at(ast.Pass(), node)]
+        if _is_generator(node):
+            node.decorator_list.append(_at(ast.Name(GENERATOR, _LOAD), node))
+            node.body = [*docstring, _statement(TICK, node), *body]
+            return node
+        guarded = ast.Try(body=body, handlers=[], orelse=[], finalbody=[_statement(LEAVE, node)])
+        node.body = [*docstring, _statement(ENTER, node), _at(guarded, node)]
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
+        self._ticking(node)
+        if not any(isinstance(inside, ast.Yield) for inside in ast.walk(node)):
+            node.decorator_list.append(_at(ast.Name(COROUTINE, _LOAD), node))
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        self.generic_visit(node)
+        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+        node.body = _helper(RUN, node, _at(ast.Lambda(nothing, node.body), node))
+        return node
+
+    def visit_match_case(self, node: ast.match_case) -> ast.match_case:
+        # Patterns take no calls, so names in them stay.
+        node.guard = self.visit(node.guard) if node.guard else None
+        node.body = [self.visit(statement) for statement in node.body]
+        return node
+
+
+_METHODS: Final[dict[type[ast.AST], Callable[[_Transformer, Any], Any]]] = {
+    getattr(ast, name.removeprefix("visit_")): method
+    for name, method in vars(_Transformer).items()
+    if name.startswith("visit_")
+}
+
+
+def _helper(name: str, place: ast.expr | ast.stmt, *args: ast.expr) -> ast.Call:
+    """Return a call of the helper `name`, located at `place`."""
+    line = place.lineno
+    located: Any = ast.Call(_named(name, line), list(args), [])
+    located.lineno, located.col_offset = line, place.col_offset
+    return located  # type: ignore[no-any-return]  # a call
+
+
+@lru_cache(maxsize=4096)
+def _named(name: str, line: int) -> ast.Name:
+    """Return the name of a helper on a line, one node for all its places: what fails there is the call."""
+    located: Any = ast.Name(name, _LOAD)
+    located.lineno = located.end_lineno = line
+    located.col_offset = located.end_col_offset = 0
+    return located  # type: ignore[no-any-return]  # a name
+
+
+def _statement(name: str, place: ast.AST, *args: ast.expr) -> ast.stmt:
+    """Return a statement that calls the helper `name`."""
+    located: Any = place
+    return _at(ast.Expr(_helper(name, located, *args)), place)
+
+
+def _constant(value: str | int, place: Any) -> ast.Constant:
+    return _at(ast.Constant(value), place)
+
+
+def _at(node: _Node, place: Any) -> _Node:
+    """Return `node` with the location of `place`, so that nothing has to fill locations in later."""
+    located: Any = node
+    located.lineno, located.col_offset = place.lineno, place.col_offset
+    located.end_lineno, located.end_col_offset = place.end_lineno, place.end_col_offset
+    return node
+
+
+def _is_harmless(op: ast.operator, *operands: ast.expr) -> bool:
+    """Return whether a number is written out, with which an operator makes neither sets nor much."""
+    if isinstance(op, ast.Mult | ast.Mod):
+        return False
+    return any(
+        isinstance(operand, ast.Constant) and isinstance(operand.value, int | float) for operand in operands
+    )
+
+
+def _has_star(target: ast.expr) -> bool:
+    # Nearly all targets are names.
+    return not isinstance(target, ast.Name) and any(
+        isinstance(node, ast.Starred) for node in ast.walk(target)
+    )
+
+
+def _is_slice(target: ast.expr) -> bool:
+    return isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice)
+
+
+def _is_generator(function: ast.FunctionDef) -> bool:
+    """Return whether the function yields; what functions inside it do does not matter."""
+    pending: list[ast.AST] = list(function.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            pending.extend(ast.iter_child_nodes(node))
+    return False

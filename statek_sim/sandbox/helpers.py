@@ -12,13 +12,17 @@ from typing import Any, Final
 
 from statek_sim.clock import Clock
 from statek_sim.errors import SandboxViolation
-from statek_sim.sandbox import transform
+from statek_sim.sandbox import compile as compiled
 from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.sandbox.builtin_shim import BuiltinShim, format_method
-from statek_sim.sandbox.lazy import GuardedGenerator, LazyIterator, consumed, lazy_builtins
 from statek_sim.sandbox.llm_repr import llm_repr
-from statek_sim.sandbox.modules import SandboxModule
-from statek_sim.sandbox.operators import counting_operators
+from statek_sim.sandbox.modules import BuiltinShim, SandboxModule, format_method
+from statek_sim.sandbox.operators import (
+    GuardedGenerator,
+    LazyIterator,
+    consumed,
+    counting_operators,
+    lazy_builtins,
+)
 from statek_sim.sandbox.ordered_set import (
     OrderedFrozenSet,
     OrderedSet,
@@ -68,22 +72,22 @@ def build_helpers(
     call. `clock` is not read: no helper shows the time.
     """
     helpers: dict[str, object] = {
-        transform.VALUE: resolve,
-        transform.CALL: _calling(budget, resolve, call),
-        transform.TICK: budget.tick,
-        transform.CHECK: budget.check,
-        transform.ENTER: budget.enter,
-        transform.LEAVE: budget.leave,
-        transform.ITERATE: stable_set,
-        transform.SET: OrderedSet,
-        transform.SPREAD: functools.partial(consumed, budget),
-        transform.SPREAD_IN_SET: functools.partial(_spread_in_set, budget),
-        transform.FORMAT_METHOD: functools.partial(format_method, budget),
+        compiled.VALUE: resolve,
+        compiled.CALL: _calling(budget, resolve, call),
+        compiled.TICK: budget.tick,
+        compiled.CHECK: budget.check,
+        compiled.ENTER: budget.enter,
+        compiled.LEAVE: budget.leave,
+        compiled.ITERATE: stable_set,
+        compiled.SET: OrderedSet,
+        compiled.SPREAD: functools.partial(consumed, budget),
+        compiled.SPREAD_IN_SET: functools.partial(_spread_in_set, budget),
+        compiled.FORMAT_METHOD: functools.partial(format_method, budget),
         "_statek_syntax_error": SyntaxError,
     }
     helpers.update(_function_helpers(budget))
     helpers.update(_text_helpers(budget))
-    helpers.update({transform.OPERATOR + name: made for name, made in counting_operators(budget).items()})
+    helpers.update({compiled.OPERATOR + name: made for name, made in counting_operators(budget).items()})
     return helpers
 
 
@@ -195,10 +199,10 @@ def _function_helpers(budget: ExecutionBudget) -> dict[str, object]:
         return tracked
 
     return {
-        transform.RUN: run,
-        transform.GENERATOR: generator,
-        transform.COROUTINE: coroutine,
-        transform.GENERATED: functools.partial(GuardedGenerator, budget),
+        compiled.RUN: run,
+        compiled.GENERATOR: generator,
+        compiled.COROUTINE: coroutine,
+        compiled.GENERATED: functools.partial(GuardedGenerator, budget),
     }
 
 
@@ -225,7 +229,7 @@ def _text_helpers(budget: ExecutionBudget) -> dict[str, object]:
         budget.allocate(len(text))
         return text
 
-    return {transform.TEXT: text, transform.FORMAT: formatted}
+    return {compiled.TEXT: text, compiled.FORMAT: formatted}
 
 
 @functools.lru_cache(maxsize=8)

@@ -1,14 +1,15 @@
 """The modules that restricted code can import (behaviour 3).
 
-Same exports and same refusals as in STATEK 1.4.2; what reads the time reads the runtime's clock, and iterators count
-their items.
+Same exports and same refusals as in STATEK 1.4.2. Iterators count their items. What asks for the present, such as
+`datetime.now()`, `date.today()` and `strftime` without a time, reads the runtime's clock, which counts as UTC whatever
+zone the machine is in; what it makes is a plain `datetime` or `date`.
 """
 
 from __future__ import annotations
 
 import calendar
 import collections
-import datetime
+import datetime as datetime_module
 import decimal
 import fractions
 import functools
@@ -20,24 +21,23 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, tzinfo
 from types import FunctionType, ModuleType
 from typing import Any, Final, Never, final
 from weakref import WeakSet
 
 from statek_sim.clock import Clock
 from statek_sim.errors import SandboxViolation
-from statek_sim.sandbox import virtual_time
 from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.sandbox.builtin_shim import BuiltinShim
-from statek_sim.sandbox.lazy import counted, lazy_itertools
-from statek_sim.sandbox.operators import counting_operators
-from statek_sim.sandbox.policy import EXPORTED_NAMES
+from statek_sim.sandbox.operators import counted, counting_operators, lazy_itertools
+from statek_sim.sandbox.ordered_set import without_addresses
+from statek_sim.sandbox.policy import EXPORTED_NAMES, check_template
 
 # Exports are functions, types and constants.
 Export = Any
 
 _REAL: Final[Mapping[str, ModuleType]] = {
-    "datetime": datetime, "calendar": calendar, "time": time, "re": re, "math": math, "decimal": decimal,
+    "datetime": datetime_module, "calendar": calendar, "time": time, "re": re, "math": math, "decimal": decimal,
     "fractions": fractions, "statistics": statistics, "collections": collections, "itertools": itertools,
     "functools": functools, "operator": operator, "json": json,
 }  # fmt: skip
@@ -139,11 +139,11 @@ _MADE: Final[WeakSet[Export]] = WeakSet()
 def _replacements(clock: Clock, budget: ExecutionBudget) -> dict[str, dict[str, Export]]:
     replaced: dict[str, dict[str, Export]] = {
         "datetime": {
-            "datetime": virtual_time.virtual_datetime(clock),
-            "date": virtual_time.virtual_date(clock),
+            "datetime": virtual_datetime(clock),
+            "date": virtual_date(clock),
         },
         "calendar": dict(_NAMES),
-        "time": _as_builtin("time", {"strftime": virtual_time.virtual_strftime(clock)}),
+        "time": _as_builtin("time", {"strftime": virtual_strftime(clock)}),
         "itertools": lazy_itertools(budget),
         "functools": _as_builtin("functools", {"reduce": _reduce(budget)}),
         "operator": _as_builtin("operator", _operators(budget)),
@@ -184,3 +184,105 @@ def _operators(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:
 def _for_two(counting: Callable[[Any, Any], Any], real: Callable[..., Any]) -> Callable[..., Any]:
     """Leave calls with too few or too many arguments to the real function, which says what is wrong."""
     return lambda *args, **kwargs: real(*args, **kwargs) if kwargs or len(args) != 2 else counting(*args)
+
+
+class _StandsFor(type):
+    """A class that accepts what it stands for as its instances and subclasses."""
+
+    _plain: type
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls._plain)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, cls._plain)
+
+
+def virtual_datetime(clock: Clock) -> Any:
+    """Return a `datetime` class whose present is `clock.wall()`."""
+
+    def now(tz: tzinfo | None = None) -> datetime:
+        wall = clock.wall()
+        return wall if tz is None else wall.replace(tzinfo=UTC).astimezone(tz)
+
+    def fromtimestamp(timestamp: float, tz: tzinfo | None = None) -> datetime:
+        found = datetime.fromtimestamp(timestamp, UTC)
+        return found.replace(tzinfo=None) if tz is None else found.astimezone(tz)
+
+    return _standing_for(datetime, now=now, utcnow=clock.wall, today=clock.wall, fromtimestamp=fromtimestamp)
+
+
+def virtual_date(clock: Clock) -> Any:
+    """Return a `date` class whose today is that of `clock.wall()`."""
+
+    def today() -> date:
+        return clock.wall().date()
+
+    def fromtimestamp(timestamp: float) -> date:
+        return datetime.fromtimestamp(timestamp, UTC).date()
+
+    return _standing_for(date, today=today, fromtimestamp=fromtimestamp)
+
+
+def virtual_strftime(clock: Clock) -> Callable[..., str]:
+    """Return `time.strftime`, which shows `clock.wall()` unless it is given a time tuple."""
+
+    def strftime(*args: Any) -> str:
+        if len(args) == 1 and isinstance(args[0], str):
+            return time.strftime(args[0], clock.wall().timetuple())
+        return time.strftime(*args)
+
+    return strftime
+
+
+def _standing_for(plain: Any, **methods: Callable[..., Any]) -> Any:
+    """Return a class named like `plain` that makes instances of `plain`, with some of its class methods replaced."""
+
+    def make(_: type, *args: Any, **kwargs: Any) -> Any:
+        return plain(*args, **kwargs)
+
+    replaced = {name: BuiltinShim(method, getattr(plain, name)) for name, method in methods.items()}
+    body = {"__new__": make, "__module__": "datetime", "_plain": plain, **replaced}
+    return _StandsFor(plain.__name__, (plain,), body)
+
+
+@final
+class BuiltinShim:
+    """Stands for a built-in function: same calls, same text, done by a function of ours.
+
+    `inspect.signature` finds the original's signature, or that it has none:
+    see `runtime.tools.future_calls.smart_call`.
+    """
+
+    __slots__ = ("__weakref__", "__wrapped__", "_statek_function")
+
+    def __init__(self, function: Callable[..., Any], original: Callable[..., Any]) -> None:
+        self._statek_function = function
+        self.__wrapped__ = original
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Do what the original does."""
+        return self._statek_function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return without_addresses(repr(self.__wrapped__))
+
+
+def format_method(budget: ExecutionBudget, owner: Any, name: str) -> Any:
+    """Return `owner.format` or `owner.format_map`, of texts one that reads only what restricted code may read.
+
+    What it makes counts, and shows no memory addresses.
+    """
+    method = getattr(owner, name)
+    if not (isinstance(owner, str) or (isinstance(owner, type) and issubclass(owner, str))):
+        return method
+
+    def formatted(*args: Any, **kwargs: Any) -> Any:
+        template = owner if isinstance(owner, str) else args[0] if args else ""
+        if isinstance(template, str):
+            check_template(template)
+        text = method(*args, **kwargs)
+        budget.allocate(len(text))
+        return without_addresses(text)
+
+    return BuiltinShim(formatted, method)

@@ -1,13 +1,20 @@
-"""Operators of model-written code that can make much data, sets without an order, or text with addresses in it.
+"""Operators and lazy iterators of model-written code, counted.
 
-`x * y` compiles to `_statek_op_mul(x, y)`. Error types and messages are Python's own, because the operation itself is.
+Operators that can make much data, sets without an order, or text with addresses in it: `x * y` compiles to
+`_statek_op_mul(x, y)`. Error types and messages are Python's own, because the operation itself is.
+
+`sum(itertools.count())` runs inside C, where no loop of the code counts. So the iterators themselves do: `map`, `zip`,
+`filter`, `enumerate`, `reversed`, `iter`, everything from itertools, and generators.
 """
 
 from __future__ import annotations
 
+import builtins
+import itertools
 import operator
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from statek_sim.sandbox.budget import ExecutionBudget
@@ -79,3 +86,180 @@ def _formatting(budget: ExecutionBudget, operation: BinaryOperator) -> BinaryOpe
 
 def _of_sets(operation: BinaryOperator) -> BinaryOperator:
     return lambda left, right: stable_set(operation(left, right))
+
+
+# Items are whatever model-written code puts there.
+Item = Any
+
+_MAKING: Final = 2
+"""Making an iterator or generator takes as long as two iterations; they can be made around each other."""
+
+
+class LazyIterator:
+    """An iterator that counts one iteration per item. `source` is the Python iterator that it stands for.
+
+    Its attributes have a prefix that model code may not name: they would lead to the budget.
+    """
+
+    __slots__ = ("_statek_next", "_statek_source", "_statek_tick")
+
+    def __init__(self, budget: ExecutionBudget, source: Iterator[Item]) -> None:
+        budget.tick(_MAKING)
+        self._statek_source = source
+        self._statek_next = source.__next__
+        self._statek_tick = budget.tick
+
+    def __iter__(self) -> Iterator[Item]:
+        return self
+
+    def __next__(self) -> Item:
+        self._statek_tick()
+        return self._statek_next()
+
+    def __repr__(self) -> str:
+        return without_addresses(repr(self._statek_source))
+
+
+def stands_for(value: Any) -> Any:
+    """Return Python's own iterator or generator in the place of ours, anything else as it is."""
+    if isinstance(value, LazyIterator):
+        return stands_for(value._statek_source)
+    return value._statek_generator if isinstance(value, GuardedGenerator) else value
+
+
+class GuardedGenerator:
+    """A generator of model-written code that counts each resumption as a call."""
+
+    __slots__ = ("_statek_budget", "_statek_generator")
+
+    def __init__(self, budget: ExecutionBudget, generator: Any) -> None:
+        budget.tick(_MAKING)
+        self._statek_budget = budget
+        self._statek_generator = generator
+
+    def __iter__(self) -> Iterator[Item]:
+        return self
+
+    def __next__(self) -> Item:
+        return self._statek_resume(self._statek_generator.__next__)
+
+    def __del__(self) -> None:
+        # Nobody is left to tell when the model's code raises here.
+        with suppress(BaseException):
+            self._statek_generator.close()
+
+    def send(self, value: Item) -> Item:
+        """Resume with `value` as the result of `yield`."""
+        return self._statek_resume(self._statek_generator.send, value)
+
+    def throw(self, *error: Item) -> Item:
+        """Resume by raising `error` at the `yield`."""
+        return self._statek_resume(self._statek_generator.throw, *error)
+
+    def close(self) -> None:
+        """End the generator."""
+        self._statek_generator.close()
+
+    def __repr__(self) -> str:
+        return without_addresses(repr(self._statek_generator))
+
+    def _statek_resume(self, how: Callable[..., Item], *args: Item) -> Item:
+        self._statek_budget.enter()
+        try:
+            return how(*args)
+        finally:
+            self._statek_budget.leave()
+
+
+GuardedGenerator.__name__ = GuardedGenerator.__qualname__ = "generator"
+GuardedGenerator.__module__ = "builtins"
+
+
+def consumed(budget: ExecutionBudget, value: Item) -> Item:
+    """Return what C code goes through in the place of `value`: sets in a fixed order, ranges counted.
+
+    A range holds no data, so that nothing else says how long it takes to go through it.
+    """
+    if type(value) is range:
+        budget.scan(_length(value))
+        return value
+    return stable_set(value)
+
+
+def counted(budget: ExecutionBudget, iterable: Item) -> Item:
+    """Return an iterable that counts every item, if `iterable` does not do so already.
+
+    Values that cannot be iterated come back as they are, for the caller's own error.
+    """
+    if isinstance(iterable, LazyIterator | GuardedGenerator) or not isinstance(iterable, Iterable):
+        return iterable
+    return LazyIterator(budget, builtins.iter(stable_set(iterable)))
+
+
+def lazy_builtins(budget: ExecutionBudget) -> dict[str, Any]:
+    """Return `map`, `zip`, `filter`, `enumerate` and `reversed`, which are types, and `iter`."""
+
+    def iterator(*args: Item) -> Item:
+        found = builtins.iter(*(args if len(args) == 2 else map(stable_set, args)))
+        return found if args and found is args[0] else LazyIterator(budget, found)
+
+    return {**{kind.__name__: _lazy(budget, kind) for kind in _BUILTIN_KINDS}, "iter": iterator}
+
+
+def lazy_itertools(budget: ExecutionBudget) -> dict[str, Any]:
+    """Return every export of itertools."""
+
+    def from_iterable(iterables: Item, /) -> LazyIterator:
+        return LazyIterator(budget, itertools.chain.from_iterable(counted(budget, iterables)))
+
+    def tee(iterable: Item, n: Item = 2, /) -> tuple[LazyIterator, ...]:
+        return tuple(LazyIterator(budget, copy) for copy in itertools.tee(counted(budget, iterable), n))
+
+    made: dict[str, Any] = {kind.__name__: _lazy(budget, kind) for kind in _ITERTOOLS_KINDS}
+    made["chain"].from_iterable = from_iterable
+    made["tee"] = tee
+    return made
+
+
+def _lazy(budget: ExecutionBudget, kind: Any) -> Any:
+    """Return the type that stands for one of Python's lazy iterator types."""
+    # Those that may go through many items and give none count what they take, too.
+    prepared = counted if kind in _SKIPPING else _in_order
+
+    def initialize(self: LazyIterator, *args: Item, **kwargs: Item) -> None:
+        if kind is not itertools.repeat:
+            args = tuple(value if callable(value) else prepared(budget, value) for value in args)
+            kwargs = {
+                name: value if callable(value) else prepared(budget, value) for name, value in kwargs.items()
+            }
+        LazyIterator.__init__(self, budget, kind(*args, **kwargs))
+
+    members = {"__slots__": (), "__init__": initialize, "__module__": kind.__module__}
+    return type(kind.__name__, (LazyIterator,), members)
+
+
+def _in_order(_: ExecutionBudget, value: Item) -> Item:
+    return stable_set(value)
+
+
+def _length(value: range) -> int:
+    try:
+        return len(value)
+    except OverflowError:
+        # Longer than any index.
+        return 1 << 62
+
+
+_BUILTIN_KINDS: Final[tuple[Any, ...]] = (
+    builtins.map, builtins.zip, builtins.filter, builtins.enumerate, builtins.reversed,
+)  # fmt: skip
+_ITERTOOLS_KINDS: Final[tuple[Any, ...]] = (
+    itertools.accumulate, itertools.chain, itertools.combinations, itertools.combinations_with_replacement,
+    itertools.compress, itertools.count, itertools.cycle, itertools.dropwhile, itertools.filterfalse,
+    itertools.groupby, itertools.islice, itertools.pairwise, itertools.permutations, itertools.product,
+    itertools.repeat, itertools.starmap, itertools.takewhile, itertools.zip_longest,
+)  # fmt: skip
+_SKIPPING: Final[tuple[Any, ...]] = (
+    builtins.filter, itertools.compress, itertools.cycle, itertools.dropwhile, itertools.filterfalse,
+    itertools.groupby, itertools.islice,
+)  # fmt: skip

@@ -43,7 +43,7 @@ _HERE: Final = "statek_sim.shim"
 _DEFINED: Final[Mapping[str, str]] = {
     f"{_HERE}.tools": "create_tool find_tools select_tools subtask tool",
     f"{_RUNTIME}.tools.documentation": "brief docs_style docstr",
-    f"{_RUNTIME}.execution.workspace_data": (
+    f"{_RUNTIME}.execution.toolbox": (
         "find_locals perm_ctx_get perm_ctx_set perm_ctx_set_unique statek_ctx_get statek_ctx_set"
     ),
     f"{_RUNTIME}.state.error_handlers": "ErrorHandler error_handler is_valid_error_handler",
@@ -58,16 +58,14 @@ _DEFINED: Final[Mapping[str, str]] = {
     f"{_RUNTIME}.agents.warmup_source": "copy_locals get_referenced_locals",
     f"{_RUNTIME}.state.futures": "FutureError get_all_future get_any_future temporal",
     f"{_RUNTIME}.jobs.post_processing": "CallParams LLM_StepData parse_post_processors",
-    f"{_HERE}.base_classes": "FinalCheck FutureResult PostProcessor",
     f"{_HERE}.pricing": "ModelPricing get_model_pricing set_model_pricing",
     f"{_HERE}.researcher": "MessageDispatcher Researcher",
-    f"{_RUNTIME}.dialogs.dialog": "DialogItem",
-    f"{_HERE}.jobs": "TaskDifficulty",
+    f"{_RUNTIME}.agents.dialog": "DialogItem",
+    f"{_HERE}.jobs": "FinalCheck FutureResult PostProcessor TaskDifficulty",
     f"{_RUNTIME}.state.chat_log": (
-        "LLM_LogItem NotificationLogItem PostProcessedItem ReminderLogItem SubTaskLogItem ToolError "
+        "CodeBlock LLM_LogItem NotificationLogItem PostProcessedItem ReminderLogItem SubTaskLogItem ToolError "
         "UserLogItem WarmupLogItem"
     ),
-    f"{_RUNTIME}.state.calls": "CodeBlock",
     "statek_sim.harness.harness": "LLM_Harness",
     "statek_sim.errors": "LLM_HarnessError",
     "statek_sim.harness.current": "get_llm_harness",
@@ -76,14 +74,13 @@ _DEFINED: Final[Mapping[str, str]] = {
         "statek_context AgentLoopDef StatekClientAPI get_statek_settings init open_prefix run_agentic_fleet "
         "run_agentic_loop start_statek start_statek_async"
     ),
-    f"{_HERE}.llm_format": "format_default_llm_repr format_llm_repr format_value_repr statek_print",
-    f"{_RUNTIME}.jobs.current": "get_current_agent get_current_job",
+    f"{_HERE}.internal_attrs": "format_default_llm_repr format_llm_repr format_value_repr statek_print",
     f"{_RUNTIME}.state.context": "get_current_agent_name",
     f"{_HERE}.agents": (
         "Agent DialogAgent RecurringReminder Reminder SupervisedAgent SystemPrompt WarmupDef make_system_prompt"
     ),
-    f"{_RUNTIME}.jobs.job": "Job",
-    f"{_RUNTIME}.agents.job_def": "JobDef JobDefError",
+    f"{_RUNTIME}.jobs.job": "Job get_current_agent get_current_job",
+    f"{_RUNTIME}.agents.agent": "JobDef JobDefError",
     f"{_RUNTIME}.state.status": "JobStatus",
     f"{_RUNTIME}.state.pyenv": "PyEnv",
     f"{_HERE}.locale": (

@@ -1,7 +1,7 @@
 """What agent code may read of STATEK's own stored objects: what the real ones have (dbzero 0.7.0, restricted).
 
 Members that are stored, public methods, which can only be called, and public properties with a value. Our own code
-reads everything, also while agent code runs.
+reads everything, also while agent code runs. `format_default_llm_repr` and its kin show an application's own objects.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
-from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.agents.agent import JobDef
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.access import (
     FULL,
@@ -25,8 +25,8 @@ from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.stored.storable_types import object_text
 from statek_sim.sandbox.compile import FILENAME as AGENT_CODE
-from statek_sim.sandbox.llm_repr import STORE_MEMBERS
-from statek_sim.sandbox.restricted_method import RestrictedMethod
+from statek_sim.sandbox.llm_repr import STORE_MEMBERS, format_print_arg, llm_members, llm_repr, llm_value
+from statek_sim.sandbox.policy import RestrictedMethod
 
 K = TypeVar("K", bound=type)
 
@@ -171,3 +171,39 @@ def check_reader(owner: object, name: str) -> None:
         frame = frame.f_back
     if not frame.f_globals.get("__name__", "").startswith(_OURS):
         raise missing(owner, name)
+
+
+_OPTIONS: Final = ("hide", "expand", "show_only", "max_len", "repeated", "is_nested")
+"""What is said about one value. STATEK takes any other keyword too, and makes nothing of it."""
+
+
+def format_default_llm_repr(obj: Any, **kwargs: Any) -> str:
+    """Return a value as agents see it: by its `__llm_repr__`, a `__str__` of its own, or its members.
+
+    `hide`, `show_only` and `expand` name members, `max_len` bounds collections, `is_nested` quotes text. What the
+    object's own methods raise is the caller's.
+    """
+    return llm_repr(
+        obj, others={name: kwargs[name] for name in kwargs if name not in _OPTIONS}, **_known(kwargs)
+    )
+
+
+def format_llm_repr(value: Any, **kwargs: Any) -> str:
+    """Return a value by its members, whatever its own methods would say."""
+    return llm_members(value, **_known(kwargs))
+
+
+def format_value_repr(value: Any, is_nested: bool = True) -> str:
+    """Return a value as the member of another: text in quotes, collections by size, objects as `<Object>`."""
+    return llm_value(value, quoted=is_nested)
+
+
+def statek_print(
+    *objects: Any, sep: str = " ", end: str = "\n", file: Any = None, flush: bool = False
+) -> None:
+    """Print values the way agents see them."""
+    print(sep.join(format_print_arg(value) for value in objects), end=end, file=file, flush=flush)
+
+
+def _known(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name in _OPTIONS}

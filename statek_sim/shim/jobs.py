@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from statek_sim.runtime.agents.job_def import JobDef, JobDefError
-from statek_sim.runtime.dialogs.dialog import (
+from statek_sim.runtime.agents.agent import JobDef, JobDefError
+from statek_sim.runtime.agents.dialog import (
     DialogItem,
     chat_responses,
     count_llm_actions,
     dialog_of,
     faces_user,
 )
+from statek_sim.runtime.execution.job_registry import equals_its_like
 from statek_sim.runtime.execution.model_name import model_provider, models_by_difficulty
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.execution.services import Brought
-from statek_sim.runtime.execution.workspace_data import matching
+from statek_sim.runtime.execution.toolbox import matching
+from statek_sim.runtime.jobs import post_processing as runtime
 from statek_sim.runtime.jobs.inbox import DIALOG_STYLES
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.jobs.job_defs import equals_its_like
 from statek_sim.runtime.jobs.post_processing import LLM_StepData, identity, is_final
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
+from statek_sim.runtime.state import futures
 from statek_sim.runtime.state.access import FULL, current_access, missing
-from statek_sim.runtime.state.chat_log import LLM_LogItem, UserLogItem
+from statek_sim.runtime.state.chat_log import LLM_LogItem, UserLogItem, job_members
 from statek_sim.runtime.state.counters import LLM_Usage
-from statek_sim.runtime.state.own_members import job_members
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.attributes import attribute
@@ -40,7 +42,7 @@ from statek_sim.shim.internal_attrs import (
     is_read_by_agents,
     read_by_agents,
 )
-from statek_sim.shim.memo import InMemory, enum
+from statek_sim.shim.memo import InMemory, enum, memo, read_attribute
 from statek_sim.shim.pricing import ModelPricing, get_model_pricing
 from statek_sim.shim.queries import as_tag
 from statek_sim.shim.shared_context import ContextCategoryDict, init_shared_context
@@ -348,3 +350,32 @@ def _tools() -> tuple[Any, ...]:
 
 BROUGHT: Final = Brought(registered=_tools, job=AppJob, job_def=AppJobDef, categories=ContextCategoryDict)
 """What an application brings to the runtime that it runs on."""
+
+
+@memo
+class FutureResult(futures.FutureResult):
+    """A value that will exist later. What it depends on is not known here, so its condition is asked often."""
+
+    __getattribute__ = read_attribute
+
+    def __init__(self, deps: object, state_num: int) -> None:
+        super().__init__(None, state_num)
+        self.deps = deps
+
+    @property
+    def stored_deps(self) -> object:
+        """All of it."""
+        return self.deps
+
+
+@memo
+class PostProcessor(runtime.PostProcessor):
+    """Looks at each reply of a job before it is stored; derived classes have `process`."""
+
+
+@memo
+@dataclass(eq=False)
+class FinalCheck(runtime.FinalCheck, PostProcessor):
+    """Has the model look once more at an early final answer."""
+
+    max_llm_actions: int = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from statek_sim.runtime.dialogs.language import HINTS, RULES
+from statek_sim.runtime.agents.history import HINTS, RULES
 from statek_sim.shim.memo import enum, memo
 from statek_sim.shim.store import open_store
 

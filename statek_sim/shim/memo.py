@@ -11,7 +11,7 @@ from functools import wraps
 from types import FrameType, FunctionType
 from typing import Any, Final, TypeVar, overload
 
-from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.agents.agent import JobDef
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler
 from statek_sim.runtime.state.access import (
@@ -37,7 +37,7 @@ from statek_sim.runtime.stored.storable_types import (
 from statek_sim.runtime.stored.storable_types import STORED_MARK as STORED_MARK
 from statek_sim.sandbox.llm_repr import STORE_MEMBERS
 from statek_sim.sandbox.ordered_set import STORE_PLACE
-from statek_sim.sandbox.restricted_method import RestrictedMethod
+from statek_sim.sandbox.policy import RestrictedMethod
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.store import OF_STATEK, current_store, open_store
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from statek_sim.runtime.execution.runtime import current_runtime
-from statek_sim.runtime.jobs.current import get_current_job
+from statek_sim.runtime.jobs.job import get_current_job
 from statek_sim.runtime.state.pyenv import CATEGORIES, category_name, tell
 from statek_sim.runtime.tools.declaration import tool
 from statek_sim.shim.memo import is_memo, memo

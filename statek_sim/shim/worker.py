@@ -8,14 +8,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from statek_sim.harness.settings import StatekSettings
+from statek_sim.runtime.agents.agent import JobDef
 from statek_sim.runtime.agents.warmup_source import WarmupSource
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.context import bound_context
+from statek_sim.runtime.state.counters import LLM_Usage
+from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.task import submit_new_job, submit_new_jobs_batch
-from statek_sim.shim.agents import Agent
+from statek_sim.shim.agents import Agent, Metadata
 from statek_sim.shim.covered_names import NotCovered
+from statek_sim.shim.jobs import AppJob, AppJobDef, AppPyEnv, AppUsage
+from statek_sim.shim.memo import stored_names
+from statek_sim.shim.queries import Tag
 from statek_sim.shim.store import current_store
+from statek_sim.shim.tools import registered
 
 
 def init(settings: StatekSettings | None = None, restricted: bool = True) -> None:
@@ -140,3 +147,25 @@ def statek_context(job: Any = None, agent: Any = None) -> Iterator[dict[str, Any
         context["agent"] = own if agent is None else agent
     with bound_context(context):
         yield context
+
+
+class StoredObjects:
+    """The objects of the open store; see `Beside`. A singleton stays the object that this process has of it."""
+
+    in_place_of: Mapping[type, type] = {Job: AppJob, JobDef: AppJobDef, PyEnv: AppPyEnv, LLM_Usage: AppUsage}
+
+    def named(self) -> Iterable[tuple[str, object]]:
+        """Return stored classes and enumerations."""
+        return [("app:Metadata", Metadata), *stored_names()]
+
+    def tools(self) -> Iterable[Callable[..., Any]]:
+        """Return all registered tools."""
+        return registered()
+
+    def saved(self) -> Mapping[str, object]:
+        """Return singletons, tags and members."""
+        return current_store().saved()
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Have the singletons, tags and members of another process."""
+        current_store().resume(saved, Tag)

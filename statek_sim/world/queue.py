@@ -18,7 +18,7 @@ from statek_sim.runtime.state.access import FULL, access, current_access, denied
 from statek_sim.runtime.state.futures import Signal
 from statek_sim.runtime.stored.attributes import attribute, nothing_to_delete
 from statek_sim.runtime.stored.storable_types import object_text, read_by
-from statek_sim.sandbox.restricted_method import RestrictedMethod
+from statek_sim.sandbox.policy import RestrictedMethod
 
 
 class ItemStatus(StrEnum):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 T = TypeVar("T")
 
 if TYPE_CHECKING or "statek" not in sys.modules:
-    from statek_sim.runtime.jobs.current import get_current_job
+    from statek_sim.runtime.jobs.job import get_current_job
     from statek_sim.runtime.jobs.subtask import complete_sub_task, create_sub_task, subtask
     from statek_sim.runtime.state.error_handlers import error_handler
     from statek_sim.runtime.state.futures import (

@@ -13,7 +13,7 @@ from statek_sim.jobs import StatekSettings
 from statek_sim.providers.http_provider import http_error_text
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.runtime.agents.agent import Agent, DialogAgent, RecurringReminder
-from statek_sim.runtime.execution.poll_loop import PASS_SECONDS
+from statek_sim.runtime.execution.agenda import PASS_SECONDS
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.semantics import profile_named

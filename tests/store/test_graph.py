@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from statek_sim.backends.durable import DurableRun
 from statek_sim.backends.durable import _anchors as anchors_of
-from statek_sim.durability.anchors import Anchors
 from statek_sim.durability.graph import Graph
+from statek_sim.durability.kinds import Anchors
 from statek_sim.durability.session import PIECE, all_pieces, changed_pieces, whole_rows
 from statek_sim.durability.writing import DEEPEST, ROOT, STRETCH
 from statek_sim.errors import Damaged

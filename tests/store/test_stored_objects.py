@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from statek_sim.durability.anchors import anchored
 from statek_sim.durability.graph import Graph
+from statek_sim.durability.kinds import anchored
 from statek_sim.shim.memo import enum, memo, number_of
-from statek_sim.shim.persistence import StoredObjects
 from statek_sim.shim.queries import as_tag, find, tags
 from statek_sim.shim.store import current_store, opened_store
+from statek_sim.shim.worker import StoredObjects
 from statek_sim.usage.conversation import MessageMeter
 from statek_sim.usage.tokenizers import tokenizer_for_model
 

@@ -25,8 +25,8 @@ from statek_sim.providers.script import (
     ScriptedUsage,
     UsageKind,
 )
-from statek_sim.runtime.state.safe_repr import shown
 from statek_sim.runtime.tools.declaration import tool
+from statek_sim.sandbox.llm_repr import shown
 from statek_sim.scenario.schema import Scenario
 from statek_sim.semantics import DOCS
 from statek_sim.values import JSON

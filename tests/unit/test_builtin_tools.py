@@ -9,7 +9,7 @@ from statek_sim import Agent
 from statek_sim.jobs import SubTaskHandler
 from statek_sim.runtime.execution import builtin_tools
 from statek_sim.runtime.execution.builtin_tools import system_tools
-from statek_sim.runtime.jobs.current import job_context
+from statek_sim.runtime.jobs.job import job_context
 from statek_sim.runtime.tools.spec import system_tool
 from tests.unit.runtime_samples import Gate, idle_runtime, run_one
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from statek_sim.runtime.state.calls import CallSpec, CodeBlock
+from statek_sim.runtime.state.chat_log import CallSpec, CodeBlock
 
 
 def test_a_block_tells_python_cli_calls_from_the_others() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from statek_sim import Agent
 from statek_sim.jobs import get_current_agent, get_current_agent_name, get_current_job
-from statek_sim.runtime.jobs.current import job_context
+from statek_sim.runtime.jobs.job import job_context
 from statek_sim.runtime.state.context import (
     Execution,
     captured_builtins,

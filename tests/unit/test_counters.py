@@ -2,8 +2,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from statek_sim.runtime.state.calls import CallSpec, CodeBlock
-from statek_sim.runtime.state.chat_log import LLM_LogItem, ToolError, ToolResult, WarmupLogItem
+from statek_sim.runtime.state.chat_log import (
+    CallSpec,
+    CodeBlock,
+    LLM_LogItem,
+    ToolError,
+    ToolResult,
+    WarmupLogItem,
+)
 from statek_sim.runtime.state.counters import PositionCounters, TurnCounters
 from tests.tables import table_test
 

@@ -4,7 +4,7 @@ import pytest
 
 from statek_sim import Agent, DialogAgent, Runtime, ScriptedLLM, text
 from statek_sim.jobs import RecurringReminder
-from statek_sim.runtime.dialogs.dialog import deliver
+from statek_sim.runtime.agents.dialog import deliver
 from statek_sim.runtime.state.status import JobStatus
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from statek_sim.runtime.tools.declaration import tool
-from statek_sim.runtime.tools.function_cache import once_per_function
+from statek_sim.runtime.tools.future_calls import once_per_function
 from statek_sim.runtime.tools.spec import tool_spec
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from statek_sim.runtime.tools.future_calls import smart_call
-from statek_sim.sandbox.builtin_shim import BuiltinShim
+from statek_sim.sandbox.modules import BuiltinShim
 
 
 class Refusing:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from statek_sim import Agent, DialogAgent, LLM_Harness, Runtime, ScriptedLLM
 from statek_sim.providers.script import code, fault, text
-from statek_sim.runtime.dialogs.history import HistoryProjection
+from statek_sim.runtime.agents.history import HistoryProjection
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.values import Message
 

@@ -6,8 +6,7 @@ import pytest
 
 from statek_sim import Agent, Runtime, ScriptedLLM, code
 from statek_sim.jobs import SubTaskHandler
-from statek_sim.runtime.state.calls import CallSpec, CodeBlock
-from statek_sim.runtime.state.chat_log import LLM_LogItem, NotificationLogItem
+from statek_sim.runtime.state.chat_log import CallSpec, CodeBlock, LLM_LogItem, NotificationLogItem
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import Notified, Reactivated
 from tests.tables import table_test

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from statek_sim import Agent, DialogAgent, Runtime, ScriptedLLM, code
-from statek_sim.runtime.dialogs.dialog import chat_responses
+from statek_sim.runtime.agents.dialog import chat_responses
 from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import ConsoleLine, DifficultyRaised, Reactivated

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from statek_sim import Agent
-from statek_sim.runtime.agents.job_def import JobDef, JobDefError
+from statek_sim.runtime.agents.agent import JobDef, JobDefError
+from statek_sim.runtime.execution.job_registry import JobDefs
 from statek_sim.runtime.execution.runtime import Runtime
-from statek_sim.runtime.jobs.job_defs import JobDefs
 from tests.unit.runtime_samples import idle_runtime
 
 AGENT = Agent("worker")

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from statek_sim.runtime.dialogs.markup import (
+from statek_sim.runtime.state.chat_style import (
     block_comment,
     dialog_messages,
     extract_dialog,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from statek_sim.runtime.dialogs.messages import (
+from statek_sim.runtime.agents.dialog import (
     arguments_json,
     assistant_calls,
     assistant_code,
@@ -13,7 +13,7 @@ from statek_sim.runtime.dialogs.messages import (
     tool_message,
     user_message,
 )
-from statek_sim.runtime.state.calls import CallSpec
+from statek_sim.runtime.state.chat_log import CallSpec
 from statek_sim.runtime.state.chat_style import ChatStyle
 from tests.tables import table_test
 

@@ -9,7 +9,7 @@ from statek_sim.providers.wire.openai import read_reply
 from statek_sim.providers.wire.reply import ParsedReply
 from statek_sim.runtime.execution.model_request import stored_response
 from statek_sim.runtime.jobs.post_processing import is_final
-from statek_sim.runtime.state.calls import CodeBlock
+from statek_sim.runtime.state.chat_log import CodeBlock
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.trace import LLMReplied, LLMRequested, RequestFailed
 from tests.tables import table_test

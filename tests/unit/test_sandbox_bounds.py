@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from statek_sim.runtime.execution.workspace_data import check_kept, weight
+from statek_sim.runtime.execution.toolbox import check_kept, weight
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.ordered_set import OrderedSet

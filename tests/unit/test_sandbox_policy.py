@@ -9,8 +9,7 @@ import pytest
 from RestrictedPython import compile_restricted_exec
 
 from statek_sim.errors import SandboxViolation
-from statek_sim.sandbox.policy import SandboxPolicy, check
-from statek_sim.sandbox.survey import survey
+from statek_sim.sandbox.policy import SandboxPolicy, check, survey
 from tests.tables import table_test
 
 POLICY = SandboxPolicy()

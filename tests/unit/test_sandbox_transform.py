@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.sandbox.compile import compile_block
+from statek_sim.sandbox.compile import compile_block, transformed
 from statek_sim.sandbox.helpers import build_helpers
 from statek_sim.sandbox.policy import SandboxPolicy
-from statek_sim.sandbox.transform import transformed
 
 
 class Future:

@@ -19,14 +19,13 @@ from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.state.safe_repr import shown
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.stored.block_end import cross, foresee
-from statek_sim.runtime.stored.collection_uses import foresee_uses
+from statek_sim.runtime.stored.block_end import cross, foresee, foresee_uses
 from statek_sim.runtime.stored.containers import NOTHING, Dict, List, StoreKills, inside, kept
 from statek_sim.runtime.stored.ordering import in_store_order, key_hash
 from statek_sim.runtime.stored.storable_types import EnumValue
 from statek_sim.sandbox.budget import unfolded_size
+from statek_sim.sandbox.llm_repr import shown
 from statek_sim.trace import StoreRemark
 from tests.tables import table_test
 

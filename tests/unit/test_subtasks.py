@@ -13,8 +13,7 @@ from statek_sim.jobs import (
     create_sub_task,
     get_current_job,
 )
-from statek_sim.runtime.jobs.current import job_context
-from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.job import Job, job_context
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import SubtaskCompleted
 from tests.unit.runtime_samples import UNLIMITED, idle_runtime

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from statek_sim.runtime.agents.warmup_source import WarmupBlock, parse_warmup
-from statek_sim.runtime.state.calls import CallSpec
+from statek_sim.runtime.state.chat_log import CallSpec
 from tests.tables import table_test
 
 

@@ -30,7 +30,7 @@ from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.providers.protocol import Provider
-from statek_sim.runtime.execution.run_stack import SeparateStack
+from statek_sim.runtime.execution.suspension import SeparateStack
 from statek_sim.semantics import Profile
 from statek_sim.trace import StoreRemark
 

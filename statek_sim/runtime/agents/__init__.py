@@ -1,1 +1,1 @@
-"""Agents, the definitions of work that jobs share, and the source of warmup blocks."""
+"""Agents, their warmup code, and how a job's log becomes the messages of a request and of a dialog."""

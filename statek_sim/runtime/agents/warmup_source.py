@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import count
 from typing import Any, Final, TypeAlias, cast
 
-from statek_sim.runtime.state.calls import CallSpec, CodeBlock
+from statek_sim.runtime.state.chat_log import CallSpec, CodeBlock
 
 TOOL_MARKER: Final = "#STATEK: as tool"
 """Everything before this on a line is a tool call; everything after it is ignored."""

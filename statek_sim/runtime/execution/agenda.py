@@ -1,12 +1,24 @@
-"""What is due, and when: events of the world before steps of jobs, otherwise in the order in which it was planned."""
+"""What is due, and when: events of the world before steps of jobs, otherwise in the order in which it was planned.
+
+Passes of the worker's loop are due, too: waiting jobs are asked, agent loops make jobs, an idle loop looks again
+(behaviour 10). As many jobs of an agentic loop wait to start as its queue has items.
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import islice
+from typing import Any, Final, Protocol
 
+from statek_sim.clock import Clock
+from statek_sim.errors import RunawayJob, StatekSimError
+from statek_sim.runtime.agents.agent import Agent, JobDef
+from statek_sim.runtime.agents.warmup_source import WarmupSource
+from statek_sim.runtime.execution.services import Services
+from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.state.status import JobStatus, WorkerKilled
 from statek_sim.runtime.state.tool_loop import Timer
 
 EVENT: Final = 0
@@ -61,3 +73,167 @@ class Agenda:
         """Keep the events of the world only: what steps wait for dies with their process."""
         self._due = [due for due in self._due if due.priority == EVENT]
         heapq.heapify(self._due)
+
+
+_NEVER: Final = -1.0
+"""Before any virtual time."""
+
+
+class MakesJobs(Protocol):
+    """How a loop creates a job."""
+
+    def __call__(self, agent: Agent, *, warmup_code: WarmupSource) -> Job:
+        """Return a new job."""
+
+
+class AgentLoop:
+    """One loop. `definition` is what this worker process looks at; errors on it end loop and worker."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        warmup_code: WarmupSource,
+        definition: JobDef,
+        queue_size: Callable[[], int],
+        *,
+        jobs: Mapping[str, Job],
+        create: MakesJobs,
+        clock: Clock,
+        most_at_once: int,
+    ) -> None:
+        self.agent = agent
+        self.warmup_code = warmup_code
+        self.definition = definition
+        self._queue_size = queue_size
+        self._jobs = jobs
+        self._create = create
+        self._clock = clock
+        self._most_at_once = most_at_once
+        self._at = _NEVER
+        self._shortest = 0
+        self._started = 0
+        """Jobs started at the time `_at` since the queue became `_shortest`, as short as never before at that time."""
+        self._starting: list[Job] = []
+        self._seen = 0
+        definition.clear_errors()
+
+    def begin_anew(self, definition: JobDef) -> None:
+        """Take a definition without errors, as a restarted process does."""
+        self.definition = definition
+        definition.clear_errors()
+
+    def saved(self) -> dict[str, object]:
+        """Return which definition it looks at, and how many jobs it has seen and started."""
+        return {
+            "definition": self.definition,
+            "at_once": [self._at, self._shortest, self._started],
+            "starting": [job.id for job in self._starting],
+            "seen": self._seen,
+        }
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Go on where another process `saved` it."""
+        self.definition = saved["definition"]
+        # What earlier releases kept counts jobs only.
+        self._at, self._shortest, self._started = saved.get("at_once", (_NEVER, 0, 0))
+        self._starting = [self._jobs[name] for name in saved["starting"]]
+        self._seen = saved["seen"]
+
+    def start_jobs(self, capacity: int) -> None:
+        """Create jobs until as many wait to start as the queue has items, at most `capacity`."""
+        if self.definition.has_errors():
+            raise RuntimeError(
+                f"Job definition for agent '{self.agent.role}' has errors — aborting agentic loop"
+            )
+        waiting, size = self._waiting_to_start(), self._queue_size()
+        for _ in range(min(capacity, size - waiting)):
+            self._note_start(size)
+            self._create(self.agent, warmup_code=self.warmup_code)
+
+    def _waiting_to_start(self) -> int:
+        created = islice(self._jobs.values(), self._seen, None)
+        self._starting.extend(job for job in created if job.agent is self.agent)
+        self._seen = len(self._jobs)
+        # A job that has started never waits to start again.
+        self._starting = [
+            job for job in self._starting if job.life.status in (JobStatus.READY, JobStatus.WARMING_UP)
+        ]
+        return len(self._starting)
+
+    def _note_start(self, size: int) -> None:
+        now = self._clock.now()
+        if now != self._at or size < self._shortest:
+            self._at, self._shortest, self._started = now, size, 0
+        self._started += 1
+        if self._started > self._most_at_once:
+            raise RunawayJob(
+                f"the loop of agent {self.agent.role!r} started {self._most_at_once:,} jobs at {now:g} s while its "
+                f"queue never got shorter than {self._shortest}: its jobs end without taking an item"
+            )
+
+
+PASS_SECONDS: Final = 0.3
+"""Virtual seconds between two passes of an idle loop over futures that can only be asked (the loop's sleep)."""
+
+MOST_IDLE_POLLS: Final = 12_000
+"""How often waiting jobs are asked while nothing else happens: one hour of virtual time."""
+
+
+class Passes:
+    """What a pass does before it opens a round. `hooks` are called with the free capacity: loops create jobs there."""
+
+    def __init__(self, services: Services, agenda: Agenda, most_idle: int) -> None:
+        self._services = services
+        self._agenda = agenda
+        self._most_idle = most_idle
+        self._idle = 0
+        self.passing = False
+        self.hooks: list[Callable[[int], None]] = []
+
+    def something_happens(self) -> None:
+        """Count idle polls anew."""
+        self._idle = 0
+
+    def begin(self, offer: Callable[[Job], None], capacity: Callable[[], int]) -> str | None:
+        """Wake jobs whose future is ready and let loops create jobs; return what the loop died of, if it did."""
+        self.passing = True
+        try:
+            for job in self._services.waiting.candidates():
+                future = job.awaited_result
+                if future is not None and self._asks_about(job) and future.check_condition():
+                    self._services.release(job)
+                    offer(job)
+            for hook in self.hooks:
+                hook(capacity())
+        except StatekSimError:
+            raise
+        except WorkerKilled as death:
+            return str(death)
+        except Exception as error:  # noqa: BLE001  # a condition or a queue size: the user's code
+            return f"the worker loop died of {type(error).__name__}: {error}"
+        finally:
+            self.passing = False
+        return None
+
+    def _asks_about(self, job: Job) -> bool:
+        """Return whether the loop asks the future that the job waits for.
+
+        Waiting in warmup before 1.3.2 is no wait at all: the loop just enters the block again.
+        """
+        return self._services.profile.waiting_job_is_dormant or job.life.status is JobStatus.SUSPENDED
+
+    def poll_again(self) -> bool:
+        """Let a little time pass for futures that can only be asked; return whether there are any worth asking.
+
+        Their conditions may depend on the time. After a while in which nothing else happens they count as waiting
+        for ever.
+        """
+        if not self._services.waiting.polls or self._idle >= self._most_idle:
+            return False
+        self._idle += 1
+        self._agenda.add(self._services.clock.now() + PASS_SECONDS, STEP, _nothing)
+        return True
+
+
+def _nothing() -> None:
+    """Only let time pass."""

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
-from statek_sim.runtime.jobs.current import get_current_job
-from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.job import Job, get_current_job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
 from statek_sim.runtime.state.futures import CombinedFutureResult, get_all_future, get_any_future
 from statek_sim.runtime.state.pyenv import tell

@@ -1,6 +1,6 @@
 """The jobs of a runtime by name, the definitions they share, and the host that they live in (behaviour 9, 10).
 
-The host gives jobs time, the trace and somebody to tell (`runtime.state.host.Host`).
+The host gives jobs time, the trace and somebody to tell (`runtime.state.context.Host`).
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from statek_sim import trace as events
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.harness.settings import StatekSettings
-from statek_sim.runtime.agents.agent import Agent, DialogAgent
-from statek_sim.runtime.agents.job_def import JobDef
-from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
-from statek_sim.runtime.dialogs.history import HistoryProjection
+from statek_sim.runtime.agents.agent import Agent, DialogAgent, JobDef
+from statek_sim.runtime.agents.history import HistoryProjection
+from statek_sim.runtime.agents.warmup_source import WarmupBlock, WarmupSource, parse_warmup
 from statek_sim.runtime.execution.model_name import models_by_difficulty
 from statek_sim.runtime.execution.scheduler import Scheduler
 from statek_sim.runtime.execution.services import Brought, Services
 from statek_sim.runtime.execution.tool_calls import AfterCalls
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.jobs.job_defs import JobDefs
-from statek_sim.runtime.jobs.post_processing import PostProcessor, normalised, post_processors
+from statek_sim.runtime.jobs.post_processing import PostProcessor, identity, normalised, post_processors
+from statek_sim.runtime.state.chat_log import CallSpec
 from statek_sim.runtime.state.chat_style import ChatStyle, parse_chat_style
-from statek_sim.runtime.state.host import Host
+from statek_sim.runtime.state.context import Host
 from statek_sim.runtime.state.tool_loop import Running, run_virtual
 from statek_sim.usage.totals import UsageTotals
 from statek_sim.values import IdSource
@@ -249,3 +248,108 @@ class JobHost:
 def default_style(settings: StatekSettings) -> ChatStyle | None:
     """Return the style of jobs that say none."""
     return None if settings.chat_style is None else parse_chat_style(str(settings.chat_style))
+
+
+class JobDefs:
+    """Finds the definition for a combination of agent, warmup, style, locale and parameters, or makes it."""
+
+    def __init__(self, kind: type[JobDef] = JobDef) -> None:
+        self._kind = kind
+        self._known: dict[Agent, dict[object, list[JobDef]]] = {}
+
+    def get(
+        self,
+        agent: Agent,
+        warmup: tuple[WarmupBlock, ...],
+        chat_style: ChatStyle | None,
+        locale: str | None,
+        job_params: Mapping[str, object],
+        post_processing: tuple[PostProcessor, ...] = (),
+        *,
+        own_blocks: int = 0,
+    ) -> JobDef:
+        """Return the shared definition; an error recorded on it concerns every later job of the same work.
+
+        STATEK compares what is asked for with what its store gives back, and some of that never equals itself
+        (checked with 1.2.5 to 1.4.2): such work has a new definition for every job. The
+        first `own_blocks` of the warmup are the job's own, the others its agent's.
+        """
+        if not _found_again(agent.metadata, warmup, own_blocks, locale):
+            return self.make(agent, warmup, chat_style, locale, job_params, post_processing)
+        alike = self._known.setdefault(agent, {}).setdefault(_key(chat_style, locale, job_params), [])
+        processors = [identity(processor) for processor in post_processing]
+        for definition in alike:
+            # Parsed blocks are cached by source, so identity settles most comparisons.
+            same = (
+                definition.warmup_code == warmup
+                and (definition.job_params or {}) == job_params
+                and definition.metadata["MODEL"] == agent.metadata["MODEL"]
+            )
+            if same and [identity(processor) for processor in definition.post_processing] == processors:
+                return definition
+        definition = self.make(agent, warmup, chat_style, locale, job_params, post_processing)
+        alike.append(definition)
+        return definition
+
+    def saved(self) -> list[JobDef]:
+        """Return the definitions that others may be found to be the same as, in their order."""
+        return [
+            definition for by_key in self._known.values() for alike in by_key.values() for definition in alike
+        ]
+
+    def resume(self, definitions: Iterable[JobDef]) -> None:
+        """Know these definitions and no others."""
+        self._known.clear()
+        for one in definitions:
+            key = _key(one.chat_style, one.locale, one.job_params or {})
+            self._known.setdefault(one.agent, {}).setdefault(key, []).append(one)
+
+    def make(
+        self,
+        agent: Agent,
+        warmup: tuple[WarmupBlock, ...],
+        chat_style: ChatStyle | None,
+        locale: str | None,
+        job_params: Mapping[str, object],
+        post_processing: tuple[PostProcessor, ...] = (),
+    ) -> JobDef:
+        """Return a definition that is not shared."""
+        return self._kind(
+            agent, agent.metadata, warmup, dict(job_params), chat_style, locale, post_processing
+        )
+
+
+def _found_again(
+    metadata: Mapping[str, str], warmup: tuple[WarmupBlock, ...], own_blocks: int, locale: str | None
+) -> bool:
+    """Return whether STATEK finds a definition again.
+
+    Not with models by difficulty (stored as a mapping, compared as text), a locale that is text (another object each
+    time, compared by identity), or tool calls in warmup that do not equal themselves in the store.
+    """
+    if ":" in str(metadata["MODEL"]) or isinstance(locale, str):
+        return False
+    own, agents = warmup[:own_blocks], warmup[own_blocks:]
+    return all(equals_its_like(call) for block in own for call in block.tool_calls) and all(
+        equals_itself(call) for block in agents for call in block.tool_calls
+    )
+
+
+def equals_itself(call: CallSpec) -> bool:
+    """Return whether a stored call of an agent's warmup, the same for all jobs, equals itself: a mapping does not."""
+    return not call.kwargs
+
+
+def equals_its_like(call: CallSpec) -> bool:
+    """Return whether two stored calls of the same are equal: texts and collections in two stored lists are not."""
+    return equals_itself(call) and all(value is None or isinstance(value, int | float) for value in call.args)
+
+
+def _key(chat_style: ChatStyle | None, locale: str | None, job_params: Mapping[str, object]) -> object:
+    """Return what equal definitions have in common; parameters that cannot be hashed are told apart later."""
+    key = (chat_style, id(locale), *sorted(job_params.items(), key=lambda pair: pair[0]))
+    try:
+        hash(key)
+    except TypeError:
+        return (chat_style, id(locale))
+    return key

@@ -15,12 +15,17 @@ from statek_sim.providers.wire.format import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.reply import ParsedReply, ReportedUsage
 from statek_sim.providers.wire.request import ClientOptions, WireRequest
 from statek_sim.runtime.agents.agent import RecurringReminder
-from statek_sim.runtime.dialogs.dialog import deliver
-from statek_sim.runtime.dialogs.markup import extract_dialog, strip_markup
+from statek_sim.runtime.agents.dialog import deliver
 from statek_sim.runtime.jobs.post_processing import is_final, processed
-from statek_sim.runtime.state.calls import CallSpec, CodeBlock, stored_call
-from statek_sim.runtime.state.chat_log import LLM_LogItem, Reasoning, ReminderLogItem
-from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.state.chat_log import (
+    CallSpec,
+    CodeBlock,
+    LLM_LogItem,
+    Reasoning,
+    ReminderLogItem,
+    stored_call,
+)
+from statek_sim.runtime.state.chat_style import ChatStyle, extract_dialog, strip_markup
 from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, refused_because
 from statek_sim.runtime.stored.containers import stored_text

@@ -18,6 +18,7 @@ from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.request import PLAIN, ClientOptions
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.agents.warmup_source import WarmupSource
+from statek_sim.runtime.execution.agenda import MOST_IDLE_POLLS, AgentLoop
 from statek_sim.runtime.execution.job_queue import Order, WaitingRoom
 from statek_sim.runtime.execution.job_registry import (
     JobBook,
@@ -26,7 +27,6 @@ from statek_sim.runtime.execution.job_registry import (
     default_style,
     inherited_locale,
 )
-from statek_sim.runtime.execution.poll_loop import MOST_IDLE_POLLS, AgentLoop
 from statek_sim.runtime.execution.scheduler import Scheduler
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought, Services
 from statek_sim.runtime.execution.tool_calls import AfterCalls

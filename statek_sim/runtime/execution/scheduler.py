@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from statek_sim import trace as events
 from statek_sim.clock import FOREVER
 from statek_sim.errors import BadInput
-from statek_sim.runtime.execution.agenda import EVENT, STEP, Agenda
+from statek_sim.runtime.execution.agenda import EVENT, MOST_IDLE_POLLS, STEP, Agenda, Passes
 from statek_sim.runtime.execution.job_queue import Order, Rounds
-from statek_sim.runtime.execution.poll_loop import MOST_IDLE_POLLS, Passes
-from statek_sim.runtime.execution.run_stack import RunStack
-from statek_sim.runtime.execution.suspension import Progress, Suspension
+from statek_sim.runtime.execution.suspension import Progress, RunStack, Suspension
 from statek_sim.runtime.execution.worker import Flights
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import JobStatus

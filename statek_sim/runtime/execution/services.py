@@ -13,8 +13,7 @@ from statek_sim.harness.harness import LLM_Harness
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.format import format_of
 from statek_sim.providers.wire.request import PLAIN, ClientOptions, FormatName
-from statek_sim.runtime.agents.agent import Agent
-from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.agents.agent import Agent, JobDef
 from statek_sim.runtime.execution.builtin_tools import init_shared_context, own_spec, system_tools
 from statek_sim.runtime.execution.job_queue import WaitingRoom
 from statek_sim.runtime.execution.model_name import model_for_provider, model_provider, models_by_difficulty

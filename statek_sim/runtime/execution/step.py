@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from statek_sim import progress
 from statek_sim.errors import FAILS_THE_RUN
-from statek_sim.runtime.dialogs.markup import is_empty_code
 from statek_sim.runtime.execution.model_request import ask_model
 from statek_sim.runtime.execution.tool_calls import CliLog, run_cli_call, run_regular_calls
 from statek_sim.runtime.execution.workspace import job_output, run_block
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.state.calls import CodeBlock
-from statek_sim.runtime.state.chat_log import LLM_LogItem, WarmupLogItem
-from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.state.chat_log import CodeBlock, LLM_LogItem, WarmupLogItem
+from statek_sim.runtime.state.chat_style import ChatStyle, is_empty_code
 from statek_sim.runtime.state.futures import FutureError
 from statek_sim.runtime.state.pyenv import ErrorKind
-from statek_sim.runtime.state.safe_repr import shown
 from statek_sim.runtime.state.status import Contained, JobStatus, Unlogged, WorkerKilled
 from statek_sim.runtime.stored.storable_types import load_all
+from statek_sim.sandbox.llm_repr import shown
 
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.services import Services

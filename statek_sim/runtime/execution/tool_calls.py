@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from statek_sim.call_hooks import CallHooks
 from statek_sim.errors import FAILS_THE_RUN
-from statek_sim.runtime.dialogs.markup import is_empty_code
 from statek_sim.runtime.execution.workspace import Output, contained_reason, run_block, set_exit
-from statek_sim.runtime.state.calls import PYTHON_CLI, CallSpec, CodeBlock, stored_call
-from statek_sim.runtime.state.chat_log import ExecutionItem, ToolError
+from statek_sim.runtime.state.chat_log import (
+    PYTHON_CLI,
+    CallSpec,
+    CodeBlock,
+    ExecutionItem,
+    ToolError,
+    stored_call,
+)
+from statek_sim.runtime.state.chat_style import is_empty_code
 from statek_sim.runtime.state.context import Execution, reset_execution, set_execution
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.status import PASSING, Contained, Unlogged, WorkerKilled

@@ -9,7 +9,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from statek_sim.errors import LLM_HarnessError, ProviderFailure, StatekSimError
-from statek_sim.runtime.agents.job_def import JobDefError
+from statek_sim.runtime.agents.agent import JobDefError
 from statek_sim.runtime.execution.model_name import BadModelName
 from statek_sim.runtime.execution.step import Step, job_step
 from statek_sim.runtime.state.pyenv import ErrorKind
@@ -29,8 +29,7 @@ from statek_sim.harness.limits import MOST_ESCAPES
 from statek_sim.runtime.execution.agenda import STEP, Agenda
 from statek_sim.runtime.execution.services import Services
 from statek_sim.runtime.execution.suspension import Suspension
-from statek_sim.runtime.jobs.current import reset_job, set_job
-from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.job import Job, reset_job, set_job
 from statek_sim.runtime.state.status import JobStatus, WorkerKilled
 
 

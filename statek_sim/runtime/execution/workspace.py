@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.errors import FAILS_THE_RUN
-from statek_sim.runtime.execution.toolbox import Toolbox
-from statek_sim.runtime.execution.workspace_data import check_kept
+from statek_sim.runtime.execution.toolbox import Toolbox, check_kept
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.access import FULL, RESTRICTED, reset_access, set_access
 from statek_sim.runtime.state.context import (
@@ -28,10 +27,8 @@ from statek_sim.runtime.state.context import (
 )
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.pyenv import ErrorKind, Fallback
-from statek_sim.runtime.state.safe_repr import shown
 from statek_sim.runtime.state.status import PASSING, Contained, WorkerKilled
-from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross
-from statek_sim.runtime.stored.collection_uses import foresee_uses
+from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee_uses
 from statek_sim.runtime.stored.containers import StoreKills
 from statek_sim.runtime.stored.storable_types import with_full_names
 from statek_sim.sandbox.budget import (
@@ -42,7 +39,7 @@ from statek_sim.sandbox.budget import (
     unfolded_size,
 )
 from statek_sim.sandbox.compile import FILENAME, CompiledBlock, Statement, compile_block
-from statek_sim.sandbox.llm_repr import format_print_arg
+from statek_sim.sandbox.llm_repr import format_print_arg, shown
 from statek_sim.sandbox.modules import is_transient
 from statek_sim.sandbox.time_limit import limited
 

@@ -6,16 +6,20 @@ from typing import Any, Final, Protocol
 
 from statek_sim import trace as events
 from statek_sim.runtime.agents.agent import Agent
-from statek_sim.runtime.dialogs.history import HistoryProjection
-from statek_sim.runtime.jobs.job_log import JobLog
+from statek_sim.runtime.agents.history import HistoryProjection
+from statek_sim.runtime.jobs.job_log import JobLog, Keeping
 from statek_sim.runtime.jobs.lifecycle import Life
-from statek_sim.runtime.jobs.persistence import Keeping
 from statek_sim.runtime.state.access import missing
-from statek_sim.runtime.state.calls import CodeBlock
-from statek_sim.runtime.state.chat_log import LLM_LogItem, NotificationLogItem, SubTaskLogItem, UserLogItem
+from statek_sim.runtime.state.chat_log import (
+    CodeBlock,
+    LLM_LogItem,
+    NotificationLogItem,
+    SubTaskLogItem,
+    UserLogItem,
+)
 from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.state.context import Host
 from statek_sim.runtime.state.error_handlers import HandlerList
-from statek_sim.runtime.state.host import Host
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.containers import Kept

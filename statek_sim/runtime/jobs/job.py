@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import Token
 from typing import TYPE_CHECKING, Any
 
 from statek_sim import trace as events
-from statek_sim.runtime.agents.agent import Agent
-from statek_sim.runtime.agents.job_def import JobDef, JobDefError
-from statek_sim.runtime.dialogs.dialog import dialog_of
-from statek_sim.runtime.dialogs.history import HistoryProjection
+from statek_sim.runtime.agents.agent import Agent, JobDef, JobDefError
+from statek_sim.runtime.agents.dialog import dialog_of
+from statek_sim.runtime.agents.history import HistoryProjection
 from statek_sim.runtime.jobs.inbox import Inbox
-from statek_sim.runtime.jobs.job_log import JobLog
+from statek_sim.runtime.jobs.job_log import JobLog, Keeping
 from statek_sim.runtime.jobs.lifecycle import Difficulty, Life
-from statek_sim.runtime.jobs.persistence import Keeping
 from statek_sim.runtime.state.access import member, missing
-from statek_sim.runtime.state.calls import CodeBlock
-from statek_sim.runtime.state.chat_log import ChatItem
+from statek_sim.runtime.state.chat_log import ChatItem, CodeBlock, job_members
+from statek_sim.runtime.state.context import Host, bound_context, current, reset_context, set_context
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.error_handlers import HandlerList
 from statek_sim.runtime.state.futures import FutureResult
-from statek_sim.runtime.state.host import Host
-from statek_sim.runtime.state.own_members import job_members
 from statek_sim.runtime.state.pyenv import ErrorKind, PyEnv, SharedNames
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.values import Message
@@ -244,3 +242,30 @@ class Job:
 
 # Python's own errors name stored classes with their module.
 Job.__name__ = "statek.executors.job.Job"
+
+
+reset_job = reset_context
+
+
+def set_job(job: Job) -> Token[dict[str, Any] | None]:
+    """Make `job` the current one, until `reset_job` gets what this returns."""
+    return set_context({"job": job, "agent": job.job_def.agent})
+
+
+@contextmanager
+def job_context(job: Job) -> Iterator[None]:
+    """Make `job` the current job inside the block."""
+    with bound_context({"job": job, "agent": job.job_def.agent}):
+        yield
+
+
+def get_current_job() -> Job | None:
+    """Return the job that is executing, or None outside of jobs."""
+    job: Job | None = current("job")
+    return job
+
+
+def get_current_agent() -> Agent | None:
+    """Return the agent of the executing job, or None outside of jobs."""
+    agent: Agent | None = current("agent")
+    return agent

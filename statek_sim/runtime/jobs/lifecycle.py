@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from statek_sim import trace as events
-from statek_sim.runtime.agents.job_def import JobDef
+from statek_sim.runtime.agents.agent import JobDef
+from statek_sim.runtime.state.context import Host
 from statek_sim.runtime.state.futures import Signal
-from statek_sim.runtime.state.host import Host
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.state.status import JobStatus, advance
 from statek_sim.sandbox.ordered_set import without_addresses

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from statek_sim.providers.wire.reply import ParsedReply, ToolCallRequest
-from statek_sim.runtime.agents.job_def import Processor
-from statek_sim.runtime.dialogs.dialog import count_llm_actions
-from statek_sim.runtime.dialogs.markup import is_empty_code, strip_markup
+from statek_sim.runtime.agents.agent import Processor
+from statek_sim.runtime.agents.dialog import count_llm_actions
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.chat_log import PostProcessedItem
-from statek_sim.runtime.state.chat_style import ChatStyle
+from statek_sim.runtime.state.chat_style import ChatStyle, is_empty_code, strip_markup
 
 
 @dataclass

@@ -8,8 +8,7 @@ from enum import StrEnum
 from typing import Any, NoReturn, TypeVar, overload
 
 from statek_sim import trace as events
-from statek_sim.runtime.jobs.current import get_current_job
-from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.job import Job, get_current_job
 from statek_sim.runtime.state.access import member, missing, readable
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.declaration import subtask_wrapper

@@ -1,15 +1,159 @@
-"""The items of a job's chat log (001, History and Logs)."""
+"""The items of a job's chat log, with the tool calls and blocks of code in them (001, History and Logs).
+
+Agents are shown the members that STATEK's own stored objects have, in the order in which each is first given them; the
+private ones, too. An attribute that an object has here and not there is none of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, NamedTuple, Protocol
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Protocol
 
-from statek_sim.runtime.state.calls import CodeBlock
-from statek_sim.runtime.state.own_members import reply_members, warmup_members
+from statek_sim.runtime.state.access import FULL, access
+from statek_sim.runtime.state.context import current
+from statek_sim.runtime.stored.attributes import ended_in
+from statek_sim.runtime.stored.containers import inside
+from statek_sim.runtime.stored.ordering import SOMETHING, Shows, in_store_order, shown_members
 from statek_sim.values import JSON
+
+PYTHON_CLI: Final = "python_cli"
+"""The tool through which DIRECT agents run Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallSpec:
+    """One requested tool call. `id` is a string unless the provider sent something else: it goes back as it came.
+
+    `bind` names the local variable that takes the result, or the variables it is unpacked into;
+    only warmup under the `docs` profile sets it (003, Warmup Failures).
+    """
+
+    id: JSON
+    name: str
+    args: tuple[object, ...] = ()
+    kwargs: Mapping[str, object] = field(default_factory=dict)
+    bind: str | tuple[str, ...] | None = None
+
+
+def stored_call(call: CallSpec) -> CallSpec:
+    """Return a call as it comes back from the store: its keywords in the order of their hashes, its values stored.
+
+    Raises what dbzero raises, SystemError for a value that it damages, such as an integer beyond 64 bits.
+    """
+    try:
+        kwargs = {str(inside(name)): inside(value) for name, value in call.kwargs.items()}
+        args = tuple(inside(value) for value in call.args)
+    except (OverflowError, UnicodeEncodeError) as damage:
+        raise ended_in("CallSpec.__init__") from damage
+    return replace(call, args=args, kwargs={name: kwargs[name] for name in in_store_order(kwargs)})
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """Code of one warmup block or reply, and the tool calls requested with it.
+
+    `code` is None when a reply had no text. `metadata` is what `#STATEK: key = value` lines said.
+    """
+
+    code: str | None = None
+    tool_calls: tuple[CallSpec, ...] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def cli_calls(self) -> tuple[CallSpec, ...]:
+        """The `python_cli` calls, in the order asked."""
+        return tuple(call for call in self.tool_calls if call.name == PYTHON_CLI)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether `hidden = True`, exactly, keeps this block out of the conversation."""
+        return self.metadata.get("hidden") is True
+
+
+def job_members(
+    job: Any, shows: Shows, written: Mapping[str, object] = MappingProxyType({})
+) -> dict[str, object]:
+    """Return the members of a job, with what others have `written` to it."""
+    with access(FULL):
+        members = {
+            "job_def": job.job_def,
+            "agent": job.agent,
+            "parent_job": job.parent_job,
+            "job_status": SOMETHING,
+            "py_env": job.py_env,
+            "chat_log": [*job.chat_log, *(job.raised_at if _newest() else ())],
+            "awaited_result": job.awaited_result,
+            "next_instr_num": job.next_instr_num,
+            "warmup_block_num": job.warmup_block_num or None,
+            "error": job.error,
+            "created_at": job.created_at,
+            "error_handlers": list(job.error_handlers),
+            "_Job__last_difficulty": SOMETHING if job.raised_at else None,
+            "usage": job.usage,
+            "num_completions": job.num_completions,
+            "_Job__ext_ref": None,
+            "_Job__pending_chat_log": job.inbox.pending,
+            "_Job__shared_context": job.shared_names,
+            **written,
+        }
+    return shown_members(members, shows)
+
+
+def definition_members(definition: Any, shows: Shows) -> dict[str, object]:
+    """Return the members of a job's definition."""
+    with access(FULL):
+        # An application's definition has the setting's style where it has none of its own.
+        style = definition._chat_style if hasattr(definition, "_chat_style") else definition.chat_style
+        members = {
+            "agent": definition.agent,
+            "metadata": dict(definition.metadata),
+            "job_params": definition.job_params or None,
+            "warmup_code": _warmup(definition.warmup_code),
+            "_chat_style": style and SOMETHING,
+            "locale": definition.locale,
+            "post_processing": list(definition.post_processing) or None,
+            "provider_config": None,
+        }
+    if _newest():
+        members["extra_resources"] = None
+    return shown_members(members, shows)
+
+
+def _warmup(blocks: Any) -> object:
+    """Return warmup code as it is stored: one block that is nothing but code is a text."""
+    if len(blocks) != 1:
+        return list(blocks) or None
+    block = blocks[0]
+    return SOMETHING if block.tool_calls or block.metadata else block.code
+
+
+def reply_members(item: Any, shows: Shows) -> dict[str, object]:
+    """Return the members of a turn in the chat log."""
+    members = {
+        "console_pos": item.console_pos,
+        "tool_log": item.tool_log,
+        "timestamp": item.timestamp,
+        "llm_resp": item.llm_resp,
+        "llm_reasoning_payload": item.reasoning,
+    }
+    if _newest():
+        members |= {"request_difficulty": None, "cumulative_token_usage": item.cumulative_token_usage}
+    return shown_members(members, shows)
+
+
+def warmup_members(item: Any, shows: Shows) -> dict[str, object]:
+    """Return the members of a warmup block's entry in the chat log."""
+    names = ("console_pos", "tool_log", "timestamp", "warmup_block_num")
+    return shown_members({name: getattr(item, name) for name in names}, shows)
+
+
+def _newest() -> bool:
+    """Return whether the job that looks is one of 1.4: its classes have members that earlier ones lack."""
+    job: Any = current("job")
+    return job is None or job.host.profile.difficulty_extends_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,13 @@
-"""Chat styles: how code, console output and dialog look in a conversation."""
+"""Chat styles, and the Markdown of their replies: which part is code, which part is dialog, where the media are."""
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from functools import lru_cache
+from typing import Final
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting
@@ -28,3 +33,148 @@ def parse_chat_style(text: str) -> ChatStyle:
     names = list(ChatStyle.__members__)
     expected = f"expected one of {', '.join(names)}"
     raise BadSetting(f"unknown chat style {text!r}, {expected}.{suggestion(text, names)}")
+
+
+DialogPart = tuple[str, str | None]
+"""`(body, media)`: one message to the user; `media` is a path or a markdown image, or None."""
+
+_CACHED_TEXTS: Final = 512
+
+_FENCE: Final = "```"
+_ANY_FENCE: Final = re.compile(r"```\w*\n?")
+_PYTHON_BLOCK: Final = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+_IMAGE: Final = re.compile(r"!\[[^\]]*\]\([^)]*\)")
+_LINK: Final = re.compile(r"\[([^\]]*)\]\(([^)]*)\)")
+_MEDIA_LINK: Final = re.compile(r'!?\[[^\]]*\]\([^\s)]+(?:\s+"[^"]*")?\)')
+_MEDIA_PATH: Final = re.compile(r"/?(?:\S+/)+\S+\.\w{3}")
+_SEPARATORS: Final = re.compile(r"[\s\[\](){},]+")
+
+# Whether the first thing after comments may be a bare string; most code is not, and need not be parsed.
+_MAY_BE_EMPTY: Final = re.compile(
+    r"""(?:\#[^\n]*+\n|[ \t\f\n]++)*+       # blank and comment lines
+        (?:
+            (?:\#[^\n]*)?\Z                 # nothing else
+          | [^\x20-\x7e]                    # odd characters: let the parser judge
+          | ["'(\\]                         # a string, or something around one
+          | [rRuUbBfF]{1,2}["']             # a prefixed string
+        )""",
+    re.VERBOSE,
+)
+
+
+def block_comment(text: str) -> str:
+    """Return `text` with `# ` before every line."""
+    return "# " + text.replace("\n", "\n# ")
+
+
+@lru_cache(maxsize=_CACHED_TEXTS)
+def strip_markup(text: str, *, strict: bool) -> str:
+    """Return the Python code in a reply, with everything else as comments (behaviour 6.2).
+
+    Strict (MARKDOWN, MD_DIALOG): only closed fences that open with exactly "```python" and a newline are
+    code. Not strict (CONSOLE, no style): any fence is, and a text without fences is code as it stands.
+    """
+    if strict:
+        return _code_with_comments(_PYTHON_BLOCK.split(text))
+    if _FENCE not in text:
+        return text
+    return _code_with_comments(_ANY_FENCE.split(text))
+
+
+def _code_with_comments(pieces: Sequence[str]) -> str:
+    """Join pieces that are prose and code by turns, prose first; blank pieces disappear."""
+    lines: list[str] = []
+    in_code = False
+    for piece in pieces:
+        content = piece.strip()
+        if content:
+            lines.append(content if in_code else block_comment(content))
+        in_code = not in_code
+    return "\n".join(lines)
+
+
+@lru_cache(maxsize=_CACHED_TEXTS)
+def extract_dialog(text: str) -> str | None:
+    """Return the text outside all fences with whitespace collapsed, or None when there is none."""
+    words = [word for prose in _ANY_FENCE.split(text)[::2] for word in prose.split()]
+    return " ".join(words) or None
+
+
+def split_media(text: str) -> Iterator[DialogPart]:
+    """Split dialog at media paths (`dir/name.ext`) and markdown images (behaviour 6.4).
+
+    Brackets, braces and commas separate words and are lost; each medium closes the body before it.
+    """
+    body: list[str] = []
+    for word, is_media in _words(text):
+        if is_media:
+            yield " ".join(body), word
+            body = []
+        else:
+            body.append(word)
+    if body:
+        yield " ".join(body), None
+
+
+def _words(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield each word of `text` and whether it is a medium."""
+    position = 0
+    for image in _IMAGE.finditer(text):
+        yield from _plain_words(text[position : image.start()])
+        yield image.group(), True
+        position = image.end()
+    yield from _plain_words(text[position:])
+
+
+def _plain_words(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the words of text without images; a link counts as its label and its address."""
+    for word in _SEPARATORS.split(_LINK.sub(r"\1 \2", text).strip()):
+        if word:
+            yield word, _MEDIA_PATH.fullmatch(word) is not None
+
+
+def normalize_media_links(dialog: str) -> str:
+    """Return `dialog` with link addresses under `sandbox:/private/` made plain `private/` paths."""
+    return dialog.replace("(sandbox://private/", "(private/").replace("(sandbox:/private/", "(private/")
+
+
+@lru_cache(maxsize=_CACHED_TEXTS)
+def dialog_messages(text: str) -> tuple[DialogPart, ...]:
+    """Return what a reply sends to the user, one entry per `send_message` call (behaviour 6.4).
+
+    Dialog with a markdown link or image is one message, kept whole; other dialog is split at media.
+    """
+    dialog = extract_dialog(text)
+    if dialog is None:
+        return ()
+    linked = normalize_media_links(dialog)
+    if _MEDIA_LINK.search(linked):
+        return ((linked, None),)
+    return tuple(part for part in split_media(dialog) if part[0] or part[1])
+
+
+@lru_cache(maxsize=_CACHED_TEXTS)
+def is_empty_code(code: str | None) -> bool:
+    """Tell whether `code` has nothing to run: blank, or comments and bare strings only.
+
+    Code that does not parse is not empty.
+    """
+    if not code or code.isspace():
+        return True
+    if "\r" not in code and not _MAY_BE_EMPTY.match(code):
+        return False
+    try:
+        body = ast.parse(code).body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+    return all(_is_bare_string(statement) for statement in body)
+
+
+def _is_bare_string(statement: ast.stmt) -> bool:
+    """Tell whether a statement is a string literal by itself."""
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )

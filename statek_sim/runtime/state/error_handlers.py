@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from statek_sim import trace as events
-from statek_sim.runtime.state.host import CurrentJob
-from statek_sim.runtime.state.safe_repr import shown
+from statek_sim.runtime.state.context import CurrentJob
+from statek_sim.sandbox.llm_repr import shown
 from statek_sim.sandbox.ordered_set import without_addresses
 
 

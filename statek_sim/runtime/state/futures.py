@@ -19,7 +19,7 @@ from statek_sim.runtime.stored.ordering import Shows, shown_members
 from statek_sim.runtime.stored.storable_types import STORE_ID
 from statek_sim.sandbox.compile import FILENAME as AGENT_CODE
 from statek_sim.sandbox.llm_repr import STORES_OWN
-from statek_sim.sandbox.restricted_method import RestrictedMethod
+from statek_sim.sandbox.policy import RestrictedMethod
 
 
 class Signal:

@@ -15,7 +15,17 @@ from itertools import chain
 from types import FunctionType
 from typing import Any, Final, NamedTuple, NoReturn
 
-from statek_sim.runtime.stored.identity import common_members, place_of, same, shared
+from statek_sim.runtime.stored.identity import (
+    common_members,
+    place_of,
+    same,
+    shared,
+    stored_datetime,
+    stored_decimal,
+    stored_time,
+    why_datetime_changed,
+    why_decimal_changed,
+)
 from statek_sim.runtime.stored.ordering import in_store_order, while_it_changes
 from statek_sim.runtime.stored.storable_types import (
     EarlyEnumValue,
@@ -25,13 +35,6 @@ from statek_sim.runtime.stored.storable_types import (
     loaded,
     read,
     refusal,
-)
-from statek_sim.runtime.stored.value_roundtrip import (
-    stored_datetime,
-    stored_decimal,
-    stored_time,
-    why_datetime_changed,
-    why_decimal_changed,
 )
 from statek_sim.sandbox.budget import MOST_UNFOLDED, unfolded_size
 from statek_sim.sandbox.llm_repr import StoredCollection

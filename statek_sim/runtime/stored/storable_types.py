@@ -24,8 +24,8 @@ from statek_sim.errors import SandboxViolation
 from statek_sim.runtime.stored.ordering import text_hash
 from statek_sim.sandbox import compile as compiling
 from statek_sim.sandbox.helpers import CALLING
-from statek_sim.sandbox.lazy import stands_for
 from statek_sim.sandbox.llm_repr import STORES_OWN, StoredCollection
+from statek_sim.sandbox.operators import stands_for
 from statek_sim.sandbox.ordered_set import STORE_PLACE
 
 STORED_MARK: Final = "__stored_by_statek_sim__"

@@ -15,15 +15,14 @@ from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, overl
 from statek_sim import trace as events
 from statek_sim.errors import BadTool
 from statek_sim.runtime.state.access import FULL, reset_access, set_access
-from statek_sim.runtime.state.context import current, current_execution, require_alive, traced_job
+from statek_sim.runtime.state.context import CurrentJob, current, current_execution, require_alive, traced_job
 from statek_sim.runtime.state.error_handlers import handler_problem
 from statek_sim.runtime.state.futures import FutureResult
-from statek_sim.runtime.state.host import CurrentJob
-from statek_sim.runtime.state.safe_repr import shown
 from statek_sim.runtime.state.tool_loop import run_virtual
 from statek_sim.runtime.stored.storable_types import INJECTED, with_full_names
-from statek_sim.runtime.tools.function_cache import once_per_function
+from statek_sim.runtime.tools.future_calls import once_per_function
 from statek_sim.runtime.tools.tool_scope import NOTHING, named
+from statek_sim.sandbox.llm_repr import shown
 from statek_sim.sandbox.ordered_set import without_addresses
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -16,7 +16,7 @@ from types import FunctionType, NoneType, UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from statek_sim.runtime.state.chat_style import ChatStyle
-from statek_sim.runtime.tools.function_cache import once_per_function
+from statek_sim.runtime.tools.future_calls import once_per_function
 from statek_sim.values import JSON, ToolSpec
 
 _TYPE_NAMES: Final[Mapping[object, str]] = {
