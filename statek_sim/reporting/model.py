@@ -240,10 +240,10 @@ def _offenders(
     results: Sequence[ScenarioResult], rows: Sequence[Row], wrong: Callable[[float], bool]
 ) -> tuple[Offender, ...]:
     """Return the worst scenario of one direction, then the worst ones that have another main cause."""
-    records = {row.name: result.record for row, result in zip(rows, results, strict=True)}
+    runs = {row.name: result for row, result in zip(rows, results, strict=True)}
     offenders: dict[str, Offender] = {}
     for row in worst_rows(row for row in rows if row.usage.ratio is not None and wrong(row.usage.ratio)):
-        cause, sentence = reason(records[row.name])
+        cause, sentence = reason(runs[row.name])
         offenders.setdefault(cause, Offender(row, sentence))
         if len(offenders) == WORST:
             break

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from statek_sim.backends.call_log import AnsweredCall
 from statek_sim.backends.record import JobRecord, RunRecord, UsageRecord
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.schema import Scenario
@@ -29,10 +31,11 @@ class Talk:
 
     job: str = "main"
     model: str = "gpt-4o"
-    tools: Sequence[ToolSpec] = ()
+    tools: tuple[ToolSpec, ...] = ()
     reported: bool = True
     messages: list[Message] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    calls: list[AnsweredCall] = field(default_factory=list)
     totals: UsageTotals = field(default_factory=UsageTotals)
 
     def ask(self, *new: Message, kept: int | None = None) -> LLMRequested:
@@ -55,17 +58,29 @@ class Talk:
         completion = completion_tokens(reply, None, model.tokenizer)
         told_prompt, told_completion = (prompt, completion) if self.reported else (None, None)
         received = len(reply.encode()) + 200
-        self.totals.add(
-            TurnUsage(
-                request.bytes_sent,
-                received,
-                prompt,
-                completion,
-                told_prompt,
-                told_completion,
-                None,
-                None,
-                model.label,
+        usage = TurnUsage(
+            request.bytes_sent,
+            received,
+            prompt,
+            completion,
+            told_prompt,
+            told_completion,
+            None,
+            None,
+            model.label,
+        )
+        self.totals.add(usage)
+        answer = {"choices": [{"message": {"role": "assistant", "content": reply}, "finish_reason": "stop"}]}
+        self.calls.append(
+            AnsweredCall(
+                job=self.job,
+                turn=request.turn,
+                model=self.model,
+                provider="OPENAI",
+                wire="openai",
+                tools=self.tools,
+                body=json.dumps(answer).encode(),
+                usage=usage,
             )
         )
         self.events.append(
@@ -157,6 +172,7 @@ def result(
         usage=UsageRecord(**totals.as_dict()),  # type: ignore[arg-type]  # the same fields
         digest=hashlib.sha256(f"{name} {profile}".encode()).hexdigest(),
         events=[event for talk in talks for event in talk.events],
+        calls=tuple(call for talk in talks for call in talk.calls),
     )
     return ScenarioResult(
         scenario=Scenario.model_construct(
@@ -199,5 +215,5 @@ def digits() -> Talk:
 
 def tooled() -> Talk:
     """Return a short conversation under many tools."""
-    specs = [tool_spec(f"tool_number_{number}") for number in range(16)]
+    specs = tuple(tool_spec(f"tool_number_{number}") for number in range(16))
     return Talk(tools=specs).turn(said("user", "go on"))

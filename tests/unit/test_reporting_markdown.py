@@ -72,7 +72,7 @@ def test_offenders_come_with_the_reason() -> None:
     text = render(_report(result("usage/digits", digits())))
     assert (
         "- **x0.60 under** `usage/digits[docs]`: the harness thinks 727 tokens, the model saw 1,209, counted with "
-        "o200k_base: -541 from texts of 2.2 bytes per token, 100% digits and punctuation.\n" in text
+        "o200k_base: -542 from tokenizer density.\n" in text
     )
 
 

@@ -109,7 +109,7 @@ def test_offenders_come_with_the_reason() -> None:
     assert (
         "x0.60 under  usage/digits[docs]\n"
         "  the harness thinks 727 tokens, the model saw 1,209, counted with o200k_base:\n"
-        "  -541 from texts of 2.2 bytes per token, 100% digits and punctuation.\n"
+        "  -542 from tokenizer density.\n"
     ) in _printed(_results())
 
 
