@@ -4,7 +4,7 @@
 opens files safely.
 """
 
-from statek_sim.agent.permissions.adapters import Hardened
+from statek_sim.agent.permissions.contract import Hardened
 from statek_sim.agent.permissions.disk import Disk
 from statek_sim.agent.permissions.landlock import restrict
 from statek_sim.agent.permissions.permissions import PermissionGate, Permissions

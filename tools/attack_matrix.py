@@ -17,7 +17,7 @@ from typing import Final
 
 from statek_sim.agent.containers.bubblewrap import Bubblewrap
 from statek_sim.agent.containers.docker import Docker
-from statek_sim.agent.permissions.adapters import Hardened
+from statek_sim.agent.permissions.contract import Hardened
 from statek_sim.errors import ContainerFailed
 from tests.containers.attacks.enforcers import Control, Enforcer, InContainer, Landlocked
 from tests.containers.attacks.matrix import Row, broken, escapes, matrix, unproven

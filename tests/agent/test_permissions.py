@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -22,16 +23,19 @@ from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
 from statek_sim.agent.effects import Delayed, Parts, PersonSaid, Question, ToolCall
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.permissions import landlock
-from statek_sim.agent.permissions.adapters import Hardened, PrefixCheck, RealpathThenOpen
 from statek_sim.agent.permissions.commands import simple_commands
-from statek_sim.agent.permissions.contract import Use, check_permission_policy, permission_findings
-from statek_sim.agent.permissions.disk import Disk
-from statek_sim.agent.permissions.fixture_dir import calls
+from statek_sim.agent.permissions.contract import (
+    Hardened,
+    Use,
+    calls,
+    check_permission_policy,
+    permission_findings,
+)
+from statek_sim.agent.permissions.disk import Disk, has_openat2, open_beneath
 from statek_sim.agent.permissions.hosts import covers_host, host_of
 from statek_sim.agent.permissions.paths import Entry, ScriptedFiles, Unclear, covers, resolved
 from statek_sim.agent.permissions.permissions import PermissionGate, Permissions
 from statek_sim.agent.permissions.policy import Decision, Policy, Rule
-from statek_sim.agent.permissions.safe_open import has_openat2, open_beneath
 from statek_sim.agent.permissions.terminal import TerminalPerson
 from statek_sim.agent.permissions.workspace import Outside, Workspace, file_tools
 from statek_sim.agent.tools.registry import Registry
@@ -48,6 +52,48 @@ EMPTY = ScriptedFiles({})
 
 def virtually(coroutine: Coroutine[Any, Any, Any]) -> Any:
     return run_in(VirtualLoop(), coroutine)
+
+
+class Plain:
+    """Tools as most people write them, which open the path that they are given."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def use(self, tool: str, arguments: Mapping[str, Any]) -> object:
+        """Make a call of a tool that there is."""
+        path = os.path.join(self.root, arguments.get("path", "."))
+        match tool:
+            case "read_file":
+                return Path(path).read_text()
+            case "write_file":
+                return Path(path).write_text(arguments["content"])
+            case "list_directory":
+                return os.listdir(path)
+            case "delete_file" if os.path.isdir(path):
+                shutil.rmtree(path)
+            case "delete_file":
+                os.unlink(path)
+        return None
+
+
+class PrefixCheck(Plain):
+    """A check that many write first: the path begins as the root does."""
+
+    def begin(self, tool: str, arguments: Mapping[str, Any]) -> Use | None:
+        """Return what makes a call whose path, without `..`, begins with the root's."""
+        path = os.path.normpath(os.path.join(self.root, arguments["path"]))
+        return partial(self.use, tool, arguments) if path.startswith(str(self.root)) else None
+
+
+class RealpathThenOpen(Plain):
+    """The check that comes next: links are followed, parts are compared, and then the path is opened once more."""
+
+    def begin(self, tool: str, arguments: Mapping[str, Any]) -> Use | None:
+        """Return what makes a call whose path is below the root as it is now."""
+        path = os.path.realpath(os.path.join(self.root, arguments["path"]))
+        below = os.path.commonpath([path, self.root]) == str(self.root)
+        return partial(self.use, tool, arguments) if below else None
 
 
 # -- the checker ------------------------------------------------------------------------------------------------

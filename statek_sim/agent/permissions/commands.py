@@ -1,17 +1,21 @@
-"""Which simple commands a line of a shell is made of, and whether a rule covers them.
+"""Which simple commands a line of a shell is made of, whether a rule covers them, and what else they may run.
 
 Such rules are a comfort for people, not a wall: what a command does is known when it has run. The wall is the container
-that it runs in.
+that it runs in. Any program may run its arguments (`nice`, `env`, `xargs`, one that somebody wrote yesterday), so that
+no list of those that do is ever whole. It is the other way round here: what is refused or asked is looked for at every
+word, unless the program is known to do nothing with its words but read them.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final
 
-from statek_sim.agent.permissions.paths import Unclear
+from statek_sim.agent.permissions.paths import Unclear, folded
 
 _SEPARATORS: Final = frozenset((";", "&", "&&", "|", "||", "|&", ";;", "\n"))
 _OPAQUE: Final = re.compile(r"[`]|\$[({]|<\(|>\(|<<|\$'")
@@ -76,3 +80,142 @@ def _expression(pattern: str) -> re.Pattern[str]:
 
 def _text(pattern: str) -> str:
     return ".*".join(map(re.escape, pattern.split("*")))
+
+
+_BREAKS: Final = re.compile(r"""[\s;&|()<>{}`$!'",=:@]+""")
+"""Where another command may begin in a line that cannot be taken apart."""
+_ENDS: Final = re.compile(r"[\n;&|()<>{}`$]+")
+_ATTACHED: Final = re.compile(r"-\w(?=.)")
+"""An option of one letter, whose value may follow at once."""
+_BRACES: Final = re.compile(r"([^\s{}]*)\{([^\s{}]*,[^\s{}]*)\}([^\s{}]*)")
+_MOST_BRACES: Final = 8
+
+_READERS: Final = frozenset(
+    """
+    echo printf true false : cd pwd ls cat tac head wc test [ basename dirname realpath readlink date sleep seq cut tr
+    uniq comm cmp diff stat du df mkdir rmdir touch grep egrep fgrep whoami id hostname uname sha256sum sha1sum md5sum
+    od nl rev fold paste join which type whereis file
+    """.split()  # noqa: SIM905  # sixty words
+)
+"""Programs that run nothing of what they are given."""
+_READING: Final = frozenset(
+    f"{program} {word}"
+    for program, words in {
+        "git": "status add rm mv commit branch tag checkout switch restore show log diff blame",
+        "command": "-v -V",
+        "pip": "install show list uninstall",
+        "npm": "install uninstall ls",
+    }.items()
+    for word in words.split()
+)
+"""Programs that run nothing of what they are given when this is their first word."""
+
+_SHELLS: Final = frozenset("sh bash dash ash zsh ksh mksh rbash csh tcsh fish busybox su pwsh".split())  # noqa: SIM905  # as above
+_BUILT_IN: Final = frozenset(("eval", "source", ".", "alias"))
+"""What a shell runs itself, where a command begins."""
+_INTERPRETERS: Final = frozenset(
+    "python perl ruby node nodejs bun deno php lua tclsh expect osascript irb".split()  # noqa: SIM905  # as above
+)
+_INLINE: Final = re.compile(
+    r"-(?:-?(?:c|e|eval|exec|command|print|r|p|l?c|ne|pe|EncodedCommand)\b|$)", re.IGNORECASE
+)
+_MADE: Final = re.compile(r"[$`]")
+"""What is something else when it is run than as it is written."""
+_SUBSTITUTED: Final = re.compile(r"`|\$[({'\"]|[<>]\(")
+_DECIDES: Final = re.compile(
+    r"(?:^|[\s;&|({])(PATH|LD_\w+|DYLD_\w+|BASH_ENV|ENV|IFS|SHELL|PROMPT_COMMAND|\w*PAGER|\w*EDITOR|(?:GIT|PYTHON|PERL|RUBY|"
+    r"NODE)_?\w+)\+?="
+)
+"""Variables by which a program runs another one, or is another one."""
+_GLOB: Final = re.compile(r"[*?\[]")
+
+
+def runs_nothing(command: str) -> bool:
+    """Return whether a simple command only reads its words, so that none of them begins another command."""
+    first, _, rest = command.partition(" ")
+    return first in _READERS or f"{first} {rest.split(' ', 1)[0]}" in _READING
+
+
+def unreadable(command: str) -> str | None:
+    """Return why it cannot be read in a simple command what it will run, None where it can be."""
+    if runs_nothing(command):
+        return None
+    words = command.split()
+    for at, word in enumerate(words):
+        program, rest = _program(word), words[at + 1 :]
+        if (program in _SHELLS or (at == 0 and program in _BUILT_IN)) and not _scripted(program, rest):
+            return f"{word!r} runs what cannot be seen"
+        if re.sub(r"[\d.]+$", "", program) in _INTERPRETERS and (not rest or _INLINE.match(rest[0])):
+            return f"{word!r} runs code of another language"
+    made = next((word for word in words if _MADE.search(word)), None)
+    if made is not None:
+        return f"{made!r} is not what will be run"
+    return f"{words[0]!r} may be any program" if words and _GLOB.search(words[0]) else None
+
+
+def unreadable_line(line: str) -> str | None:
+    """Return why it cannot be read in a line that cannot be taken apart what it will run, None where it can be."""
+    made = _SUBSTITUTED.search(line)
+    if made is not None:
+        return f"{made[0]!r} puts in what cannot be seen"
+    found = _DECIDES.search(line)
+    if found is not None:
+        return f"{found[1]!r} decides which programs are run"
+    return next((why for part in _ENDS.split(line) if (why := unreadable(part.strip())) is not None), None)
+
+
+def _scripted(program: str, rest: list[str]) -> bool:
+    """Return whether a shell is given its commands as a text, which is then looked at word by word."""
+    if program in ("eval", "alias"):
+        return bool(rest)
+    return any(
+        re.fullmatch(r"-\w*c|-?-command", word, re.IGNORECASE) and at + 1 < len(rest)
+        for at, word in enumerate(rest)
+    )
+
+
+def _program(word: str) -> str:
+    return word.rpartition("/")[2]
+
+
+def beginnings(line: str) -> Iterator[str]:
+    """Yield what may be run in a line: from each of its words on, taken apart in every way, without quotes, paths."""
+    joined = line.replace("\\\n", "")
+    bare = re.sub(r"""[\\'"]""", "", joined)
+    ways = [
+        line,
+        _BREAKS.sub(" ", joined),
+        _BREAKS.sub(" ", bare),
+        bare,
+        *_ENDS.split(bare),
+        *_expanded(bare),
+    ]
+    for way in dict.fromkeys(ways):
+        words = way.split()
+        for at, word in enumerate(words):
+            rest = words[at + 1 :]
+            for begin in dict.fromkeys((word, _program(word), _ATTACHED.sub("", word, count=1))):
+                yield " ".join((begin, *rest))
+
+
+def _expanded(line: str) -> Iterator[str]:
+    """Yield a line with its braces as a shell expands them, and each alternative alone."""
+    for _ in range(_MOST_BRACES):
+        found = _BRACES.search(line)
+        if found is None:
+            return
+        before, alternatives, after = found.groups()
+        words = [f"{before}{alternative}{after}" for alternative in alternatives.split(",")]
+        line = line[: found.start()] + " ".join(words) + line[found.end() :]
+        yield line
+
+
+def may_begin(pattern: str, beginning: str) -> bool:
+    """Return whether the program of a beginning is a pattern that fits the one that a rule names."""
+    word, wanted = _program(beginning.partition(" ")[0]), pattern.partition(" ")[0]
+    return (
+        bool(_GLOB.search(word))
+        and not _GLOB.search(wanted)
+        and word != "*"
+        and fnmatchcase(folded(wanted), folded(word))
+    )

@@ -11,11 +11,12 @@ from fnmatch import fnmatchcase
 from typing import Final, Literal, get_args
 
 from statek_sim.agent.effects import ToolCall
-from statek_sim.agent.permissions.commands import covers_command, simple_commands
-from statek_sim.agent.permissions.hidden import (
+from statek_sim.agent.permissions.commands import (
     beginnings,
+    covers_command,
     may_begin,
     runs_nothing,
+    simple_commands,
     unreadable,
     unreadable_line,
 )

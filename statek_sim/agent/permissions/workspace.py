@@ -14,10 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from statek_sim.agent.permissions.disk import Disk
+from statek_sim.agent.permissions.disk import Disk, open_beneath
 from statek_sim.agent.permissions.paths import Unclear, protected_name, resolved
 from statek_sim.agent.permissions.policy import PROTECTED, Policy, decide_path
-from statek_sim.agent.permissions.safe_open import open_beneath
 from statek_sim.agent.tools.tool import Tool, tool_of_schema
 from statek_sim.values import JSON
 

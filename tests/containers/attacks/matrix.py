@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.agent.containers.program import NOBODY
-from statek_sim.agent.permissions.contract import MakeAdapter, played
-from statek_sim.agent.permissions.fixture_dir import Call, Yard
+from statek_sim.agent.permissions.contract import Call, FixtureDir, MakeAdapter, played
 from tests.containers.attacks.attack import Attack, bad_calls, programs
 from tests.containers.attacks.enforcers import Enforcer
 from tests.containers.attacks.scene import Scene
@@ -59,7 +58,7 @@ def called_inside(call: Call, enforcer: Enforcer) -> Row:
     if call.alone:
         return _not_run(call.name, enforcer, "it is about the policy")
     with tempfile.TemporaryDirectory(prefix="statek-yard-") as folder:
-        yard = Yard(Path(folder))
+        yard = FixtureDir(Path(folder))
         yard.make([*call.setup, *call.swap])
         _hand_over(yard)
         yard.watch()
@@ -79,7 +78,7 @@ def _judged(name: str, enforcer: Enforcer, harm: str, how: str, *, began: bool) 
     return Row(name=name, enforcer=enforcer.name, outcome=harm or how, contained=not harm)
 
 
-def _hand_over(yard: Yard) -> None:
+def _hand_over(yard: FixtureDir) -> None:
     """Let the program's user own everything, so that nothing but the enforcer keeps it out."""
     yard.base.chmod(0o755)
     if os.geteuid() == 0:
@@ -95,7 +94,7 @@ _DOES: Final = {
 }
 
 
-def _source(call: Call, yard: Yard) -> str:
+def _source(call: Call, yard: FixtureDir) -> str:
     filled = yard.filled(call.arguments)
     begins = (
         f"import os\nos.write(1, b'BEGAN ')\npath, content = {filled['path']!r}, {filled.get('content')!r}"
