@@ -6,8 +6,7 @@ A `Program` runs in a container within `Limits`, and sees the `Mount`s it is giv
 from statek_sim.agent.containers.bubblewrap import Bubblewrap
 from statek_sim.agent.containers.docker import Docker
 from statek_sim.agent.containers.program import Container, Ended, Limits, Mount, Program
-from statek_sim.agent.containers.scripted import Answer, ScriptedContainer
-from statek_sim.agent.containers.tools import shell_tool
+from statek_sim.agent.containers.tools import Answer, ScriptedContainer, shell_tool
 
 __all__ = [
     "Answer",

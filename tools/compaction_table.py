@@ -11,8 +11,7 @@ from typing import Final
 import turnsafe
 
 from statek_sim.agent.context.contract import Compact, Finding, Limits, MakeCompact, compaction_findings
-from statek_sim.agent.context.manager import compacted
-from statek_sim.agent.context.settings import ContextSettings
+from statek_sim.agent.context.manager import ContextSettings, compacted
 from statek_sim.errors import ContextOverflow
 from statek_sim.values import Message
 

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Protocol
 from statek_sim import trace as events
 from statek_sim.agent.budget import Budget, Prices
 from statek_sim.agent.checkpoints.persistence import saved_run
-from statek_sim.agent.context.manager import ContextManager
-from statek_sim.agent.context.settings import ContextSettings
-from statek_sim.agent.context.vram.budget import fitting
-from statek_sim.agent.context.vram.cards import MIB
-from statek_sim.agent.context.vram.models import known_models
+from statek_sim.agent.context.kv_cache import known_models
+from statek_sim.agent.context.manager import ContextManager, ContextSettings
+from statek_sim.agent.context.vram import MIB, fitting
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import SUMMARY_PROMPT, CommitPoint, Question, Receipt, SideModel, Snapshot
 from statek_sim.agent.loop import AgentRun

@@ -89,9 +89,8 @@ def show_recorded_budget(
 
 def show_card(name: str, free: Sequence[int], kv: str, weights: int | None) -> str:
     """Print how many tokens of context fit on the cards, and return that as JSON."""
-    from statek_sim.agent.context.vram.budget import fitting, mib
-    from statek_sim.agent.context.vram.cards import MIB, Card, cards
-    from statek_sim.agent.context.vram.models import model_called
+    from statek_sim.agent.context.kv_cache import model_called
+    from statek_sim.agent.context.vram import MIB, Card, cards, fitting, mib
 
     model = model_called(name)
     size = 0 if weights is None else weights * MIB

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
-from statek_sim.agent.context.units import NOTE_OPENING
+from statek_sim.agent.context.history import NOTE_OPENING
 from statek_sim.agent.replies.nudges import PREFIX
 from statek_sim.providers.wire.request import text_in
 from statek_sim.values import JSON, Message

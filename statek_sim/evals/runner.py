@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final, NamedTuple, Protocol
 
 from statek_sim import trace as events
-from statek_sim.agent.context.settings import ContextSettings
+from statek_sim.agent.context.manager import ContextSettings
 from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun

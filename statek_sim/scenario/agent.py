@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from statek_sim.agent.context.settings import STEPS, TierName
+from statek_sim.agent.context.manager import STEP_NAMES, TierName
 from statek_sim.agent.tools.tool import Access
 from statek_sim.scenario.part import (
     READER_PATTERN,
@@ -156,7 +156,7 @@ class ContextText(Part):
     pinned: Items[Annotated[str, Field(min_length=1)]] = Field(
         default=(), description="Facts; what holds one of these texts is never touched."
     )
-    steps: Items[TierName] = Field(default=STEPS, min_length=1, description="The steps in their order.")
+    steps: Items[TierName] = Field(default=STEP_NAMES, min_length=1, description="The steps in their order.")
     summary: str = Field(
         default="rule", description="Who writes summaries: `rule`, or an agent of this scenario."
     )

@@ -335,7 +335,7 @@ def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterat
     vram = context.vram
     if vram is not None:
         # Imported where a scenario has cards: the table of models is read.
-        from statek_sim.agent.context.vram.models import known_models  # noqa: PLC0415
+        from statek_sim.agent.context.kv_cache import known_models  # noqa: PLC0415
 
         yield from _known((*here, "vram", "model"), vram.model, known_models(), "model that is known")
 

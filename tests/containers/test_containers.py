@@ -18,8 +18,7 @@ from statek_sim.agent.containers.bubblewrap import Bubblewrap
 from statek_sim.agent.containers.contract import LIMITS, check_container
 from statek_sim.agent.containers.docker import Docker
 from statek_sim.agent.containers.program import Ended, Limits, Mount, Program
-from statek_sim.agent.containers.scripted import Answer, ScriptedContainer
-from statek_sim.agent.containers.tools import run_async, shell_tool, told
+from statek_sim.agent.containers.tools import Answer, ScriptedContainer, run_async, shell_tool, told
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.errors import BadInput, ContainerFailed, ContainerRefused, ContractViolation, ScriptExhausted
 from statek_sim.providers.script import text, tool_call

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from statek_sim.agent.context.contract import Compact, Limits, MakeCompact
-from statek_sim.agent.context.manager import compacted
-from statek_sim.agent.context.settings import ContextSettings
+from statek_sim.agent.context.manager import ContextSettings, compacted
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import SideModel, TextWanted
 from statek_sim.values import Message

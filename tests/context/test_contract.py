@@ -16,7 +16,7 @@ from statek_sim.agent.context.contract import (
     compaction_findings,
     history_of,
 )
-from statek_sim.agent.context.units import messages_of, open_from, texts_of, units_of
+from statek_sim.agent.context.history import messages_of, open_from, texts_of, units_of
 from statek_sim.agent.effects import SideModel
 from statek_sim.checks import check_compaction
 from statek_sim.errors import BadInput, ContextOverflow, ContractViolation

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.agent.context.vram.budget import fitting
-from statek_sim.agent.context.vram.cards import MIB, Card, cards
-from statek_sim.agent.context.vram.models import known_models, model_called
-from statek_sim.agent.context.vram.shape import shape_of_config
+from statek_sim.agent.context.kv_cache import known_models, model_called, shape_of_config
+from statek_sim.agent.context.vram import MIB, Card, cards, fitting
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from statek_sim.agent.context.units import NOTE_OPENING
+from statek_sim.agent.context.history import NOTE_OPENING
 from statek_sim.errors import BadInput, ProviderHTTPError
 from statek_sim.evals.arms import Arm, named_after, parse_arms
 from statek_sim.evals.models.failures import FailureClass

@@ -39,7 +39,7 @@ def report_of(environment: Environment) -> dict[str, Any]:
     [
         "pytest_statek/plugin.py",
         "pytest_statek/py.typed",
-        "statek_sim/agent/context/vram/models.json",
+        "statek_sim/agent/context/models.json",
         "statek_sim/harness/presets/batch.env",
         "statek_sim/usage/vocab/cl100k_base.xz",
         "statek_sim/usage/vocab/o200k_base.xz",

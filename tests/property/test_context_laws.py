@@ -9,10 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from statek_sim.agent.context.contract import PINNED, history_of
-from statek_sim.agent.context.manager import compacted
-from statek_sim.agent.context.settings import ContextSettings, TierName
-from statek_sim.agent.context.units import texts_of
-from statek_sim.agent.context.vram.shape import KvShape, Layer
+from statek_sim.agent.context.history import texts_of
+from statek_sim.agent.context.kv_cache import KvShape, Layer
+from statek_sim.agent.context.manager import ContextSettings, TierName, compacted
 from statek_sim.agent.context.wire_check import wire_faults
 from statek_sim.agent.effects import SideModel
 from statek_sim.errors import ContextOverflow

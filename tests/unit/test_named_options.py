@@ -15,7 +15,7 @@ OPTION: Final = re.compile(r"(?<![\w-])--[a-z][a-z-]+\b")
 OF_PYTEST: Final = {"--collect-only", "--help", "--markers"}
 OF_OTHER_PROGRAMS: Final = (
     "agent/containers/",
-    "agent/context/vram/",
+    "agent/context/vram.py",
     "agent/permissions/landlock.py",
     "cassettes/commands.py",
     "cassettes/secrets.py",

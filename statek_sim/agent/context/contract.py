@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import product
 from typing import Final
 
-from statek_sim.agent.context.units import (
+from statek_sim.agent.context.history import (
     Count,
     Unit,
     call_ids,

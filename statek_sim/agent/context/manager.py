@@ -6,21 +6,90 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from statek_sim.agent.context.compaction_state import Goal, Past, Step, past_of
-from statek_sim.agent.context.settings import ContextSettings
+from statek_sim.agent.context.history import (
+    Count,
+    Goal,
+    Past,
+    Step,
+    Unit,
+    messages_of,
+    open_from,
+    past_of,
+    units_of,
+)
 from statek_sim.agent.context.steps import STEPS, cut, drop, drop_the_rest, summarise
-from statek_sim.agent.context.units import Count, Unit, messages_of, open_from, units_of
 from statek_sim.agent.context.wire_check import wire_faults
-from statek_sim.agent.effects import Compaction, TextWanted
+from statek_sim.agent.effects import Compaction, SideModel, TextWanted
 from statek_sim.errors import BadInput, CompactionFailed, ContextOverflow
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import Message
 
 if TYPE_CHECKING:
     from typing import TypeAlias
+
+TierName = Literal["clear", "summarise", "drop", "cut"]
+"""The steps that there are; `steps.STEPS` has what each does."""
+
+STEP_NAMES: Final[tuple[TierName, ...]] = get_args(TierName)
+"""The steps in their order, unless it is said otherwise; each goes only as far as it has to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSettings:
+    """What a prompt may have, in tokens, and how it is kept.
+
+    `budget`: the prompt and the `reserve` for its answer. `target`: what a step that has to act comes down to, so that
+    the next one is some turns away; None: half of the budget less the reserve. `keep`: newest turns that stay as they
+    are while there is anything else. `pinned`: facts; what holds one is never touched. `steps`: names of steps or
+    callables in their order. `summary`: the model that writes summaries, None for a rule. The
+    defaults are those of 004 §5.
+    """
+
+    budget: int = 8192
+    reserve: int = 1024
+    target: int | None = None
+    keep: int = 4
+    pinned: tuple[str, ...] = ()
+    steps: tuple[TierName | Step, ...] = STEP_NAMES
+    summary: SideModel | None = None
+    max_summary: int = 512
+
+    def __post_init__(self) -> None:
+        """Raise `BadInput` for numbers that contradict each other."""
+        for name in ("budget", "max_summary"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"context: {name} is {getattr(self, name)}, expected 1 token or more")
+        if not 0 <= self.reserve < self.budget:
+            raise BadInput(
+                f"context: reserve is {self.reserve}, expected 0 or more and less than budget, {self.budget}"
+            )
+        if self.keep < 0:
+            raise BadInput(f"context: keep is {self.keep}, expected 0 turns or more")
+        if self.target is not None and not 0 < self.target <= self.room:
+            raise BadInput(
+                f"context: target is {self.target}, expected 1 to {self.room}, the budget less the reserve"
+            )
+        if self.steps == ():
+            raise BadInput("context: steps is empty, expected one at least")
+        for name in ("pinned", "steps"):
+            if isinstance(getattr(self, name), str):
+                raise BadInput(f"context: {name} is {getattr(self, name)!r}, expected a list")
+        if not all(fact.strip() for fact in self.pinned):
+            raise BadInput("context: a pinned fact is empty, expected a text to look for")
+
+    @property
+    def room(self) -> int:
+        """Tokens that a prompt may have."""
+        return self.budget - self.reserve
+
+    @property
+    def aim(self) -> int:
+        """Tokens that a step comes down to."""
+        return max(1, self.room // 2) if self.target is None else self.target
+
 
 Compacting: TypeAlias = Generator[TextWanted, str | None, Compaction | None]  # Python 3.11
 """A compaction that may need a model on its way."""

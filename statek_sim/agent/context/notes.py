@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from statek_sim.agent.context.units import NOTE_OPENING, Count, Unit, calls_of
+from statek_sim.agent.context.history import NOTE_OPENING, Count, Unit, calls_of
 from statek_sim.agent.effects import SUMMARY_PROMPT, SideModel, TextWanted
 from statek_sim.providers.wire.request import text_in
 from statek_sim.values import Message

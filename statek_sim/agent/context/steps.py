@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from statek_sim.agent.context.compaction_state import Goal, Past, Step, Summarising
+from statek_sim.agent.context.history import Count, Goal, Past, Step, Summarising, Unit, open_from
 from statek_sim.agent.context.notes import note_by_rule, note_of, read_note, unfit, wanted_of
-from statek_sim.agent.context.units import Count, Unit, open_from
 from statek_sim.providers.wire.request import text_in
 from statek_sim.values import Message
 

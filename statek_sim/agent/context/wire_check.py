@@ -15,7 +15,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
-from statek_sim.agent.context.units import call_ids
+from statek_sim.agent.context.history import call_ids
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import JSON, Message
 
