@@ -86,9 +86,6 @@ def told(ended: Ended) -> str:
     return "\n".join(lines)
 
 
-_DEFAULTS: Final = Limits()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What comes of one program, after so many virtual seconds; `runs` is the text that its arguments must have."""

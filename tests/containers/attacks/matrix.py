@@ -68,7 +68,7 @@ def called_inside(call: Call, enforcer: Enforcer) -> Row:
         harm = yard.harm(seen.output)
         how = seen.how.replace(str(yard.base), "")
     began = seen.refused or "BEGAN" in seen.output
-    return _judged(call.name, enforcer, "" if harm is None else harm.value, how, began=began)
+    return _judged(call.name, enforcer, harm or "", how, began=began)
 
 
 def _judged(name: str, enforcer: Enforcer, harm: str, how: str, *, began: bool) -> Row:
