@@ -18,6 +18,7 @@ from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.request import FormatName, WireRequest, text_in
 from statek_sim.server.message_validation import wrong_contents
+from statek_sim.server.refusals import Refusal, refusals
 from statek_sim.usage.messages import (
     REPLY_PRIMING,
     completion_tokens,
@@ -58,12 +59,14 @@ class ReadRequest:
     """A request body that was read: what it asks, and how many tokens its prompt has, counted when first needed.
 
     `estimated`: the body is so large that its tokens are estimated, from samples that are the same every time.
+    `refused`: what the provider would refuse in it.
     """
 
-    __slots__ = ("_prompt", "asked", "estimated", "size", "turn")
+    __slots__ = ("_prompt", "asked", "estimated", "refused", "size", "turn")
 
-    def __init__(self, request: WireRequest, size: int = 0) -> None:
+    def __init__(self, request: WireRequest, size: int = 0, refused: Sequence[Refusal] = ()) -> None:
         self.asked = request
+        self.refused = refused
         self.size = size
         self.estimated = size > LARGEST_COUNTED
         self.turn = 1 + sum(message.get("role") == "assistant" for message in request.messages)
@@ -109,7 +112,8 @@ def _read(wire: FormatName, path: str, body: bytes) -> ReadRequest:
     if request.previous is None and not _conversation(wire, request.messages, given):
         where = _MESSAGES.get(wire, "messages")
         raise BadRequest(f"{where}: expected one message at least, with something in it", parameter=where)
-    return ReadRequest(request, len(body))
+    refused = tuple(islice(refusals(wire, given, request.model), _MOST_WRONG))
+    return ReadRequest(request, len(body), refused)
 
 
 _MESSAGES: Final[dict[FormatName, str]] = {"gemini": "contents", "responses": "input"}

@@ -151,19 +151,28 @@ _WITHOUT_CALL: Final[Mapping[FormatName, str]] = {
 }
 
 
+_MERGED: Final = ("anthropic", "gemini")
+"""Where messages of one role in a row are one turn: https://platform.claude.com/docs/en/api/messages."""
+
+
 def out_of_turn(messages: Sequence[Message], wire: FormatName) -> str | None:
     """Return why the provider of a format refuses a conversation, in OpenAI's shape; None when it does not."""
     open_calls: Counter[str] = Counter()
+    role: JSON = None
     for message in messages:
-        if message.get("role") == "tool":
+        before, role = role, message.get("role")
+        if role == "tool":
             answered = _key(message.get("tool_call_id"), wire)
             if not open_calls[answered]:
                 return _WITHOUT_CALL[wire].format(ids=answered)
             open_calls[answered] -= 1
             continue
-        if open_calls.total():
+        calls = Counter(_ids(message.get("tool_calls"), wire))
+        if wire in _MERGED and before == role == "assistant":
+            calls += open_calls
+        elif open_calls.total():
             return _WITHOUT_RESULT[wire].format(ids=_listed(open_calls))
-        open_calls = Counter(_ids(message.get("tool_calls"), wire))
+        open_calls = calls
     # Google takes a turn of calls at the end.
     if open_calls.total() and wire != "gemini":
         return _WITHOUT_RESULT[wire].format(ids=_listed(open_calls))

@@ -23,6 +23,7 @@ from statek_sim.server.exchange import Answer, Incoming, Later, Silence, Streame
 from statek_sim.server.fault import Fate, Fault, FaultRule
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.server.message_validation import out_of_turn
+from statek_sim.server.refusals import check_refusals, how_to_have_it_taken
 from statek_sim.server.rendering import (
     Pacing,
     Renderer,
@@ -296,6 +297,7 @@ def read_asked(incoming: Incoming, found: Route, ignored: Collection[str]) -> As
     else:
         read = read_request(found.wire, found.path, incoming.body)
     _check_parameters(read, ignored)
+    check_refusals(read.refused, ignored, incoming.headers.get("anthropic-beta", ""))
     if wanted is None and read.asked.previous is None:
         check_turns(read, found.wire, ignored)
     return Asked(read, wanted)
@@ -327,7 +329,6 @@ def check_turns(read: ReadRequest, wire: FormatName, ignored: Collection[str]) -
     problem = None if "messages" in ignored else out_of_turn(read.asked.messages, wire)
     if problem is not None:
         raise BadRequest(
-            f"{problem} (the provider refuses it; a server that takes it is played with "
-            "script([...], ignored=['messages']), or serve --ignore messages)",
+            f"{problem} {how_to_have_it_taken('messages')}",
             parameter="messages",
         )

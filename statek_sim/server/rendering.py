@@ -123,6 +123,7 @@ class Renderer:
             int(request.at + reply.latency),
             wire.NAME,
             None if read.asked.demands is NO_DEMANDS else read.asked.demands,
+            read.asked.thinks,
             read.prompt_tokens() if reply.usage is UsageKind.MEASURED else None,
         )
         return self._prepared.body(key, write, str(number))
@@ -138,7 +139,9 @@ class Renderer:
         if formed is not answer and reply.usage is UsageKind.MEASURED:
             usage = usage_of(reply, request, formed.text, formed.calls, read.measured)
             formed = replace(formed, usage=usage)
-        return formed if params.echo is None else replace(formed, echo=params.echo)
+        if params.echo is None and not params.thinks:
+            return formed
+        return replace(formed, echo=params.echo, thinks=params.thinks)
 
     def _answer(
         self,

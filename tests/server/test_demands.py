@@ -30,6 +30,7 @@ from tests.server.asking import (
 from tests.tables import table_test
 
 RESPONSES = "/v1/responses"
+TOOLS = [{"type": "function", "function": {"name": name}} for name in ("look", "see", "a", "b")]
 IMAGE = "data:image/png;base64,iVBORw0KGgo="
 
 
@@ -176,22 +177,22 @@ def test_the_arguments_of_a_call_are_cut_by_the_limit_too() -> None:
     ("body", "reply", "problem"),
     [
         (
-            openai(tool_choice="required"),
+            openai(tools=TOOLS, tool_choice="required"),
             text("No."),
             "reply 1 calls no tool, but the request demands a call",
         ),
         (
-            openai(tool_choice="none"),
+            openai(tools=TOOLS, tool_choice="none"),
             tool_call("look"),
             "reply 1 calls 'look', but the request forbids calls",
         ),
         (
-            openai(tool_choice={"type": "function", "function": {"name": "see"}}),
+            openai(tools=TOOLS, tool_choice={"type": "function", "function": {"name": "see"}}),
             tool_call("look"),
             "reply 1 calls 'look', but the request allows see",
         ),
         (
-            openai(parallel_tool_calls=False),
+            openai(tools=TOOLS, parallel_tool_calls=False),
             tool_calls(ScriptedCall("a", {}), ScriptedCall("b", {})),
             "reply 1 calls 2 tools, but the request allows one call at a time",
         ),
@@ -209,7 +210,7 @@ def test_what_no_provider_would_answer_is_an_error_of_the_script(body: Any, repl
 
 def test_the_same_is_demanded_in_the_words_of_each_api() -> None:
     wanting: list[tuple[str, Any]] = [
-        (OPENAI, openai(tool_choice="required")),
+        (OPENAI, openai(tools=TOOLS, tool_choice="required")),
         (RESPONSES, responses(tool_choice={"type": "function", "name": "look"})),
         (ANTHROPIC, anthropic(tool_choice={"type": "any"})),
         (ANTHROPIC, anthropic(tool_choice={"type": "tool", "name": "look"})),
@@ -222,7 +223,7 @@ def test_the_same_is_demanded_in_the_words_of_each_api() -> None:
 
 def test_raw_says_what_no_provider_would() -> None:
     llm = FakeLLM([raw({"choices": []})])
-    assert whole(ask(llm, openai(tool_choice="required"))) == {"choices": []}
+    assert whole(ask(llm, openai(tools=TOOLS, tool_choice="required"))) == {"choices": []}
 
 
 @table_test(
@@ -432,7 +433,12 @@ def test_a_value_of_another_server_is_taken_without_heed_by_name() -> None:
             OPENAI,
             openai(temperature=None, stream=None, metadata=None, tool_choice=None, response_format=None),
         ),
-        (OPENAI, openai(tool_choice="auto", reasoning_effort="minimal", response_format={"type": "text"})),
+        (
+            OPENAI,
+            openai(
+                tools=TOOLS, tool_choice="auto", reasoning_effort="minimal", response_format={"type": "text"}
+            ),
+        ),
         (
             RESPONSES,
             responses(reasoning={"effort": "low"}, text={"format": {"type": "text"}}, max_tool_calls=1),
@@ -442,7 +448,10 @@ def test_a_value_of_another_server_is_taken_without_heed_by_name() -> None:
         (ANTHROPIC, anthropic(tools=[{"type": "web_search_20250305", "name": "web_search"}])),
         (
             OPENAI,
-            openai(tool_choice={"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}),
+            openai(
+                tools=TOOLS,
+                tool_choice={"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}},
+            ),
         ),
         (RESPONSES, responses(tools=[{"type": "file_search", "vector_store_ids": []}], include=[])),
         (GEMINI, gemini(tools=[{}, {"google_search": {}}], tool_config={"retrieval_config": {}})),

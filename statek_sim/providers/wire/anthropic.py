@@ -17,6 +17,7 @@ from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.parameters import ANTHROPIC, ANTHROPIC_COUNT
 from statek_sim.providers.wire.reply import (
     NO_USAGE,
+    SIGNATURE,
     ParsedReply,
     ReportedUsage,
     Split,
@@ -69,6 +70,9 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
     }
     yield _event("message_start", {"message": start})
     index = 0
+    if reply.thinks:
+        yield from _block(0, {**THINKING, "signature": ""}, "signature_delta", "signature", [SIGNATURE])
+        index = 1
     if reply.text:
         yield from _block(index, {"type": "text", "text": ""}, "text_delta", "text", split(reply.text))
         index += 1
@@ -185,7 +189,18 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         stream_usage=True,
         unheeded=known.unheeded(body),
         wrong=known.wrong(body),
+        thinks=is_thinking(body),
     )
+
+
+THINKING: Final[Mapping[str, JSON]] = {"type": "thinking", "thinking": "", "signature": SIGNATURE}
+"""What a scripted model thought: the text is left out, as newer models do."""
+
+
+def is_thinking(body: Mapping[str, JSON]) -> bool:
+    """Return whether every answer to a request begins with what the model thought."""
+    thinking = body.get("thinking")
+    return isinstance(thinking, dict) and thinking.get("type") == "enabled"
 
 
 def _demands(body: Mapping[str, JSON]) -> Demands:
@@ -285,7 +300,8 @@ def head(reply: WireReply) -> dict[str, JSON]:
 
 def _content(reply: WireReply) -> list[JSON]:
     text: list[JSON] = [{"type": "text", "text": reply.text}] if reply.text else []
-    return [*text, *map(tool_use, reply.calls)]
+    thought: list[JSON] = [dict(THINKING)] if reply.thinks else []
+    return [*thought, *text, *map(tool_use, reply.calls)]
 
 
 def tool_use(call: WireToolCall) -> JSON:

@@ -18,6 +18,7 @@ from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.parameters import GEMINI, GEMINI_CONFIG
 from statek_sim.providers.wire.reply import (
     NO_USAGE,
+    SIGNATURE,
     ParsedReply,
     ReportedUsage,
     Split,
@@ -58,7 +59,7 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
     shown = reply if usage else replace(reply, usage=NO_USAGE)
     for index, choice in enumerate((reply, *reply.others)):
         parts: list[JSON] = [{"text": piece} for piece in (split(choice.text) if choice.text else ())]
-        parts.extend(map(function_call, choice.calls))
+        parts.extend(function_calls(choice))
         for part in parts[:-1]:
             yield encoding.event(
                 compact(response(shown, [candidate(choice, [part], index, last=False)], last=False))
@@ -166,6 +167,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
             *GEMINI_CONFIG.unheeded(config, within="generationConfig."),
         ),
         wrong=(*GEMINI.wrong(named_members), *GEMINI_CONFIG.wrong(config, within="generationConfig.")),
+        thinks=needs_signatures(named["model"]),
     )
 
 
@@ -280,7 +282,7 @@ def _tools(tools: list[dict[str, JSON]]) -> Iterator[dict[str, JSON]]:
 def reply_body(reply: WireReply) -> bytes:
     """Return a `GenerateContentResponse`; its bytes depend on `reply` alone."""
     candidates = [
-        candidate(choice, [*_text_parts(choice), *map(function_call, choice.calls)], index, last=True)
+        candidate(choice, [*_text_parts(choice), *function_calls(choice)], index, last=True)
         for index, choice in enumerate((reply, *reply.others))
     ]
     return compact(response(reply, candidates, last=True)).encode()
@@ -306,7 +308,24 @@ def response(reply: WireReply, candidates: list[JSON], *, last: bool) -> dict[st
     }
 
 
-def function_call(call: WireToolCall) -> JSON:
+def function_calls(reply: WireReply) -> list[JSON]:
+    """Return the parts of a reply's calls; the first has the signature of a model that thinks."""
+    parts = [function_call(call) for call in reply.calls]
+    if parts and reply.thinks:
+        parts[0] = {**parts[0], "thoughtSignature": SIGNATURE}
+    return [*parts]
+
+
+def needs_signatures(model: str) -> bool:
+    """Return whether a model wants its calls back with their signatures: Gemini 3 and later.
+
+    https://ai.google.dev/gemini-api/docs/thought-signatures
+    """
+    version = re.search(r"gemini-(\d+)", model)
+    return version is not None and int(version[1]) >= 3
+
+
+def function_call(call: WireToolCall) -> dict[str, JSON]:
     """Return the part of a call. Arguments that are no JSON, which this format cannot hold, stay a string."""
     return {"functionCall": {"id": call.id, "name": call.name, "args": json_arguments(call.arguments)}}
 

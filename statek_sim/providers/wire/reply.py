@@ -22,6 +22,9 @@ RuntimeError is what STATEK's own clients raise for an answer without any conten
 Split = Callable[[str], Sequence[str]]
 """Cuts a text into the pieces that a stream sends one by one; joined they are the text again."""
 
+SIGNATURE: Final = "c2NyaXB0ZWQ="
+"""The signature of all thoughts of a scripted model, in Base64."""
+
 StopReason = Literal["stop", "tool_calls", "length", "content_filter"]
 """Why a reply ends, in OpenAI's words; the other formats have words of their own for the same."""
 
@@ -90,7 +93,8 @@ class WireReply:
     `id` is unique per reply and gets the format's prefix; `created` is in Unix seconds. `stop` is by default
     `tool_calls` or `stop`. The usage is left out for `NO_USAGE` and is `null` for None.
     `others` are the further choices of an answer with several. `stop_sequence` is the text before which the reply
-    ends, if it was told one. `echo`: what an answer in the format `responses` repeats of its request.
+    ends, if it was told one. `echo`: what an answer in the format `responses` repeats of its request. `thinks`: signed
+    thoughts come with it, as Anthropic's models have them where thinking is enabled, and Gemini's from version 3 on.
     """
 
     id: str
@@ -103,6 +107,7 @@ class WireReply:
     others: tuple[WireReply, ...] = ()
     stop_sequence: str | None = None
     echo: Mapping[str, JSON] | None = None
+    thinks: bool = False
 
     @property
     def reason(self) -> StopReason:

@@ -76,7 +76,8 @@ class WireRequest:
 
     `unheeded`: parameters that would change the answer of the provider and that no fake can honour, or that it does
     not know; `wrong`: those with a value that the provider refuses, each with why. `echo`: what a `responses` answer
-    repeats of its request; `previous`: the answer that such a request goes on from.
+    repeats of its request; `previous`: the answer that such a request goes on from; `thinks`: the model signs what it
+    thought, and wants that back with the calls that it led to.
     """
 
     model: str
@@ -90,6 +91,7 @@ class WireRequest:
     wrong: tuple[tuple[str, str], ...] = ()
     echo: Mapping[str, JSON] | None = None
     previous: str | None = None
+    thinks: bool = False
 
     @property
     def max_tokens(self) -> int | None:
