@@ -14,8 +14,7 @@ from pytest_statek.tokenizers import tokenizers
 from pytest_statek.watchdog import runner_of
 from statek_sim.errors import BadInput
 from statek_sim.scenario.schema import Profile, Scenario
-from statek_sim.suite.diff import failure_text
-from statek_sim.suite.failures import told_after
+from statek_sim.suite.diff import failure_text, told_after
 from statek_sim.suite.installed import run_one_installed
 from statek_sim.suite.result import Outcome, ScenarioResult
 

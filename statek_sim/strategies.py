@@ -23,7 +23,7 @@ from statek_sim.errors import BadInput, BadScenario
 from statek_sim.explore.subject import InvariantBroken as InvariantBroken
 from statek_sim.explore.subject import Subject as Subject
 from statek_sim.scenario.check import check, jobs_of
-from statek_sim.scenario.deviation import Deviation, Fault
+from statek_sim.scenario.events import Deviation, Fault
 from statek_sim.scenario.schema import Profile, Scenario, ScenarioText
 from statek_sim.values import JSON
 

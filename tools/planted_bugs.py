@@ -29,7 +29,7 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.error_handlers import ErrorHandler, HandlerList
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.run import builtin_suites

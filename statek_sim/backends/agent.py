@@ -51,7 +51,7 @@ from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.format import format_of
 from statek_sim.providers.wire.request import PLAIN
 from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, SlotsText, StepsText, VramText
-from statek_sim.scenario.external_event import After, Event
+from statek_sim.scenario.events import After, Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.trace import Trace
 from statek_sim.usage.tokenizers import TokenizerRegistry

@@ -20,7 +20,7 @@ from statek_sim.harness.harness import LLM_Harness
 from statek_sim.providers.delivery import deliver, manner
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.script import fault
-from statek_sim.scenario.deviation import Deviation, Fault
+from statek_sim.scenario.events import Deviation, Fault
 from statek_sim.store.database import Sqlite
 from statek_sim.store.protocol import Lease
 from statek_sim.store.sql import SqlStore

@@ -14,7 +14,7 @@ from statek_sim.agent.memory.instructions import discover, instructions_block
 from statek_sim.agent.simulated import Said
 from statek_sim.errors import BadInput, BadStore, NotAsked, Unanswered
 from statek_sim.scenario.agent import EscalationText, LayersText, LevelText
-from statek_sim.scenario.external_event import Event
+from statek_sim.scenario.events import Event
 from statek_sim.store.simulated_disk import SimulatedDisk
 
 

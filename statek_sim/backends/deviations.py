@@ -20,7 +20,7 @@ from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job, get_current_job
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import WorkerKilled
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Event
 

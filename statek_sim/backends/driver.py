@@ -13,7 +13,7 @@ from statek_sim.backends.runtime_port import DrivenSubtask, Side
 from statek_sim.backends.scenario_values import argument
 from statek_sim.call_hooks import CallHooks
 from statek_sim.errors import BadInput, Untimely, UnusedEvents
-from statek_sim.scenario.external_event import Event
+from statek_sim.scenario.events import Event
 from statek_sim.scenario.schema import JobText, Scenario
 from statek_sim.values import JSON
 

@@ -18,7 +18,7 @@ from statek_sim.durability.kinds import Anchors, anchored
 from statek_sim.durability.persistence import APPLICATION
 from statek_sim.durability.session import Session
 from statek_sim.errors import BadStore, Damaged, NotOurs
-from statek_sim.scenario.references import WorldReference, references_in
+from statek_sim.scenario.part import WorldReference, references_in
 from statek_sim.scenario.schema import Scenario
 from statek_sim.store.protocol import Lease, Status, Store, Stored
 from statek_sim.trace import event_of

@@ -14,7 +14,7 @@ from statek_sim.errors import ProviderFailure, ScriptError
 from statek_sim.providers.delivery import deliver, manner
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.script import Reply, fault, timeout
-from statek_sim.scenario.deviation import Fault
+from statek_sim.scenario.events import Fault
 from statek_sim.scenario.schema import Scenario
 
 Answer = RawReply | ProviderFailure

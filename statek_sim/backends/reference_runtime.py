@@ -21,9 +21,8 @@ from statek_sim.runtime.state.status import WorkerKilled
 from statek_sim.runtime.stored.containers import kept
 from statek_sim.runtime.tools import declaration as tools
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
-from statek_sim.world.tool_api import ToolApi
 from statek_sim.world.tools import WorldTools
-from statek_sim.world.world import World
+from statek_sim.world.world import ToolApi, World
 
 
 class ReferenceSide:

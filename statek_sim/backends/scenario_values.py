@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, assert_never
 
 from statek_sim.backends.runtime_port import DrivenWorld
-from statek_sim.scenario.references import JobReference, WorldReference, as_reference
+from statek_sim.scenario.part import JobReference, WorldReference, as_reference
 from statek_sim.scenario.schema import AgentText, Scenario
 from statek_sim.values import JSON
 

@@ -20,7 +20,7 @@ from statek_sim.errors import StatekSimError
 from statek_sim.executors.executor import Executor
 from statek_sim.executors.pool import Killed
 from statek_sim.scenario.schema import Profile, Scenario
-from statek_sim.suite.endings import ENDINGS, Ending, died, ending, real_ending
+from statek_sim.suite.installed import ENDINGS, Ending, died, ending, real_ending
 from statek_sim.trace import Event, StoreRemark
 from statek_sim.values import JSON
 

@@ -14,7 +14,7 @@ from statek_sim.backends.deviations import Place
 from statek_sim.explore.agent_variation import AgentVariation
 from statek_sim.explore.certificates import AT_LEAST_ONCE, SAFE, TWICE, worst
 from statek_sim.explore.result import ToolCertificate
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 
 
 class AgentEffects:

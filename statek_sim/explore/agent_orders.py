@@ -21,7 +21,7 @@ from statek_sim.explore.orders import (
     runs_needed,
 )
 from statek_sim.explore.result import Count
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from statek_sim.trace import Event
 
 R = TypeVar("R")

@@ -22,7 +22,7 @@ from statek_sim.explore.explorer import REPEATS, Played, difference, ended_by
 from statek_sim.explore.found_case import ddmin
 from statek_sim.explore.invariants import Violation
 from statek_sim.explore.result import Cell, CrashCost, Failure
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Scenario
 from statek_sim.usage.pricing import PriceList
 from statek_sim.usage.totals import TurnUsage

@@ -26,7 +26,7 @@ from statek_sim.explore.invariants import Violation, is_sometimes
 from statek_sim.explore.plan import faults_of, kill_at, limits_below, moves_of
 from statek_sim.explore.result import Beyond, Cell, Count, Explored
 from statek_sim.harness.limits import HarnessLimits
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Scenario
 
 EVERY: Final = 50

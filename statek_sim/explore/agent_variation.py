@@ -11,7 +11,7 @@ from statek_sim.backends.agent_sessions import Moments
 from statek_sim.backends.record import RunRecord
 from statek_sim.explore.invariants import ANY_ORDER, Violation, is_sometimes
 from statek_sim.harness.limits import LimitName, limits_in_force
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from statek_sim.trace import CallRefused, Event, PersonAsked, Reactivated, ToolCalled, ToolReturned
 from statek_sim.usage.totals import TurnUsage
 

@@ -12,7 +12,7 @@ from statek_sim.backends.deviations import Place
 from statek_sim.explore.invariants import Violation
 from statek_sim.explore.result import ToolCertificate
 from statek_sim.explore.variation import Undisturbed, Variation
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import JobText
 from statek_sim.trace import Event
 from statek_sim.values import JSON

@@ -15,7 +15,7 @@ from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import JobRecord
 from statek_sim.explore.result import Failure
 from statek_sim.explore.variation import Undisturbed, undisturbed, varied
-from statek_sim.scenario.deviation import RESTART, Deviation
+from statek_sim.scenario.events import RESTART, Deviation
 from statek_sim.scenario.schema import Scenario
 from statek_sim.values import JSON
 

@@ -26,7 +26,7 @@ from statek_sim.explore.orders import (
 from statek_sim.explore.result import KINDS, Beyond, Cell, Count, CrashCost, Explored, Failure
 from statek_sim.explore.state import States
 from statek_sim.explore.variation import Undisturbed, Variation, undisturbed, varied
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.transcript import formatted, numbered
 from statek_sim.trace import Event, ToolCalled, as_dict

@@ -16,7 +16,7 @@ from typing import Final
 from statek_sim import trace as events
 from statek_sim.backends.deviations import Choice
 from statek_sim.explore.variation import Undisturbed, Variation, varied
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from statek_sim.trace import Event
 
 SHARED: Final = "shared"

@@ -11,7 +11,7 @@ from statek_sim.backends.deviations import Place, Point
 from statek_sim.clock import FOREVER
 from statek_sim.explore.variation import Undisturbed
 from statek_sim.harness.limits import HarnessLimits, LimitName
-from statek_sim.scenario.deviation import RESTART, Deviation, Fault
+from statek_sim.scenario.events import RESTART, Deviation, Fault
 from statek_sim.scenario.schema import Scenario
 from statek_sim.usage.totals import approx_tokens
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 
 KINDS: Final = ("crashes", "orders", "limits", "faults", "moves", "commits")
 """What is tried one at a time."""

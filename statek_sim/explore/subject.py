@@ -20,7 +20,7 @@ from statek_sim.explore.invariants import Invariant, Violation
 from statek_sim.explore.result import Failure
 from statek_sim.explore.variation import varied
 from statek_sim.explore.workers import own_invariants
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Event

@@ -26,7 +26,7 @@ from statek_sim.harness.limits import HarnessLimits
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Event
 

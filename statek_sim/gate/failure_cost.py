@@ -17,7 +17,7 @@ from statek_sim.explore import plan
 from statek_sim.explore.variation import Undisturbed, undisturbed, varied
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.verdict import Burnt, CrashAdded, CrashPlace
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.trace import JobCreated, LLMReplied
 from statek_sim.usage.pricing import PriceList

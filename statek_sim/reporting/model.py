@@ -18,7 +18,7 @@ from statek_sim.reporting.estimate_error import reason
 from statek_sim.scenario.load import expectations_for
 from statek_sim.scenario.schema import PROFILES
 from statek_sim.scenario.statements import Coverage
-from statek_sim.suite.failures import failed_together, name_of, told_together
+from statek_sim.suite.diff import failed_together, name_of, told_together
 from statek_sim.suite.result import Outcome, ScenarioResult
 
 WORST: Final = 3

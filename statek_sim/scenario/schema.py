@@ -25,9 +25,8 @@ from statek_sim.scenario.agent import (
     StepsText,
     ToolText,
 )
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation, Event
 from statek_sim.scenario.expect import Expect, ItemStatus
-from statek_sim.scenario.external_event import Event
 from statek_sim.scenario.part import Count, Id, Items, Name, Part, Positive, Seconds, ToolName, also_text
 from statek_sim.scenario.reply import Reply
 

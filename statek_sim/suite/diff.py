@@ -1,22 +1,23 @@
 """What is said about a scenario that failed: the differences, how it came to them, how to run it again.
 
-`difference_at` says where in the run its result began to differ from what was expected.
+`difference_at` says where in the run its result began to differ from what was expected. A scenario that failed under
+several profiles is told once: what is the same, then what is not.
 """
 
 from __future__ import annotations
 
 import difflib
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Final
 
 from statek_sim import trace as events
 from statek_sim.scenario.edit import flow
-from statek_sim.scenario.problem import dotted
+from statek_sim.scenario.tree import dotted
 from statek_sim.suite.expectations import yaml_value
-from statek_sim.suite.result import ABSENT, Mismatch, ScenarioResult
+from statek_sim.suite.result import ABSENT, Mismatch, Outcome, ScenarioResult
 from statek_sim.suite.transcript import formatted, transcript
 from statek_sim.trace import Event
 
@@ -267,3 +268,95 @@ def _first_difference(mismatch: Mismatch) -> int:
 
 def _number(value: object) -> int:
     return value if isinstance(value, int) else 0
+
+
+def failed_together(results: Iterable[ScenarioResult]) -> Iterator[tuple[ScenarioResult, ...]]:
+    """Yield the results that failed, those of one scenario at a time, in the order of the first of each."""
+    found: dict[tuple[str, str], list[ScenarioResult]] = {}
+    for result in results:
+        if result.outcome is Outcome.FAILED:
+            found.setdefault((result.scenario.suite, result.scenario.id), []).append(result)
+    yield from map(tuple, found.values())
+
+
+def name_of(failed: Sequence[ScenarioResult]) -> str:
+    """Return the scenario's `suite/id[profile, profile]`."""
+    scenario = failed[0].scenario
+    return f"{scenario.suite}/{scenario.id}[{_profiles(failed)}]"
+
+
+def told_together(failed: Sequence[ScenarioResult]) -> str:
+    """Return what `failure_text` says of each of them, once; the first line is the first mismatch.
+
+    What does not hold under all of the profiles has theirs in brackets. The transcript is the first profile's, with
+    the lines that are others under another one.
+    """
+    first, *others = failed
+    if not others:
+        return failure_text(first)
+    head, *further = _problems(failed)
+    lines = [*head]
+    for problem in further:
+        lines += ["", *indented(problem)]
+    lines += ["", *about(first)]
+    for shown in transcripts(first).values():
+        lines += ["", *indented(shown)]
+    for other in others:
+        lines += _unlike(first, other)
+    commands = (rerun_command(*failed), pytest_command(*failed))
+    return "\n".join([*lines, "", "  run just this one:", *(f"    {command}" for command in commands)])
+
+
+def told_after(result: ScenarioResult, first: ScenarioResult) -> str:
+    """Return what is to be said of a failure after `first`, the same scenario's under another profile, was told."""
+    known = problems(first)
+    head, *own = problems(result)
+    lines = head[:1] if head in known else [*head]
+    for problem in own:
+        if problem not in known:
+            lines += ["", *indented(problem)]
+    for problem in known:
+        if problem not in (head, *own):
+            lines += ["", f"  only under {first.profile}: {problem[0]}"]
+    lines += _unlike(first, result)
+    same = "all else" if len(lines) > 1 else "all"
+    lines += ["", f"  {same} as under {first.profile}, told before", f"  {pytest_command(result)}"]
+    return "\n".join(lines)
+
+
+def _problems(failed: Sequence[ScenarioResult]) -> list[list[str]]:
+    """Return every problem once, with the profiles that have it unless all do, those of all first."""
+    owners: dict[tuple[str, ...], list[ScenarioResult]] = {}
+    for result in failed:
+        for problem in problems(result):
+            owners.setdefault(tuple(problem), []).append(result)
+    shared = [list(problem) for problem, having in owners.items() if len(having) == len(failed)]
+    apart = [
+        [f"[{_profiles(having)}] {problem[0]}", *problem[1:]]
+        for problem, having in owners.items()
+        if len(having) < len(failed)
+    ]
+    return [*shared, *apart]
+
+
+def _unlike(first: ScenarioResult, other: ScenarioResult) -> list[str]:
+    """Return the lines of the transcripts that are others, after an empty line; none when all are the same."""
+    ours, theirs = transcripts(first), transcripts(other)
+    lines: list[str] = []
+    for job in dict.fromkeys((*ours, *theirs)):
+        subject = "the run" if job is None else f"job {job}"
+        changed = [
+            line
+            for line in difflib.unified_diff(ours.get(job, [])[1:], theirs.get(job, [])[1:], n=0, lineterm="")
+            if not line.startswith(("---", "+++", "@@"))
+        ]
+        if changed:
+            lines += ["", f"  unlike under {first.profile}, in {subject} under {other.profile}:"]
+            lines += [f"    {line}".rstrip() for line in changed[:LINES]]
+            if len(changed) > LINES:
+                lines.append(f"    ... {len(changed) - LINES} more lines")
+    return lines
+
+
+def _profiles(results: Sequence[ScenarioResult]) -> str:
+    return ", ".join(result.profile for result in results)

@@ -1,7 +1,7 @@
 """The tools of the built-in world, by the names that scenarios use.
 
-Simple effects and uses of the framework itself are here; `claim_tools` has the tools of the work queue, `waiting_tools`
-those that wait for external events.
+Simple effects and uses of the framework itself are here; `queue_tools` has the tools of the work queue and of external
+events.
 """
 
 # No postponed annotations here: STATEK reads the hints of tools as objects, not as text, when it decides whether
@@ -20,10 +20,8 @@ from statek_sim.tool_names import (
     PLAIN_TOOLS,
     WAITING_TOOLS,
 )
-from statek_sim.world.claim_tools import claim_tools, item_tools
-from statek_sim.world.tool_api import ToolApi
-from statek_sim.world.waiting_tools import waiting_tools
-from statek_sim.world.world import World
+from statek_sim.world.queue_tools import claim_tools, item_tools, waiting_tools
+from statek_sim.world.world import ToolApi, World
 
 
 def plain_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:

@@ -1,12 +1,17 @@
-"""One world: the queue, external events that jobs wait for, and the ledger of side effects that they share."""
+"""One world: the queue, external events that jobs wait for, and the ledger of side effects that they share.
+
+The tools of the world are written against `ToolApi`, so they run on this runtime and on the real package.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from statek_sim.errors import BadInput
 from statek_sim.runtime.state.futures import Signal
+from statek_sim.runtime.stored.storable_types import stored
 from statek_sim.world.queue import QueueOwner, WorkItem, WorkQueue
 
 
@@ -147,3 +152,33 @@ class ExternalEvents:
         event.broken = message
         self._changed(name, f"broken: {message}")
         event.signal.fire()
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolApi:
+    """The decorators and functions of one runtime. `agents` maps roles to its agents, for delegation.
+
+    `stored` makes a class whose objects the runtime can keep as part of a job; `kept` returns what an attribute of such
+    an object makes of a value, where the class does not see to it.
+    """
+
+    tool: Callable[..., Callable[..., Any]]
+    subtask: Callable[..., Callable[..., Any]]
+    error_handler: Callable[..., Callable[..., Any]]
+    temporal: Callable[..., Callable[[Callable[..., Any]], Callable[..., Any]]]
+    future: type
+    future_error: type[Exception]
+    get_current_job: Callable[[], Any]
+    create_new_job: Callable[..., Any]
+    complete_sub_task: Callable[..., None]
+    delegate_task: Callable[..., Any]
+    any_future: Callable[..., Any]
+    all_future: Callable[..., Any]
+    get_llm_harness: Callable[[], Any]
+    agents: Mapping[str, Any]
+    stored: Callable[[type], type] = stored
+    kept: Callable[[Any], Any] = _itself

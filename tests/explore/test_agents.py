@@ -24,7 +24,7 @@ from statek_sim.explore.workers import explore_one, own_invariants
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import LimitName
 from statek_sim.providers.protocol import Provider
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import HarnessSpoke, ToolReturned

@@ -14,7 +14,7 @@ from statek_sim.explore.invariants import sometimes
 from statek_sim.explore.result import Count, Explored
 from statek_sim.explore.variation import Variation, undisturbed, varied
 from statek_sim.harness.limits import LimitName
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from statek_sim.trace import WorldChanged
 from tests.explore import samples
 

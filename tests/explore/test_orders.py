@@ -11,7 +11,7 @@ from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.orders import Priorities, explore_orders, probability_of, runs_needed
 from statek_sim.explore.result import Count
 from statek_sim.explore.variation import Ending, Undisturbed, undisturbed, varied
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from tests.explore import samples
 
 MIXED = """

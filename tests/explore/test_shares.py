@@ -12,7 +12,7 @@ from statek_sim.explore import workers as shares
 from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.result import CrashCost, Explored, Failure, ToolCertificate
 from statek_sim.explore.workers import explore_all
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from tests.explore import samples
 
 

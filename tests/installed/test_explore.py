@@ -11,7 +11,7 @@ from statek_sim.explore.differential import compare
 from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.result import Failure
 from statek_sim.harness.limits import LimitName
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.run import builtin_suites

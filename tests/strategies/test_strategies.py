@@ -15,7 +15,7 @@ from statek_sim import strategies
 from statek_sim.backends.run import run_scenario
 from statek_sim.cli import main
 from statek_sim.errors import BadInput, BadScenario
-from statek_sim.scenario.deviation import Deviation
+from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Scenario
 from statek_sim.strategies import EXIT, InvariantBroken, Subject
 from tests.explore import samples

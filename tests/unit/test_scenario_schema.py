@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from statek_sim.scenario.external_event import Event
+from statek_sim.scenario.events import Event
 from statek_sim.scenario.load import load_or_fail
-from statek_sim.scenario.references import JobReference, WorldReference, as_reference
+from statek_sim.scenario.part import JobReference, WorldReference, as_reference
 from statek_sim.scenario.reply import Reply, TextMatch, UsageReport
 from statek_sim.scenario.schema import Limits, QueueItem, Scenario
 from statek_sim.values import JSON

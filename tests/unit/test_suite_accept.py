@@ -9,10 +9,9 @@ import pytest
 
 from statek_sim.errors import BadInput
 from statek_sim.scenario import edit
-from statek_sim.scenario.accept import Change
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.tree import Node, parse
-from statek_sim.suite.accept import accept, changes
+from statek_sim.suite.accept import Change, accept, changes
 from statek_sim.suite.result import ABSENT, Mismatch, ScenarioResult
 from statek_sim.suite.run import run_one, run_suite
 from tests.tables import table_test

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.suite.diff import failure_text
-from statek_sim.suite.failures import failed_together, name_of, told_after, told_together
+from statek_sim.suite.diff import failed_together, failure_text, name_of, told_after, told_together
 from statek_sim.suite.result import Mismatch, ScenarioResult
 from statek_sim.suite.run import run_one
 from tests.unit.suite_samples import load

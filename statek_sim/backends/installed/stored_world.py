@@ -23,9 +23,8 @@ from statek_sim.backends.installed.stored_objects import shown
 from statek_sim.scenario.schema import World as WrittenWorld
 from statek_sim.values import JSON
 from statek_sim.world.queue import ItemStatus, WorkItem, WorkQueue
-from statek_sim.world.tool_api import ToolApi
 from statek_sim.world.tools import WorldTools
-from statek_sim.world.world import ExternalEvents, Ledger, World
+from statek_sim.world.world import ExternalEvents, Ledger, ToolApi, World
 
 
 class HandlerLog:

@@ -1,0 +1,271 @@
+"""What happens to a run from outside: external events of a scenario, and deviations from the undisturbed run.
+
+An event happens at a virtual second or after a tool call. A run is a function of the scenario and its deviations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, Self, get_args
+
+from pydantic import ConfigDict, Field, JsonValue, model_validator
+
+from statek_sim.harness.limits import MAX_LIMIT, LimitName
+from statek_sim.scenario.part import Count, Name, Part, Positive, Seconds, refused
+
+EventAction = Literal[
+    "resolve", "fail", "push", "notify", "complete", "crash", "restart", "start", "answer", "refuse"
+]
+
+EVENT_ACTIONS: Final[tuple[EventAction, ...]] = get_args(EventAction)
+"""The keys that say what an event does; each event has exactly one."""
+
+_EVENT_COMPANIONS: Final[dict[str, tuple[EventAction, ...]]] = {
+    "value": ("resolve",),
+    "message": ("push", "notify", "answer", "refuse"),
+    "question": ("answer", "refuse"),
+    "error": ("fail", "complete"),
+    "result": ("complete",),
+}
+"""Which actions a further key goes with."""
+
+_EVENT_NEEDS: Final[dict[EventAction, tuple[str, ...]]] = {
+    "push": ("message",),
+    "notify": ("message",),
+    "answer": ("message",),
+    "fail": ("error",),
+}
+
+
+def _only_action(part: Part, actions: Sequence[str]) -> str:
+    """Return the one of `actions` that the file gives; refuses none and several."""
+    given = [action for action in actions if part.said(action)]
+    if len(given) != 1:
+        raise refused(f"expected exactly one of {', '.join(actions)}; got {' and '.join(given) or 'none'}")
+    return given[0]
+
+
+def _check_companions(
+    part: Part,
+    action: str,
+    companions: Mapping[str, tuple[str, ...]],
+    needs: Mapping[Any, tuple[str, ...]],
+) -> None:
+    """Refuse a key that does not go with `action`, and the lack of one that `action` needs."""
+    for companion, goes_with in companions.items():
+        if part.said(companion) and action not in goes_with:
+            own = " or ".join(name for name, actions in companions.items() if action in actions)
+            raise refused(
+                f"{companion} goes with {' or '.join(goes_with)}, not with {action}"
+                + (f", which has {own}" if own else "")
+            )
+    for needed in needs.get(action, ()):
+        if not part.said(needed):
+            raise refused(f"{action} needs {needed}")
+
+
+class After(Part):
+    """Something that happens in the run, which an event follows at once."""
+
+    tool: str = Field(description="A tool of this name returned or raised.")
+    call: Positive = Field(
+        default=1, description="Which of its calls, from 1, counted over all jobs (or over `job`)."
+    )
+    job: Name | None = Field(default=None, description="Count only this job's calls.")
+
+
+_EVENT_RULES: Final[dict[str, JsonValue]] = {
+    "allOf": [
+        {"oneOf": [{"required": ["at"]}, {"required": ["after"]}]},
+        {"oneOf": [{"required": [action]} for action in EVENT_ACTIONS]},
+        {"not": {"required": ["result", "error"]}},
+    ],
+    "dependentRequired": {action: [*needed] for action, needed in _EVENT_NEEDS.items()},
+    "dependentSchemas": {
+        companion: {"anyOf": [{"required": [action]} for action in actions]}
+        for companion, actions in _EVENT_COMPANIONS.items()
+    },
+}
+
+
+class Event(Part):
+    """One external event: exactly one of `at` and `after`, and exactly one action."""
+
+    model_config = ConfigDict(json_schema_extra=_EVENT_RULES)
+
+    at: Seconds = Field(default=0.0, description="Virtual second at which it happens.")
+    after: After | None = Field(default=None, description="What it follows at once.")
+
+    resolve: str = Field(default="", description="The future of this name gets `value`.")
+    fail: str = Field(default="", description="The condition of the future of this name raises `error`.")
+    push: str = Field(default="", description="This job gets the user message `message`.")
+    notify: str = Field(default="", description="This job gets the notification `message`.")
+    complete: str = Field(
+        default="", description="The subtask of this id completes with `result` or `error`."
+    )
+    crash: Literal["worker"] = Field(
+        default="worker",
+        description="The worker dies: steps in flight are lost. Engine agent: every run of the process stops.",
+    )
+    restart: Literal["worker"] = Field(
+        default="worker",
+        description="A new worker continues with what is durable. Engine agent: runs go on from their last commit.",
+    )
+    start: str = Field(default="", description="This declared job is created now, not at the beginning.")
+
+    answer: str = Field(
+        default="", description="A person answers this job's oldest open question with `message`."
+    )
+    refuse: str = Field(
+        default="", description="A person refuses what this job's oldest open question asks, for `message`."
+    )
+
+    value: JsonValue = Field(default=None, description="Value of a resolved future.")
+    message: str = Field(default="", description="Text of a user message, notification or answer.")
+    question: str = Field(default="", description="Words in the question that is meant, if not the oldest.")
+    error: str = Field(default="", description="Error text of a failed future or subtask.")
+    result: JsonValue = Field(default=None, description="Result of a completed subtask.")
+
+    @property
+    def action(self) -> EventAction:
+        """Return what the event does."""
+        return next(action for action in EVENT_ACTIONS if self.said(action))
+
+    @property
+    def target(self) -> str:
+        """Return whom the action is for: the name of a future, job, subtask or `worker`."""
+        return str(getattr(self, self.action))
+
+    @model_validator(mode="after")
+    def _one_time_one_action(self) -> Self:
+        if self.said("at") == (self.after is not None) or (self.said("after") and self.after is None):
+            raise refused("expected exactly one of at, after")
+        action = _only_action(self, EVENT_ACTIONS)
+        _check_companions(self, action, _EVENT_COMPANIONS, _EVENT_NEEDS)
+        if self.said("result") and self.said("error"):
+            raise refused("a subtask completes with result or error, not both")
+        return self
+
+
+DeviationAction = Literal["kill", "lose", "fault", "move", "choose", "limit"]
+DEVIATION_ACTIONS: Final[tuple[DeviationAction, ...]] = get_args(DeviationAction)
+"""The keys that say what a deviation does; each has exactly one."""
+
+Fault = Literal["429", "500", "timeout", "401"]
+"""How a request fails: an HTTP status, or no answer at all. After 401 nobody asks again."""
+
+_DEVIATION_COMPANIONS: Final[dict[str, tuple[DeviationAction, ...]]] = {
+    "silent": ("kill", "lose"),
+    "restart": ("kill", "lose"),
+    "what": ("kill", "lose"),
+    "to_event": ("lose",),
+    "job": ("fault",),
+    "reply": ("fault",),
+    "to": ("move",),
+    "first": ("choose",),
+    "value": ("limit",),
+}
+_DEVIATION_NEEDS: Final[dict[DeviationAction, tuple[str, ...]]] = {
+    "lose": ("to_event",),
+    "fault": ("job", "reply"),
+    "move": ("to",),
+    "choose": ("first",),
+    "limit": ("value",),
+}
+_DEVIATION_RULES: Final[dict[str, JsonValue]] = {
+    "oneOf": [{"required": [action]} for action in DEVIATION_ACTIONS],
+    "dependentRequired": {action: [*needed] for action, needed in _DEVIATION_NEEDS.items()},
+}
+
+RESTART: Final = 60.0
+"""Virtual seconds from a kill to the next worker, where nothing else is said."""
+
+
+class Deviation(Part):
+    """One departure from the undisturbed run: exactly one action."""
+
+    model_config = ConfigDict(json_schema_extra=_DEVIATION_RULES)
+
+    kill: Count = Field(
+        default=0, description="The worker dies after this event of the trace (0: before it)."
+    )
+    lose: Positive = Field(
+        default=1,
+        description="As `kill`, and the store is back at `to_event`: the commits since then are lost, what was done "
+        "outside of the store is not.",
+    )
+    silent: Count = Field(
+        default=0, description="And then after so many things that became durable and are no event."
+    )
+    restart: Seconds | None = Field(
+        default=RESTART, description="Virtual seconds until a new worker starts; null: none does."
+    )
+    what: str = Field(default="", description="What was done last, for readers.")
+    to_event: Count = Field(default=0, description="The event after which the store was last committed.")
+
+    fault: Fault = Field(default="429", description="One request fails so, before its reply comes.")
+    job: Name | None = Field(default=None, description="Whose request.")
+    reply: Positive = Field(default=1, description="For which of the job's replies, from 1.")
+
+    move: Positive = Field(
+        default=1, description="This event of the scenario, from 1, happens at another time."
+    )
+    to: Seconds = Field(default=0.0, description="When: a virtual second.")
+
+    choose: Positive = Field(
+        default=1, description="At this choice, from 1, between jobs that are ready another one steps first."
+    )
+    first: Name | None = Field(default=None, description="Which job.")
+
+    limit: LimitName = Field(
+        default=LimitName.MAX_TURNS, strict=False, description="This limit of the harness is another one."
+    )
+    value: Annotated[int, Field(ge=0, le=MAX_LIMIT)] = Field(default=0, description="Which.")
+
+    @property
+    def action(self) -> DeviationAction:
+        """Return what it does."""
+        return next(action for action in DEVIATION_ACTIONS if self.said(action))
+
+    @model_validator(mode="after")
+    def _one_action(self) -> Self:
+        action = _only_action(self, DEVIATION_ACTIONS)
+        _check_companions(self, action, _DEVIATION_COMPANIONS, _DEVIATION_NEEDS)
+        if action == "lose" and self.to_event >= self.lose:
+            raise refused("to_event comes before the event after which the worker dies")
+        return self
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
+        """Yield what is said of it: what belongs to other actions means nothing here."""
+        return ((name, value) for name, value in super().__repr_args__() if name in self.model_fields_set)
+
+    def __str__(self) -> str:
+        """The deviation in a few words."""
+        match self.action:
+            case "kill":
+                return f"kill after event {_place(self.kill, self.silent)}{_said(self.what)}{_again(self.restart)}"
+            case "lose":
+                return (
+                    f"kill after event {_place(self.lose, self.silent)}{_said(self.what)}, the store back at event "
+                    f"{self.to_event}{_again(self.restart)}"
+                )
+            case "fault":
+                return f"{self.fault} for reply {self.reply} of {self.job}"
+            case "move":
+                return f"event {self.move} of the scenario at {self.to:g} s"
+            case "choose":
+                return f"{self.first} steps first at choice {self.choose}"
+            case "limit":
+                return f"{self.limit} is {self.value}"
+
+
+def _place(event: int, silent: int) -> str:
+    return f"{event}+{silent}" if silent else str(event)
+
+
+def _said(what: str) -> str:
+    return f" ({what})" if what else ""
+
+
+def _again(restart: float | None) -> str:
+    return ", no restart" if restart is None else f", restart {restart:g} s later"
