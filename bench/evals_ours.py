@@ -22,11 +22,11 @@ from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.arms import ablation, parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment
-from statek_sim.evals.models.profile import Profile, load_profile
-from statek_sim.evals.models.replies import Meant
-from statek_sim.evals.models.weak import WeakModel
+from statek_sim.evals.ideal_plan import PlannedCall
+from statek_sim.evals.profile import Profile, load_profile
 from statek_sim.evals.prompt_calls import SeenCall
 from statek_sim.evals.suite import load_suite
+from statek_sim.evals.weak_model import WeakModel
 from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.suite.run import builtin_suites
 from statek_sim.values import JSON
@@ -56,7 +56,7 @@ class StepsTask:
             for name in self.steps
         ]
 
-    def right(self, seen: Sequence[SeenCall]) -> Sequence[Meant] | str:
+    def right(self, seen: Sequence[SeenCall]) -> Sequence[PlannedCall] | str:
         """Return the call whose value is known and which was not answered yet, after the last one the answer."""
         value = self.word
         given = {
@@ -65,7 +65,7 @@ class StepsTask:
         for name in self.steps:
             result = given.get((name, value))
             if result is None:
-                return [Meant(name, {"value": value})]
+                return [PlannedCall(name, {"value": value})]
             value = result
         return value
 

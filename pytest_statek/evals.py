@@ -15,7 +15,7 @@ from pytest_statek.options import BUILT_IN, SCENARIO_SUFFIXES
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import Arm, parse_arms
 from statek_sim.evals.baseline import Baseline, read_baseline, refuse_another
-from statek_sim.evals.models.profile import Profile, load_profile
+from statek_sim.evals.profile import Profile, load_profile
 from statek_sim.evals.suite import EVALS, load_paths
 from statek_sim.gate.evals_policy import EvalsPolicy, read_evals_policy
 from statek_sim.scenario.files import find_files, is_eval_file

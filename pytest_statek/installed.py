@@ -12,7 +12,7 @@ import pytest
 
 from pytest_statek.options import INSTALLED, REFERENCE
 from statek_sim.backends.installed.peer import Peer, profile_of, releases
-from statek_sim.compare.declared import load_declarations
+from statek_sim.compare.matrix import load_declarations
 from statek_sim.errors import BadInput
 from statek_sim.scenario.schema import Profile
 from statek_sim.scenario.tree import dotted

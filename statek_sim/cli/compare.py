@@ -71,10 +71,9 @@ def compare(
 
     Example: statek-sim compare 1.2.7 1.4.2
     """
-    from statek_sim.compare.declared import load_declarations
     from statek_sim.compare.document import markdown_lines, text_lines, upgrade_blocks
     from statek_sim.compare.json import comparison_json
-    from statek_sim.compare.matrix import run_matrix
+    from statek_sim.compare.matrix import load_declarations, run_matrix
     from statek_sim.compare.matrix_text import matrix_lines, table_lines, unknown_declarations
     from statek_sim.compare.upgrade import upgrade_between
     from statek_sim.executors.executor import executor_for

@@ -204,7 +204,7 @@ def run(
 def _simulated(suite: tuple[EvalScenario, ...], model: str, arms: Sequence[str], seeds: int) -> Experiment:
     from statek_sim.evals.arms import parse_arms
     from statek_sim.evals.experiment import Experiment
-    from statek_sim.evals.models.profile import load_profile
+    from statek_sim.evals.profile import load_profile
 
     return Experiment(suite=suite, model=load_profile(model), arms=parse_arms(arms), seeds=seeds)
 

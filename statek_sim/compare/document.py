@@ -12,8 +12,7 @@ from typing import Final
 
 from statek_sim.compare.changes import Change, Resized, Stop
 from statek_sim.compare.matrix import Verdict, VersionMatrix
-from statek_sim.compare.probes import MOST
-from statek_sim.compare.upgrade import Rule, Section, Upgrade
+from statek_sim.compare.upgrade import MOST, Rule, Section, Upgrade
 from statek_sim.compare.wording import Told, told
 from statek_sim.harness.preset import load_preset
 from statek_sim.harness.settings import StatekSettings

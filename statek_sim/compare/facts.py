@@ -1,15 +1,18 @@
-"""The facts of a run that both sides can tell, and in which of them two runs differ."""
+"""Facts and traces of two runs and in which of them they differ, once machine-dependent text is made the same."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Final
 
+from statek_sim import trace as events
 from statek_sim.backends.record import HandlerCall, JobRecord, RunRecord
-from statek_sim.compare.normalization import normal, normal_local
-from statek_sim.compare.traces import size_corrections
+from statek_sim.trace import Event, as_dict
 from statek_sim.usage.totals import approx_tokens
 from statek_sim.values import JSON
 
@@ -134,9 +137,208 @@ def _fields(facts: dict[str, JSON]) -> dict[str, JSON]:
     return fields
 
 
-_SHOWN: Final = ("locals", "tool_calls")
+_VALUE_FACTS: Final = ("locals", "tool_calls")
 """Facts that hold values as texts that no agent ever sees."""
 
 
 def _job_fact(key: str, fact: JSON) -> JSON:
-    return normal_local(fact) if key in _SHOWN else fact
+    return normal_local(fact) if key in _VALUE_FACTS else fact
+
+
+UNSEEN_FIELDS: Final = {
+    (
+        "LLMReplied",
+        "measured_prompt",
+    ): "what a tokenizer measures is this package's own; STATEK does not measure",
+    ("LLMReplied", "measured_completion"): "what a tokenizer measures is this package's own",
+}
+"""Facts of events that the real package cannot tell, with the reason. Every kind of event can be seen there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """The first event that differs: its position, and what each side has there (None: its trace has ended)."""
+
+    position: int
+    reference: dict[str, JSON] | None
+    installed: dict[str, JSON] | None
+
+
+def parting(reference: Sequence[Event], installed: Sequence[Event]) -> Parting | None:
+    """Return where two traces part, None when they are the same."""
+    pairs = zip_longest(comparable(reference), comparable(installed))
+    for position, (ours, theirs) in enumerate(pairs):
+        if ours != theirs:
+            return Parting(position, ours, theirs)
+    return None
+
+
+def comparable(trace: Iterable[Event]) -> Iterator[dict[str, JSON]]:
+    """Yield events as plain values: without what only one side can know, machine-dependent text made normal."""
+    requests = Requests()
+    usage: dict[str, _Usage] = defaultdict(_Usage)
+    for event in trace:
+        if isinstance(event, events.StoreRemark):
+            # What is said about a loss; the loss itself shows in what both sides have.
+            continue
+        kind = type(event).__name__
+        fields: dict[str, JSON] = json.loads(json.dumps(as_dict(event), default=dict))
+        if isinstance(event, events.LLMRequested):
+            correction = requests.correction(event)
+            usage[event.job].asked(event.bytes_sent, correction)
+            fields["bytes_sent"] = event.bytes_sent + correction
+            # A text with an id of the store may be another one although nothing else is: count in normal text.
+            fields["kept"], fields["new"] = requests.kept(event.job)
+        elif isinstance(event, events.LLMReplied):
+            usage[event.job].answered(event.bytes_received)
+        elif isinstance(event, events.DifficultyRaised) and usage[event.job].correction:
+            fields["tokens"] = usage[event.job].tokens
+        yield {
+            name: _normal(name, value) for name, value in fields.items() if (kind, name) not in UNSEEN_FIELDS
+        }
+
+
+@dataclass(slots=True)
+class _Usage:
+    """What the answered requests of one job came to, in bytes; `correction` is what normal text adds to them."""
+
+    sent: int = 0
+    received: int = 0
+    correction: int = 0
+    _latest: tuple[int, int] = (0, 0)
+
+    def asked(self, size: int, correction: int) -> None:
+        self._latest = size, correction
+
+    def answered(self, size: int) -> None:
+        sent, correction = self._latest
+        self.sent += sent
+        self.correction += correction
+        self.received += size
+
+    @property
+    def tokens(self) -> int:
+        return approx_tokens(self.sent + self.correction, self.received)
+
+
+_VALUE_FIELDS: Final = ("arguments", "context", "detail", "result")
+"""Fields that hold values as texts that no agent ever sees."""
+
+
+def _normal(name: str, value: JSON) -> JSON:
+    return normal_local(normal(value)) if name in _VALUE_FIELDS else normal(value)
+
+
+class Requests:
+    """The messages that jobs have sent, put together from what was new in each request."""
+
+    def __init__(self) -> None:
+        self._messages: dict[str, list[JSON]] = {}
+        self._usual: dict[str, list[JSON]] = {}
+        self._before: dict[str, list[JSON]] = {}
+
+    def correction(self, request: events.LLMRequested) -> int:
+        """Return by how many bytes a request would be longer with normal text."""
+        kept = self._messages.get(request.job, [])[: request.kept]
+        messages: list[JSON] = [*kept, *map(dict, request.new)]
+        self._messages[request.job] = messages
+        usual = normal(messages)
+        self._before[request.job] = self._usual.get(request.job, [])
+        self._usual[request.job] = usual if isinstance(usual, list) else messages
+        return 0 if usual == messages else len(json.dumps(usual)) - len(json.dumps(messages))
+
+    def kept(self, job: str) -> tuple[int, list[JSON]]:
+        """Return how many messages of a job's latest request the one before had, and the rest, in normal text."""
+        before, now = self._before[job], self._usual[job]
+        kept = next(
+            (place for place, (old, new) in enumerate(zip(before, now, strict=False)) if old != new),
+            min(len(before), len(now)),
+        )
+        return kept, now[kept:]
+
+
+def size_corrections(trace: Iterable[Event]) -> dict[str, int]:
+    """Return by how many bytes each job's answered requests would be longer with normal text."""
+    requests = Requests()
+    usage: dict[str, _Usage] = defaultdict(_Usage)
+    for event in trace:
+        if isinstance(event, events.LLMRequested):
+            usage[event.job].asked(event.bytes_sent, requests.correction(event))
+        elif isinstance(event, events.LLMReplied):
+            usage[event.job].answered(event.bytes_received)
+    return {job: used.correction for job, used in usage.items()}
+
+
+_CRASHED_JOB: Final = re.compile(r"\bJob \S+ failed with error: ")
+# An object of the store, as Python shows it. Its id is always as long.
+_STORED: Final = re.compile(r" instance uuid=[A-Z2-7]{24}>")
+_ADDRESS: Final = re.compile(r" at 0x(?:[0-9a-f]+|\.\.\.)")
+# In prompts, lines of the console may begin with `> `.
+_QUOTE: Final = r"(?:> )?"
+_HEAD: Final = r"Traceback \(most recent call last\):\n"
+# The frames of a traceback are indented by two spaces at least; what follows them is the exception.
+_FRAMES: Final = re.compile(rf"({_HEAD})(?:{_QUOTE}  .*\n|{_QUOTE}\n)*({_QUOTE})(?:\w+\.)*")
+# A chain of exceptions is told oldest first, and the last one is the one that counts.
+_CHAIN: Final = re.compile(
+    rf"{_HEAD}(?:(?!{_QUOTE}Traceback \().*\n)*?{_QUOTE}\n{_QUOTE}"
+    r"(?:During handling of the above exception, another exception occurred|"
+    r"The above exception was the direct cause of the following exception)"
+    rf":\n{_QUOTE}\n{_QUOTE}(?=Traceback \()"
+)
+# A future shows its private fields. No agent ever sees this text: printing a future waits for it.
+_FUTURE: Final = re.compile(r"^(\w+)\(deps=.*\)$", re.DOTALL)
+# An agent shows its private fields too, its prompt and its warmup among them.
+_AGENT: Final = re.compile(
+    r'\b((?:Dialog)?Agent)\((?:send_message=[^,]*,reminder=[^,]*,)?(role="[^"]*"),.*\)(?=$|, parent_job=)',
+    re.DOTALL,
+)
+# A notification of a subtask shows when it came, by the wall clock.
+_CAME: Final = re.compile(r'(SubTaskLogItem\([^\n]*?timestamp=)datetime\(\\?"[\d :-]*\\?"\)')
+# Where Python's stack ended: in a call, in a comparison, while a value was printed.
+_STACK_ENDED: Final = re.compile(
+    r"(RecursionError: maximum recursion depth exceeded)(?: (?:while|in) [\w ]+)"
+)
+# Python's errors name a class of the store with its module, and the built-in world's is another one on each side.
+_OWN_CLASS: Final = re.compile(r"\bstatek_sim\.(?:\w+\.)+(?=[A-Z])")
+_MADE: Final = re.compile(r'\bJob\(created_at=datetime\("[^"]*"\)')
+# A job shows its private fields and when it was created.
+_JOB: Final = re.compile(r"^Job\(created_at=.*\)$", re.DOTALL)
+
+
+def normal_text(text: str) -> str:
+    """Return `text` without what differs from machine to machine."""
+    if "Job " in text:
+        text = _CRASHED_JOB.sub("Job (id) failed with error: ", text)
+    if "Traceback (" in text:
+        text = _FRAMES.sub(r"\1\2", _CHAIN.sub("", text))
+    if " instance uuid=" in text:
+        text = _STORED.sub(" instance uuid=(id)>", text)
+    if "SubTaskLogItem(" in text:
+        text = _CAME.sub(r"\1(moment)", text)
+    if "Job(created_at=" in text:
+        text = _MADE.sub("Job(created_at=(moment)", text)
+    if "RecursionError: " in text:
+        text = _STACK_ENDED.sub(r"\1", text)
+    if "statek_sim" in text:
+        text = _OWN_CLASS.sub("", text).replace("'statek_sim_published'", "'statek_sim'")
+    return _ADDRESS.sub("", text) if " at 0x" in text else text
+
+
+def normal_local(value: JSON) -> JSON:
+    """Return a local's value, or that of an argument or result, without what no agent can see."""
+    if isinstance(value, list):
+        return [normal_local(item) for item in value]
+    if isinstance(value, dict):
+        return {key: normal_local(item) for key, item in value.items()}
+    if not isinstance(value, str):
+        return value
+    return _AGENT.sub(r"\1(\2)", _JOB.sub("<Object>", _FUTURE.sub(r"\1(a future)", value)))
+
+
+def normal(value: JSON) -> JSON:
+    """Return `value` with every text in it made normal."""
+    if isinstance(value, str):
+        return normal_text(value)
+    if isinstance(value, list):
+        return [normal(item) for item in value]
+    return {key: normal(item) for key, item in value.items()} if isinstance(value, dict) else value

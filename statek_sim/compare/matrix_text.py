@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import Final
 
-from statek_sim.compare.declared import Declarations
 from statek_sim.compare.facts import Difference
-from statek_sim.compare.matrix import AGAIN, Row, Verdict, VersionMatrix
+from statek_sim.compare.matrix import AGAIN, Declarations, Row, Verdict, VersionMatrix
 from statek_sim.values import JSON
 
 _LONGEST: Final = 600

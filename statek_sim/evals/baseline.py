@@ -16,8 +16,8 @@ from pydantic_core import ErrorDetails
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import Arm
 from statek_sim.evals.experiment import Experiment
-from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.outcome import Outcome
+from statek_sim.evals.profile import Profile
 from statek_sim.evals.recorded import RecordedModel
 from statek_sim.evals.statistics import mcnemar
 from statek_sim.evals.summary import Cell, Kept, Key, cells_of, told

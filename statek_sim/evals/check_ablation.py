@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from statek_sim.evals.ideal_run import follower
 from statek_sim.evals.outcome import Called, Record
 from statek_sim.evals.players import play
-from statek_sim.evals.scenario import EvalScenario, Instance
+from statek_sim.evals.scenario import Demands, EvalScenario, Instance, demands
 from statek_sim.evals.schema import CheckText, EvalText, WantedCall
-from statek_sim.evals.verdict import Demands, demands, judge, meets
+from statek_sim.evals.verdict import judge, meets
 from statek_sim.evals.world import World
 
 MOST_CALLS = 60

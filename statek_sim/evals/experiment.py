@@ -8,8 +8,8 @@ from typing import Final
 
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import Arm
-from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.outcome import Outcome
+from statek_sim.evals.profile import Profile
 from statek_sim.evals.recorded import RecordedModel, replayed_run
 from statek_sim.evals.runner import MODEL, Played, run_one
 from statek_sim.evals.scenario import EvalScenario

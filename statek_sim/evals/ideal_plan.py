@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from statek_sim.evals.expression import Scope, each, evaluate, filled, resolved
+from statek_sim.evals.prompt_calls import SeenCall
 from statek_sim.evals.schema import PlanStep, WantedCall
 from statek_sim.values import JSON
 
@@ -15,32 +16,12 @@ MOST_REPEATS: Final = 50
 """Calls that a `while` makes at most."""
 
 
-class Seen(Protocol):
-    """A call that the prompt shows. `result` None without an error: the call is shown, what it gave is not."""
-
-    @property
-    def name(self) -> str:
-        """The tool."""
-
-    @property
-    def arguments(self) -> Mapping[str, JSON]:
-        """What it was called with."""
-
-    @property
-    def result(self) -> str | None:
-        """What it gave."""
-
-    @property
-    def error(self) -> str | None:
-        """Why it gave nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PlannedCall:
     """A call that is right now."""
 
     name: str
-    arguments: dict[str, JSON]
+    arguments: Mapping[str, JSON]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +31,7 @@ class Plan:
     steps: tuple[PlanStep, ...]
     scope: Scope
 
-    def next(self, seen: Sequence[Seen]) -> tuple[PlannedCall, ...] | str:
+    def next(self, seen: Sequence[SeenCall]) -> tuple[PlannedCall, ...] | str:
         """Return the calls that are right now, several at once where that can be, or the final answer.
 
         A call that is shown with its result is done. One whose result is needed and no longer shown is made again; one
@@ -75,7 +56,7 @@ class _Open(Exception):
 class _Walk:
     """One reading of a plan against what is shown."""
 
-    def __init__(self, scope: dict[str, Any], left: list[Seen]) -> None:
+    def __init__(self, scope: dict[str, Any], left: list[SeenCall]) -> None:
         self.scope = scope
         self.left = left
         self.all = tuple(left)
@@ -163,7 +144,7 @@ class _Walk:
             readable, value = _read(seen.result)
             if readable or not needed:
                 return True, value
-        self.pending.append(PlannedCall(name=step.call, arguments=arguments))
+        self.pending.append(PlannedCall(step.call, arguments))
         return False, None
 
     def _shows(self, wanted: WantedCall) -> bool:
@@ -173,7 +154,7 @@ class _Walk:
             for seen in self.all
         )
 
-    def _pop(self, name: str, arguments: Mapping[str, JSON]) -> Seen | None:
+    def _pop(self, name: str, arguments: Mapping[str, JSON]) -> SeenCall | None:
         for at, seen in enumerate(self.left):
             if seen.name == name and same_arguments(seen.arguments, arguments):
                 return self.left.pop(at)

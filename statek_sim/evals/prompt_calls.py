@@ -20,7 +20,7 @@ ERROR: Final = "Error: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenCall:
-    """A call as a prompt shows it: an `ideal_plan.Seen`."""
+    """A call as a prompt shows it. `result` None without an error: the call is shown, what it gave is not."""
 
     name: str
     arguments: Mapping[str, JSON]

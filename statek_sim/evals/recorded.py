@@ -20,11 +20,11 @@ from statek_sim.cassettes.mismatch import Advice
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.errors import BadCassette, BadInput, CassetteMiss, ProviderFailure, ProviderHTTPError
 from statek_sim.evals.arms import Arm, parse_arms
-from statek_sim.evals.models.failures import ClassifiedTurn, RecordedTurn, classified
-from statek_sim.evals.models.weak import Act
+from statek_sim.evals.failures import ClassifiedTurn, RecordedTurn, classified
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.runner import Played, run_with
 from statek_sim.evals.scenario import EvalScenario
+from statek_sim.evals.weak_model import Act
 from statek_sim.providers.http_provider import (
     HttpLLM,
     HttpRequest,

@@ -18,13 +18,13 @@ from statek_sim.agent.tools.tool import Tool
 from statek_sim.errors import RunawayJob, Unanswered
 from statek_sim.evals.arms import Arm
 from statek_sim.evals.expression import Unanswerable
-from statek_sim.evals.models.profile import Profile
-from statek_sim.evals.models.replies import Meant
-from statek_sim.evals.models.weak import TOKENIZER_OF, Act, WeakModel
+from statek_sim.evals.ideal_plan import PlannedCall
 from statek_sim.evals.outcome import Called, Count, Outcome, Tokens, Turn
+from statek_sim.evals.profile import Profile
 from statek_sim.evals.prompt_calls import SeenCall, call_key
 from statek_sim.evals.scenario import EvalScenario, Instance
 from statek_sim.evals.verdict import judge
+from statek_sim.evals.weak_model import TOKENIZER_OF, Act, WeakModel
 from statek_sim.providers.protocol import Provider
 from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.usage.totals import BYTES_PER_TOKEN
@@ -206,13 +206,12 @@ class EvalTask:
         """What may be called."""
         return self._instance.tools
 
-    def right(self, seen: Sequence[SeenCall]) -> Sequence[Meant] | str | None:
+    def right(self, seen: Sequence[SeenCall]) -> Sequence[PlannedCall] | str | None:
         """Return what the plan says is next; None where what is shown does not have what it needs."""
         try:
-            step = self._instance.plan.next(seen)
+            return self._instance.plan.next(seen)
         except Unanswerable:
             return None
-        return step if isinstance(step, str) else [Meant(call.name, call.arguments) for call in step]
 
     def steps_after(self, tool: str) -> Sequence[str]:
         """Return the required tools after a tool; of one that is not required, all of them but the first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -11,15 +11,72 @@ from typing import Any, Final
 from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.chance import Draws
-from statek_sim.evals.expression import Scope, filled, names_in, resolved
+from statek_sim.evals.expression import Scope, each, evaluate, filled, names_in, resolved, shown
 from statek_sim.evals.ideal_plan import Plan
-from statek_sim.evals.schema import EvalText, PlanStep, WantedCall, arguments_schema
-from statek_sim.evals.verdict import Demands, demands
-from statek_sim.evals.world import Approving, Tables, World, begun, varied
+from statek_sim.evals.schema import CheckText, Cited, EvalText, WantedCall, arguments_schema
+from statek_sim.evals.world import Approving, Tables, World, apply, begun, varied
 from statek_sim.values import JSON
 
 KEPT: Final = 512
 """Beginnings of worlds that are kept per process: those of a suite for some seeds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """One call that is demanded, with the arguments that matter."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"{key}={value!r}" for key, value in self.arguments.items())
+        return f"{self.tool}({arguments})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demands:
+    """What a check demands of one instance, with nothing left to evaluate; a function of eval and seed alone."""
+
+    calls: tuple[tuple[Expected, ...], ...]
+    never: tuple[Expected, ...]
+    after: Tables
+    changes: bool
+    ignore: tuple[str, ...]
+    cites: tuple[tuple[tuple[str, ...], Cited], ...]
+    avoids: tuple[str, ...]
+    most: Mapping[str, int]
+
+
+def demands(check: CheckText, before: Tables, scope: Scope) -> Demands:
+    """Return what a check demands of a world that begins like this."""
+    after: Tables = {name: list(rows) for name, rows in before.items()}
+    for change in check.changes:
+        apply(change, after, {**scope, **after})
+    groups = [demand if isinstance(demand, tuple) else (demand,) for demand in check.calls]
+    calls = [tuple([call for wanted in group for call in _expected(wanted, scope)]) for group in groups]
+    return Demands(
+        calls=tuple([group for group in calls if group]),
+        never=tuple([call for wanted in check.never for call in _expected(wanted, scope)]),
+        after=after,
+        changes=bool(check.changes),
+        ignore=check.ignore,
+        cites=tuple([(tuple(_texts(resolved(citation.value, scope))), citation) for citation in check.cites]),
+        avoids=tuple(_texts([resolved(avoided, scope) for avoided in check.avoids])),
+        most=check.most,
+    )
+
+
+def _expected(wanted: WantedCall, scope: Scope) -> Iterator[Expected]:
+    if wanted.condition is not None and not evaluate(wanted.condition, scope):
+        return
+    for inner in [scope] if wanted.each is None else each(wanted.each, scope):
+        yield Expected(tool=wanted.tool, arguments=resolved(wanted.arguments, inner))
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in _texts(item)]
+    return [shown(value)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,12 +248,3 @@ def _made(text: EvalText, seed: int) -> _Beginning:
         demands=wanted,
         schemas={name: arguments_schema(tool) for name, tool in text.tools.items()},
     )
-
-
-def plan_steps(steps: tuple[PlanStep, ...]) -> list[PlanStep]:
-    """Return the steps of a plan with those inside them."""
-    return [
-        inner
-        for step in steps
-        for inner in (step, *plan_steps(step.together), *plan_steps(step.do), *plan_steps(step.otherwise))
-    ]

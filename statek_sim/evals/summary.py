@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 
 from statek_sim.evals.arms import FULL, PARTS, Arm
 from statek_sim.evals.experiment import Experiment
-from statek_sim.evals.models.failures import ORDER
+from statek_sim.evals.failures import ORDER
 from statek_sim.evals.outcome import Count, Outcome, Tokens, Turn
 from statek_sim.evals.statistics import (
     Comparison,

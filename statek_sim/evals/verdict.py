@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from statek_sim.evals.expression import Scope, each, evaluate, resolved, shown
 from statek_sim.evals.outcome import FINAL, Called, Record
-from statek_sim.evals.schema import CheckText, Cited, WantedCall
-from statek_sim.evals.world import Row, Tables, apply
-
-if TYPE_CHECKING:
-    from statek_sim.evals.scenario import Instance
+from statek_sim.evals.scenario import Demands, Expected, Instance
+from statek_sim.evals.world import Row, Tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,64 +25,6 @@ class Verdict:
     score: float
     passed: bool
     problems: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
-    """One call that is demanded, with the arguments that matter."""
-
-    tool: str
-    arguments: Mapping[str, Any]
-
-    def __str__(self) -> str:
-        arguments = ", ".join(f"{key}={value!r}" for key, value in self.arguments.items())
-        return f"{self.tool}({arguments})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demands:
-    """What a check demands of one instance, with nothing left to evaluate; a function of eval and seed alone."""
-
-    calls: tuple[tuple[Expected, ...], ...]
-    never: tuple[Expected, ...]
-    after: Tables
-    changes: bool
-    ignore: tuple[str, ...]
-    cites: tuple[tuple[tuple[str, ...], Cited], ...]
-    avoids: tuple[str, ...]
-    most: Mapping[str, int]
-
-
-def demands(check: CheckText, before: Tables, scope: Scope) -> Demands:
-    """Return what a check demands of a world that begins like this."""
-    after: Tables = {name: list(rows) for name, rows in before.items()}
-    for change in check.changes:
-        apply(change, after, {**scope, **after})
-    groups = [demand if isinstance(demand, tuple) else (demand,) for demand in check.calls]
-    calls = [tuple([call for wanted in group for call in _expected(wanted, scope)]) for group in groups]
-    return Demands(
-        calls=tuple([group for group in calls if group]),
-        never=tuple([call for wanted in check.never for call in _expected(wanted, scope)]),
-        after=after,
-        changes=bool(check.changes),
-        ignore=check.ignore,
-        cites=tuple([(tuple(_texts(resolved(citation.value, scope))), citation) for citation in check.cites]),
-        avoids=tuple(_texts([resolved(avoided, scope) for avoided in check.avoids])),
-        most=check.most,
-    )
-
-
-def _expected(wanted: WantedCall, scope: Scope) -> Iterator[Expected]:
-    if wanted.condition is not None and not evaluate(wanted.condition, scope):
-        return
-    for inner in [scope] if wanted.each is None else each(wanted.each, scope):
-        yield Expected(tool=wanted.tool, arguments=resolved(wanted.arguments, inner))
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, list | tuple):
-        return [text for item in value for text in _texts(item)]
-    return [shown(value)]
 
 
 def judge(instance: Instance, record: Record) -> Verdict:

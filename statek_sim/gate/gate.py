@@ -11,8 +11,14 @@ from typing import Final, Protocol
 from statek_sim.backends.run import load_for
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed, Pool
-from statek_sim.gate.dotenv_shadow import require_unshadowed
-from statek_sim.gate.gated_preset import GatedPreset, gated_preset, idle_on, idle_values, shown_path
+from statek_sim.gate.gated_preset import (
+    GatedPreset,
+    gated_preset,
+    idle_on,
+    idle_values,
+    require_unshadowed,
+    shown_path,
+)
 from statek_sim.gate.judge import judge
 from statek_sim.gate.policy import Must, Policy, Rule, selected
 from statek_sim.gate.policy_file import GENERAL, read_policy, shipped_policy

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from statek_sim.agent.budget import Prices
 from statek_sim.evals.arms import FULL, ablation
-from statek_sim.evals.models.profile import Profile
 from statek_sim.evals.outcome import Count, Tokens
+from statek_sim.evals.profile import Profile
 from statek_sim.evals.recorded import RecordedModel
 from statek_sim.evals.statistics import Comparison
 from statek_sim.evals.summary import ArmSummary, Summary

@@ -23,9 +23,9 @@ from statek_sim.errors import BadInput
 from statek_sim.evals.arms import PARTS, Arm, all_arms, named_after
 from statek_sim.evals.baseline import SCHEMA, Held, baseline_text, held_against, left_out, read_baseline
 from statek_sim.evals.experiment import Experiment, batches, run_experiment
-from statek_sim.evals.models.failures import FailureClass
-from statek_sim.evals.models.profile import load_profile
+from statek_sim.evals.failures import FailureClass
 from statek_sim.evals.outcome import Outcome
+from statek_sim.evals.profile import load_profile
 from statek_sim.evals.statistics import compared, holm
 from statek_sim.evals.summary import Summary, summarised
 from statek_sim.executors.processes import ProcessExecutor, SerialExecutor

@@ -7,7 +7,7 @@ from importlib.resources import files
 import pytest
 
 from statek_sim.errors import BadInput
-from statek_sim.evals.models.profile import UNREAD_CLASSES, load_profile, read_profile, shipped
+from statek_sim.evals.profile import UNREAD_CLASSES, load_profile, read_profile, shipped
 from tests.tables import table_test
 
 MINISTRAL = "ministral-3-8b-instruct"

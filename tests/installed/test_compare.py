@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.compare.declared import Declarations
-from statek_sim.compare.matrix import Verdict, run_matrix
+from statek_sim.compare.matrix import Declarations, Verdict, run_matrix
 from statek_sim.compare.sides import Side, check_interpreter, side_named, side_of
 from statek_sim.errors import BadInput
 from statek_sim.scenario.load import load_or_fail

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_statek import installed
 from pytest_statek.installed import declared_reason
-from statek_sim.compare.declared import load_declarations
+from statek_sim.compare.matrix import load_declarations
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.suite.result import Mismatch
 from statek_sim.suite.run import builtin_suites, run_one

@@ -12,7 +12,7 @@ from statek_sim.cli.main import main
 from statek_sim.evals.arms import Arm, named_after, parse_arms
 from statek_sim.evals.baseline import baseline_text
 from statek_sim.evals.experiment import Experiment, run_batch
-from statek_sim.evals.models.profile import load_profile
+from statek_sim.evals.profile import load_profile
 from statek_sim.evals.suite import load_suite
 from tests.evals.test_writing import GOOD
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.compare.declared import load_declarations
+from statek_sim.compare.matrix import load_declarations
 from statek_sim.errors import BadInput
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.suite.run import builtin_suites

@@ -12,11 +12,12 @@ from statek_sim.backends.installed.peer import Lost, Ran
 from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import RunRecord
 from statek_sim.compare import matrix as matrices
-from statek_sim.compare.declared import Declaration, Declarations
 from statek_sim.compare.facts import Difference
 from statek_sim.compare.json import comparison_json
 from statek_sim.compare.matrix import (
     MOST_BY_CHANCE,
+    Declaration,
+    Declarations,
     Row,
     Verdict,
     VersionMatrix,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.compare.normalization import normal, normal_local, normal_text
+from statek_sim.compare.facts import normal, normal_local, normal_text
 from tests.tables import table_test
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from statek_sim.compare.probes import answers
 from statek_sim.compare.sides import side_named
+from statek_sim.compare.upgrade import answers
 from tests.tables import table_test
 
 FOLLOW_UPS = "follow-up messages until the harness stops the chat"

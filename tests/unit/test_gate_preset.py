@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from statek_sim.errors import BadSetting
-from statek_sim.gate.dotenv_shadow import require_unshadowed, shadows
 from statek_sim.gate.gate import gate_plan
-from statek_sim.gate.gated_preset import gated_preset, idle_values
+from statek_sim.gate.gated_preset import gated_preset, idle_values, require_unshadowed, shadows
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
 from tests.unit.gate_samples import POLICY, result, written

@@ -11,12 +11,6 @@ from tests.tables import table_test
 ROOT: Final = Path(__file__).resolve().parents[2]
 PACKAGES: Final = ("pytest_statek", "statek_sim")
 
-KNOWN: Final[dict[str, set[str]]] = {
-    # `Instance` of a scenario holds `Demands`, and `demands` makes them of a scenario's check.
-    "statek_sim": {"statek_sim.evals.verdict", "statek_sim.evals.scenario"},
-}
-"""Circles that are still there, by package: a module is taken from here when it is in none any more."""
-
 
 def imports(package: str) -> dict[str, set[str]]:
     """Return what each module of a package imports of it, anywhere in the file."""
@@ -54,4 +48,4 @@ def test_a_circle_is_seen() -> None:
 
 @table_test("package", PACKAGES)
 def test_modules_import_one_way(package: str) -> None:
-    assert circles(imports(package)) == KNOWN.get(package, set())
+    assert circles(imports(package)) == set()

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from statek_sim.agent.rescue.rendering import RENDERINGS
 from statek_sim.evals.chance import picked, uniform
+from statek_sim.evals.ideal_plan import PlannedCall
 from statek_sim.providers.protocol import RawReply
 from statek_sim.values import JSON
 
@@ -208,20 +208,12 @@ CUT: Final = 0.5
 """How much arrives of the arguments of a native call that is damaged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Meant:
-    """A call as a model means it."""
-
-    name: str
-    arguments: Mapping[str, JSON]
-
-
 def said(text: str) -> RawReply:
     """Return an answer that is text."""
     return _body({"role": "assistant", "content": text}, "stop")
 
 
-def called(calls: Sequence[Meant], turn: int, *, arguments: str | None = None) -> RawReply:
+def called(calls: Sequence[PlannedCall], turn: int, *, arguments: str | None = None) -> RawReply:
     """Return an answer with native calls; `arguments`: the raw text of those of the first one, where it is damaged."""
     written: list[JSON] = []
     for at, call in enumerate(calls):
@@ -233,13 +225,13 @@ def called(calls: Sequence[Meant], turn: int, *, arguments: str | None = None) -
     return _body({"role": "assistant", "content": None, "tool_calls": written}, "tool_calls")
 
 
-def cut_arguments(call: Meant) -> str:
+def cut_arguments(call: PlannedCall) -> str:
     """Return the raw text of arguments that end in their middle."""
     text = json.dumps(dict(call.arguments), ensure_ascii=False)
     return text[: max(1, int(len(text) * CUT))]
 
 
-def rendered(calls: Sequence[Meant], dialect: str, kind: str) -> str:
+def rendered(calls: Sequence[PlannedCall], dialect: str, kind: str) -> str:
     """Return calls as text in a dialect, the last of them damaged."""
     texts = [_rendered(call, dialect) for call in calls]
     last = calls[-1]
@@ -247,7 +239,7 @@ def rendered(calls: Sequence[Meant], dialect: str, kind: str) -> str:
     return "\n".join(texts)
 
 
-def _rendered(call: Meant, dialect: str) -> str:
+def _rendered(call: PlannedCall, dialect: str) -> str:
     said_so = RENDERINGS[dialect](call.name, call.arguments)
     if said_so is None:  # The dialect cannot say this call; every model can write JSON.
         said_so = RENDERINGS["json"](call.name, call.arguments)

@@ -14,10 +14,19 @@ from typing import Final, Protocol
 
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.errors import ProviderHTTPError
+from statek_sim.evals import mistakes
 from statek_sim.evals.chance import uniform
-from statek_sim.evals.models import replies as mistakes
-from statek_sim.evals.models.failures import ORDER, FailureClass
-from statek_sim.evals.models.profile import (
+from statek_sim.evals.failures import ORDER, FailureClass
+from statek_sim.evals.ideal_plan import PlannedCall
+from statek_sim.evals.mistakes import (
+    called,
+    cut_arguments,
+    kind_of_damage,
+    meaning_of,
+    rendered,
+    said,
+)
+from statek_sim.evals.profile import (
     HEEDS,
     INVENTS,
     NATIVE,
@@ -26,15 +35,6 @@ from statek_sim.evals.models.profile import (
     UNREAD,
     UNREAD_CLASSES,
     Profile,
-)
-from statek_sim.evals.models.replies import (
-    Meant,
-    called,
-    cut_arguments,
-    kind_of_damage,
-    meaning_of,
-    rendered,
-    said,
 )
 from statek_sim.evals.prompt_calls import SeenCall, call_key, is_corrected, shown_calls
 from statek_sim.providers.protocol import ChatRequest, RawReply
@@ -61,7 +61,7 @@ class Task(Protocol):
     def tools(self) -> Sequence[Tool]:
         """What may be called."""
 
-    def right(self, seen: Sequence[SeenCall]) -> Sequence[Meant] | str | None:
+    def right(self, seen: Sequence[SeenCall]) -> Sequence[PlannedCall] | str | None:
         """Return the right calls, or the answer, after what is shown; None where that cannot be known from it."""
 
     def steps_after(self, tool: str) -> Sequence[str]:
@@ -104,8 +104,8 @@ class WeakProvider:
         self._schemas = {tool.name: tool.parameters for tool in task.tools}
         self._shares = {name: profile.propensity(name, task.eval_id, tier) for name in ORDER}
         self._visits: dict[int, int] = {}
-        self._believed: dict[str, Meant] = {}
-        self._looping: Meant | None = None
+        self._believed: dict[str, PlannedCall] = {}
+        self._looping: PlannedCall | None = None
         self._reply: RawReply | None = None
         self._tools: Sequence[ToolSpec] = ()
         self._tools_tokens = 0
@@ -181,7 +181,7 @@ class _Turn:
                 return self._acted(failure, reply[0], corrected=corrected, how=reply[1])
         return self._acted(None, self._plainly(right), corrected=corrected)
 
-    def _better(self, right: Sequence[Meant] | str) -> RawReply | None:
+    def _better(self, right: Sequence[PlannedCall] | str) -> RawReply | None:
         """Return what is right, None where that is what was refused: saying it again does not heed a correction.
 
         Where it is so because of what the model believes, it no longer believes it.
@@ -220,7 +220,7 @@ class _Turn:
     ) -> tuple[Act, RawReply]:
         return Act(self._request.turn, self._place, failure, corrected, heeded, how), reply
 
-    def _right(self, shown: Sequence[SeenCall]) -> Sequence[Meant] | str:
+    def _right(self, shown: Sequence[SeenCall]) -> Sequence[PlannedCall] | str:
         found = self._model._task.right(shown)
         return GIVES_UP if found is None else found
 
@@ -230,12 +230,14 @@ class _Turn:
     def _words(self, what: str) -> tuple[str | int, ...]:
         return (*self._model._words, self._place, what)
 
-    def _plainly(self, right: Sequence[Meant] | str) -> RawReply:
+    def _plainly(self, right: Sequence[PlannedCall] | str) -> RawReply:
         return said(right) if isinstance(right, str) else called(right, self._request.turn)
 
     # -- failures: each returns the answer and how it is wrong, or None where it cannot act here ------------------
 
-    def _wrongly(self, failure: FailureClass, right: Sequence[Meant] | str) -> tuple[RawReply, str] | None:
+    def _wrongly(
+        self, failure: FailureClass, right: Sequence[PlannedCall] | str
+    ) -> tuple[RawReply, str] | None:
         match failure:
             case FailureClass.CONTEXT_LOSS:
                 return self._forgetting(right)
@@ -257,7 +259,7 @@ class _Turn:
                 return self._malformed(right)
         return None
 
-    def _forgetting(self, right: Sequence[Meant] | str) -> tuple[RawReply, str] | None:
+    def _forgetting(self, right: Sequence[PlannedCall] | str) -> tuple[RawReply, str] | None:
         """Act on the newer half of what is shown, where the prompt is long and that makes a difference."""
         if not self._long or len(self._shown) < 2:
             return None
@@ -268,7 +270,7 @@ class _Turn:
         last = next((call for call in reversed(self._shown) if call.error is None), None)
         if last is None or last.name not in self._offered:
             return None
-        again = Meant(last.name, last.arguments)
+        again = PlannedCall(last.name, last.arguments)
         if looping:
             self._model._looping = again
         return called([again], self._request.turn), again.name
@@ -283,21 +285,21 @@ class _Turn:
             return None
         return called([again], self._request.turn), again.name
 
-    def _skipping(self, right: Meant) -> tuple[RawReply, str] | None:
+    def _skipping(self, right: PlannedCall) -> tuple[RawReply, str] | None:
         later = [tool for tool in self._model._task.steps_after(right.name) if tool in self._offered]
         if not later:
             return said(mistakes.early_answer(right.name, *self._words("skipped"))), f"without {right.name}"
-        call = Meant(later[0], mistakes.guessed(later[0], right.arguments, self._offered))
+        call = PlannedCall(later[0], mistakes.guessed(later[0], right.arguments, self._offered))
         return called([call], self._request.turn), f"{later[0]} without {right.name}"
 
-    def _misdirected(self, right: Sequence[Meant]) -> tuple[RawReply, str]:
+    def _misdirected(self, right: Sequence[PlannedCall]) -> tuple[RawReply, str]:
         invented = self._draw(INVENTS) < self._model._profile.rates[INVENTS]
         name = mistakes.other_tool(right[0].name, self._offered, *self._words("tool"), invented=invented)
         known = right[0].arguments
         arguments = mistakes.guessed(name, known, self._offered) if name in self._offered else dict(known)
-        return called([Meant(name, arguments), *right[1:]], self._request.turn), name
+        return called([PlannedCall(name, arguments), *right[1:]], self._request.turn), name
 
-    def _misfilled(self, right: Sequence[Meant], *, lacking: bool) -> tuple[RawReply, str] | None:
+    def _misfilled(self, right: Sequence[PlannedCall], *, lacking: bool) -> tuple[RawReply, str] | None:
         first = right[0]
         if not first.arguments:
             return None
@@ -310,10 +312,10 @@ class _Turn:
         else:
             arguments = mistakes.with_wrong_value(first.arguments, *self._words("value"))
             self._model._believed[call_key(first.name, arguments)] = first
-        wrong = Meant(first.name, arguments)
+        wrong = PlannedCall(first.name, arguments)
         return called([wrong, *right[1:]], self._request.turn), first.name
 
-    def _malformed(self, right: Sequence[Meant]) -> tuple[RawReply, str]:
+    def _malformed(self, right: Sequence[PlannedCall]) -> tuple[RawReply, str]:
         profile = self._model._profile
         if self._draw(NATIVE) < profile.rates[NATIVE] and right[0].arguments:
             return called(right, self._request.turn, arguments=cut_arguments(right[0])), "native"
