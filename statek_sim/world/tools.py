@@ -1,6 +1,6 @@
 """The tools of the built-in world, by the names that scenarios use.
 
-Simple effects and uses of the framework itself are here; `queue_tools` has the tools of the work queue and of external
+Simple effects and uses of the framework itself are here; `claim_tools` has the tools of the work queue and of external
 events.
 """
 
@@ -20,7 +20,7 @@ from statek_sim.tool_names import (
     PLAIN_TOOLS,
     WAITING_TOOLS,
 )
-from statek_sim.world.queue_tools import claim_tools, item_tools, waiting_tools
+from statek_sim.world.claim_tools import claim_tools, item_tools, waiting_tools
 from statek_sim.world.world import ToolApi, World
 
 
