@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 import threading
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
@@ -137,6 +139,15 @@ _STOPPING: Final = 10.0
 """Seconds that the thread may take to end."""
 
 
+class _RealTimeLoop(asyncio.SelectorEventLoop):
+    """Waits in real time, whatever a test has frozen: freezegun replaces `time.monotonic` for every thread."""
+
+    def time(self) -> float:
+        if sys.platform == "win32":
+            return time.monotonic()
+        return time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
 class RunningServer:
     """A server on `host` and `port`; `url` is `http://host:port`."""
 
@@ -150,7 +161,7 @@ class RunningServer:
         self._connections: set[HttpProtocol] = set()
         self._ready = threading.Event()
         self._stopped = threading.Event()
-        self._loop = asyncio.new_event_loop()
+        self._loop = _RealTimeLoop()
         self._done = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name=f"statek-llm-server-{self.port}", daemon=True)
 

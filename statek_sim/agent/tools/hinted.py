@@ -42,6 +42,23 @@ def _listed(hint: Any) -> Any:
     return hint
 
 
+def thawed(hints: Mapping[str, Any]) -> dict[str, Any]:
+    """Return hints with real dates in the place of those that freezegun puts there while time is frozen."""
+    return {name: _thawed(hint) for name, hint in hints.items()}
+
+
+def _thawed(hint: Any) -> Any:
+    origin, inner = get_origin(hint), get_args(hint)
+    if isinstance(hint, type) and hint.__module__ == "freezegun.api":
+        return hint.__mro__[1]
+    if origin is None or origin is Literal or all(_thawed(part) is part for part in inner):
+        return hint
+    if origin is Annotated:
+        return Annotated[_thawed(inner[0]), *hint.__metadata__]
+    parts = tuple(map(_thawed, inner))
+    return Union[parts] if origin is types.UnionType else origin[parts]  # noqa: UP007  # known at this moment only
+
+
 def _is_json(hint: Any) -> bool:
     if hint in _JSON_TYPES:
         return True

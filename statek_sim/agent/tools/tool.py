@@ -19,7 +19,7 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from statek_sim.agent.effects import Ask, ToolFunction
-from statek_sim.agent.tools.hinted import Conversions, conversion_of, converted_arguments
+from statek_sim.agent.tools.hinted import Conversions, conversion_of, converted_arguments, thawed
 from statek_sim.agent.tools.lazy import read_to_end
 from statek_sim.agent.tools.written import context_parameter, docstring_of, written
 from statek_sim.did_you_mean import suggestion
@@ -297,10 +297,10 @@ def _hints(function: Callable[..., Any], unread: Set[str | None]) -> dict[str, A
     wrapped = inspect.unwrap(function)
     annotations = dict(getattr(function, "__annotations__", {}))
     if unread.isdisjoint(annotations):
-        return get_type_hints(function, include_extras=True)
+        return thawed(get_type_hints(function, include_extras=True))
     annotations = {name: hint for name, hint in annotations.items() if name not in unread}
     named = SimpleNamespace(__annotations__=annotations, __globals__=getattr(wrapped, "__globals__", {}))
-    return get_type_hints(named, include_extras=True)
+    return thawed(get_type_hints(named, include_extras=True))
 
 
 def _default(parameter: inspect.Parameter) -> Any:
