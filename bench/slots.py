@@ -9,8 +9,7 @@ from time import process_time
 from typing import Final
 
 from bench.entry import Entry
-from statek_sim.agent.slots.queue import SlotQueue
-from statek_sim.agent.slots.rules import DEFAULT
+from statek_sim.agent.slots.queue import DEFAULT, SlotQueue
 from statek_sim.agent.slots.worker import SlotWorker
 
 JOBS: Final = 100_000

@@ -5,7 +5,7 @@
 
 from statek_sim.agent.checkpoints.persistence import Keeper, plan_hash
 from statek_sim.agent.checkpoints.records import Checkpoint, Entry, Kept
-from statek_sim.agent.checkpoints.seal import Anchor, MemoryAnchor, Sealer
+from statek_sim.agent.checkpoints.seals import Anchor, MemoryAnchor, Sealer
 from statek_sim.agent.checkpoints.sessions import SessionStore
 
 __all__ = [

@@ -5,7 +5,7 @@ the breaches instead.
 """
 
 from statek_sim.agent.checkpoints.contract import StoreFinding, check_checkpoint_store, store_findings
-from statek_sim.agent.checkpoints.seal import check_anchor
+from statek_sim.agent.checkpoints.seals import check_anchor
 from statek_sim.agent.containers.contract import check_container
 from statek_sim.agent.context.contract import check_compaction, compaction_findings
 from statek_sim.agent.escalation.contract import LadderFinding, check_ladder, ladder_findings

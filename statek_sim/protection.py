@@ -4,8 +4,17 @@ The pure rules, and the parts of an agent that apply them: `loop_watcher`, `Brea
 """
 
 from statek_sim.agent.protection.breaker import Breaker, Breakers, BreakerSettings, Circuit, Permit
-from statek_sim.agent.protection.repetition import CallSeen, Loop, LoopSettings, TurnSeen, Watch, observe
-from statek_sim.agent.protection.steps import StepCount, TooManySteps, next_step
+from statek_sim.agent.protection.repetition import (
+    CallSeen,
+    Loop,
+    LoopSettings,
+    StepCount,
+    TooManySteps,
+    TurnSeen,
+    Watch,
+    next_step,
+    observe,
+)
 from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
 
 __all__ = [

@@ -3,7 +3,7 @@
 A `SlotWorker` hands out `Slot`s by `SlotRules`.
 """
 
-from statek_sim.agent.slots.rules import SlotRules
+from statek_sim.agent.slots.queue import SlotRules
 from statek_sim.agent.slots.worker import Slot, SlotWorker
 
 __all__ = ["Slot", "SlotRules", "SlotWorker"]

@@ -23,7 +23,7 @@ from statek_sim.agent.prompt import Layers
 from statek_sim.agent.resume import resumed
 from statek_sim.agent.run_state import RunDeps
 from statek_sim.agent.simulated import Asked, Said, Simulation
-from statek_sim.agent.slots.rules import SlotRules
+from statek_sim.agent.slots.queue import SlotRules
 from statek_sim.agent.spec import PROFILE, AgentSpec, Choice
 from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.agent.tools.registry import Registry

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.agent.slots.contract import SlotFinding, check_slot_worker, slot_findings
-from statek_sim.agent.slots.queue import SlotQueue
-from statek_sim.agent.slots.rules import SlotRules
+from statek_sim.agent.slots.queue import SlotQueue, SlotRules
 from statek_sim.agent.slots.worker import Slot, SlotWorker
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadInput, ContractViolation, SlotRefused

@@ -16,9 +16,8 @@ from typing import Any
 from agmi.adapters.base import MemoryAdapter, Record
 
 from statek_sim.agent.checkpoints.records import Entry
-from statek_sim.agent.checkpoints.seal import MemoryAnchor
+from statek_sim.agent.checkpoints.seals import MemoryAnchor, checkpoint_row
 from statek_sim.agent.checkpoints.sessions import SessionStore
-from statek_sim.agent.checkpoints.stored_checkpoint import checkpoint_row
 from statek_sim.errors import BadStore
 from statek_sim.store.database import Sqlite
 from statek_sim.store.sql import SqlStore

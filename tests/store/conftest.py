@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.agent.checkpoints.seal import Anchor
+from statek_sim.agent.checkpoints.seals import Anchor
 from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.store.open import open_store
 from statek_sim.store.protocol import Store

@@ -15,12 +15,14 @@ from statek_sim.agent.protection.repetition import (
     CallSeen,
     Loop,
     LoopSettings,
+    StepCount,
+    TooManySteps,
     TurnSeen,
     Watch,
+    next_step,
     observe,
     similarity,
 )
-from statek_sim.agent.protection.steps import StepCount, TooManySteps, next_step
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON
 from tests.tables import table_test

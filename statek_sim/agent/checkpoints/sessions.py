@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from statek_sim.agent.checkpoints.notes import session_notes
-from statek_sim.agent.checkpoints.records import Entry, Kept, SessionStatus
-from statek_sim.agent.checkpoints.seal import Anchor, Sealer
-from statek_sim.agent.checkpoints.stored_checkpoint import (
+from statek_sim.agent.checkpoints.records import Entry, Kept, SessionStatus, session_notes
+from statek_sim.agent.checkpoints.seals import (
     HEAD,
+    Anchor,
     Head,
     SealedRows,
+    Sealer,
     checkpoint_content,
     checkpoint_of,
     checkpoint_row,

@@ -14,9 +14,9 @@ from typing import Final
 
 from statek_sim.agent.rescue import elements, nested_elements
 from statek_sim.agent.rescue.call_scanner import REACT_BEHIND, closed
+from statek_sim.agent.rescue.elements import read_tags
 from statek_sim.agent.rescue.json_calls import JsonCalls, Meant
 from statek_sim.agent.rescue.json_reader import JSON_STYLE, JsonReader, Style
-from statek_sim.agent.rescue.named_tags import read_tags
 from statek_sim.agent.rescue.offered import NAME, Argument, Offered
 from statek_sim.agent.rescue.python_calls import PYTHON_CALL, read_python
 from statek_sim.agent.rescue.values import Limits

@@ -10,13 +10,11 @@ There is no task in the background that could die: a job runs in its submitter's
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Final, TypeVar
 
-from statek_sim.agent.slots.deadlocks import circle
-from statek_sim.agent.slots.queue import SlotQueue, Ticket
-from statek_sim.agent.slots.rules import DEFAULT, SlotRules
+from statek_sim.agent.slots.queue import DEFAULT, SlotQueue, SlotRules, Ticket
 from statek_sim.errors import SlotRefused
 
 T = TypeVar("T")
@@ -276,7 +274,7 @@ def _check_circle(
     weakest = queue.weakest()
     if queue.rules.preempts == "cancel" and weakest is not None and priority < weakest.priority:
         return
-    found = circle(worker, held)
+    found = _circle(worker, held)
     if found is not None:
         raise SlotRefused(
             f"{submitter}: submitted in a circle, in which all would wait for ever: {found}; take the slots of "
@@ -286,3 +284,66 @@ def _check_circle(
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
+
+
+# -- who waits for whom ------------------------------------------------------------------------------------------
+
+# A job that holds a slot of one worker may submit to another. When those that hold the other's slots wait for the first
+# one, all of them wait for ever, and no worker can see it by itself.
+
+
+def _circle(wanted: SlotWorker, held: Sequence[Slot]) -> str | None:
+    """Return who waits for whom when code that holds `held` waits for `wanted` too; None when somebody goes on."""
+    if wanted.has_slot:
+        return None
+    going: list[Slot] = []
+    everybody = list(_reachable(wanted))
+    grown = True
+    while grown:
+        new = [
+            one
+            for one in everybody
+            if one not in going and one not in held and all(_gets(*wait, going) for wait in one.waits.items())
+        ]
+        going += new
+        grown = bool(new)
+    if any(one is None or one in going for one in wanted.holders()):
+        return None
+    return ", ".join(_sentences(wanted, held, going))
+
+
+def _reachable(wanted: SlotWorker) -> Iterator[Slot]:
+    """Yield everybody who is waited for."""
+    seen: list[Slot] = []
+    workers = [wanted]
+    for worker in workers:
+        for one in worker.holders():
+            if one is not None and one not in seen:
+                seen.append(one)
+                yield one
+                workers += [other for other in one.waits.values() if other not in workers]
+
+
+def _gets(ticket: Ticket, worker: SlotWorker, going: Sequence[Slot]) -> bool:
+    """Return whether a job that was submitted comes to its end: it runs and goes on, or will have somebody's slot."""
+    if ticket.state == "running":
+        own = worker.holder_of(ticket)
+        return own is None or own in going
+    return worker.has_slot or any(one is None or one in going for one in worker.holders())
+
+
+def _sentences(wanted: SlotWorker, held: Sequence[Slot], going: Sequence[Slot]) -> Iterator[str]:
+    """Yield who holds what and waits for whom, from the slot that is wanted to those that are held."""
+    worker, named = wanted, list[Slot]()
+    while True:
+        one = next((one for one in worker.holders() if one is not None and one not in named), None)
+        if one is None:
+            return
+        named.append(one)
+        if one in held:
+            yield f"{one.submitter!r} holds a slot of {worker.shown} and would wait for one of {wanted.shown}"
+            return
+        following = next((each for each in one.waits.items() if not _gets(*each, going)), None)
+        assert following is not None, "who does not go on waits for somebody"
+        yield f"{one.submitter!r} holds a slot of {worker.shown} and waits for one of {following[1].shown}"
+        worker = following[1]
