@@ -13,8 +13,8 @@ from statek_sim.cassettes.tap import tapped
 
 @contextmanager
 def opened(path: Path) -> Iterator[None]:
-    """Answer from the cassette; its index is beside it."""
-    with tapped(CassetteSession(path, RecordMode.NONE, index_folder=path.parent / "index")):
+    """Answer from the cassette."""
+    with tapped(CassetteSession(path, RecordMode.NONE)):
         yield
 
 

@@ -124,8 +124,8 @@ def _cassetter_entry(number: int) -> str:
 def measure(tool: str, opened: Opened, text: Callable[[int], str]) -> None:
     """Replay a cassette of as many turns as the command line says, and print the measurement.
 
-    `extra`, in seconds: `load` is opening the cassette for the first time, `second_load` for the second, `first` and
-    `last` are the first and the last fifth of the requests.
+    `extra`, in seconds: `load` is opening the cassette, `first` and `last` are the first and the last fifth of the
+    requests.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("size", type=int)
@@ -135,10 +135,7 @@ def measure(tool: str, opened: Opened, text: Callable[[int], str]) -> None:
     bodies = [compact(request_body(number)).encode() for number in range(size)]
     started = perf_counter()
     with opened(path):
-        first = perf_counter() - started
-    started = perf_counter()
-    with opened(path):
-        second = perf_counter() - started
+        load = perf_counter() - started
         times = list(_replayed(bodies))
     fifth = max(1, size // 5)
     measured = Measurement(
@@ -151,8 +148,7 @@ def measure(tool: str, opened: Opened, text: Callable[[int], str]) -> None:
         bytes_received=0,
         transcript=(),
         extra={
-            "load": first,
-            "second_load": second,
+            "load": load,
             "first": sum(times[:fifth]),
             "last": sum(times[-fifth:]),
         },

@@ -41,11 +41,6 @@ def _ours(measured: list[Measurement]) -> Iterator[Entry]:
     for name, seconds, goal in (
         (f"replay {size:,} chat turns, body matched", [measurement.seconds for measurement in measured], 2.0),
         (f"load {size:,} turns from YAML", [measurement.extra["load"] for measurement in measured], 3.5),
-        (
-            f"load {size:,} turns by the index",
-            [measurement.extra["second_load"] for measurement in measured],
-            0.5,
-        ),
     ):
         yield Entry(name=name, peer="-", unit="s", ours=median(seconds), goal=goal)
     fifth = size // 5

@@ -184,7 +184,6 @@ def _open(item: pytest.Item) -> None:
             wishes.path,
             wishes.mode,
             wishes.matching,
-            index_folder=_index_folder(item.config),
             advice=wishes.advice,
             shown=_shown(wishes.path, item.config),
             run=wishes.run,
@@ -249,12 +248,6 @@ def _shown(path: Path, config: pytest.Config) -> Path:
     """Return a path as people read it: from where pytest was called, if it is below."""
     here = config.invocation_params.dir
     return path.relative_to(here) if path.is_relative_to(here) else path
-
-
-def _index_folder(config: pytest.Config) -> Path | None:
-    """Return the folder for indexes, in pytest's cache; None when that is switched off."""
-    cache = getattr(config, "cache", None)
-    return None if cache is None else Path(cache.mkdir("statek-cassettes"))
 
 
 def _asker(miss: BaseException, item: pytest.Item) -> str:

@@ -20,12 +20,11 @@ from statek_sim.cassettes import sharing
 from statek_sim.cassettes.bodies import Undecodable
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
-from statek_sim.cassettes.mismatch import Advice, miss_message
 from statek_sim.cassettes.redaction import lasting, plain_uri, redacted
 from statek_sim.cassettes.secret_finder import known_in
 from statek_sim.cassettes.sharing import Asked, Run, existed_before
 from statek_sim.cassettes.store import LONGEST_NAME, check_changeable, check_writable, load, tape_of
-from statek_sim.cassettes.tape import Tape
+from statek_sim.cassettes.tape import Advice, Tape, miss_message
 from statek_sim.errors import BadInput, CassetteMiss
 
 
@@ -66,7 +65,6 @@ class CassetteSession:
     path: Path
     mode: RecordMode
     matching: Matching = field(default_factory=Matching)
-    index_folder: Path | None = None
     advice: Advice = _ADVICE
     shown: Path | None = None
     misses: list[str] = field(default_factory=list)
@@ -90,11 +88,7 @@ class CassetteSession:
         if self._may_record and self.path.exists():
             check_changeable(self.path)
         wanted = self.path.exists() and self.mode is not RecordMode.REWRITE
-        self._tape = (
-            load(self.path, self.matching, index_folder=self.index_folder)
-            if wanted
-            else tape_of([], self.matching)
-        )
+        self._tape = load(self.path, self.matching) if wanted else tape_of([], self.matching)
 
     @property
     def may_record(self) -> bool:
@@ -159,13 +153,13 @@ class CassetteSession:
 
     def recordings(self) -> list[Exchange]:
         """Return what the cassette holds, in the order of the file."""
-        return self._tape.exchanges()
+        return [*self._tape.exchanges]
 
     def unplayed(self) -> list[Exchange]:
         """Return the recordings that nobody asked for. None while recording: the file is about to change."""
         if self._may_record:
             return []
-        return [self._tape.exchange(number) for number in self._tape.unplayed()]
+        return [self._tape.exchanges[number] for number in self._tape.unplayed()]
 
     def close(self, *, failed: bool = False) -> Saved:
         """Write what was recorded. After a failure a file that would be replaced stays; the new one is put aside.

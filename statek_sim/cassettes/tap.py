@@ -1,25 +1,34 @@
 """vcrpy between HTTP clients and the network, with a session of ours in the place of its cassette.
 
 vcrpy knows how to take hold of `http.client`, requests, urllib3, aiohttp and others, and how to give each of them a
-response that it takes for real. The httpx-like packages are taken hold of in `httpx_tap`, aiohttp in `aiohttp_tap`.
+response that it takes for real. The httpx-like packages are taken hold of in `httpx_tap`.
+
+Of aiohttp, vcrpy sees a session's arguments before aiohttp makes a body of them, and a response after aiohttp has
+decompressed it. So a body is made here, and a response loses the header that says how it was compressed.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from http.client import HTTPException, HTTPResponse
-from typing import Any
+from typing import Any, Final
 
 from vcr.patch import CassettePatcherBuilder
 from vcr.record_mode import RecordMode as VcrMode
 from vcr.request import Request as VcrRequest
 
-from statek_sim.cassettes import aiohttp_tap, httpx_tap
+from statek_sim.cassettes import httpx_tap
+from statek_sim.cassettes.redaction import plain_uri
 from statek_sim.cassettes.session import CassetteSession
 from statek_sim.cassettes.vcr_adapter import UnrecordedRequest as UnrecordedRequest
 from statek_sim.cassettes.vcr_adapter import for_vcrpy, played, request_of, response_of
+
+_AIOHTTP: Final = "aiohttp"
+_TYPE: Final = "Content-Type"
+_ENCODING: Final = "content-encoding"
 
 
 @contextmanager
@@ -54,14 +63,14 @@ class _Deck:
     rewound = True
     # vcrpy would raise its own error for a request that is not recorded; ours comes out of `play_response`.
     write_protected = False
-    skip_patchers = (*httpx_tap.PACKAGES, aiohttp_tap.NAME)
+    skip_patchers = (*httpx_tap.PACKAGES, _AIOHTTP)
 
     def __init__(self, session: CassetteSession) -> None:
         self._session = session
         self._path = str(session.path)
         self.custom_patches = (
             *httpx_tap.patches(session),
-            *aiohttp_tap.patches(self),
+            *_aiohttp_patches(self),
             (HTTPResponse, "read", _whole_reads(session)),
         )
 
@@ -87,3 +96,81 @@ class _Deck:
     def append(self, request: VcrRequest, response: Mapping[str, Any]) -> None:
         """Record what went live."""
         self._session.record(request_of(request), response_of(response))
+
+
+Send = Callable[..., Any]
+"""A session's method: takes the session, the method, the address and more by name; returns a coroutine."""
+
+
+def _aiohttp_patches(deck: _Deck) -> Iterator[tuple[type, str, Send]]:
+    """Yield what is to be replaced in aiohttp, where it is installed, for as long as the deck is open."""
+    try:
+        package = importlib.import_module(_AIOHTTP)
+    except ImportError:
+        return
+    session = package.ClientSession
+    yield session, "_request", _aiohttp_request(package, deck, session._request)
+
+
+def _aiohttp_request(package: Any, deck: _Deck, real: Send) -> Send:
+    # It imports aiohttp, which may not be there when this module is loaded.
+    stubs = importlib.import_module("vcr.stubs.aiohttp_stubs")
+
+    @wraps(real)
+    async def request(session: Any, method: str, url: Any, **options: Any) -> Any:
+        await _make_body(package, session, options)
+        call = stubs.vcr_request(_Read(deck, decompressed=_decompresses(session, options)), real)
+        try:
+            return await call(session, method, url, **options)
+        except package.ClientPayloadError as error:
+            deck.refuse(f"{method} {plain_uri(str(url))}: its answer broke off: {error}")
+            raise
+
+    return request
+
+
+async def _make_body(package: Any, session: Any, options: dict[str, Any]) -> None:
+    """Put the bytes that will be sent in the place of `json` and of what forms are made of."""
+    if options.get("json") is not None and options.get("data") is None:
+        body = package.payload.JsonPayload(options.pop("json"), dumps=session.json_serialize)
+    elif isinstance(options.get("data"), package.payload.Payload):
+        body = options["data"]
+    elif isinstance(options.get("data"), Mapping | list | tuple | package.FormData):
+        form = options["data"]
+        body = form() if isinstance(form, package.FormData) else package.FormData(form)()
+    else:
+        return
+    options["data"] = await body.as_bytes()
+    headers = session._prepare_headers(options.get("headers"))
+    if _TYPE not in headers:
+        headers[_TYPE] = body.headers.get(_TYPE, body.content_type)
+    options["headers"] = headers
+
+
+def _decompresses(session: Any, options: Mapping[str, Any]) -> bool:
+    option = options.get("auto_decompress")
+    return bool(session.auto_decompress if option is None else option)
+
+
+class _Read:
+    """A deck for responses that aiohttp has read, and decompressed if it does so."""
+
+    write_protected = False
+
+    def __init__(self, deck: _Deck, *, decompressed: bool) -> None:
+        self._deck = deck
+        self._decompressed = decompressed
+        self.filter_request = deck.filter_request
+        self.can_play_response_for = deck.can_play_response_for
+        self.play_response = deck.play_response
+
+    def append(self, request: VcrRequest, response: Mapping[str, Any]) -> None:
+        """Record what went live."""
+        headers = response["headers"]
+        if self._decompressed:
+            headers = {name: value for name, value in headers.items() if name.lower() != _ENCODING}
+        self._deck.append(request, {**response, "headers": headers})
+
+    def find_requests_with_most_matches(self, request: VcrRequest) -> list[tuple[VcrRequest, ...]]:
+        """Return nothing: where a redirect leads is looked up as it is."""
+        return []

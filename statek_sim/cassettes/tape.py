@@ -1,30 +1,40 @@
 """The recordings of one cassette by request: each kind of request has a lane, which plays in recorded order.
 
-Finding a recording costs the same however many there are, and two threads never get the same one.
+Finding a recording costs the same however many there are, and two threads never get the same one. What a request
+without a recording is told: the nearest recording, the places that differ, and what to do.
 """
 
 from __future__ import annotations
 
+import json
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
 from threading import Lock
+from typing import Final
+
+from rapidfuzz import fuzz
 
 from statek_sim.cassettes.exchange import Exchange, Request
-from statek_sim.cassettes.matching import Compared, Matching
+from statek_sim.cassettes.matching import Compared, Matching, has_redacted_place
+from statek_sim.cassettes.redaction import plain_uri
+from statek_sim.values import JSON
 
 
 class Tape:
     """Recordings in the order of the file. `fingerprints[n]` is the request of recording n.
 
-    `redacted` are the numbers of those with a redacted place in what is compared, which any value there matches.
+    Any value matches a redacted place of a recording.
     """
 
-    def __init__(
-        self, fingerprints: Sequence[str], exchange: Callable[[int], Exchange], redacted: Iterable[int] = ()
-    ) -> None:
+    def __init__(self, fingerprints: Sequence[str], exchanges: Sequence[Exchange]) -> None:
         self.fingerprints = fingerprints
-        self.redacted = tuple(redacted)
-        self._exchange = exchange
+        self.exchanges = exchanges
+        self._redacted = [
+            number for number, exchange in enumerate(exchanges) if has_redacted_place(exchange.request)
+        ]
         self._compared: dict[int, Compared] = {}
         self._lock = Lock()
         self._lanes: dict[str, deque[int]] = {}
@@ -39,7 +49,7 @@ class Tape:
         with self._lock:
             lane = self._lanes.get(fingerprint)
             number = lane.popleft() if lane else None
-        return None if number is None else self._exchange(number)
+        return None if number is None else self.exchanges[number]
 
     def can_play(self, fingerprint: str) -> bool:
         """Whether `play` would find one now."""
@@ -51,10 +61,10 @@ class Tape:
         It is its own, or that of the first unplayed recording whose redacted places alone differ from it.
         """
         fingerprint = matching.fingerprint(request)
-        if self.can_play(fingerprint) or not self.redacted:
+        if self.can_play(fingerprint) or not self._redacted:
             return fingerprint
         seen = matching.compared(request)
-        for number in self.redacted:
+        for number in self._redacted:
             lane = self.fingerprints[number]
             if self.can_play(lane) and self._seen(number, matching).fits(seen):
                 return lane
@@ -62,7 +72,7 @@ class Tape:
 
     def _seen(self, number: int, matching: Matching) -> Compared:
         if number not in self._compared:
-            self._compared[number] = matching.compared(self._exchange(number).request)
+            self._compared[number] = matching.compared(self.exchanges[number].request)
         return self._compared[number]
 
     def knows(self, fingerprint: str) -> bool:
@@ -74,10 +84,159 @@ class Tape:
         with self._lock:
             return sorted(number for lane in self._lanes.values() for number in lane)
 
-    def exchange(self, number: int) -> Exchange:
-        """Return a recording."""
-        return self._exchange(number)
 
-    def exchanges(self) -> list[Exchange]:
-        """Return all recordings."""
-        return [self._exchange(number) for number in range(len(self))]
+NOTHING: Final = "(nothing)"
+_WIDTH: Final = 72
+"""Characters shown of a value; of a long text those around its first difference."""
+_BEFORE: Final = 24
+
+
+class _Missing:
+    """No value, where None is one."""
+
+
+_MISSING: Final = _Missing()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One place where two values differ. A side that has nothing there is None."""
+
+    place: str
+    old: str | None
+    new: str | None
+
+    @property
+    def distance(self) -> float:
+        """How far apart the two are, from 0 to 1."""
+        if self.old is None or self.new is None:
+            return 1.0
+        return 1 - fuzz.ratio(self.old, self.new) / 100
+
+    def shown(self) -> tuple[str, str]:
+        """Return both sides, cut to where they differ."""
+        if self.old is None:
+            return NOTHING, _cut(self.new or "", 0)
+        if self.new is None:
+            return _cut(self.old, 0), NOTHING
+        first = _first_difference(self.old, self.new)
+        start = max(0, first - _BEFORE) if max(len(self.old), len(self.new)) > _WIDTH else 0
+        return _cut(self.old, start), _cut(self.new, start)
+
+
+def differences(old: JSON, new: JSON, place: str = "") -> Iterator[Difference]:
+    """Yield the places, such as `body.messages[1].content`, where two values differ."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in dict.fromkeys((*old, *new)):
+            here = f"{place}.{key}" if place else key
+            yield from _compared(here, old.get(key, _MISSING), new.get(key, _MISSING))
+    elif isinstance(old, list) and isinstance(new, list):
+        for number, (left, right) in enumerate(zip_longest(old, new, fillvalue=_MISSING)):
+            yield from _compared(f"{place}[{number}]", left, right)
+    elif old != new or type(old) is not type(new):
+        yield Difference(place, _text(old), _text(new))
+
+
+def _compared(place: str, old: JSON | _Missing, new: JSON | _Missing) -> Iterator[Difference]:
+    if isinstance(old, _Missing) or isinstance(new, _Missing):
+        sides = (None if isinstance(side, _Missing) else _text(side) for side in (old, new))
+        yield Difference(place, *sides)
+    else:
+        yield from differences(old, new, place)
+
+
+def _text(value: JSON) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _first_difference(old: str, new: str) -> int:
+    return next(
+        (n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new))
+    )
+
+
+def _cut(text: str, start: int) -> str:
+    end = start + _WIDTH
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
+
+
+SHOWN: Final = 6
+"""Differences that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """How the reader records again, and how they ignore a field; `{field}` stands for its name."""
+
+    record: str
+    ignore: str
+
+
+def miss_message(request: Request, tape: Tape, path: Path, matching: Matching, advice: Advice) -> str:
+    """Return what to tell about a request that no unplayed recording answers."""
+    seen = matching.compared(request)
+    title = f"{seen.method} {plain_uri(request.uri, matching.own).partition('?')[0]}"
+    if not len(tape):
+        return (
+            f"{path}: no recording of {title}: the cassette does not exist.\n  To record it: {advice.record}"
+        )
+    fingerprint = matching.fingerprint(request)
+    if tape.knows(fingerprint):
+        return _all_played(title, tape.fingerprints, fingerprint, path, advice)
+    unplayed = frozenset(tape.unplayed())
+    number, found = _nearest(seen, tape, matching, unplayed)
+    line = tape.exchanges[number].line
+    played = "" if number in unplayed else ", already played"
+    lines = [
+        f"{path}: no recording of {title} with this body ({len(tape)} recorded, {len(unplayed)} not played yet).",
+        f"  The nearest is {path}:{line}{played}; what differs:",
+        *_told(found),
+        f"  If the change is meant, record it: {advice.record}",
+    ]
+    places = [difference.place for difference in found[:SHOWN] if difference.place != "method"]
+    if places:
+        lines.append(f"  If it does not matter, ignore it: {advice.ignore.format(field=places[0])}")
+    return "\n".join(lines)
+
+
+def _all_played(title: str, fingerprints: Sequence[str], fingerprint: str, path: Path, advice: Advice) -> str:
+    count = fingerprints.count(fingerprint)
+    times = "once" if count == 1 else f"{count} times"
+    return (
+        f"{path}: {title} is recorded {times} with this body, and asked once more.\n"
+        f"  If the client is meant to ask again, record it: {advice.record}"
+    )
+
+
+def _nearest(
+    seen: Compared, tape: Tape, matching: Matching, unplayed: frozenset[int]
+) -> tuple[int, list[Difference]]:
+    """Return the recording that differs least, by number of places and then by how far; unplayed ones first."""
+    new = _tree(seen)
+    compared = (
+        (number, list(differences(_tree(matching.compared(tape.exchanges[number].request)), new)))
+        for number in range(len(tape))
+    )
+    _, number, found = min(
+        ((_cost(found, played=number not in unplayed), number, found) for number, found in compared),
+        key=lambda entry: entry[:2],
+    )
+    return number, found
+
+
+def _cost(found: list[Difference], *, played: bool) -> tuple[bool, float, bool]:
+    elsewhere = any(not difference.place.startswith("body") for difference in found)
+    return elsewhere, sum(1 + difference.distance for difference in found), played
+
+
+def _tree(seen: Compared) -> dict[str, JSON]:
+    return {"method": seen.method, **dict(seen.address), "body": seen.body}
+
+
+def _told(found: list[Difference]) -> list[str]:
+    lines: list[str] = []
+    for difference in found[:SHOWN]:
+        old, new = difference.shown()
+        lines += [f"    {difference.place}", f"      recorded: {old}", f"      now:      {new}"]
+    left = len(found) - SHOWN
+    return [*lines, f"    and {left} more"] if left > 0 else lines

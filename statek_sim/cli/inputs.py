@@ -25,7 +25,7 @@ def say(lines: Iterable[str], *, err: bool = False) -> None:
 
 
 def _without_keys(line: str) -> str:
-    from statek_sim.cassettes.safe_text import without_keys
+    from statek_sim.cassettes.redaction import without_keys
 
     return without_keys(line)
 

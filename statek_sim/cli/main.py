@@ -79,7 +79,7 @@ def _exit_code(arguments: Sequence[str]) -> int | str | None:
             raise
         _drop_output()
         # A file that is none of ours, or a provider's own words, may have a key in what is quoted of them.
-        from statek_sim.cassettes.safe_text import without_keys  # noqa: PLC0415  # where nothing is wrong nobody waits
+        from statek_sim.cassettes.redaction import without_keys  # noqa: PLC0415  # where nothing is wrong nobody waits
 
         if _GONE not in line and _working_directory() is None:
             line = f"{line}; {_GONE}"

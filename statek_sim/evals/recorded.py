@@ -16,8 +16,8 @@ from statek_sim.backends.recorded import CassetteExchanges, recorded_environment
 from statek_sim.cassettes.bodies import NotJson, parsed
 from statek_sim.cassettes.document import read
 from statek_sim.cassettes.matching import Matching
-from statek_sim.cassettes.mismatch import Advice
 from statek_sim.cassettes.session import CassetteSession, RecordMode
+from statek_sim.cassettes.tape import Advice
 from statek_sim.errors import BadCassette, BadInput, CassetteMiss, ProviderFailure, ProviderHTTPError
 from statek_sim.evals.arms import Arm, parse_arms
 from statek_sim.evals.failures import ClassifiedTurn, RecordedTurn, classified

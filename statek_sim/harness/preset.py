@@ -13,7 +13,7 @@ from typing import Final
 
 from dotenv.parser import Binding, parse_stream
 
-from statek_sim.cassettes.safe_text import plain_setting
+from statek_sim.cassettes.redaction import plain_setting
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting
 from statek_sim.harness.settings import PREFIX, VARIABLES, StatekSettings

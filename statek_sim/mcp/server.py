@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, Protocol
 
-from statek_sim.cassettes.safe_text import without_secrets
+from statek_sim.cassettes.redaction import without_secrets
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.mcp.fault import Faults, McpFault

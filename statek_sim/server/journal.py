@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from statek_sim.cassettes.redaction import sent_with
-from statek_sim.cassettes.safe_text import AROUND, plain_header, plain_target, without_secrets
+from statek_sim.cassettes.redaction import AROUND, plain_header, plain_target, sent_with, without_secrets
 from statek_sim.cassettes.secret_rules import is_secret_header
 from statek_sim.providers.mismatch import describe
 from statek_sim.providers.scripted import Entry

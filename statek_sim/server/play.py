@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from statek_sim.cassettes.safe_text import ends_without_secrets
+from statek_sim.cassettes.redaction import ends_without_secrets
 from statek_sim.errors import BadRequest, ScriptError, StatekSimError, UnmatchedRequest, UnusedReplies
 from statek_sim.providers.delivery import Manner
 from statek_sim.providers.mismatch import shorten, unused_text

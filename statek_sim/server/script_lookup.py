@@ -8,8 +8,7 @@ from typing import Final
 
 from rapidfuzz import fuzz
 
-from statek_sim.cassettes.redaction import sent_with
-from statek_sim.cassettes.safe_text import ends_without_secrets
+from statek_sim.cassettes.redaction import ends_without_secrets, sent_with
 from statek_sim.errors import BadInput, UnmatchedRequest
 from statek_sim.providers.condition import Condition, TextMatch, text_accepts
 from statek_sim.providers.mismatch import PendingReply, conversation_tail, shorten

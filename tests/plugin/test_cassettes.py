@@ -12,8 +12,6 @@ import openai  # noqa: F401
 import pytest
 
 import pytest_statek.cassettes  # noqa: F401
-from statek_sim.cassettes import store
-from statek_sim.cassettes.exchange import Exchange, Request, Response
 from tests.cassettes.provider import Provider, provider
 
 QUESTION = """\
@@ -336,20 +334,6 @@ def test_workers_record_and_play_as_one_process_does(pytester: pytest.Pytester, 
     pytester.runpytest("-n", "1", "--statek-record=once").assert_outcomes(passed=1)
     pytester.runpytest("-n", "1").assert_outcomes(passed=1)
     assert len(live.requests) == 1
-
-
-def test_the_index_of_a_large_cassette_is_in_pytest_s_cache_where_git_ignores_it(
-    pytester: pytest.Pytester,
-) -> None:
-    request = Request(method="POST", uri="https://h.test/v1/chat/completions", body=b'{"n":1}')
-    store.write(
-        cassette(pytester), [Exchange(request=request, response=Response(status=200, body=b"x" * 300_000))]
-    )
-    project(pytester, "http://127.0.0.1:1", CAPITAL.replace("    assert ask", "    return\n    assert ask"))
-    pytester.runpytest("--statek-allow-unplayed").assert_outcomes(passed=1)
-    (index,) = (pytester.path / ".pytest_cache").rglob("*.index")
-    assert index.stat().st_size > 300_000
-    assert "*" in (pytester.path / ".pytest_cache" / ".gitignore").read_text().splitlines()
 
 
 REDACTING = """

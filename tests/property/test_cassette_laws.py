@@ -232,12 +232,12 @@ def test_identical_requests_play_in_recorded_order(fingerprints: list[str]) -> N
         )
         for n, name in enumerate(fingerprints)
     ]
-    tape = Tape(fingerprints, made.__getitem__)
+    tape = Tape(fingerprints, made)
     for name in sorted(fingerprints):
         played = tape.play(name)
         assert played is not None
     assert not tape.unplayed()
-    again = Tape(fingerprints, made.__getitem__)
+    again = Tape(fingerprints, made)
     for name in set(fingerprints):
         statuses = [one.response.status for one in iter(lambda lane=name: again.play(lane), None)]  # type: ignore[misc]
         assert statuses == sorted(statuses)

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from statek_sim.cassettes import store
-from statek_sim.cassettes.emit import rendered
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.session import CassetteSession, RecordMode
@@ -43,84 +42,6 @@ def run(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[o
         main(arguments)
     out, err = capsys.readouterr()
     return ended.value.code, out, err
-
-
-@pytest.fixture
-def indexing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Indexes for small cassettes too."""
-    monkeypatch.setattr(store, "LEAST_SIZE", 0)
-
-
-@pytest.mark.usefixtures("indexing")
-def test_an_index_gives_the_same_tape(tmp_path: Path) -> None:
-    path = tmp_path / "talk.yaml"
-    store.write(path, [exchange(number) for number in range(5)])
-    fresh = store.load(path, Matching(), index_folder=tmp_path / "cache")
-    (file,) = (tmp_path / "cache").iterdir()
-    again = store.load(path, Matching(), index_folder=tmp_path / "cache")
-    assert store.indexed(file, path.read_bytes(), Matching()) is not None
-    assert again.fingerprints == fresh.fingerprints
-    assert again.exchanges() == fresh.exchanges()
-
-
-@pytest.mark.usefixtures("indexing")
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda content: content[:-10],
-        lambda content: content.replace(b"question 1", b"question 9"),
-        lambda content: content.replace(b"index 1", b"index 0"),
-        lambda content: b"",
-        lambda content: b"\x80\x04garbage\n",
-    ],
-)
-def test_a_damaged_index_is_made_anew(tmp_path: Path, damage: object) -> None:
-    path, cache = tmp_path / "talk.yaml", tmp_path / "cache"
-    store.write(path, [exchange(number) for number in range(3)])
-    fresh = store.load(path, Matching(), index_folder=cache)
-    (file,) = cache.iterdir()
-    whole = file.read_bytes()
-    file.write_bytes(damage(whole))  # type: ignore[operator]  # a function of the list above
-    assert store.load(path, Matching(), index_folder=cache).exchanges() == fresh.exchanges()
-    assert file.read_bytes() == whole
-
-
-@pytest.mark.usefixtures("indexing")
-def test_an_index_is_of_one_content_and_one_way_of_matching(tmp_path: Path) -> None:
-    path, cache = tmp_path / "talk.yaml", tmp_path / "cache"
-    store.write(path, [exchange(1)])
-    store.load(path, Matching(), index_folder=cache)
-    (file,) = cache.iterdir()
-    assert store.indexed(file, path.read_bytes() + b" ", Matching()) is None
-    assert store.indexed(file, path.read_bytes(), Matching.ignoring(["port"])) is None
-    store.write(path, [exchange(2)])
-    assert (
-        store.load(path, Matching(), index_folder=cache).exchanges()[0].request
-        == read_back(exchange(2)).request
-    )
-    assert len(list(cache.iterdir())) == 1
-
-
-def read_back(one: Exchange) -> Exchange:
-    from statek_sim.cassettes.document import parse
-
-    (back,) = parse(rendered([one]).encode(), Path("it.yaml"))
-    return back
-
-
-@pytest.mark.usefixtures("indexing")
-def test_where_no_index_can_be_written_there_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "talk.yaml"
-    store.write(path, [exchange(1)])
-    (tmp_path / "cache").write_text("a file")
-    assert len(store.load(path, Matching(), index_folder=tmp_path / "cache")) == 1
-
-
-def test_small_cassettes_get_no_index(tmp_path: Path) -> None:
-    path = tmp_path / "talk.yaml"
-    store.write(path, [exchange(1)])
-    store.load(path, Matching(), index_folder=tmp_path / "cache")
-    assert not (tmp_path / "cache").exists()
 
 
 def test_a_crash_while_writing_leaves_the_old_cassette(

@@ -15,7 +15,6 @@ from statek_sim.cassettes.scan import scan
 from statek_sim.cassettes.secret_finder import by_redact
 from statek_sim.cassettes.secret_rules import OwnSecrets
 from statek_sim.cassettes.session import CassetteSession, RecordMode
-from statek_sim.cassettes.store import indexed, write_index
 from statek_sim.errors import BadInput, CassetteMiss
 from tests.tables import table_test
 
@@ -116,14 +115,6 @@ def test_an_escaped_secret_finds_its_recording_too(tmp_path: Path) -> None:
     recording.record(one.request, one.response)
     recording.close()
     assert CassetteSession(path, RecordMode.NONE, matching).play(one.request) is not None
-
-
-def test_an_index_that_was_made_with_other_secrets_is_none(tmp_path: Path) -> None:
-    path, one = tmp_path / "it.index", exchange()
-    plain, own = Matching(), Matching.ignoring(own=OWN)
-    write_index(path, b"source", plain, [plain.fingerprint(one.request)], [one])
-    assert indexed(path, b"source", plain) is not None
-    assert indexed(path, b"source", own) is None
 
 
 @pytest.mark.parametrize(

@@ -426,11 +426,10 @@ def test_a_redacted_place_matches_any_value(tmp_path: Path) -> None:
     path = recorded(tmp_path, exchange(body, "{}"), {"MY_TOKEN": "plumtree99"})
     assert "plumtree" not in path.read_text("utf-8")
     asked = exchange(body.replace("plumtree99", "another-key-1234")).request
-    for _ in range(2):
-        session = CassetteSession(path, RecordMode.NONE, index_folder=tmp_path)
-        assert session.can_play(asked)
-        assert session.play(asked) is not None
-        assert session.unplayed() == []
+    session = CassetteSession(path, RecordMode.NONE)
+    assert session.can_play(asked)
+    assert session.play(asked) is not None
+    assert session.unplayed() == []
 
 
 @pytest.mark.parametrize(

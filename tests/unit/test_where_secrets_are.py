@@ -18,7 +18,7 @@ from statek_sim import ScriptedLLM, text, tool_call
 from statek_sim.agent.checkpoints.persistence import Keeper
 from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.cassettes import safe_text
+from statek_sim.cassettes import redaction
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.redaction import redacted
 from statek_sim.cassettes.secret_finder import Finding, Sought, in_body
@@ -293,13 +293,13 @@ def test_of_a_long_text_only_the_ends_are_read_and_they_show_no_secret(
         sizes.append(len(text))
         return in_body(text, sought)
 
-    monkeypatch.setattr(safe_text, "in_body", measured)
+    monkeypatch.setattr(redaction, "in_body", measured)
     long = f"it is {SCRIPT} {'and so on ' * 100_000} and {SCRIPT} it was"
-    clean = safe_text.ends_without_secrets(long)
+    clean = redaction.ends_without_secrets(long)
     for size in (80, 200, 2_000):
         line = shorten(clean, size)
         assert len(line) <= size
         assert line.startswith("it is REDACTED and so on")
         assert line.endswith("and REDACTED it was")
     assert sum(sizes) < 20_000
-    assert safe_text.ends_without_secrets(f"it is {SCRIPT}") == "it is REDACTED"
+    assert redaction.ends_without_secrets(f"it is {SCRIPT}") == "it is REDACTED"
