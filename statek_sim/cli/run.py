@@ -234,8 +234,8 @@ def _run(
     from rich.console import Console
 
     from statek_sim.reporting.model import build_report
+    from statek_sim.reporting.report_text import unchecked, under_a_preset, verdict
     from statek_sim.reporting.terminal import TerminalReporter
-    from statek_sim.reporting.wording import unchecked, under_a_preset, verdict
     from statek_sim.suite.watched import run_watched
 
     run = runner or own_runner(preset=preset, seed=seed)

@@ -19,6 +19,7 @@ from statek_sim.evals.recorded import RecordedModel
 from statek_sim.evals.statistics import Comparison
 from statek_sim.evals.summary import ArmSummary, Summary
 from statek_sim.reporting.artifact import schema_named
+from statek_sim.reporting.table import Table
 
 WIDEST: Final = 10
 """Arms that a table has beside each other; JSON has all."""
@@ -32,6 +33,18 @@ class TextTable:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     below: tuple[str, ...] = ()
+
+    @property
+    def table(self) -> Table:
+        """The header and the rows."""
+        return Table(head=self.header, rows=self.rows, left=_WORDS)
+
+
+_WORDS: Final = ("answer", "read by rescue", "corrected")
+"""Headers of further columns that are text."""
+
+_UNBOUNDED: Final = 10_000
+"""Columns of a terminal: these tables are never cut."""
 
 
 def evals_tables(summary: Summary, prices: Prices | None = None) -> Iterator[TextTable]:
@@ -245,31 +258,17 @@ def signed(share: float) -> str:
 
 def table_lines(table: TextTable) -> Iterator[str]:
     """Yield a table as lines of a terminal."""
-    rows = (table.header, *table.rows)
-    widths = [max(len(row[at]) for row in rows) for at in range(len(table.header))]
     yield table.title
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield f"  {'  '.join(cells)}".rstrip()
+    yield from (f"  {line.plain}" for line in table.table.lines(width=_UNBOUNDED))
     yield from (f"  {line}" for line in table.below)
 
 
 def table_markdown(table: TextTable) -> Iterator[str]:
     """Yield a table as lines of Markdown."""
-    yield f"### {table.title}"
-    yield ""
-    yield f"| {' | '.join(map(_cell, table.header))} |"
-    yield f"|{' --- |' * len(table.header)}"
-    for row in table.rows:
-        yield f"| {' | '.join(map(_cell, row))} |"
+    yield f"### {table.title}\n\n{table.table.markdown()}"
     for line in table.below:
-        yield ""
-        yield line
+        yield f"\n{line}"
     yield ""
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 SCHEMA: Final = "statek-sim/evals@1"

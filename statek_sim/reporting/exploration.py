@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from importlib import resources
 from typing import Final
 
 from rich.console import Console
@@ -14,8 +13,9 @@ from rich.text import Text
 
 from statek_sim.explore.result import CrashCost, Exploration, Explored, Failure
 from statek_sim.explore.workers import Replayed
+from statek_sim.reporting.artifact import schema_named
+from statek_sim.reporting.table import Code, Table, escaped
 from statek_sim.reporting.text_format import plural
-from statek_sim.reporting.usage_text import escaped, markdown_table
 from statek_sim.values import JSON
 
 _NOUNS: Final = {
@@ -210,13 +210,7 @@ def exploration_json_text(exploration: Exploration, seconds: float) -> str:
 
 def exploration_schema() -> dict[str, JSON]:
     """Return the JSON Schema of the document."""
-    text = (
-        resources.files("statek_sim.reporting")
-        .joinpath("exploration_schema.json")
-        .read_text(encoding="utf-8")
-    )
-    schema: dict[str, JSON] = json.loads(text)
-    return schema
+    return schema_named("exploration")
 
 
 def _scenario(explored: Explored) -> JSON:
@@ -291,7 +285,7 @@ def _blocks(exploration: Exploration) -> Iterator[str]:
     played = [explored for explored in exploration.scenarios if explored.problem is None]
     if played:
         head = ("scenario", "proven", "failures", "crash adds", "crash map")
-        yield markdown_table(head, map(_row, played))
+        yield Table(head=head, rows=[*map(_row, played)], left=head).markdown()
         yield (
             "The crash map has a letter per distinct place to die: `=` as undisturbed, `~` ends otherwise, `?` leaves "
             "the script, `X` breaks an invariant."
@@ -312,11 +306,11 @@ def _row(explored: Explored) -> tuple[str, ...]:
     failing = ", ".join(failure.invariant for failure in explored.failures) or "none"
     letters = "".join(MARKS.get(cell.came, "X") for cell in explored.cells)
     return (
-        escaped(f"{explored.id} {explored.profile}"),
+        f"{explored.id} {explored.profile}",
         proven_words(explored),
         failing,
         f"{explored.crash.tokens:,} tokens",
-        f"`{letters}`" if letters else "",
+        Code(letters) if letters else "",
     )
 
 

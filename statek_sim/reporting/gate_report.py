@@ -27,8 +27,8 @@ from statek_sim.gate.verdict import (
     Verdict,
 )
 from statek_sim.reporting.artifact import schema_named
-from statek_sim.reporting.text_format import NOTHING, fits, lay_out, plural
-from statek_sim.reporting.usage_text import escaped, markdown_table
+from statek_sim.reporting.table import Code, Rows, Table, code, escaped
+from statek_sim.reporting.text_format import NOTHING, plural
 from statek_sim.values import JSON
 
 _FIRST = 24
@@ -37,7 +37,9 @@ _FIRST = 24
 
 def gate_lines(result: GateResult, *, width: int) -> Iterator[Text]:
     """Yield the table, the failing sentences, the remarks, and the verdict on all of it."""
-    yield from _table(result, width)
+    upright = _table(result)
+    table = upright if upright.fits(width=width, first=_FIRST) else _list(result)
+    yield from table.lines(width=width)
     if any(preset.path.stem != preset.name for preset in result.presets):
         yield Text()
     for preset in result.presets:
@@ -94,35 +96,28 @@ def of_cell(result: GateResult, preset: str, rule: str) -> list[Verdict]:
     return [verdict for verdict in result.verdicts if (verdict.preset, verdict.rule) == (preset, rule)]
 
 
-def _table(result: GateResult, width: int) -> Iterator[Text]:
+def _table(result: GateResult) -> Table:
     presets = [preset.name for preset in result.presets]
-    upright = [
-        [_left("rule", "bold"), *(Text(preset, "bold") for preset in presets)],
-        *(
-            [_left(rule), *(_cell(of_cell(result, preset, rule)) for preset in presets)]
-            for rule in rules_of(result)
-        ),
+    rows: Rows = [
+        [rule, *(_cell(of_cell(result, preset, rule)) for preset in presets)] for rule in rules_of(result)
     ]
-    if fits(upright, width=width, first=_FIRST):
-        yield from lay_out(upright, width=width)
-    else:
-        yield from lay_out(_list(result, presets), width=width)
+    return Table(head=("rule", *map(Code, presets)), rows=rows)
 
 
-def _list(result: GateResult, presets: Sequence[str]) -> list[list[Text]]:
+def _list(result: GateResult) -> Table:
     """Return a row per preset and rule, for names that are too long or too many to stand beside each other."""
-    rows = [[_left("preset: rule", "bold"), Text("verdicts", "bold")]]
-    for preset in presets:
-        for rule in rules_of(result):
-            verdicts = of_cell(result, preset, rule)
-            if verdicts:
-                rows.append([_left(f"{preset}: {rule}"), _cell(verdicts)])
-    return rows
+    rows: Rows = [
+        [f"{preset.name}: {rule}", _cell(verdicts)]
+        for preset in result.presets
+        for rule in rules_of(result)
+        if (verdicts := of_cell(result, preset.name, rule))
+    ]
+    return Table(head=("preset: rule", "verdicts"), rows=rows)
 
 
 def _cell(verdicts: Sequence[Verdict]) -> Text:
     failed = any(not verdict.passed for verdict in verdicts)
-    return Text(tally(verdicts), "red" if failed else "green" if verdicts else "dim")
+    return Text(tally(verdicts), "bold red" if failed else "green" if verdicts else "dim")
 
 
 def _wrapped(place: str, sentence: str, style: str, width: int) -> Iterator[Text]:
@@ -136,10 +131,6 @@ def _wrapped(place: str, sentence: str, style: str, width: int) -> Iterator[Text
         if not number:
             text.stylize(style, 0, len(place) - 2)
         yield text
-
-
-def _left(text: str, style: str = "") -> Text:
-    return Text(text, style, justify="left")
 
 
 SCHEMA: Final = "statek-sim/gate@1"
@@ -263,16 +254,11 @@ def gate_markdown(result: GateResult) -> str:
 
 def _blocks(result: GateResult) -> Iterator[str]:
     yield f"# STATEK presets: {verdict_words(result)}"
-    presets = [preset.name for preset in result.presets]
-    rows = [
-        [escaped(rule), *(_escaped_cell(tally(of_cell(result, preset, rule))) for preset in presets)]
-        for rule in rules_of(result)
-    ]
-    yield markdown_table(["rule", *map(_code, presets)], rows)
+    yield _table(result).markdown()
     if result.failed:
         yield "## What fails"
         yield "\n".join(
-            f"- {sentence(verdict.reason)} ({escaped(verdict.rule)}, {_code(str(verdict.place))})"
+            f"- {sentence(verdict.reason)} ({escaped(verdict.rule)}, {code(str(verdict.place))})"
             for verdict in result.failed[:_FAILURES]
         )
     if len(result.failed) > _FAILURES:
@@ -280,7 +266,7 @@ def _blocks(result: GateResult) -> Iterator[str]:
     if result.remarks:
         yield "## Noticed"
         yield "\n".join(
-            f"- {_code(str(remark.place))}: {sentence(remark.message)}" for remark in result.remarks
+            f"- {code(str(remark.place))}: {sentence(remark.message)}" for remark in result.remarks
         )
 
 
@@ -290,15 +276,6 @@ def sentence(text: str) -> str:
     if len(parts) % 2 == 0:
         return escaped("`".join(parts))
     return "".join(f"`{part}`" if at % 2 else escaped(part) for at, part in enumerate(parts))
-
-
-def _escaped_cell(text: str) -> str:
-    return f"**{text}**" if "fail" in text else text
-
-
-def _code(text: str) -> str:
-    plain = " ".join(text.split())
-    return escaped(plain) if "`" in plain else "`" + plain.replace("|", "\\|") + "`"
 
 
 def gate_annotations(result: GateResult, folder: Path) -> Iterator[str]:

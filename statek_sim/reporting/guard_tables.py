@@ -8,7 +8,8 @@ from typing import Final
 from rich.text import Text
 
 from statek_sim.agent.guards.efficacy import Efficacy
-from statek_sim.reporting.text_format import NOTHING, count, lay_out
+from statek_sim.reporting.table import Table
+from statek_sim.reporting.text_format import NOTHING, count
 from statek_sim.suite.counterfactual import WhatIf
 from statek_sim.values import JSON
 
@@ -17,20 +18,11 @@ SCHEMA: Final = "statek-sim/guards@1"
 WHAT_IF_SCHEMA: Final = "statek-sim/guards-what-if@1"
 
 _HEADS: Final = ("guard", "corpus", "caught", "recall %", "flagged", "precision %", "us/KB")
-_NAMES: Final = 2
-"""Columns of words, which stand left."""
 
 
 def guard_lines(measured: Sequence[Efficacy], *, width: int) -> list[Text]:
     """Return a line per guard and corpus under a heading: shares with their 95 % intervals."""
-    rows = [_HEADS, *map(_cells, measured)]
-    return lay_out(
-        [
-            [Text(cell, justify="left" if place < _NAMES else "right") for place, cell in enumerate(row)]
-            for row in rows
-        ],
-        width=width,
-    )
+    return Table(head=_HEADS, rows=[*map(_cells, measured)], left=("corpus",)).lines(width=width)
 
 
 def _cells(efficacy: Efficacy) -> tuple[str, ...]:

@@ -20,17 +20,13 @@ from statek_sim.analysis.sensitivity import LimitNeed, Sensitivity
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.usage_basis import UsageBasis
 from statek_sim.reporting.artifact import schema_named
-from statek_sim.reporting.text_format import NOTHING, count, lay_out, plural, share, signed
-from statek_sim.reporting.usage_text import paragraph
+from statek_sim.reporting.report_text import ROWS
+from statek_sim.reporting.table import Rows, Table, paragraph
+from statek_sim.reporting.text_format import NOTHING, count, plural, share, signed
 from statek_sim.values import JSON
 
 MAIN: Final = "main"
 """The job that a scenario has when it declares none; tables leave the name out."""
-
-Rows = Sequence[Sequence[str]]
-
-ROWS: Final = 15
-"""Rows of a list unless all are asked for."""
 
 _SHORT: Final = {
     LimitName.MAX_TURNS: "turns",
@@ -57,23 +53,15 @@ def stops_lines(jobs: Sequence[JobStops], *, width: int) -> Iterator[Text]:
         width,
         "dim",
     )
-    yield from _table(
-        ("preset", "count", "jobs", "same", "false", "late", "unknown"),
-        _stop_counts(jobs),
-        left=2,
-        width=width,
-    )
+    counts = ("preset", "count", "jobs", "same", "false", "late", "unknown")
+    yield from Table(head=counts, rows=_stop_counts(jobs), left=("count",)).lines(width=width)
     different = [job for job in jobs if job.differs]
     if different:
         yield Text()
         yield Text("Jobs that would have ended otherwise", "bold")
-        yield from paragraph(
-            _FURTHER,
-            width,
-            "dim",
-        )
+        yield from paragraph(_FURTHER, width, "dim")
         heads = ("scenario", "ended by", "call", "on tokens", "turns", "tokens")
-        yield from _table(heads, _stops(different), left=2, width=width)
+        yield from Table(head=heads, rows=_stops(different), left=("ended by",)).lines(width=width)
 
 
 def calibration_lines(found: Calibration, *, width: int, every: bool = False) -> Iterator[Text]:
@@ -100,15 +88,12 @@ def calibration_lines(found: Calibration, *, width: int, every: bool = False) ->
             "their own rate"
         )
     yield from paragraph(spread, width, "dim")
-    ranked = sorted(
-        found.scenarios,
-        key=lambda scenario: (-1 if scenario.limit is None else scenario.limit, scenario.scenario),
-    )
-    shown = ranked if every else ranked[:ROWS]
+    rows = _scenario_limits(found)
+    shown = rows if every else rows[:ROWS]
     yield Text()
-    yield Text(f"The strictest {unit}s" if len(shown) < len(ranked) else f"The {unit}s", "bold")
+    yield Text(f"The strictest {unit}s" if len(shown) < len(rows) else f"The {unit}s", "bold")
     heads = (unit, "limit", "", "estimate", found.basis.value)
-    yield from _table(heads, _scenario_limits(found, len(shown)), left=1, width=width)
+    yield from Table(head=heads, rows=shown).lines(width=width)
     yield Text()
     yield from _stopped(found, width)
 
@@ -147,7 +132,8 @@ def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[T
         "dim",
     )
     heads = ("scenario", "binds", *_HEADS.values())
-    yield from _table(heads, [_sensitivity(scenario) for scenario in found], left=2, width=width)
+    rows = [_sensitivity(scenario) for scenario in found]
+    yield from Table(head=heads, rows=rows, left=("binds",)).lines(width=width)
     yield Text()
     stopped = sum(scenario.stopped for scenario in found)
     yield from paragraph(
@@ -209,7 +195,7 @@ def _further(comparison: Comparison) -> str:
     return signed(comparison.turns) + (" or more" if comparison.at_least else "")
 
 
-def _scenario_limits(found: Calibration, shown: int) -> Rows:
+def _scenario_limits(found: Calibration) -> Rows:
     ranked = sorted(
         found.scenarios,
         key=lambda scenario: (-1 if scenario.limit is None else scenario.limit, scenario.scenario),
@@ -222,7 +208,7 @@ def _scenario_limits(found: Calibration, shown: int) -> Rows:
             count(scenario.estimate),
             count(scenario.usage),
         )
-        for scenario in ranked[:shown]
+        for scenario in ranked
     ]
 
 
@@ -242,7 +228,8 @@ def _stopped(found: Calibration, width: int) -> Iterator[Text]:
             )
             for stop in found.stopped
         ]
-        yield from _table((found.unit, "calls", found.basis.value, ""), rows[:ROWS], left=1, width=width)
+        heads = (found.unit, "calls", found.basis.value, "")
+        yield from Table(head=heads, rows=rows[:ROWS]).lines(width=width)
         more = f", {len(rows) - ROWS} not shown" if len(rows) > ROWS else ""
         price = f"; {len(needless)} would have stayed within the budget without it" if needless else ""
         yield from paragraph(f"{plural(len(rows), jobs)}{more}{price}", width, "dim")
@@ -292,17 +279,6 @@ def _stop(stop: str | None) -> str:
     """Return how a job ended, limits by a short name."""
     names = {limit.value: f"{name} limit" for limit, name in _SHORT.items()}
     return "not ended" if stop is None else names.get(stop, stop)
-
-
-def _table(head: Sequence[str], rows: Rows, *, left: int, width: int) -> list[Text]:
-    """Return a table whose first `left` columns are text."""
-    table = [[_cell(name, at < left, "bold") for at, name in enumerate(head)]]
-    table += [[_cell(text, at < left) for at, text in enumerate(row)] for row in rows]
-    return lay_out(table, width=width)
-
-
-def _cell(text: str, left: bool, style: str = "") -> Text:
-    return Text(text, style, justify="left" if left else "right")
 
 
 SchemaName = Literal["stops", "calibration", "sensitivity"]

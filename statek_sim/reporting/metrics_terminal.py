@@ -8,7 +8,8 @@ from typing import Final
 
 from rich.text import Text
 
-from statek_sim.reporting.text_format import lay_out, plural
+from statek_sim.reporting.table import Rows, Table
+from statek_sim.reporting.text_format import plural
 from statek_sim.telemetry.bands import Finding, Status, Window
 from statek_sim.telemetry.measures import METRICS, Measure, MetricName
 from statek_sim.telemetry.report import MetricsReport
@@ -22,22 +23,17 @@ def metric_lines(report: MetricsReport, *, width: int) -> Iterator[Text]:
     still_open = f", {whole.open} not ended" if whole.open else ""
     yield Text(f"{plural(whole.tasks, 'task')}, {whole.completed} completed{still_open}")
     yield Text()
-    rows = [_heads("metric", "value", "of", "is")]
-    for name, found in whole.metrics.items():
-        finding = report.everything.findings[name]
-        rows.append(
-            [_left(METRICS[name].title), Text(shown(name, found)), Text(_of(found)), _status(finding)]
-        )
-    yield from lay_out(rows, width=width)
-    if len(report.groups) > 1:
-        yield Text()
-        yield from lay_out(
-            [_heads("group", *_SHORT.values()), *map(_row_of_group, report.groups)], width=width
-        )
-    if len(report.windows) > 1:
-        yield Text()
-        named = [(f"tasks {window.first}-{window.last}", window) for window in report.windows]
-        yield from lay_out([_heads("over time", *_SHORT.values()), *map(_row_of_group, named)], width=width)
+    rows: Rows = [
+        [METRICS[name].title, shown(name, found), _of(found), _status(report.everything.findings[name])]
+        for name, found in whole.metrics.items()
+    ]
+    yield from Table(head=("metric", "value", "of", "is"), rows=rows, left=("is",)).lines(width=width)
+    windows = [(f"tasks {window.first}-{window.last}", window) for window in report.windows]
+    for first, named in (("group", report.groups), ("over time", windows)):
+        if len(named) > 1:
+            yield Text()
+            table = Table(head=(first, *_SHORT.values()), rows=[*map(_row_of_group, named)])
+            yield from table.lines(width=width)
     if report.alerts:
         yield Text()
         yield from (Text(f"alert: {line}", style="red") for line in report.alerts)
@@ -53,7 +49,7 @@ _SHORT: Final[dict[MetricName, str]] = {
 }
 
 
-def _row_of_group(named: tuple[str, Window]) -> list[Text]:
+def _row_of_group(named: tuple[str, Window]) -> list[str | Text]:
     name, window = named
     cells = [
         Text(
@@ -62,7 +58,7 @@ def _row_of_group(named: tuple[str, Window]) -> list[Text]:
         )
         for metric in _SHORT
     ]
-    return [_left(name), *cells]
+    return [name, *cells]
 
 
 def shown(name: MetricName, found: Measure) -> str:
@@ -94,13 +90,4 @@ def _of(found: Measure) -> str:
 
 
 def _status(finding: Finding) -> Text:
-    return Text(finding.status.value, style=_STYLES.get(finding.status, ""), justify="left")
-
-
-def _heads(*titles: str) -> list[Text]:
-    first, *others = titles
-    return [_left(first), *(Text(title, justify="left" if title == "is" else "right") for title in others)]
-
-
-def _left(text: str) -> Text:
-    return Text(text, justify="left")
+    return Text(finding.status.value, style=_STYLES.get(finding.status, ""))

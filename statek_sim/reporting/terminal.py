@@ -17,14 +17,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
-from statek_sim.reporting import wording
+from statek_sim.reporting import report_text
 from statek_sim.reporting.model import Failure, Offender, Report, worst_rows
-from statek_sim.reporting.tables import DIRECTION_STYLES, suite_table, usage_table
-from statek_sim.reporting.text_format import direction, ratio, seconds, shorten
+from statek_sim.reporting.table import shorten
+from statek_sim.reporting.text_format import seconds
 from statek_sim.suite.result import Outcome, ScenarioResult
-
-ROWS: Final = 12
-"""Rows of the usage table unless the reporter is verbose."""
 
 _REFRESHES: Final = 50
 """How often progress is drawn in a whole run; drawing costs a millisecond."""
@@ -112,17 +109,18 @@ class TerminalReporter:
             progress.refresh()
 
     def _suites(self, report: Report) -> None:
-        self._print(*suite_table(report, self._seconds, width=self._console.width), Text())
+        table = report_text.suite_table(report, self._seconds)
+        self._print(*report_text.in_width(table, self._console.width), Text())
 
     def _usage(self, report: Report) -> None:
         worst = worst_rows(report.rows)
         if not worst:
             return
-        rows = report.rows if self._verbose else worst[:ROWS]
+        rows = report.rows if self._verbose else worst[: report_text.ROWS]
         title = "Usage of every run" if self._verbose else "Largest differences"
-        self._title(title, wording.ESTIMATE)
-        self._print(*usage_table(rows, width=self._console.width))
-        notes = [wording.unmeasured(report), wording.proxies(report)]
+        self._title(title, report_text.ESTIMATE)
+        self._print(*report_text.in_width(report_text.usage_table(rows), self._console.width))
+        notes = [report_text.unmeasured(report), report_text.proxies(report)]
         if len(worst) > len(rows):
             notes.insert(
                 0, f"the worst {len(rows)} of {len(worst):,} scenarios, each under its worst profile"
@@ -140,11 +138,10 @@ class TerminalReporter:
         self._print(Text())
 
     def _offender(self, offender: Offender) -> None:
-        value = offender.row.usage.ratio or 0.0
-        head = Text(ratio(value), DIRECTION_STYLES[direction(value)])
+        head = report_text.styled_ratio(offender.row.usage.ratio)
         room = self._console.width - len(head) - 2
         self._print(Text("  ").join((head, Text(shorten(offender.row.name, room), "bold"))))
-        self._paragraph(wording.explanation(offender), indent="  ")
+        self._paragraph(report_text.explanation(offender), indent="  ")
 
     def _failures(self, failures: Sequence[Failure]) -> None:
         if failures:
@@ -155,15 +152,15 @@ class TerminalReporter:
 
     def _verdict(self, report: Report) -> None:
         if report.statements is not None:
-            for line in wording.statements(report.statements):
+            for line in report_text.statements(report.statements):
                 self._paragraph(line)
         overall = report.overall
         style = "bold red" if overall.failed else "bold green" if overall.total else "bold yellow"
         took = f" in {seconds(sum(self._seconds.values()))}" if overall.total else ""
-        self._paragraph(wording.unchecked(report), style="yellow")
-        self._paragraph(wording.under_a_preset(report))
-        self._print(Text(wording.verdict(overall), style).append(took, ""))
-        self._paragraph(wording.settings(report), style="dim")
+        self._paragraph(report_text.unchecked(report), style="yellow")
+        self._paragraph(report_text.under_a_preset(report))
+        self._print(Text(report_text.verdict(overall), style).append(took, ""))
+        self._paragraph(report_text.settings(report), style="dim")
         self._print(Text(f"digest {report.digest}", "dim"))
 
     def _title(self, title: str, subtitle: str) -> None:

@@ -4,31 +4,49 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from statek_sim.reporting.text_format import fits, lay_out, shorten
+from statek_sim.reporting.table import Code, Table, shorten
 from tests.tables import table_test
 
 
-def _rows(*rows: tuple[str, str, str]) -> list[list[Text]]:
-    return [
-        [Text(name, justify="left"), Text(number), Text(mark, justify="left")] for name, number, mark in rows
-    ]
+def _table(*rows: tuple[str, str, str]) -> Table:
+    return Table(head=("name", "tokens", ""), rows=rows, left=("",))
 
 
 def test_names_stand_left_and_numbers_right() -> None:
-    lines = lay_out(
-        _rows(("scenario", "tokens", ""), ("a/b", "1,234", "over"), ("a/longer", "5", "")), width=80
-    )
+    lines = _table(("a/b", "1,234", "over"), ("a/longer", "5", "")).lines(width=80)
     assert [line.plain for line in lines] == [
-        "scenario  tokens",
+        "name      tokens",
         "a/b        1,234  over",
         "a/longer       5",
     ]
 
 
 def test_the_first_column_gives_way() -> None:
-    lines = lay_out(_rows(("suite/a-very-long-name[docs]", "1,234", "over")), width=32)
-    assert lines[0].plain == "suite/a-very..docs]  1,234  over"
-    assert len(lines[0].plain) == 32
+    lines = _table(("suite/a-very-long-name[docs]", "1,234", "over")).lines(width=33)
+    assert lines[1].plain == "suite/a-very..docs]   1,234  over"
+    assert len(lines[1].plain) == 33
+
+
+@table_test(
+    ("width", "heads"), [(26, ["name", "tokens", ""]), (25, ["name", "tokens"]), (3, ["name", "tokens"])]
+)
+def test_a_table_has_the_columns_that_there_is_room_for(width: int, heads: list[str]) -> None:
+    table = _table(("suite/scenario", "1,234", "over"))
+    assert table.widest([("tokens", ""), ("tokens",)], width=width, first=12).head == heads
+
+
+def test_markdown_shows_cells_letter_by_letter() -> None:
+    table = Table(
+        head=("name", "tokens", "note"),
+        rows=[(Code("a|b"), "5", "<*>"), (Text("all", "bold red"), "5", "")],
+        left=("note",),
+    )
+    assert table.markdown().splitlines() == [
+        "| name | tokens | note |",
+        "| :--- | ---: | :--- |",
+        "| `a\\|b` | 5 | \\<\\*\\> |",
+        "| **all** | 5 |  |",
+    ]
 
 
 @table_test(
@@ -47,12 +65,12 @@ def test_a_name_is_cut_in_its_middle(width: int, short: str) -> None:
 
 
 def test_rows_fit_when_the_first_column_has_its_room() -> None:
-    rows = _rows(("suite/scenario[docs]", "1,234", "over"))
-    assert fits(rows, width=23, first=10)
-    assert not fits(rows, width=22, first=10)
-    assert fits(rows, width=33, first=99)
+    table = _table(("suite/scenario[docs]", "1,234", "over"))
+    assert table.fits(width=24, first=10)
+    assert not table.fits(width=23, first=10)
+    assert table.fits(width=34, first=99)
 
 
 def test_a_name_keeps_its_beginning_and_end_however_narrow_the_screen() -> None:
-    lines = lay_out(_rows(("suite/scenario[docs]", "1,234", "over")), width=5)
-    assert lines[0].plain == "suite/s..cs]  1,234  over"
+    lines = _table(("suite/scenario[docs]", "1,234", "over")).lines(width=5)
+    assert lines[1].plain == "suite/s..cs]   1,234  over"

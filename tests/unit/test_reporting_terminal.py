@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from statek_sim.reporting.model import Failure, Report, build_report
+from statek_sim.reporting.report_text import unchecked
 from statek_sim.reporting.terminal import TerminalReporter
-from statek_sim.reporting.wording import unchecked
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.statements import Coverage
 from statek_sim.suite.result import Mismatch, ScenarioResult

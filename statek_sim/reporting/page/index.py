@@ -9,7 +9,7 @@ from statek_sim.analysis.corpus_model import CELLS, CorpusTable
 from statek_sim.reporting.model import Report, Row, Summary
 from statek_sim.reporting.page.excerpt import TEXT, excerpt
 from statek_sim.reporting.page.usage import waterfall_json
-from statek_sim.reporting.wording import verdict
+from statek_sim.reporting.report_text import verdict
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.usage.analysis import Use
 from statek_sim.usage.waterfall import MEANINGS

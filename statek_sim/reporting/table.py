@@ -1,0 +1,133 @@
+"""A table as a value, and the two ways to show it to people: as lines of a terminal, and as GitHub-flavoured Markdown.
+
+In a terminal it is ASCII only, never wider than asked, and the same on every machine.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+from rich.text import Text
+
+NARROWEST: Final = 12
+"""Columns that a first cell keeps, if it needs them."""
+
+_GAP: Final = "  "
+_CUT: Final = ".."
+_SPECIAL: Final = re.compile(r"[`*\[\]<>|~#]|(?<!\w)_|_(?!\w)|\\(?=[!-/:-@\[-`{-~])")
+"""What Markdown would take for markup; inside a word an underscore is none, before a letter a backslash."""
+
+
+Rows = Sequence[Sequence[str | Text]]
+
+
+class Code(str):
+    """A cell that Markdown shows as code."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Heads and rows of cells; a cell that is a `Text` has a style, bold also in Markdown.
+
+    The first column and those whose heads are in `left` hold words, the others numbers.
+    """
+
+    head: Sequence[str]
+    rows: Rows
+    left: Collection[str] = ()
+
+    def only(self, heads: Collection[str]) -> Self:
+        """Return the table with the first column and those that have one of the heads."""
+        kept = [at for at, head in enumerate(self.head) if not at or head in heads]
+        rows = [[row[at] for at in kept] for row in self.rows]
+        return replace(self, head=[self.head[at] for at in kept], rows=rows)
+
+    def widest(self, choices: Sequence[Collection[str]], *, width: int, first: int) -> Self:
+        """Return the table with the heads of the first choice that fits, else of the last one."""
+        tables = [self.only(heads) for heads in choices]
+        return next((table for table in tables if table.fits(width=width, first=first)), tables[-1])
+
+    def fits(self, *, width: int, first: int) -> bool:
+        """Return whether the table fits into `width` with `first` columns left for the first cell."""
+        widths = self._widths()
+        return min(first, widths[0]) + sum(widths[1:]) + len(_GAP) * (len(widths) - 1) <= width
+
+    def lines(self, *, width: int) -> list[Text]:
+        """Return the head and a line per row.
+
+        The first cell is shortened in its middle where a line would be wider than `width`, but to no less than
+        `NARROWEST` columns: a name of which nothing is left helps nobody.
+        """
+        widths = self._widths()
+        rest = sum(widths[1:]) + len(_GAP) * (len(widths) - 1)
+        widths[0] = min(widths[0], max(width - rest, NARROWEST))
+        head = [Text(name, "bold") for name in self.head]
+        return [self._line(row, widths) for row in (head, *self.rows)]
+
+    def markdown(self) -> str:
+        """Return the table as Markdown that shows cells letter by letter."""
+        rule = [":---" if self._is_left(at) else "---:" for at in range(len(self.head))]
+        head, *cells = [list(map(_markdown_cell, row)) for row in (self.head, *self.rows)]
+        return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *cells))
+
+    def _is_left(self, at: int) -> bool:
+        return not at or self.head[at] in self.left
+
+    def _widths(self) -> list[int]:
+        return [max(map(len, column)) for column in zip(self.head, *self.rows, strict=True)]
+
+    def _line(self, row: Sequence[str | Text], widths: Sequence[int]) -> Text:
+        cells: list[Text] = []
+        for at, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            text = cell if isinstance(cell, Text) else Text(cell)
+            fitted = Text(shorten(text.plain, width), style=text.style)
+            fitted.align("left" if self._is_left(at) else "right", width)
+            cells.append(fitted)
+        line = Text(_GAP).join(cells)
+        line.rstrip()
+        return line
+
+
+def _markdown_cell(cell: str | Text) -> str:
+    if isinstance(cell, Code):
+        return code(cell)
+    if isinstance(cell, Text) and "bold" in str(cell.style):
+        return f"**{escaped(cell.plain)}**"
+    return escaped(str(cell))
+
+
+def shorten(text: str, width: int) -> str:
+    """Return `text` in at most `width` characters: `usage/a-very-lo..ame[docs]`."""
+    if len(text) <= width:
+        return text
+    kept = max(width - len(_CUT), 0)
+    tail = kept // 3
+    return text[: kept - tail] + _CUT[:width] + (text[-tail:] if tail else "")
+
+
+def paragraph(text: str, width: int, style: str = "") -> Iterator[Text]:
+    """Yield a text in lines of at most `width` columns."""
+    for line in textwrap.wrap(text, max(width, 40), break_on_hyphens=False, break_long_words=False):
+        yield Text(line, style)
+
+
+def escaped(text: str) -> str:
+    """Return `text` so that Markdown shows it as it is, in a table or a sentence."""
+    return _SPECIAL.sub(r"\\\g<0>", text)
+
+
+def code(text: str) -> str:
+    """Return `text` in one line as Markdown code; one that holds a backtick is only escaped."""
+    plain = " ".join(text.split())
+    return escaped(plain) if "`" in plain else "`" + plain.replace("|", "\\|") + "`"
+
+
+def as_sentence(text: str) -> str:
+    """Return words that start small and end open as a sentence of Markdown."""
+    return f"{escaped(text[:1].upper() + text[1:])}."
