@@ -168,7 +168,7 @@ class _Outputs:
     def write(self, result: GateResult) -> None:
         """Write the files that were asked for."""
         from statek_sim.reporting.artifact import write_artifact
-        from statek_sim.reporting.gate_report import gate_json_text, gate_markdown
+        from statek_sim.reporting.gate import gate_json_text, gate_markdown
         from statek_sim.reporting.junit import gate_junit
 
         written: tuple[tuple[Path | None, Callable[[GateResult], str]], ...] = (
@@ -204,7 +204,7 @@ def _judged(
 def _print(result: GateResult) -> None:
     from rich.console import Console
 
-    from statek_sim.reporting.gate_report import gate_lines
+    from statek_sim.reporting.gate import gate_lines
 
     console = Console()
     for line in gate_lines(result, width=console.width):
@@ -212,7 +212,7 @@ def _print(result: GateResult) -> None:
 
 
 def _annotate(result: GateResult, folder: Path) -> None:
-    from statek_sim.reporting.gate_report import gate_annotations
+    from statek_sim.reporting.gate import gate_annotations
 
     say(gate_annotations(result, folder))
 

@@ -115,7 +115,7 @@ def guards(
     if variants:
         _show_variants(chosen, corpora)
     if report is not None:
-        from statek_sim.reporting.guard_tables import guards_json
+        from statek_sim.reporting.guards import guards_json
 
         _write(report, guards_json(measured))
     if baseline is not None and before is not None and _got_worse(baseline, before, measured):
@@ -143,7 +143,7 @@ def _guard_set(name: str | None, file: Path | None, environment: str) -> GuardSe
 
 
 def _show_what_if(paths: Sequence[Path], cassettes: Path | None, report: Path | None) -> None:
-    from statek_sim.reporting.guard_tables import what_if_json
+    from statek_sim.reporting.guards import what_if_json
     from statek_sim.scenario.load import load_or_fail
     from statek_sim.suite.counterfactual import what_if_warnings_block
     from statek_sim.suite.recorded import Cassettes
@@ -209,7 +209,7 @@ def _measured(chosen: Mapping[str, Guard], corpora: Sequence[Corpus]) -> Iterato
 def _show(measured: Sequence[Efficacy]) -> None:
     from rich.console import Console
 
-    from statek_sim.reporting.guard_tables import guard_lines
+    from statek_sim.reporting.guards import guard_lines
 
     console = Console(soft_wrap=True, highlight=False)
     for line in guard_lines(measured, width=console.width):
@@ -234,7 +234,7 @@ def _write(file: Path, record: Mapping[str, Any]) -> None:
 
 def _before(file: Path) -> Mapping[tuple[str, str], tuple[set[str], set[str]]]:
     """Return what guards missed and what they warned of wrongly when a baseline was written."""
-    from statek_sim.reporting.guard_tables import SCHEMA
+    from statek_sim.reporting.guards import SCHEMA
 
     advice = f"`statek-sim guards --json {file}` writes one"
     try:

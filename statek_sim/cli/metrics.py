@@ -150,7 +150,7 @@ def _of_scenarios(
 def _show(report: MetricsReport) -> None:
     from rich.console import Console
 
-    from statek_sim.reporting.metrics_terminal import metric_lines
+    from statek_sim.reporting.metrics import metric_lines
 
     console = Console()
     for line in metric_lines(report, width=console.width):

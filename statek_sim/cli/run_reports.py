@@ -141,9 +141,8 @@ class Outputs:
             self._write_pages(results, report, sections)
 
     def _write_pages(self, results: Sequence[ScenarioResult], report: Report, sections: Sections) -> None:
-        from statek_sim.reporting.gate_report import gate_json
-        from statek_sim.reporting.page.crashes import crashes_json
-        from statek_sim.reporting.page.data import page_data
+        from statek_sim.reporting.gate import gate_json
+        from statek_sim.reporting.page.data import crashes_json, page_data
         from statek_sim.reporting.page.template import write_page
 
         page = page_data(

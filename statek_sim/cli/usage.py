@@ -151,9 +151,8 @@ def _write(
 ) -> None:
     """Write the files that were asked for."""
     from statek_sim.reporting.artifact import write_artifact
-    from statek_sim.reporting.corpus_tables import corpus_markdown
-    from statek_sim.reporting.usage_json import usage_json_text
-    from statek_sim.reporting.usage_text import usage_markdown
+    from statek_sim.reporting.corpus import corpus_markdown
+    from statek_sim.reporting.usage import usage_json_text, usage_markdown
 
     if json_file is not None:
         write_artifact(json_file, usage_json_text(analysis, table))
@@ -188,8 +187,8 @@ def _corpus(model: str, profile: str) -> tuple[tuple[Scenario, Profile], ...]:
 def _show(analysis: UsageAnalysis, table: CorpusTable | None, *, turns: bool, every: bool) -> None:
     from rich.console import Console
 
-    from statek_sim.reporting.corpus_tables import corpus_lines
-    from statek_sim.reporting.usage_text import turn_lines, usage_lines
+    from statek_sim.reporting.corpus import corpus_lines
+    from statek_sim.reporting.usage import turn_lines, usage_lines
 
     console = Console()
     shown: Iterable[Text]

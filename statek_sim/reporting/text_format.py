@@ -1,4 +1,4 @@
-"""Numbers and their nouns as people read them."""
+"""Numbers and texts as people read them: digits, nouns, and the beginnings of texts that are too long."""
 
 from __future__ import annotations
 
@@ -46,3 +46,44 @@ def direction(value: float) -> str:
 def seconds(value: float) -> str:
     """Return real time for people, `0.12s`."""
     return f"{value:,.2f}s"
+
+
+TEXT: Final = 20_000
+"""Characters of one text."""
+
+RUN: Final = 400_000
+"""Characters of all texts of one run, before each further one is cut to `LEAST`."""
+
+LEAST: Final = 200
+"""Characters that every text may have, however many there are."""
+
+LABEL: Final = 120
+"""Characters of a label beside a mark."""
+
+
+def excerpt(text: str, length: int = TEXT) -> str:
+    """Return `text`, or its first `length` characters and a line that says how many more there are."""
+    if len(text) <= length:
+        return text
+    return f"{text[:length]}\n... {plural(len(text) - length, 'more character')} left out here"
+
+
+def label(text: str) -> str:
+    """Return the first line of `text`, short enough to stand beside a mark."""
+    first = text[: LABEL + 1].partition("\n")[0]
+    return first if len(first) == len(text) and len(text) <= LABEL else f"{first[:LABEL]}..."
+
+
+class Excerpts:
+    """The texts of one run: together they stay near `RUN` characters, whatever agents print."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, length: int = RUN) -> None:
+        self._left = length
+
+    def take(self, text: str) -> str:
+        """Return `text` as far as there is room for it."""
+        taken = excerpt(text, max(LEAST, min(TEXT, self._left)))
+        self._left -= len(taken)
+        return taken

@@ -11,7 +11,7 @@ import pytest
 from junitparser import JUnitXml
 
 from statek_sim.cli import main
-from statek_sim.reporting.gate_report import gate_schema
+from statek_sim.reporting.gate import gate_schema
 from tests.unit.gate_samples import POLICY, ROOMY, TIGHT, WORKLOADS, written
 
 ON = ("--scenarios", "workloads.yaml", "--policy", "policy.toml")

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from statek_sim.cli import main
-from statek_sim.reporting.gate_report import gate_schema
+from statek_sim.reporting.gate import gate_schema
 from tests.unit.page_samples import Elements, check_details, check_index
 
 SUITE = """\

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from statek_sim.cli import main
-from statek_sim.reporting.usage_json import usage_schema
+from statek_sim.reporting.usage import usage_schema
 
 LETTERS = """\
 defaults:

@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.explore.result import Cell, Count, Exploration, Explored
-from statek_sim.reporting.page.crashes import crashes_json
-from statek_sim.reporting.page.data import PageData, embedded
-from statek_sim.reporting.page.index import BRIEF, TOLD
+from statek_sim.reporting.page.data import BRIEF, TOLD, PageData, crashes_json, embedded
 from statek_sim.reporting.page.template import render, write_page
 from statek_sim.suite.result import Mismatch
 from statek_sim.values import JSON

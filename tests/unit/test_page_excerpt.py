@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statek_sim.reporting.page.excerpt import LABEL, LEAST, RUN, TEXT, Excerpts, excerpt, label
+from statek_sim.reporting.text_format import LABEL, LEAST, RUN, TEXT, Excerpts, excerpt, label
 
 
 def test_a_usual_text_is_whole() -> None:

@@ -10,7 +10,7 @@ import pytest
 from junitparser import JUnitXml
 
 from statek_sim.gate.verdict import GateResult, Place, Remark
-from statek_sim.reporting.gate_report import (
+from statek_sim.reporting.gate import (
     annotation,
     gate_annotations,
     gate_json,

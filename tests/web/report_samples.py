@@ -12,8 +12,7 @@ from statek_sim.explore.explorer import Bounds
 from statek_sim.explore.result import Exploration
 from statek_sim.explore.workers import explore_one
 from statek_sim.reporting.model import build_report
-from statek_sim.reporting.page.crashes import crashes_json
-from statek_sim.reporting.page.data import PageData, embedded, page_data
+from statek_sim.reporting.page.data import PageData, crashes_json, embedded, page_data
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.run import builtin_suites, run_one

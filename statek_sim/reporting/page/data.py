@@ -15,16 +15,21 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Final
 
-from statek_sim.analysis.corpus_model import CorpusTable
+from statek_sim.analysis.corpus_model import CELLS, CorpusTable
 from statek_sim.analysis.run_usage import scenario_use, tasks_of
-from statek_sim.reporting.model import Report, in_order
+from statek_sim.explore.result import Cell, Exploration, Explored, Failure
+from statek_sim.reporting.exploration import proven_words
+from statek_sim.reporting.model import Report, Row, Summary, in_order
 from statek_sim.reporting.page.details import details_of
-from statek_sim.reporting.page.index import index_of
+from statek_sim.reporting.page.usage import waterfall_json
+from statek_sim.reporting.report_text import verdict
+from statek_sim.reporting.text_format import TEXT, excerpt
 from statek_sim.suite.diff import failure_text
 from statek_sim.suite.result import Outcome, ScenarioResult
 from statek_sim.telemetry.report import metrics_json, metrics_report
 from statek_sim.usage.analysis import Use
 from statek_sim.usage.tokenizers import TokenizerRegistry
+from statek_sim.usage.waterfall import MEANINGS
 from statek_sim.values import JSON
 
 _MARKUP: Final = re.compile("[<>&\x7f]")
@@ -126,3 +131,178 @@ def _details(
         if room < 0:
             return
         yield n, text
+
+
+VERSION: Final = 1
+TOLD: Final = 100
+"""Failures that the index tells in full."""
+
+BRIEF: Final = 300
+"""Characters of each further one: its details have the rest."""
+
+
+def index_of(
+    report: Report,
+    results: Sequence[ScenarioResult],
+    use: Use | None,
+    *,
+    corpus: CorpusTable | None,
+    gate: Mapping[str, JSON] | None,
+    crashes: Mapping[str, JSON] | None,
+    metrics: Mapping[str, JSON] | None,
+    shown: frozenset[int],
+) -> dict[str, JSON]:
+    """Return the index in the schema's `index`. `results` are in the order of the report's rows.
+
+    `use` is the usage of all runs together, None when no call can be taken apart. `shown` are the runs whose details
+    are on the page. `gate` is what `gate_json` makes of the gate's result,
+    `crashes` what `crashes_json` makes of an exploration,
+    and `metrics` what `metrics_json` makes of the runs' tasks.
+    """
+    overall = report.overall
+    places = {row.name: n for n, row in enumerate(report.rows)}
+    return {
+        "version": VERSION,
+        "title": f"STATEK scenarios: {verdict(overall)}",
+        "digest": report.digest,
+        "profiles": list(report.profiles),
+        "preset": report.preset,
+        "seed": report.seed,
+        "totals": {
+            "jobs": sum(len(row.jobs) for row in report.rows),
+            "turns": sum(row.turns for row in report.rows),
+            "bytes_sent": overall.usage.bytes_sent,
+            "bytes_received": overall.usage.bytes_received,
+            "tokenizer": overall.usage.tokenizer,
+            **_counts(overall),
+        },
+        "suites": [{"name": suite.name, **_counts(suite)} for suite in report.suites],
+        "runs": [
+            _run(n, row, result, details=n in shown)
+            for n, (row, result) in enumerate(zip(report.rows, results, strict=True))
+        ],
+        "left_out": len(report.rows) - len(shown),
+        "meanings": dict(MEANINGS),
+        "waterfall": None if use is None else waterfall_json(use.waterfall),
+        "corpus": None if corpus is None else _corpus(corpus),
+        "gate": None if gate is None else dict(gate),
+        "crashes": None if crashes is None else dict(crashes),
+        "metrics": None if metrics is None else dict(metrics),
+        "failures": [
+            {
+                "runs": [places[name] for name in failure.runs],
+                "text": excerpt(failure.text, TEXT if n < TOLD else BRIEF),
+            }
+            for n, failure in enumerate(report.failures)
+        ],
+    }
+
+
+def _counts(summary: Summary) -> dict[str, JSON]:
+    return {
+        "runs": summary.total,
+        "passed": summary.passed,
+        "failed": summary.failed,
+        "approx": summary.usage.approx_tokens,
+        "measured": summary.usage.measured_tokens,
+        "reported": summary.usage.reported_tokens,
+    }
+
+
+def _run(n: int, row: Row, result: ScenarioResult, *, details: bool) -> JSON:
+    stops = dict.fromkeys(job.stop for job in row.jobs if job.stop is not None)
+    return {
+        "n": n,
+        "name": row.name,
+        "suite": row.suite,
+        "id": row.id,
+        "title": excerpt(result.scenario.title),
+        "profile": row.profile,
+        "outcome": str(row.outcome),
+        "tags": list(result.scenario.tags),
+        "stops": [*stops],
+        "jobs": len(row.jobs),
+        "turns": row.turns,
+        "approx": row.usage.approx_tokens,
+        "measured": row.usage.measured_tokens,
+        "reported": row.usage.reported_tokens,
+        "details": details,
+    }
+
+
+def _corpus(table: CorpusTable) -> JSON:
+    return [
+        {
+            "key": row.key,
+            "text": row.name,
+            "turns": cell.turns,
+            "tools": cell.tools,
+            "approx": row.uses[cell].approx_tokens,
+            "measured": row.uses[cell].measured_tokens,
+            # Rounded: enough for people, and the same digits everywhere.
+            "ratio": round(row.ratio(cell), 6),
+            "tokenizer": table.tokenizer,
+        }
+        for row in table.rows
+        for cell in CELLS
+    ]
+
+
+CRASH_ROOM: Final = 8_000_000
+"""Characters of what happens after deaths on one page. Past it they are left out, those of good cells first."""
+
+GOOD: Final = frozenset({"same", "asks"})
+
+
+def crashes_json(exploration: Exploration, *, room: int = CRASH_ROOM) -> dict[str, JSON]:
+    """Return an exploration of kills as the page has it: equal texts once, those of cells where something breaks first.
+
+    A cell is `[event, silent, what, job, came, text]`, the text a place in `texts`, -1 where there was no room.
+    """
+    texts = _texts(exploration, room)
+    return {
+        "runs": exploration.runs,
+        "scenarios": [_scenario(scenario, texts) for scenario in exploration.scenarios],
+        "texts": [*texts],
+        "left_out": sum(
+            _text(cell) not in texts for scenario in exploration.scenarios for cell in scenario.cells
+        ),
+    }
+
+
+def _texts(exploration: Exploration, room: int) -> dict[str, int]:
+    """Return the texts that there is room for, each with its place."""
+    cells = [cell for scenario in exploration.scenarios for cell in scenario.cells]
+    found: dict[str, int] = {}
+    for cell in sorted(cells, key=lambda cell: cell.came in GOOD):
+        text = _text(cell)
+        if text not in found and len(text) <= room:
+            room -= len(text)
+            found[text] = len(found)
+    return found
+
+
+def _text(cell: Cell) -> str:
+    return "\n".join(cell.lines)
+
+
+def _scenario(scenario: Explored, texts: dict[str, int]) -> JSON:
+    return {
+        "name": f"{scenario.suite}/{scenario.id}[{scenario.profile}]",
+        "proven": proven_words(scenario),
+        "problem": scenario.problem,
+        "failures": [_failure(failure) for failure in scenario.failures],
+        "cells": [
+            [cell.event, cell.silent, cell.what, cell.job, cell.came, texts.get(_text(cell), -1)]
+            for cell in scenario.cells
+        ],
+    }
+
+
+def _failure(failure: Failure) -> JSON:
+    return {
+        "invariant": failure.invariant,
+        "message": failure.message,
+        "times": failure.times,
+        "where": [*map(str, failure.deviations)],
+    }

@@ -11,9 +11,9 @@ from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import LimitName
 from statek_sim.reporting.json import writable
-from statek_sim.reporting.page.excerpt import Excerpts, excerpt
 from statek_sim.reporting.page.timeline import marks, spans
 from statek_sim.reporting.page.usage import Curve, curves, result_harness, waterfall_json
+from statek_sim.reporting.text_format import Excerpts, excerpt
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.transcript import Line, numbered
 from statek_sim.trace import Event

@@ -25,7 +25,7 @@ from statek_sim.evals.weak_model import TOKENIZER_OF
 from statek_sim.reporting.evals import answer_words, rates_json
 from statek_sim.reporting.page.data import PageData, embedded
 from statek_sim.reporting.page.details import transcript_json
-from statek_sim.reporting.page.excerpt import Excerpts
+from statek_sim.reporting.text_format import Excerpts
 from statek_sim.values import JSON
 
 ROOM: Final = 6_000_000

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
 from statek_sim import trace as events
-from statek_sim.reporting.page.excerpt import excerpt, label
+from statek_sim.reporting.text_format import excerpt, label
 from statek_sim.scenario.schema import QueueItem
 from statek_sim.suite.transcript import lost_words, place
 from statek_sim.trace import Event
