@@ -34,7 +34,6 @@ from statek_sim.runtime.stored.storable_types import with_full_names
 from statek_sim.sandbox.budget import (
     MOST_UNFOLDED,
     BudgetExceeded,
-    ExecutionBudget,
     is_container,
     unfolded_size,
 )
@@ -123,77 +122,209 @@ def run_block(
     Raises what the code raised, after showing it, or `FutureError` with the statement to continue at in
     `instr_num`, or `Contained` for code that STATEK could not stop.
     """
-    execution = Execution(job, output.line, lambda status: set_exit(job, status), {}, toolbox.budget)
-    toolbox.budget.reset()
-    token = set_execution(execution)
-    before = dict(job.py_env.local_state)
-    # The block works on names of its own: STATEK's store, and who looks there, learns of them when it ends.
-    bound = dict(before)
-    job.py_env.in_block = True
-    outcome: str | None = "contained"
-    try:
-        whole = partial(_whole_block, job, toolbox, source, output, execution, start, before, bound)
-        limited(toolbox.budget, source, partial(whole, hidden_allowed=hidden_allowed))
-        require_alive(execution)
-        outcome = "exited" if job.py_env.exit_status is not None else "done"
-    except BaseException as error:
-        outcome = _outcome(execution, error)
-        if execution.killed is not None:
-            # STATEK writes locals back when a block ends; a dead process never gets there, whatever its code caught.
-            job.py_env.local_state = before
-            raise WorkerKilled(execution.killed) from None
-        if outcome != "contained":
-            raise
-        if isinstance(error, StoreKills):
-            job.keeping.remark([Remark("code", "kills", str(error))])
-        if job.py_env.stores and not isinstance(error, StoreKills | BudgetExceeded):
-            # What the store refuses takes the place of a BaseException, too, and STATEK's worker catches that.
-            _store_in_time(job, toolbox, source, before, bound)
-        else:
-            job.py_env.local_state.update(_keepable(bound))
-        raise Contained(contained_reason(error)) from error
-    finally:
-        reset_execution(token)
-        toolbox.budget.close_coroutines()
-        # The names hold `print`, which holds the execution: together they would live until Python counts its garbage.
-        execution.namespace = {}
-        job.py_env.in_block = False
-        if outcome is not None:
-            job.host.trace.add(events.CodeExecuted(job.host.clock.now(), job.id, "code", source, outcome))
+    _BlockRun(job, toolbox, source, output, start, hidden_allowed=hidden_allowed).run()
+
+
+class _BlockRun:
+    """One run of a block. It works on names of its own, `bound`: STATEK's store learns of them when it ends."""
+
+    def __init__(
+        self, job: Job, toolbox: Toolbox, source: str, output: Output, start: object, *, hidden_allowed: bool
+    ) -> None:
+        self._job = job
+        self._toolbox = toolbox
+        self._source = source
+        self._output = output
+        self._start = start
+        self._policy = toolbox.policy(hidden_allowed=hidden_allowed)
+        self._before = dict(job.py_env.local_state)
+        self._bound = dict(self._before)
+
+    def run(self) -> None:
+        """Run the block, and store what it leaves."""
+        job, env, budget = self._job, self._job.py_env, self._toolbox.budget
+        execution = Execution(job, self._output.line, lambda status: set_exit(job, status), {}, budget)
+        budget.reset()
+        token = set_execution(execution)
+        env.in_block = True
+        outcome: str | None = "contained"
+        try:
+            limited(budget, self._source, partial(self._compile_and_run, execution))
+            require_alive(execution)
+            outcome = "exited" if env.exit_status is not None else "done"
+        except BaseException as error:
+            outcome = _outcome(execution, error)
+            if execution.killed is not None:
+                # STATEK writes locals back when a block ends; a dead process never gets there, whatever was caught.
+                env.local_state = self._before
+                raise WorkerKilled(execution.killed) from None
             if outcome != "contained":
-                _store_in_time(job, toolbox, source, before, bound)
+                raise
+            if isinstance(error, StoreKills):
+                job.keeping.remark([Remark("code", "kills", str(error))])
+            if env.stores and not isinstance(error, StoreKills | BudgetExceeded):
+                # What the store refuses takes the place of a BaseException, too, and STATEK's worker catches that.
+                self._store_in_time()
+            else:
+                env.local_state.update(self._keepable())
+            raise Contained(contained_reason(error)) from error
+        finally:
+            reset_execution(token)
+            budget.close_coroutines()
+            # The names hold `print`, which holds the execution: a circle that would live until it is collected.
+            execution.namespace = {}
+            env.in_block = False
+            if outcome is not None:
+                at = job.host.clock.now()
+                job.host.trace.add(events.CodeExecuted(at, job.id, "code", self._source, outcome))
+                if outcome != "contained":
+                    self._store_in_time()
 
+    def _compile_and_run(self, execution: Execution) -> None:
+        """Compile and run the block: what takes as long as its code wants."""
+        job, toolbox = self._job, self._toolbox
+        check_kept(job.py_env, toolbox.budget)
+        namespace = execution.namespace = toolbox.namespace(job, execution)
+        block = self._compiled()
+        if not job.py_env.stores:
+            job.keeping.remark(foresee_uses(self._before, self._source), FORESEEN_RELEASE)
+        job.keeping.remark(_unlike_there(block, self._source, restricted=toolbox.restricted))
+        self._run_statements(block, namespace)
 
-def _whole_block(
-    job: Job,
-    toolbox: Toolbox,
-    source: str,
-    output: Output,
-    execution: Execution,
-    start: object,
-    before: dict[str, object],
-    bound: dict[str, object],
-    *,
-    hidden_allowed: bool,
-) -> None:
-    """Compile and run a block: what takes as long as its code wants."""
-    check_kept(job.py_env, toolbox.budget)
-    namespace = execution.namespace = toolbox.namespace(job, execution)
-    block = _compiled(source, toolbox, output, hidden_allowed=hidden_allowed)
-    if not job.py_env.stores:
-        job.keeping.remark(foresee_uses(before, source), FORESEEN_RELEASE)
-    job.keeping.remark(_unlike_there(block, source, restricted=toolbox.restricted))
-    _run_statements(job, toolbox, block, namespace, output, start, before, bound)
+    def _compiled(self) -> CompiledBlock:
+        try:
+            return compile_block(self._source, self._policy)
+        except MemoryError:
+            raise
+        except Exception as error:
+            # Without the restricted policy STATEK parses outside of what it reports, and the model sees nothing.
+            if self._policy.restricted:
+                self._output.error(f"{type(error).__name__}: {error}")
+            raise
 
+    def _run_statements(self, block: CompiledBlock, namespace: dict[str, object]) -> None:
+        job, output, bound = self._job, self._output, self._bound
+        level = RESTRICTED if self._toolbox.restricted else FULL
+        first = self._start if isinstance(self._start, int) else 0
+        if job.py_env.future_result is not None:
+            first = _finish_waiting(job, output, self._start, first)
+        if isinstance(self._start, str):
+            # A failed unpacking left text where the statement number belongs; STATEK trips over comparing it and
+            # nothing runs, without a word (behaviour 7.3).
+            raise TypeError("'<' not supported between instances of 'int' and 'str'")
+        others = _others(job, output)
+        apart = others is not None or _needs_two_scopes(block, namespace, bound)
+        own: dict[str, object] = dict(bound) if apart else namespace
+        for index in range(first, len(block.statements)):
+            statement = block.statements[index]
+            try:
+                token = set_access(level)
+                try:
+                    if apart:
+                        own = _Own(own, namespace, others)
+                        exec(statement.code, namespace, own)
+                        own.pop(RESULT, None)
+                        namespace.update(own)
+                    else:
+                        exec(statement.code, namespace)
+                finally:
+                    reset_access(token)
+                self._toolbox.budget.check()
+                if statement.is_expression:
+                    self._echo(namespace.pop(RESULT, None), bare_print=statement.is_print)
+            except FutureError as waiting:
+                _forget_deleted(bound, own, statement)
+                if waiting.instr_num is None:
+                    waiting.instr_num = index
+                raise
+            except (*FAILS_THE_RUN, MemoryError):
+                raise
+            except Exception as error:
+                require_alive(current_execution())
+                _forget_deleted(bound, own, statement)
+                with_full_names(error)
+                output.error(f"{type(error).__name__}: {error}")
+                raise
+            self._persist(own, statement)
+            job.host.trace.passed("statement", job.id)
+            if apart:
+                for name in [name for name, value in own.items() if _made_here(name, value, self._before)]:
+                    own.pop(name)
+            if job.py_env.exit_status is not None:
+                return
 
-def _store_in_time(
-    job: Job, toolbox: Toolbox, source: str, before: dict[str, object], bound: dict[str, object]
-) -> None:
-    """Store what a block left, which may take as long as it took to make."""
-    try:
-        limited(toolbox.budget, source, partial(_store_locals, job, before, bound))
-    except BudgetExceeded as error:
-        raise Contained(str(error)) from error
+    def _persist(self, own: Mapping[str, object], statement: Statement) -> None:
+        """Keep what a statement bound; a value equal to that before the block is not written back, as in STATEK.
+
+        With a store that is seen to when the block is written there, with a word about what is not.
+        """
+        before, bound = self._before, self._bound
+        _forget_deleted(bound, own, statement)
+        for name in _in_order(statement.binds, bound, own):
+            if name not in own or name in _TAKEN_BACK:
+                continue
+            value = own[name]
+            if _made_here(name, value, before):
+                # What an earlier statement of the block gave the name is gone as well.
+                bound.pop(name, None)
+            elif is_transient(value):
+                bound[name] = before.get(name, _UNKEPT)
+            else:
+                # A future is never another one, whatever the store takes it for.
+                stores = self._job.py_env.stores
+                written = stores or isinstance(value, FutureResult) or _differs(before, name, value)
+                bound[name] = value if written else before[name]
+
+    def _echo(self, result: object, *, bare_print: bool) -> None:
+        if isinstance(result, FutureResult):
+            try:
+                shown_value = _settled(self._job, result.value)
+            except FutureError:
+                self._job.py_env.future_result = result
+                raise
+            self._show(shown_value)
+        elif result is not None or not bare_print:
+            self._show(result)
+
+    def _show(self, value: object) -> None:
+        budget = self._toolbox.budget
+        text: Any = format_print_arg(value, budget)
+        # What an object says of itself may be no text.
+        budget.allocate(len(text) if isinstance(text, str) else 0)
+        self._output.line(text)
+
+    def _keepable(self) -> dict[str, object]:
+        return {name: value for name, value in self._bound.items() if value is not _UNKEPT}
+
+    def _store_in_time(self) -> None:
+        """Store what the block left, which may take as long as it took to make."""
+        try:
+            limited(self._toolbox.budget, self._source, self._store)
+        except BudgetExceeded as error:
+            raise Contained(str(error)) from error
+
+    def _store(self) -> None:
+        """Write to the store what the block left, over what tools have put there in the meantime.
+
+        What the store raises takes the place of the block's own outcome.
+        """
+        job, env, bound = self._job, self._job.py_env, self._keepable()
+        if not env.stores:
+            env.local_state.update(bound)
+            job.keeping.foresee(self._before, env.local_state)
+            job.keeping.drop()
+            return
+        try:
+            crossing = cross(env.local_state, bound)
+        except StoreKills as end:
+            env.local_state = self._before
+            job.keeping.remark([Remark("code", "kills", str(end))])
+            raise Contained(contained_reason(end)) from end
+        env.local_state = crossing.names
+        job.keeping.remark(crossing.remarks)
+        job.keeping.drop()
+        if crossing.error is not None:
+            raise crossing.error
 
 
 def _outcome(execution: Execution, error: BaseException) -> str | None:
@@ -232,110 +363,6 @@ def _is_raised_by_code(error: BaseException) -> bool:
     return code.co_filename == FILENAME and dis.opname[code.co_code[place.tb_lasti]] == "RAISE_VARARGS"
 
 
-def _store_locals(job: Job, before: dict[str, object], bound: dict[str, object]) -> None:
-    """Write to the store what a block left, `bound`, over what tools have put there in the meantime.
-
-    What the store raises takes the place of the block's own outcome.
-    """
-    env = job.py_env
-    bound = _keepable(bound)
-    if not env.stores:
-        env.local_state.update(bound)
-        job.keeping.foresee(before, env.local_state)
-        job.keeping.drop()
-        return
-    try:
-        crossing = cross(env.local_state, bound)
-    except StoreKills as end:
-        env.local_state = before
-        job.keeping.remark([Remark("code", "kills", str(end))])
-        raise Contained(contained_reason(end)) from end
-    env.local_state = crossing.names
-    job.keeping.remark(crossing.remarks)
-    job.keeping.drop()
-    if crossing.error is not None:
-        raise crossing.error
-
-
-def _keepable(bound: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in bound.items() if value is not _UNKEPT}
-
-
-def _compiled(source: str, toolbox: Toolbox, output: Output, *, hidden_allowed: bool) -> CompiledBlock:
-    policy = toolbox.policy(hidden_allowed=hidden_allowed)
-    try:
-        return compile_block(source, policy)
-    except MemoryError:
-        raise
-    except Exception as error:
-        # Without the restricted policy STATEK parses outside of what it reports, and the model sees nothing.
-        if policy.restricted:
-            output.error(f"{type(error).__name__}: {error}")
-        raise
-
-
-def _run_statements(
-    job: Job,
-    toolbox: Toolbox,
-    block: CompiledBlock,
-    namespace: dict[str, object],
-    output: Output,
-    start: object,
-    before: dict[str, object],
-    bound: dict[str, object],
-) -> None:
-    env = job.py_env
-    level = RESTRICTED if toolbox.restricted else FULL
-    first = start if isinstance(start, int) else 0
-    if env.future_result is not None:
-        first = _finish_waiting(job, output, start, first)
-    if isinstance(start, str):
-        # A failed unpacking left text where the statement number belongs; STATEK trips over comparing it and
-        # nothing runs, without a word (behaviour 7.3).
-        raise TypeError("'<' not supported between instances of 'int' and 'str'")
-    others = _others(job, output)
-    apart = others is not None or _needs_two_scopes(block, namespace, bound)
-    own: dict[str, object] = dict(bound) if apart else namespace
-    for index in range(first, len(block.statements)):
-        statement = block.statements[index]
-        try:
-            token = set_access(level)
-            try:
-                if apart:
-                    own = _Own(own, namespace, others)
-                    exec(statement.code, namespace, own)
-                    own.pop(RESULT, None)
-                    namespace.update(own)
-                else:
-                    exec(statement.code, namespace)
-            finally:
-                reset_access(token)
-            toolbox.budget.check()
-            if statement.is_expression:
-                result = namespace.pop(RESULT, None)
-                _echo(job, toolbox.budget, result, output, bare_print=statement.is_print)
-        except FutureError as waiting:
-            _forget_deleted(bound, own, statement)
-            if waiting.instr_num is None:
-                waiting.instr_num = index
-            raise
-        except (*FAILS_THE_RUN, MemoryError):
-            raise
-        except Exception as error:
-            require_alive(current_execution())
-            _forget_deleted(bound, own, statement)
-            with_full_names(error)
-            output.error(f"{type(error).__name__}: {error}")
-            raise
-        _persist(bound, own, statement, before, stores=env.stores)
-        job.host.trace.passed("statement", job.id)
-        if apart:
-            for name in [name for name, value in own.items() if _made_here(name, value, before)]:
-                own.pop(name)
-        if env.exit_status is not None:
-            return
-
-
 def _needs_two_scopes(block: CompiledBlock, namespace: dict[str, object], bound: dict[str, object]) -> bool:
     """Return whether what a block binds has to be told from its globals, which costs a copy per statement.
 
@@ -354,34 +381,6 @@ def _others(job: Job, output: Output) -> Fallback | None:
     if job.shared_names is None or not output.is_console:
         return None
     return Fallback(job.shared_names, job.host.categories())
-
-
-def _persist(
-    local_state: dict[str, object],
-    own: Mapping[str, object],
-    statement: Statement,
-    before: dict[str, object],
-    *,
-    stores: bool,
-) -> None:
-    """Keep what a statement bound; a value equal to that `before` the block is not written back, as in STATEK.
-
-    With a store that is seen to when the block is written there, with a word about what is not.
-    """
-    _forget_deleted(local_state, own, statement)
-    for name in _in_order(statement.binds, local_state, own):
-        if name not in own or name in _TAKEN_BACK:
-            continue
-        value = own[name]
-        if _made_here(name, value, before):
-            # What an earlier statement of the block gave the name is gone as well.
-            local_state.pop(name, None)
-        elif is_transient(value):
-            local_state[name] = before.get(name, _UNKEPT)
-        else:
-            # A future is never another one, whatever the store takes it for.
-            written = stores or isinstance(value, FutureResult) or _differs(before, name, value)
-            local_state[name] = value if written else before[name]
 
 
 def _in_order(
@@ -428,25 +427,6 @@ def _differs(before: Mapping[str, object], name: str, value: object) -> bool:
         return bool(before[name] != value)
     except Exception:  # noqa: BLE001  # the value's own comparison
         return True
-
-
-def _echo(job: Job, budget: ExecutionBudget, result: object, output: Output, *, bare_print: bool) -> None:
-    if isinstance(result, FutureResult):
-        try:
-            value = _settled(job, result.value)
-        except FutureError:
-            job.py_env.future_result = result
-            raise
-        _show(budget, value, output)
-    elif result is not None or not bare_print:
-        _show(budget, result, output)
-
-
-def _show(budget: ExecutionBudget, value: object, output: Output) -> None:
-    text: Any = format_print_arg(value, budget)
-    # What an object says of itself may be no text.
-    budget.allocate(len(text) if isinstance(text, str) else 0)
-    output.line(text)
 
 
 def _finish_waiting(job: Job, output: Output, start: object, first: int) -> int:

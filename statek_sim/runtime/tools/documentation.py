@@ -8,95 +8,27 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import UnionType
-from typing import Any, Final, ForwardRef, Union, get_args, get_origin, get_type_hints
+from typing import Any, ForwardRef, Union, get_args, get_origin, get_type_hints
 
 from statek_sim.runtime.state.context import get_current_agent_name
 from statek_sim.runtime.tools.declaration import tool
-from statek_sim.runtime.tools.spec import header_of, own_parameters, system_tool, tool_variant
+from statek_sim.runtime.tools.spec import (
+    VARIADIC,
+    Described,
+    Sections,
+    own_parameters,
+    sections_of,
+    system_tool,
+    tool_variant,
+    type_hints,
+)
 from statek_sim.sandbox.ordered_set import without_addresses
-
-_ITEM: Final = re.compile(r"\s{4,}(?P<name>\w+)\s*(?:\((?P<type>[^)]+)\))?\s*:\s*(?P<text>.*)")
-_CONTINUATION: Final = re.compile(r"\s{8,}(?P<text>.+)")
-_RETURNED: Final = re.compile(r"\s*(?P<type>\S+)\s*:\s*(?P<text>.*)")
-_VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class DocstringParseError(Exception):
     """A docstring that says too little. Agents read its class and its text."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Described:
-    """A parameter, an attribute or an error, with what a docstring says about it."""
-
-    name: str
-    type: str | None
-    text: str | None
-
-    def line(self) -> str:
-        """Return it as one line of a section."""
-        return f"    {self.name}{f' ({self.type})' if self.type else ''}: {self.text}"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Sections:
-    """A docstring cut up: its first paragraph, what follows before the first section, and the sections by title."""
-
-    summary: str
-    more: str
-    by_title: Mapping[str, list[str]]
-
-    @property
-    def whole(self) -> str:
-        """The description, with its further paragraphs."""
-        summary, more = tool_variant(self.summary), tool_variant(self.more).strip()
-        return f"{summary}\n\n{more}" if more else summary
-
-    def items(self, title: str) -> list[Described]:
-        """Return the entries of a section; none where there is no such section."""
-        return list(_items(self.by_title.get(title, ())))
-
-    def returned(self) -> str | None:
-        """Return what the Returns section says, without its type."""
-        lines = [line for line in self.by_title.get("Returns", ()) if line.strip()]
-        if not lines:
-            return None
-        first = _RETURNED.fullmatch(lines[0])
-        texts = [first["text"] if first else lines[0], *lines[1:]]
-        return tool_variant(" ".join(text.strip() for text in texts).strip())
-
-
-def _sections(text: str) -> Sections:
-    lines = text.split("\n")
-    titles = [(index, title) for index, line in enumerate(lines) if (title := header_of(line.strip()))]
-    ends = [index for index, _ in titles[1:]] + [len(lines)]
-    described = lines[: titles[0][0]] if titles else lines
-    length = next((index for index, line in enumerate(described) if not line.strip()), len(described))
-    return Sections(
-        summary=" ".join(line.strip() for line in described[:length]),
-        more="\n".join(described[length:]).strip(),
-        by_title={title: lines[start + 1 : end] for (start, title), end in zip(titles, ends, strict=False)},
-    )
-
-
-def _items(lines: Iterable[str]) -> Iterator[Described]:
-    found: tuple[str, str | None] | None = None
-    texts: list[str] = []
-    for line in lines:
-        if entry := _ITEM.fullmatch(line):
-            if found is not None:
-                yield Described(*found, tool_variant(" ".join(texts)))
-            found, texts = (
-                (entry["name"], entry["type"]),
-                [entry["text"].strip()] if entry["text"].strip() else [],
-            )
-        elif found is not None and (more := _CONTINUATION.fullmatch(line)):
-            texts.append(more["text"].strip())
-    if found is not None:
-        yield Described(*found, tool_variant(" ".join(texts)))
 
 
 # -- functions ----------------------------------------------------------------------------------------------------
@@ -107,7 +39,7 @@ def function_text(function: Callable[..., Any], *, brief: bool, as_code: bool) -
     text = inspect.getdoc(function)
     if not text:
         raise DocstringParseError(f"Function '{function.__name__}' has no docstring")
-    sections = _sections(text)
+    sections = sections_of(text)
     parameters = sections.items("Args")
     _check_described(function, {item.name for item in parameters})
     returned = _complement_returns(function) or sections.returned()
@@ -160,7 +92,7 @@ def _complement_returns(function: Callable[..., Any]) -> str | None:
     if kind is None:
         return None
     text = inspect.getdoc(complement)
-    return (_sections(text).returned() if text else None) or kind
+    return (sections_of(text).returned() if text else None) or kind
 
 
 def _complement_type(function: Callable[..., Any]) -> str | None:
@@ -172,10 +104,10 @@ def _complement_type(function: Callable[..., Any]) -> str | None:
 
 
 def _signature(function: Callable[..., Any], described: Sequence[Described], *, typed: bool) -> str:
-    hints = _hints(function) if typed else {}
+    hints = type_hints(function) if typed else {}
     shown = []
     for name, parameter in inspect.signature(function).parameters.items():
-        if name in ("self", "cls") or parameter.kind in _VARIADIC:
+        if name in ("self", "cls") or parameter.kind in VARIADIC:
             continue
         text = f"{name}: {_type_text(hints[name])}" if name in hints else name
         if parameter.default is not parameter.empty:
@@ -188,13 +120,6 @@ def _signature(function: Callable[..., Any], described: Sequence[Described], *, 
         temporal = getattr(function, "__is_temporal__", False)
         returned = f" -> {(temporal and _complement_type(function)) or _type_text(hints['return'])}"
     return f"{function.__name__}({', '.join(shown)}){returned}"
-
-
-def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
-    try:
-        return get_type_hints(function)
-    except Exception:  # noqa: BLE001  # a user's annotation is foreign code
-        return getattr(function, "__annotations__", {})
 
 
 def _default(value: Any) -> str:
@@ -225,7 +150,7 @@ def class_text(kind: type, *, brief: bool, as_code: bool, agent: str | None) -> 
     text = inspect.getdoc(kind)
     if not text:
         raise DocstringParseError(f"Class '{kind.__name__}' has no docstring")
-    sections = _sections(text)
+    sections = sections_of(text)
     summary = tool_variant(sections.summary)
     if not as_code:
         return f"{kind.__name__}\n    {summary}"
@@ -277,7 +202,7 @@ def _attributes(kind: type, sections: Sections) -> list[Described]:
 def _fields(kind: type) -> Iterator[Described]:
     if not dataclasses.is_dataclass(kind):
         return
-    hints = _hints(kind)
+    hints = type_hints(kind)
     for field in dataclasses.fields(kind):
         hint, doc = hints.get(field.name), field.metadata.get("doc")
         yield Described(field.name, _type_text(hint) if hint else None, tool_variant(doc) if doc else doc)
@@ -292,8 +217,8 @@ def _properties(kind: type) -> Iterator[Described]:
             seen.add(name)
             if not isinstance(value, property) or value.fget is None:
                 continue
-            hints, text = _hints(value.fget), inspect.getdoc(value.fget)
-            returned = _sections(text).returned() if text else None
+            hints, text = type_hints(value.fget), inspect.getdoc(value.fget)
+            returned = sections_of(text).returned() if text else None
             yield Described(name, _type_text(hints["return"]) if "return" in hints else None, returned)
 
 

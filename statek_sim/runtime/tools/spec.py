@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from types import FunctionType, NoneType, UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
@@ -32,7 +32,7 @@ _TYPE_NAMES: Final[Mapping[object, str]] = {
     NoneType: "null",
 }
 
-_VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def tool_spec(function: Callable[..., object], *, union_hints: bool) -> ToolSpec:
@@ -40,26 +40,16 @@ def tool_spec(function: Callable[..., object], *, union_hints: bool) -> ToolSpec
 
     `union_hints` reads `X | None` like `Optional[X]`, as STATEK does from 1.4.0; before, it is an array.
     """
-    return _with_union_hints(function) if union_hints else _without_union_hints(function)
-
-
-@once_per_function
-def _with_union_hints(function: Callable[..., object]) -> ToolSpec:
-    return _build(function, union_hints=True)
-
-
-@once_per_function
-def _without_union_hints(function: Callable[..., object]) -> ToolSpec:
-    return _build(function, union_hints=False)
+    return _SPECS[union_hints](function)
 
 
 def _build(function: Callable[..., object], *, union_hints: bool) -> ToolSpec:
     docstring = read_tool_docstring(function)
-    hints = _hints(function)
+    hints = type_hints(function)
     properties: dict[str, JSON] = {}
     required: list[JSON] = []
     for name, parameter in inspect.signature(function).parameters.items():
-        if name.startswith("_") or parameter.kind in _VARIADIC:
+        if name.startswith("_") or parameter.kind in VARIADIC:
             continue
         schema: dict[str, JSON] = {"type": _type_name(hints.get(name), union_hints=union_hints)}
         if name in docstring.parameters:
@@ -78,7 +68,10 @@ def _build(function: Callable[..., object], *, union_hints: bool) -> ToolSpec:
     return {"type": "function", "function": spec}
 
 
-def _hints(function: Callable[..., object]) -> Mapping[str, object]:
+_SPECS: Final = {flag: once_per_function(partial(_build, union_hints=flag)) for flag in (False, True)}
+
+
+def type_hints(function: Callable[..., object]) -> Mapping[str, object]:
     """Return resolved type hints, or the raw annotations of all parameters when one does not resolve."""
     try:
         return get_type_hints(function)
@@ -106,14 +99,84 @@ _HEADERS: Final = frozenset(
         *("Example", "Examples", "Note", "Notes", "Tags", "STATEK-ACL"),
     }
 )
-_PARAMETER: Final = re.compile(r"\s{4,}(?P<name>\w+)\s*(?:\([^)]+\)\s*)?:\s*(?P<text>.*)")
-_CONTINUATION_INDENT: Final = 8
+_ENTRY: Final = re.compile(r"\s{4,}(?P<name>\w+)\s*(?:\((?P<type>[^)]+)\))?\s*:\s*(?P<text>.*)")
+_CONTINUATION: Final = re.compile(r"\s{8,}(?P<text>.+)")
+_RETURNED: Final = re.compile(r"\s*(?P<type>\S+)\s*:\s*(?P<text>.*)")
 
 _VARIANTS: Final = "VARIANTS/"
 _VARIANT: Final = re.compile(r"/([A-Za-z0-9]{0,8}):")
 _WANTED_VARIANT: Final = "tool"
 
-_VARIADIC_DOCSTRING: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A parameter, an attribute or an error, with what a docstring says about it."""
+
+    name: str
+    type: str | None
+    text: str | None
+
+    def line(self) -> str:
+        """Return it as one line of a section."""
+        return f"    {self.name}{f' ({self.type})' if self.type else ''}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """A docstring cut up: its first paragraph, what follows before the first section, and the sections by title."""
+
+    summary: str
+    more: str
+    by_title: Mapping[str, list[str]]
+
+    @property
+    def whole(self) -> str:
+        """The description, with its further paragraphs."""
+        summary, more = tool_variant(self.summary), tool_variant(self.more).strip()
+        return f"{summary}\n\n{more}" if more else summary
+
+    def items(self, title: str) -> list[Described]:
+        """Return the entries of a section; none where there is no such section."""
+        entries = _entries(self.by_title.get(title, ()))
+        return [Described(name, kind, tool_variant(" ".join(texts))) for name, kind, texts in entries]
+
+    def returned(self) -> str | None:
+        """Return what the Returns section says, without its type."""
+        lines = [line for line in self.by_title.get("Returns", ()) if line.strip()]
+        if not lines:
+            return None
+        first = _RETURNED.fullmatch(lines[0])
+        texts = [first["text"] if first else lines[0], *lines[1:]]
+        return tool_variant(" ".join(text.strip() for text in texts).strip())
+
+
+def sections_of(text: str) -> Sections:
+    """Cut a docstring up; of several sections with one title the last counts."""
+    lines = text.split("\n")
+    titles = [(index, title) for index, line in enumerate(lines) if (title := _header_of(line.strip()))]
+    ends = [index for index, _ in titles[1:]] + [len(lines)]
+    described = lines[: titles[0][0]] if titles else lines
+    length = next((index for index, line in enumerate(described) if not line.strip()), len(described))
+    return Sections(
+        summary=" ".join(line.strip() for line in described[:length]),
+        more="\n".join(described[length:]).strip(),
+        by_title={title: lines[start + 1 : end] for (start, title), end in zip(titles, ends, strict=False)},
+    )
+
+
+def _entries(lines: Sequence[str]) -> Iterator[tuple[str, str | None, list[str]]]:
+    """Yield name, type and text of each entry: they are indented by 4 or more, continuation lines by 8 or more."""
+    found: tuple[str, str | None, list[str]] | None = None
+    for line in lines:
+        if entry := _ENTRY.fullmatch(line):
+            if found is not None:
+                yield found
+            first = entry["text"].strip()
+            found = entry["name"], entry["type"], [first] if first else []
+        elif found is not None and (more := _CONTINUATION.fullmatch(line)):
+            found[2].append(more["text"].strip())
+    if found is not None:
+        yield found
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +196,14 @@ def read_tool_docstring(function: Callable[..., object]) -> ToolDocstring:
     text = inspect.getdoc(function)
     if not text:
         return ToolDocstring("", {})
-    lines = text.split("\n")
-    described = dict(_described_parameters(_args_section(lines)))
+    sections = sections_of(text)
+    described = {
+        name: tool_variant(" ".join(filter(None, texts)))
+        for name, _, texts in _entries(sections.by_title.get("Args", ()))
+    }
     if not own_parameters(function) <= described.keys():
-        return ToolDocstring(lines[0].strip(), {})
-    return ToolDocstring(
-        tool_variant(_first_paragraph(lines)),
-        {name: tool_variant(description) for name, description in described.items()},
-    )
+        return ToolDocstring(text.split("\n")[0].strip(), {})
+    return ToolDocstring(tool_variant(sections.summary), described)
 
 
 def tool_variant(text: str) -> str:
@@ -158,55 +221,10 @@ def tool_variant(text: str) -> str:
     return variants.get(_WANTED_VARIANT, variants.get("", ""))
 
 
-def _first_paragraph(lines: Sequence[str]) -> str:
-    """Return the lines up to the first blank line or section header, as one line."""
-    paragraph: list[str] = []
-    for line in lines:
-        content = line.strip()
-        if not content or header_of(content) is not None:
-            break
-        paragraph.append(content)
-    return " ".join(paragraph)
-
-
-def header_of(content: str) -> str | None:
+def _header_of(content: str) -> str | None:
     """Return the section that a stripped line opens, or None."""
     name = content.rstrip(":")
     return name if name != content and name in _HEADERS else None
-
-
-def _args_section(lines: Sequence[str]) -> list[str]:
-    """Return the lines of the last `Args:` section. `Arguments:` is a section, but not this one."""
-    section: list[str] = []
-    inside = False
-    for line in lines:
-        header = header_of(line.strip())
-        if header is None:
-            if inside:
-                section.append(line)
-            continue
-        inside = header == "Args"
-        if inside:
-            section = []
-    return section
-
-
-def _described_parameters(section: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield `(name, description)`: entries are indented by 4 or more, continuation lines by 8 or more."""
-    name: str | None = None
-    texts: list[str] = []
-    for line in section:
-        content = line.strip()
-        if not content:
-            continue
-        if entry := _PARAMETER.fullmatch(line):
-            if name is not None:
-                yield name, " ".join(texts)
-            name, texts = entry["name"], [entry["text"].strip()] if entry["text"].strip() else []
-        elif name is not None and len(line) - len(line.lstrip()) >= _CONTINUATION_INDENT:
-            texts.append(content)
-    if name is not None:
-        yield name, " ".join(texts)
 
 
 def own_parameters(function: Callable[..., object]) -> set[str]:
@@ -215,9 +233,7 @@ def own_parameters(function: Callable[..., object]) -> set[str]:
     if getattr(function, "__is_subtask__", False):
         ignored.add("id")
     parameters = inspect.signature(function).parameters
-    return {
-        name for name, it in parameters.items() if name not in ignored and it.kind not in _VARIADIC_DOCSTRING
-    }
+    return {name for name, it in parameters.items() if name not in ignored and it.kind not in VARIADIC}
 
 
 @dataclass(frozen=True, slots=True)
