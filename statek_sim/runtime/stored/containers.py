@@ -8,12 +8,12 @@ plain collection that is put into one is copied; a stored one is shared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from inspect import CO_VARKEYWORDS
 from itertools import chain
 from types import FunctionType
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, Self
 
 from statek_sim.runtime.stored.identity import (
     common_members,
@@ -256,10 +256,6 @@ def _out_of_range(function: str, line: int, index: int) -> IndexError:
     )
 
 
-def _not_there() -> RuntimeError:
-    return RuntimeError("Item is not in a list \n")
-
-
 def _as_dbzeros(name: str) -> Callable[[type], type]:
     """Give a class the name that agents and tools see in errors, and methods that are not written in Python."""
 
@@ -321,6 +317,15 @@ class _Collection(StoredCollection):
     __slots__ = ("_items",)
     _items: Any  # as each of the four keeps its items
 
+    @classmethod
+    def _of(cls, items: Any) -> Self:
+        made = cls.__new__(cls)
+        made._items = items
+        return made
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     def __reduce_ex__(self, protocol: object, /) -> NoReturn:
         raise TypeError(f"cannot pickle {type(self).__name__!r} object")
 
@@ -331,8 +336,36 @@ class _Collection(StoredCollection):
         return repr(self)
 
 
+def _only(arguments: tuple[Value, ...], refusal: str) -> Value:
+    """Return the one argument of a method; with another number of them it is dbzero's TypeError."""
+    if len(arguments) != 1:
+        raise TypeError(refusal)
+    return arguments[0]
+
+
+@_as_dbzeros("Sequence")
+class _Sequence(_Collection):
+    """What lists and tuples share: items are found by identity."""
+
+    __slots__ = ()
+
+    def count(self, item: Value) -> int:
+        """Return how many items are the same object as `item`."""
+        return sum(same(found, item) for found in self._items)
+
+    def index(self, *items: Value) -> int:
+        """Return the first place of an object."""
+        return self._place_of(_only(items, "index() takes one argument."))
+
+    def _place_of(self, item: Value) -> int:
+        place = place_of(item, self._items)
+        if place is None:
+            raise RuntimeError("Item is not in a list \n")
+        return place
+
+
 @_as_dbzeros("List")
-class List(_Collection):
+class List(_Sequence):
     """dbzero's list."""
 
     __slots__ = ()
@@ -341,12 +374,6 @@ class List(_Collection):
 
     def __init__(self, items: Iterable[Value] = ()) -> None:
         self._items = [inside(item) for item in items]
-
-    @classmethod
-    def _of(cls, items: list[Value]) -> List:
-        made = cls.__new__(cls)
-        made._items = items
-        return made
 
     def __repr__(self) -> str:
         return "[" + ", ".join(map(repr, self._items)) + "]"
@@ -406,18 +433,15 @@ class List(_Collection):
 
     def append(self, *items: Value) -> None:
         """Add at the end."""
-        if len(items) != 1:
-            raise TypeError("append() takes exactly one argument")
-        put(items[0], self._items.append)
+        put(_only(items, "append() takes exactly one argument"), self._items.append)
 
     def extend(self, *items: Value) -> None:
         """Add several; those before one that is refused are there."""
-        if len(items) != 1:
-            raise TypeError("extend() takes one argument.")
-        if items[0] is self and self._items:
+        added = _only(items, "extend() takes one argument.")
+        if added is self and self._items:
             raise StoreKills("a stored list was extended by itself, which never ends")
         try:
-            found = iter(items[0])
+            found = iter(added)
         except TypeError:
             raise TypeError("extend() argument must be iterable.") from None
         late = Damage()
@@ -450,29 +474,10 @@ class List(_Collection):
         """Return another List with the same items."""
         return List._of(list(self._items))
 
-    def count(self, item: Value) -> int:
-        """Return how many items are the same object as `item`."""
-        return sum(same(found, item) for found in self._items)
-
-    def index(self, *items: Value) -> int:
-        """Return the first place of an object."""
-        if len(items) != 1:
-            raise TypeError("index() takes one argument.")
-        return _place_of(items[0], self._items)
-
     def remove(self, *items: Value) -> None:
         """Remove an object where it is first; the last item takes its place."""
-        if len(items) != 1:
-            raise TypeError("remove() takes one argument.")
-        self._items[_place_of(items[0], self._items)] = self._items[-1]
+        self._items[self._place_of(_only(items, "remove() takes one argument."))] = self._items[-1]
         self._items.pop()
-
-
-def _place_of(item: Value, items: Sequence[Value]) -> int:
-    place = place_of(item, items)
-    if place is None:
-        raise _not_there()
-    return place
 
 
 def _sequence_index(index: Value) -> int:
@@ -482,7 +487,7 @@ def _sequence_index(index: Value) -> int:
 
 
 @_as_dbzeros("Tuple")
-class Tuple(_Collection):
+class Tuple(_Sequence):
     """dbzero's tuple."""
 
     __slots__ = ()
@@ -491,12 +496,6 @@ class Tuple(_Collection):
 
     def __init__(self, items: Iterable[Value] = ()) -> None:
         self._items = tuple(inside(item) for item in items)
-
-    @classmethod
-    def _of(cls, items: tuple[Value, ...]) -> Tuple:
-        made = cls.__new__(cls)
-        made._items = items
-        return made
 
     def __repr__(self) -> str:
         return "(" + ", ".join(map(repr, self._items)) + ")"
@@ -511,19 +510,6 @@ class Tuple(_Collection):
         if isinstance(other, Tuple):
             return bool(self._items == other._items)
         return isinstance(other, tuple) and bool((*self,) == other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def count(self, item: Value) -> int:
-        """Return how many items are the same object as `item`."""
-        return sum(same(found, item) for found in self._items)
-
-    def index(self, *items: Value) -> int:
-        """Return the first place of an object."""
-        if len(items) != 1:
-            raise TypeError("index() takes one argument.")
-        return _place_of(items[0], self._items)
 
 
 class _View:
@@ -566,12 +552,6 @@ class Dict(_Collection):
     ) -> None:
         self._items: dict[Value, tuple[Value, Value]] = {}
         self.update(items, **more)
-
-    @classmethod
-    def _of(cls, entries: dict[Value, tuple[Value, Value]]) -> Dict:
-        made = cls.__new__(cls)
-        made._items = entries
-        return made
 
     def _put(self, key: Value, item: Value, late: Damage, depth: int) -> None:
         """Put an entry in; one with a key that cannot be hashed is left out, and those after it are not."""
@@ -622,9 +602,6 @@ class Dict(_Collection):
         if not isinstance(other, dict) or len(other) != len(self):
             return False
         return all(key in other and _equal(item, other[key]) for key, (_, item) in self._items.items())
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
 
     def get(self, *key_and_default: Value) -> Value:
         """Return an item, or the default, or None."""
@@ -788,9 +765,6 @@ class _Members(_Collection):
     def __eq__(self, other: object) -> bool:
         return _is_set(other) and self._plain() == _members(other).keys()
 
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
     def __lt__(self, other: Value) -> bool:
         if not _is_set(other):
             return NotImplemented
@@ -869,42 +843,6 @@ class Set(_Members):
             made._items[item] = self._items.get(item, item) if known else inside(item)
         return made
 
-    def __or__(self, other: Value) -> Set:
-        return self.union(other) if _is_set(other) else NotImplemented
-
-    def __and__(self, other: Value) -> Set:
-        return self.intersection(other) if _is_set(other) else NotImplemented
-
-    def __sub__(self, other: Value) -> Set:
-        return self.difference(other) if _is_set(other) else NotImplemented
-
-    def __xor__(self, other: Value) -> Set:
-        return self.symmetric_difference(other) if _is_set(other) else NotImplemented
-
-    def __ror__(self, other: Value) -> set[Value]:
-        return (
-            stable_set(_members(other).keys() | self._hashed_by_python())
-            if _is_set(other)
-            else NotImplemented
-        )
-
-    def __rand__(self, other: Value) -> set[Value]:
-        return stable_set(_members(other).keys() & self._plain()) if _is_set(other) else NotImplemented
-
-    def __rsub__(self, other: Value) -> set[Value]:
-        return (
-            stable_set(_members(other).keys() - self._hashed_by_python())
-            if _is_set(other)
-            else NotImplemented
-        )
-
-    def __rxor__(self, other: Value) -> set[Value]:
-        return (
-            stable_set(_members(other).keys() ^ self._hashed_by_python())
-            if _is_set(other)
-            else NotImplemented
-        )
-
     def _become(self, items: Iterable[Value]) -> Set:
         self._items = self._made(items)._items
         return self
@@ -927,17 +865,13 @@ class Set(_Members):
 
     def add(self, *items: Value) -> None:
         """Add a member."""
-        if len(items) != 1:
-            raise TypeError("add() takes exactly one argument")
         late = Damage()
-        self._add(items[0], late)
+        self._add(_only(items, "add() takes exactly one argument"), late)
         late.come_up()
 
     def update(self, *others: Value) -> Set:
         """Add the members of one other collection; returns the set itself."""
-        if len(others) != 1:
-            raise TypeError(f"Set.update() takes exactly one argument ({len(others)} given)")
-        self._add_all(others[0])
+        self._add_all(_only(others, f"Set.update() takes exactly one argument ({len(others)} given)"))
         return self
 
     def remove(self, item: Value) -> None:
@@ -1002,6 +936,25 @@ class Set(_Members):
                 raise RuntimeError("Comparison failed\n") from None
             raise
         return self._made(self._either(other, mine))
+
+
+def _for_sets(operation: Callable[[Set, Value], Value]) -> Callable[[Set, Value], Value]:
+    """Return an operator that knows sets only."""
+    return lambda mine, other: operation(mine, other) if _is_set(other) else NotImplemented
+
+
+_OPERATORS: Final[Mapping[str, Callable[[Set, Value], Value]]] = {
+    "__or__": lambda mine, other: mine.union(other),
+    "__and__": lambda mine, other: mine.intersection(other),
+    "__sub__": lambda mine, other: mine.difference(other),
+    "__xor__": lambda mine, other: mine.symmetric_difference(other),
+    "__ror__": lambda mine, other: stable_set(_members(other).keys() | mine._hashed_by_python()),
+    "__rand__": lambda mine, other: stable_set(_members(other).keys() & mine._plain()),
+    "__rsub__": lambda mine, other: stable_set(_members(other).keys() - mine._hashed_by_python()),
+    "__rxor__": lambda mine, other: stable_set(_members(other).keys() ^ mine._hashed_by_python()),
+}
+for _name, _operation in _OPERATORS.items():
+    setattr(Set, _name, _for_sets(_operation))
 
 
 def _gone_through(value: Value) -> list[Value]:
