@@ -90,13 +90,6 @@ def _is_internal(function: Callable[..., Any]) -> bool:
     return function.__name__.startswith("_")
 
 
-class SendMessage(Protocol):
-    """How a dialog agent reaches its user."""
-
-    def __call__(self, body: str, media: str | None = None) -> object:
-        """Deliver one message."""
-
-
 class InDialog(Protocol):
     """A job, as far as reminders are concerned."""
 

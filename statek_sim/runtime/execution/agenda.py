@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from statek_sim.clock import Clock
 from statek_sim.errors import RunawayJob, StatekSimError
@@ -79,13 +79,6 @@ _NEVER: Final = -1.0
 """Before any virtual time."""
 
 
-class MakesJobs(Protocol):
-    """How a loop creates a job."""
-
-    def __call__(self, agent: Agent, *, warmup_code: WarmupSource) -> Job:
-        """Return a new job."""
-
-
 class AgentLoop:
     """One loop. `definition` is what this worker process looks at; errors on it end loop and worker."""
 
@@ -97,7 +90,7 @@ class AgentLoop:
         queue_size: Callable[[], int],
         *,
         jobs: Mapping[str, Job],
-        create: MakesJobs,
+        create: Callable[..., Job],
         clock: Clock,
         most_at_once: int,
     ) -> None:

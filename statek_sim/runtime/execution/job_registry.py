@@ -198,7 +198,7 @@ class JobHost:
         self.trace = services.trace
         self.profile = services.profile
         self.clock = services.clock
-        self.categories = services.categories
+        self.categories = services.brought.categories
         self.default_chat_style = default_style(settings)
         self.console_tag = settings.xml_box_console or None
         self.default_difficulty = str(settings.statek_default_difficulty)
@@ -216,7 +216,7 @@ class JobHost:
         held = [
             value for value in (*job.py_env.global_state.values(), *job.locals.values()) if callable(value)
         ]
-        tools = [*self._services.toolbox(job).tools.values(), *self._services.registered_tools(), *held]
+        tools = [*self._services.toolbox(job).tools.values(), *self._services.brought.registered(), *held]
         names = (getattr(tool, "__name__", None) for tool in tools)
         return frozenset(name for name in names if isinstance(name, str))
 
@@ -229,11 +229,11 @@ class JobHost:
         if not self._scheduler.running:
             # Called by a test: there is no run whose time could pass.
             return run_virtual(coroutine)
-        return self._scheduler.finish(job, coroutine)
+        return self._scheduler.tools.finish(job, coroutine)
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> Running:
         """Begin to run what a step of a job awaits."""
-        return self._scheduler.start(coroutine)
+        return self._scheduler.tools.start(coroutine)
 
     def block(self, seconds: float) -> None:
         """Let the process stand still for so many virtual seconds, while it runs."""

@@ -249,7 +249,7 @@ class Runtime:
 
     def end_tools(self, death: WorkerKilled) -> None:
         """Let no async tool go on: the worker dies in one of them, while another job's is waited for."""
-        self._scheduler.end_tools(str(death))
+        self._scheduler.tools.die(str(death))
 
     def crash_worker(self, reason: str = "killed") -> None:
         """Kill the worker process: steps in flight are lost, jobs and the world stay as they are."""

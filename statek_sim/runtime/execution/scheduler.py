@@ -6,7 +6,7 @@ served. Within a round the order of jobs is one of `ORDERS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim import trace as events
@@ -18,7 +18,7 @@ from statek_sim.runtime.execution.suspension import Progress, RunStack, Suspensi
 from statek_sim.runtime.execution.worker import Flights
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.state.tool_loop import Running, Timer
+from statek_sim.runtime.state.tool_loop import Timer
 
 if TYPE_CHECKING:
     from statek_sim.runtime.execution.services import Services
@@ -51,7 +51,7 @@ class Scheduler:
         self._passes = Passes(services, self._agenda, idle_polls)
         self._until = FOREVER
         self._stack = RunStack(self._take_in, self._advance_or_fail)
-        self._tools = Suspension(
+        self.tools = Suspension(
             services.budget,
             services.clock.now,
             self._plan_timer,
@@ -60,7 +60,7 @@ class Scheduler:
             prints_apart=services.profile.prints_stay_apart,
         )
         self._flights = Flights(
-            services, self._agenda, self._tools, max_steps, ended=self._step_ended, died=self.die
+            services, self._agenda, self.tools, max_steps, ended=self._step_ended, died=self.die
         )
         self.alive = True
         self.on_pass = self._passes.hooks
@@ -84,7 +84,7 @@ class Scheduler:
 
     def _take_in(self, *, as_offered: bool = False) -> None:
         """Queue what can run. Nothing while a tool has ended that is still waited for: its job goes on first."""
-        if self._rounds.offered and not self._tools.returning:
+        if self._rounds.offered and not self.tools.returning:
             self._rounds.take_in(self._flights, None if as_offered else self._services.waiting.rank)
 
     def _can_run(self, job: Job) -> bool:
@@ -110,17 +110,17 @@ class Scheduler:
         """Run until nothing is runnable or due, or `until` is reached; return whether everything settled."""
         self._passes.something_happens()
         self._until = until
-        self._tools.begin_run()
+        self.tools.begin_run()
         return self._stack.run(until)
 
     def _advance_or_fail(self) -> Progress:
         progress = self._advance()
-        self._tools.raise_failure()
+        self.tools.raise_failure()
         return progress
 
     def _advance(self) -> Progress:
         """Let the next thing happen that is runnable or due."""
-        self._tools.settle()
+        self.tools.settle()
         if self._step_ready() or self._begin_pass():
             return Progress.MADE
         if self._agenda.next_at is None and not (self.alive and self._passes.poll_again()):
@@ -136,25 +136,13 @@ class Scheduler:
 
     # -- async tools -----------------------------------------------------------------------------------------------
 
-    def finish(self, job: Job, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Wait for an async tool of `job`, which is in the middle of its step."""
-        return self._tools.finish(job, coroutine)
-
-    def start(self, coroutine: Coroutine[Any, Any, Any]) -> Running:
-        """Begin to run what a step awaits between two of its parts."""
-        return self._tools.start(coroutine)
-
-    def end_tools(self, reason: str) -> None:
-        """Let nothing of the async tools go on: the process dies in a step, or in one of them."""
-        self._tools.die(reason)
-
     @property
     def running(self) -> bool:
         """Whether jobs are being stepped, so that there is somebody to let time pass."""
         return self._stack.running
 
     def _plan_timer(self, timer: Timer) -> None:
-        self._agenda.add(timer.when(), STEP, lambda: self._tools.fire(timer), timer)
+        self._agenda.add(timer.when(), STEP, lambda: self.tools.fire(timer), timer)
 
     def block(self, seconds: float) -> None:
         """Let time pass in which this process does nothing, as `time.sleep` does: only the world outside goes on."""
@@ -180,7 +168,7 @@ class Scheduler:
             return False
         if self._can_run(job):
             self._passes.something_happens()
-            self._tools.step_begins()
+            self.tools.step_begins()
             self._flights.begin(job)
         self._take_in()
         return True
@@ -244,7 +232,7 @@ class Scheduler:
     def _forget(self, reason: str) -> None:
         """Lose what only the process knew."""
         self._flights.end_process()
-        self._tools.die(reason)
+        self.tools.die(reason)
         self._flights.lose()
         self._agenda.forget_steps()
         self._rounds.clear()
@@ -264,4 +252,4 @@ class Scheduler:
         """Give up what is in the middle of something; nobody will run this any more."""
         if self._stack.begun:
             self._forget("closed")
-        self._tools.close()
+        self.tools.close()

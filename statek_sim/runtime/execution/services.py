@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
@@ -75,43 +75,27 @@ class Brought:
 NOTHING_BROUGHT: Final = Brought()
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class Services:
     """The collaborators of a job step. One instance per runtime."""
 
-    def __init__(
-        self,
-        *,
-        provider: Provider,
-        harness: LLM_Harness,
-        profile: Profile,
-        clock: Clock,
-        trace: Trace,
-        budget: ExecutionBudget,
-        policy: SandboxPolicy,
-        tokenizers: TokenizerRegistry | None = None,
-        default_provider: str = "OPENROUTER",
-        custom_providers: Collection[str] = (),
-        client_options: ClientOptions = PLAIN,
-        brought: Brought = NOTHING_BROUGHT,
-    ) -> None:
-        self.provider = provider
-        self.registered_tools = brought.registered
-        self.categories = brought.categories
-        self.client_options = client_options
-        self._default_provider = default_provider
-        self._custom_providers = frozenset(name.upper() for name in custom_providers)
-        self.harness = harness
-        self.profile = profile
-        self.clock = clock
-        self.trace = trace
-        self.waiting = WaitingRoom()
-        self.budget = budget
-        self._policy = policy
-        self._tokenizers = tokenizers
-        self._meters: dict[str, MessageMeter] = {}
-        self._agents: list[Agent] = []
-        self._toolboxes: dict[Agent, tuple[object, Toolbox]] = {}
-        self._envelopes: dict[object, Envelope] = {}
+    provider: Provider
+    harness: LLM_Harness
+    profile: Profile
+    clock: Clock
+    trace: Trace
+    budget: ExecutionBudget
+    policy: SandboxPolicy
+    tokenizers: TokenizerRegistry | None = None
+    default_provider: str = "OPENROUTER"
+    custom_providers: Collection[str] = ()
+    client_options: ClientOptions = PLAIN
+    brought: Brought = NOTHING_BROUGHT
+    waiting: WaitingRoom = field(default_factory=WaitingRoom)
+    _meters: dict[str, MessageMeter] = field(default_factory=dict)
+    _agents: list[Agent] = field(default_factory=list)
+    _toolboxes: dict[Agent, tuple[object, Toolbox]] = field(default_factory=dict)
+    _envelopes: dict[object, Envelope] = field(default_factory=dict)
 
     # -- agents ------------------------------------------------------------------------------------------------
 
@@ -143,24 +127,24 @@ class Services:
 
     def _tools_of(self, agent: Agent) -> tuple[tuple[Callable[..., Any], ...], int]:
         """Return what changes when the agent is given a tool, or the application makes one."""
-        return tuple(agent.all_tools), len(self.registered_tools())
+        return tuple(agent.all_tools), len(self.brought.registered())
 
     def _system_tools(self) -> list[Callable[..., Any]]:
         """Return STATEK's system tools, then the application's own: every agent has them."""
         return [*system_tools(self.profile.system_tools), *self._own_system_tools()]
 
     def _own_system_tools(self) -> list[Callable[..., Any]]:
-        return [function for function in self.registered_tools() if getattr(function, "tool_system", False)]
+        return [function for function in self.brought.registered() if getattr(function, "tool_system", False)]
 
     def _make_toolbox(self, agent: Agent) -> Toolbox:
         tools = [function for known in self._agents for function in known.all_tools]
-        tools += self.registered_tools()
+        tools += self.brought.registered()
         hidden = frozenset(f.__name__ for f in tools if getattr(f, "tool_hidden", False))
         return Toolbox(
             context=lambda: agent.context,
             tools=agent.all_tools,
             system_tools=[*_system_tools_for_code(self.profile.system_tools), *self._own_system_tools()],
-            policy=replace(self._policy, blocked_tools=hidden),
+            policy=replace(self.policy, blocked_tools=hidden),
             budget=self.budget,
             clock=self.clock,
         )
@@ -169,7 +153,7 @@ class Services:
 
     def meter(self, model: str) -> MessageMeter:
         """Return the message meter of a model; models with the same tokenizer share one."""
-        tokenizer = tokenizer_for_model(model, self._tokenizers)
+        tokenizer = tokenizer_for_model(model, self.tokenizers)
         meter = self._meters.get(tokenizer.label)
         if meter is None:
             meter = self._meters[tokenizer.label] = shared_meter(tokenizer)
@@ -188,12 +172,12 @@ class Services:
 
     def wire_of(self, job: Job) -> FormatName:
         """Return the format of the job's provider; a model or provider that STATEK refuses is its error."""
-        provider, _ = upstream(job, self._default_provider)
+        provider, _ = upstream(job, self.default_provider)
         return self._wire(provider)
 
     def _make_envelope(self, job: Job) -> Envelope:
         metadata = job.job_def.metadata
-        provider, model = upstream(job, self._default_provider)
+        provider, model = upstream(job, self.default_provider)
         wire = self._wire(provider)
         tools = self._offered_tools(job)
         temperature = parse_temperature(metadata.get("TEMPERATURE"))
@@ -213,7 +197,7 @@ class Services:
     def _wire(self, provider: str) -> FormatName:
         """Return the format that a provider speaks; an unknown provider is STATEK's ValueError."""
         try:
-            return format_of(provider, custom=self._custom_providers).NAME
+            return format_of(provider, custom=frozenset(name.upper() for name in self.custom_providers)).NAME
         except ValueError:
             if self.profile.settings_before_names:
                 raise ValueError(f"No settings found for {provider.upper()} provider.") from None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final, Protocol
 
 from statek_sim import trace as events
-from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.agents.dialog import LoggedJob
 from statek_sim.runtime.agents.history import HistoryProjection
 from statek_sim.runtime.jobs.job_log import JobLog, Keeping
-from statek_sim.runtime.jobs.lifecycle import Life
+from statek_sim.runtime.jobs.lifecycle import Life, Living
 from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.chat_log import (
     CodeBlock,
@@ -18,36 +18,21 @@ from statek_sim.runtime.state.chat_log import (
     UserLogItem,
 )
 from statek_sim.runtime.state.chat_style import ChatStyle
-from statek_sim.runtime.state.context import Host
 from statek_sim.runtime.state.error_handlers import HandlerList
-from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.containers import Kept
 
 DIALOG_STYLES: Final = frozenset({ChatStyle.MD_DIALOG, ChatStyle.DIRECT})
 
 
-class Recipient(Protocol):
+class Recipient(LoggedJob, Living, Protocol):
     """A job, as far as what reaches it is concerned; `runtime.jobs.job.Job` is one."""
 
-    host: Host
-    id: str
-    chat_style: ChatStyle | None
     error_handlers: HandlerList
     history: HistoryProjection
     job_log: JobLog
     keeping: Keeping
     life: Life
-    num_completions: int | None
-    py_env: PyEnv
-
-    @property
-    def agent(self) -> Agent:
-        """The agent that does the work."""
-
-    @property
-    def console_pos(self) -> int:
-        """The length of the console."""
 
 
 class Inbox:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 from statek_sim import trace as events
 from statek_sim.runtime.state.chat_log import ChatItem, CodeBlock, LLM_LogItem, UserLogItem, WarmupLogItem
-from statek_sim.runtime.state.context import Host
+from statek_sim.runtime.state.context import CurrentJob
 from statek_sim.runtime.state.counters import Counters, PositionCounters, TurnCounters
 from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
 from statek_sim.runtime.stored.attributes import attribute, ended_in
@@ -99,20 +99,12 @@ class JobLog:
         return 0 if last is None or isinstance(last, str | UserLogItem) else last.console_pos
 
 
-class Stored(Protocol):
-    """A job, as far as the store is concerned; `runtime.jobs.job.Job` is one."""
-
-    host: Host
-    id: str
-    py_env: PyEnv
-
-
 class Keeping:
     """The values of one job that cross the store, and the names that something was said about."""
 
     __slots__ = ("_job", "_remarked")
 
-    def __init__(self, job: Stored) -> None:
+    def __init__(self, job: CurrentJob) -> None:
         self._job = job
         self._remarked: set[str] = set()
 

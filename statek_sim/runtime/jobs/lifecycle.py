@@ -9,19 +9,15 @@ from typing import Final, Protocol
 
 from statek_sim import trace as events
 from statek_sim.runtime.agents.agent import JobDef
-from statek_sim.runtime.state.context import Host
+from statek_sim.runtime.state.context import CurrentJob
 from statek_sim.runtime.state.futures import Signal
-from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.state.status import JobStatus, advance
 from statek_sim.sandbox.ordered_set import without_addresses
 
 
-class Living(Protocol):
+class Living(CurrentJob, Protocol):
     """A job, as far as its life is concerned; `runtime.jobs.job.Job` is one."""
 
-    host: Host
-    id: str
-    py_env: PyEnv
     num_completions: int | None
 
 

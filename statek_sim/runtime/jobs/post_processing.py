@@ -179,17 +179,3 @@ def post_processors(metadata: Mapping[str, str]) -> tuple[PostProcessor, ...]:
             raise ValueError(f"Unknown post-processor: {call.name}")
         found.append(FinalCheck(**(call.kwargs or {})))
     return tuple(found)
-
-
-__all__ = [
-    "CallParams",
-    "FinalCheck",
-    "LLM_StepData",
-    "PostProcessor",
-    "count_llm_actions",
-    "is_final",
-    "normalised",
-    "parse_post_processors",
-    "post_processors",
-    "processed",
-]

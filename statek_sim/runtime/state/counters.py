@@ -13,34 +13,12 @@ counters recount, as it did.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from statek_sim.runtime.state.access import missing
 from statek_sim.runtime.state.chat_log import ExecutionItem, LLM_LogItem, ToolError
 from statek_sim.runtime.stored.ordering import SOMETHING, Shows, shown_members
 from statek_sim.usage.totals import TurnUsage, approx_tokens
-
-
-class Counters(Protocol):
-    """What the harness asks about a job, and what it is told."""
-
-    @property
-    def turns(self) -> int:
-        """LLM turns."""
-
-    @property
-    def exceptions(self) -> int:
-        """All exceptions of LLM turns."""
-
-    @property
-    def longest_streak(self) -> int:
-        """The longest run of consecutive failing LLM turns so far."""
-
-    def open(self, item: ExecutionItem) -> None:
-        """Make `item` the newest one that ran something."""
-
-    def record_error(self, position: int) -> None:
-        """Count one console error; `position` is the console position of the chat log's newest item."""
 
 
 class TurnCounters:
@@ -131,6 +109,10 @@ class PositionCounters:
 
     def _errors(self, item: LLM_LogItem) -> int:
         return (item.console_pos in self._positions) + _tool_errors(item)
+
+
+Counters = TurnCounters | PositionCounters
+"""What the harness asks about a job, and what it is told."""
 
 
 def _errors(item: LLM_LogItem) -> int:

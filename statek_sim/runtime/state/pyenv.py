@@ -109,12 +109,6 @@ CATEGORIES: Final = ("PREFERENCE", "ENTITY", "VOCABULARY")
 """What STATEK knows before an application adds its own."""
 
 
-class Category(Protocol):
-    """A category of shared names."""
-
-    name: str
-
-
 class Categories(Protocol):
     """The categories that there are."""
 
