@@ -6,7 +6,7 @@ import pytest
 
 from statek_sim import Agent
 from statek_sim.runtime.agents.agent import JobDef, JobDefError
-from statek_sim.runtime.execution.job_registry import JobDefs
+from statek_sim.runtime.execution.job_registry import JobDefs, Work
 from statek_sim.runtime.execution.runtime import Runtime
 from tests.unit.runtime_samples import idle_runtime
 
@@ -103,7 +103,7 @@ def test_the_newest_error_comes_first_as_the_store_finds_it() -> None:
 
 def test_parameters_are_taken_as_they_are_at_creation() -> None:
     definitions, parameters = JobDefs(), {"topic": "bees"}
-    definition = definitions.get(AGENT, (), None, None, parameters)
+    definition = definitions.get(Work(AGENT, (), None, None, parameters))
     parameters["topic"] = "wasps"
     assert definition.job_params == {"topic": "bees"}
-    assert definitions.get(AGENT, (), None, None, parameters) is not definition
+    assert definitions.get(Work(AGENT, (), None, None, parameters)) is not definition

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from statek_sim import trace as events
 from statek_sim.did_you_mean import suggestion
@@ -19,7 +19,7 @@ from statek_sim.runtime.agents.history import HistoryProjection
 from statek_sim.runtime.agents.warmup_source import WarmupBlock, WarmupSource, parse_warmup
 from statek_sim.runtime.execution.model_name import models_by_difficulty
 from statek_sim.runtime.execution.scheduler import Scheduler
-from statek_sim.runtime.execution.services import Brought, Services
+from statek_sim.runtime.execution.services import Services
 from statek_sim.runtime.execution.tool_calls import AfterCalls
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.post_processing import PostProcessor, identity, normalised, post_processors
@@ -43,13 +43,12 @@ _CREATE_JOB_ARGUMENTS: Final = (
 
 
 class JobBook:
-    """Every job of a runtime, in the order of creation; `brought` has the classes of jobs and definitions."""
+    """Every job of a runtime, in the order of creation."""
 
-    def __init__(self, services: Services, brought: Brought) -> None:
+    def __init__(self, services: Services) -> None:
         self._services = services
-        self._kind = brought.job
         self._ids = IdSource()
-        self._definitions = JobDefs(brought.job_def)
+        self._definitions = JobDefs(services.brought.job_def)
         self.jobs: dict[str, Job] = {}
 
     def check_free(self, name: str | None) -> None:
@@ -69,7 +68,7 @@ class JobBook:
         services, agent = self._services, definition.agent
         job_id, model = name or self._next_id(), str(agent.metadata["MODEL"])
         services.register(agent)
-        job = self._kind(host, job_id, definition, HistoryProjection(services.meter(model)), parent)
+        job = services.brought.job(host, job_id, definition, HistoryProjection(services.meter(model)), parent)
         job.py_env.update_locals(**shared_vars)
         self.jobs[job_id] = job
         parent_id = None if parent is None else parent.id
@@ -141,16 +140,14 @@ class JobBook:
         # lines for tool calls included. The agent's warmup fails when it runs.
         for text in (warmup_code,) if isinstance(warmup_code, str) else [block.code for block in own]:
             ast.parse(text)
-        parsed = (*own, *agents)
         style = _style_of(agent, chat_style)
         explicit = post_processing is not None
         processors = normalised(post_processing) if explicit else post_processors(agent.metadata)
+        work = Work(agent, (*own, *agents), style, locale, job_params, processors, len(own))
         # `create_new_job` looks for definitions without a style of their own, of dialog agents for theirs.
         if not shared or (style is not None and not isinstance(agent, DialogAgent)):
-            return self._definitions.make(agent, parsed, style, locale, job_params, processors)
-        return self._definitions.get(
-            agent, parsed, style, locale, job_params, processors, own_blocks=len(own)
-        )
+            return self._definitions.make(work)
+        return self._definitions.get(work)
 
 
 def check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, object]) -> None:
@@ -250,6 +247,18 @@ def default_style(settings: StatekSettings) -> ChatStyle | None:
     return None if settings.chat_style is None else parse_chat_style(str(settings.chat_style))
 
 
+class Work(NamedTuple):
+    """What a definition is wanted for; the first `own_blocks` of the warmup are the job's own, not its agent's."""
+
+    agent: Agent
+    warmup: tuple[WarmupBlock, ...]
+    chat_style: ChatStyle | None
+    locale: str | None
+    job_params: Mapping[str, object]
+    post_processing: tuple[PostProcessor, ...] = ()
+    own_blocks: int = 0
+
+
 class JobDefs:
     """Finds the definition for a combination of agent, warmup, style, locale and parameters, or makes it."""
 
@@ -257,37 +266,27 @@ class JobDefs:
         self._kind = kind
         self._known: dict[Agent, dict[object, list[JobDef]]] = {}
 
-    def get(
-        self,
-        agent: Agent,
-        warmup: tuple[WarmupBlock, ...],
-        chat_style: ChatStyle | None,
-        locale: str | None,
-        job_params: Mapping[str, object],
-        post_processing: tuple[PostProcessor, ...] = (),
-        *,
-        own_blocks: int = 0,
-    ) -> JobDef:
+    def get(self, work: Work) -> JobDef:
         """Return the shared definition; an error recorded on it concerns every later job of the same work.
 
         STATEK compares what is asked for with what its store gives back, and some of that never equals itself
-        (checked with 1.2.5 to 1.4.2): such work has a new definition for every job. The
-        first `own_blocks` of the warmup are the job's own, the others its agent's.
+        (checked with 1.2.5 to 1.4.2): such work has a new definition for every job.
         """
-        if not _found_again(agent.metadata, warmup, own_blocks, locale):
-            return self.make(agent, warmup, chat_style, locale, job_params, post_processing)
-        alike = self._known.setdefault(agent, {}).setdefault(_key(chat_style, locale, job_params), [])
-        processors = [identity(processor) for processor in post_processing]
+        if not _found_again(work):
+            return self.make(work)
+        key = _key(work.chat_style, work.locale, work.job_params)
+        alike = self._known.setdefault(work.agent, {}).setdefault(key, [])
+        processors = [identity(processor) for processor in work.post_processing]
         for definition in alike:
             # Parsed blocks are cached by source, so identity settles most comparisons.
             same = (
-                definition.warmup_code == warmup
-                and (definition.job_params or {}) == job_params
-                and definition.metadata["MODEL"] == agent.metadata["MODEL"]
+                definition.warmup_code == work.warmup
+                and (definition.job_params or {}) == work.job_params
+                and definition.metadata["MODEL"] == work.agent.metadata["MODEL"]
             )
             if same and [identity(processor) for processor in definition.post_processing] == processors:
                 return definition
-        definition = self.make(agent, warmup, chat_style, locale, job_params, post_processing)
+        definition = self.make(work)
         alike.append(definition)
         return definition
 
@@ -304,32 +303,28 @@ class JobDefs:
             key = _key(one.chat_style, one.locale, one.job_params or {})
             self._known.setdefault(one.agent, {}).setdefault(key, []).append(one)
 
-    def make(
-        self,
-        agent: Agent,
-        warmup: tuple[WarmupBlock, ...],
-        chat_style: ChatStyle | None,
-        locale: str | None,
-        job_params: Mapping[str, object],
-        post_processing: tuple[PostProcessor, ...] = (),
-    ) -> JobDef:
+    def make(self, work: Work) -> JobDef:
         """Return a definition that is not shared."""
         return self._kind(
-            agent, agent.metadata, warmup, dict(job_params), chat_style, locale, post_processing
+            work.agent,
+            work.agent.metadata,
+            work.warmup,
+            dict(work.job_params),
+            work.chat_style,
+            work.locale,
+            work.post_processing,
         )
 
 
-def _found_again(
-    metadata: Mapping[str, str], warmup: tuple[WarmupBlock, ...], own_blocks: int, locale: str | None
-) -> bool:
+def _found_again(work: Work) -> bool:
     """Return whether STATEK finds a definition again.
 
     Not with models by difficulty (stored as a mapping, compared as text), a locale that is text (another object each
     time, compared by identity), or tool calls in warmup that do not equal themselves in the store.
     """
-    if ":" in str(metadata["MODEL"]) or isinstance(locale, str):
+    if ":" in str(work.agent.metadata["MODEL"]) or isinstance(work.locale, str):
         return False
-    own, agents = warmup[:own_blocks], warmup[own_blocks:]
+    own, agents = work.warmup[: work.own_blocks], work.warmup[work.own_blocks :]
     return all(equals_its_like(call) for block in own for call in block.tool_calls) and all(
         equals_itself(call) for block in agents for call in block.tool_calls
     )

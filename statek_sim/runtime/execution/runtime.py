@@ -111,7 +111,7 @@ class Runtime:
             client_options=client_options,
             brought=brought,
         )
-        self.book = JobBook(self._services, brought)
+        self.book = JobBook(self._services)
         self._after_calls = AfterCalls(
             self._services.budget, lambda action: self.at(self.clock.now(), action)
         )
