@@ -21,8 +21,8 @@ from statek_sim.server.exchange import (
     Later,
     Limits,
     Silence,
-    Unread,
     Whole,
+    worked_out,
 )
 from statek_sim.server.routes import refused
 
@@ -40,7 +40,7 @@ class ConnectionResetOnCommand(ConnectionResetError):
 
 
 def asgi_app(
-    handler: Callable[[Incoming], Answer | Later | Unread], *, limits: Limits = DEFAULT_LIMITS
+    handler: Callable[[Incoming], Answer | Later], *, limits: Limits = DEFAULT_LIMITS
 ) -> Application:
     """Return an ASGI 3 application that answers what `handler` says."""
 
@@ -51,10 +51,8 @@ def asgi_app(
             body = await _body(receive, limits.body)
             request = _request(scope, body or b"")
             answer = refused(413, _TOO_LARGE, request.target) if body is None else handler(request)
-            if isinstance(answer, Unread):
-                answer = await asyncio.to_thread(answer.answer)
             if isinstance(answer, Later):
-                answer = await asyncio.to_thread(answer.make)
+                answer = await asyncio.to_thread(worked_out, answer)
             await _give(answer, receive, send)
 
     return app

@@ -21,6 +21,8 @@ class Incoming(NamedTuple):
     target: str
     headers: Mapping[str, str]
     body: bytes
+    version: str = "1.1"
+    keep_alive: bool = True
 
 
 class Frame(NamedTuple):
@@ -62,22 +64,19 @@ Answer = Whole | Streamed | Silence
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """An answer that takes so much work that it is made in a thread, so that other clients are answered meanwhile.
+    """An answer that takes so much work that a thread makes it, so that other clients are answered meanwhile.
 
-    What it depends on is settled: `make` returns the same whenever it is called, and raises nothing.
+    `make` reads a large request, which has its turn once it is read; or it writes what is settled already.
     """
 
-    make: Callable[[], Whole]
+    make: Callable[[], Answer | Later]
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """A request that takes so much work to read that a thread does it, so that other clients are answered meanwhile.
-
-    It has its turn once it is read; `answer` reads it and raises nothing.
-    """
-
-    answer: Callable[[], Answer | Later]
+def worked_out(answer: Answer | Later) -> Answer:
+    """Return an answer, made in this thread where it takes work."""
+    while isinstance(answer, Later):
+        answer = answer.make()
+    return answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.server.caches import LARGEST_COUNTED, model_tokenizer
-from statek_sim.server.exchange import Answer, Incoming, Later, Unread, Whole
+from statek_sim.server.exchange import Answer, Incoming, Later, Whole, worked_out
 from statek_sim.server.fault import FaultRule
 from statek_sim.server.journal import Journal
 from statek_sim.server.play import ASKING, Asked, Play
@@ -107,11 +107,9 @@ class FakeLLM:
 
     def answer(self, request: Incoming) -> Answer:
         """Answer one HTTP request."""
-        answer = self.begin(request)
-        answer = answer.answer() if isinstance(answer, Unread) else answer
-        return answer.make() if isinstance(answer, Later) else answer
+        return worked_out(self.begin(request))
 
-    def begin(self, request: Incoming) -> Answer | Later | Unread:
+    def begin(self, request: Incoming) -> Answer | Later:
         """Answer one HTTP request, or say what is to be done in a thread where doing it here would hold others up.
 
         Such are the reading of a large request, and the making of many embeddings.
@@ -120,7 +118,7 @@ class FakeLLM:
         if found.place in ASKING:
             play = self._play
             if len(request.body) > LARGEST_COUNTED:
-                return Unread(partial(self._ask, play, request, found))
+                return Later(partial(self._ask, play, request, found))
             return self._ask(play, request, found)
         if found.place is Place.RESPONSE:
             with self._lock:
