@@ -85,7 +85,7 @@ def after(name: str, value: str) -> str:
 def _one_run(seed: int, profile: Profile) -> None:
     task = StepsTask(f"word-{seed}")
     agent = AgentHarness(
-        WeakModel(profile, seed).provider(task, tier="medium"),
+        WeakModel(profile, seed, task, tier="medium"),
         tools=task.tools,
         steps=StepPlan(steps=tuple(Step(tool=name) for name in task.steps)),
         max_iterations=15,

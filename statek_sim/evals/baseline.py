@@ -8,10 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
 
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import Arm
@@ -22,7 +21,7 @@ from statek_sim.evals.recorded import RecordedModel
 from statek_sim.evals.statistics import mcnemar
 from statek_sim.evals.summary import Cell, Kept, Key, cells_of, told
 from statek_sim.input_files import Unreadable, text_of, why_unreadable
-from statek_sim.scenario.locate import shown
+from statek_sim.scenario.part import refused
 
 SCHEMA: Final = "statek-sim/evals-baseline@1"
 
@@ -42,55 +41,11 @@ class BaselineText(BaseModel):
     arms: dict[str, list[str]]
     runs: dict[str, dict[str, list[Run]]]
 
-
-class NoBaseline(ValueError):
-    """A text is no baseline: what was found, and what was expected."""
-
-
-def written(text: str) -> BaselineText:
-    """Return what a text says; `NoBaseline` for the first thing in it that is not as expected."""
-    try:
-        found = BaselineText.model_validate(json.loads(text))
-    except json.JSONDecodeError as error:
-        raise NoBaseline(f"line {error.lineno}: expected JSON, got what is none ({error.msg})") from None
-    except RecursionError:
-        raise NoBaseline("expected an object, got lists within lists without end") from None
-    except ValidationError as error:
-        raise NoBaseline(_problem(error.errors(include_url=False)[0])) from None
-    except ValueError:
-        # Python's limit of digits, the only other thing that its parser refuses.
-        raise NoBaseline("expected 1, 0 and texts, got a number of thousands of digits") from None
-    for arm in found.runs:
-        if arm not in found.arms:
-            raise NoBaseline(f"runs has the arm {arm!r}; expected the parts of it in arms, too")
-    return found
-
-
-_WHOLE: Final = "an object with schema, model, profile, arms and runs"
-_RUN: Final = "a run, [1, DIGESTS] or [0, DIGESTS]"
-_EXPECTED: Final = {
-    "string_type": "text",
-    "dict_type": "an object",
-    "list_type": "a list",
-    "tuple_type": _RUN,
-    "too_long": _RUN,
-    "model_type": _WHOLE,
-}
-
-
-def _problem(details: ErrorDetails) -> str:
-    """Return where it is, what was expected there, and what there is."""
-    kind, place = details["type"], list(map(str, details["loc"]))
-    if kind == "missing" and len(place) == 1:
-        return f"it has no {place[0]!r}; expected {_WHOLE}"
-    if kind == "missing":
-        return f"{'.'.join(place[:-1])}: expected {_RUN}, got {shown(details['input'])}"
-    if kind == "literal_error":
-        expected = repr(SCHEMA) if place == ["schema"] else "1 or 0"
-    else:
-        expected = _EXPECTED.get(kind, details["msg"])
-    where = f"{'.'.join(place)}: " if place else ""
-    return f"{where}expected {expected}, got {shown(details['input'], mapping='an object')}"
+    @model_validator(mode="after")
+    def _arms_of_runs(self) -> Self:
+        if lacking := [arm for arm in self.runs if arm not in self.arms]:
+            raise refused(f"runs has the arm {lacking[0]!r}; expected the parts of it in arms, too")
+        return self
 
 
 SHOWN: Final = 10
@@ -171,11 +126,13 @@ def baseline_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
 def read_baseline(path: Path) -> Baseline:
     """Return the baseline of a file; `BadInput` where it is none."""
     try:
-        document = written(text_of(path))
+        document = BaselineText.model_validate_json(text_of(path))
     except Unreadable as error:
         raise BadInput(f"{path}: {why_unreadable(error, path)}; write one with --update-baseline") from None
-    except NoBaseline as error:
-        raise BadInput(f"{path}: no baseline of evals: {error}; write one with --update-baseline") from None
+    except ValidationError as error:
+        raise BadInput(
+            f"{path}: no baseline of evals: {_first(error)}; write one with --update-baseline"
+        ) from None
     return Baseline(
         model=document.model,
         profile=document.profile,
@@ -187,6 +144,12 @@ def read_baseline(path: Path) -> Baseline:
             for seed, (passed, digests) in enumerate(kept)
         },
     )
+
+
+def _first(error: ValidationError) -> str:
+    """Return the first problem of a file: where it is, and what it is."""
+    found = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, found['loc'])) or 'the file'}: {found['msg']}"
 
 
 def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Outcome], *, name: str) -> Held:

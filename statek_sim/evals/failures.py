@@ -64,36 +64,44 @@ ORDER: Final = (
 _TWICE: Final = 2
 
 
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What a model did on a turn: a failure or none, and whether it was corrected before, and heeded that."""
+
+    turn: int
+    place: str
+    failure: FailureClass | None
+    corrected: bool
+    heeded: bool
+    how: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTurn:
-    """One answered request for a tool-calling agent."""
+    """One answered request for a tool-calling agent, on the turn of this number."""
 
+    number: int
     messages: Sequence[Message]
     tools: Sequence[ToolSpec]
     reply: ModelReply
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassifiedTurn:
-    """What was wrong with a turn, None for nothing, and whether the model was corrected right before it."""
-
-    failure: FailureClass | None
-    corrected: bool
-
-
-def classified(turns: Sequence[RecordedTurn]) -> list[ClassifiedTurn]:
-    """Return what was wrong with each turn of one run.
+def acts_of(turns: Sequence[RecordedTurn]) -> list[Act]:
+    """Return how each turn of one run went; nothing on a turn that offered no tools.
 
     A recording shows what a reply was like, not what would have been right: a wrong value that fits the schema, a
-    skipped step and a forgotten result are not found. Turns without tools have no failure.
+    skipped step and a forgotten result are not found.
     """
     corrected = [is_corrected(turn.messages) for turn in turns]
     return [
-        ClassifiedTurn(
-            failure=_failure(turn, corrected_after=after) if turn.tools else None, corrected=before
-        )
+        _act(turn, corrected=before and bool(turn.tools), corrected_after=after)
         for turn, before, after in zip(turns, corrected, [*corrected[1:], False], strict=False)
     ]
+
+
+def _act(turn: RecordedTurn, *, corrected: bool, corrected_after: bool) -> Act:
+    failure = _failure(turn, corrected_after=corrected_after) if turn.tools else None
+    return Act(turn.number, "", failure, corrected, corrected and failure is None)
 
 
 def _failure(turn: RecordedTurn, *, corrected_after: bool) -> FailureClass | None:

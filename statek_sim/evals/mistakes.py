@@ -83,11 +83,6 @@ DAMAGES: Final[Mapping[str, Damage]] = {
 """Ways to damage a call, by name."""
 
 
-def damaged(kind: str, text: str, name: str, arguments: Mapping[str, JSON]) -> str:
-    """Return a call, rendered as `text`, damaged in this way."""
-    return DAMAGES[kind](text, name, arguments)
-
-
 Schemas = Mapping[str, Mapping[str, Any]]
 """The parameters of each offered tool, as JSON Schema."""
 
@@ -235,7 +230,7 @@ def rendered(calls: Sequence[PlannedCall], dialect: str, kind: str) -> str:
     """Return calls as text in a dialect, the last of them damaged."""
     texts = [_rendered(call, dialect) for call in calls]
     last = calls[-1]
-    texts[-1] = damaged(kind, texts[-1], last.name, last.arguments)
+    texts[-1] = DAMAGES[kind](texts[-1], last.name, last.arguments)
     return "\n".join(texts)
 
 

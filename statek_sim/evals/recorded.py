@@ -20,11 +20,10 @@ from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.cassettes.tape import Advice
 from statek_sim.errors import BadCassette, BadInput, CassetteMiss, ProviderFailure, ProviderHTTPError
 from statek_sim.evals.arms import Arm, parse_arms
-from statek_sim.evals.failures import ClassifiedTurn, RecordedTurn, classified
+from statek_sim.evals.failures import Act, RecordedTurn, acts_of
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.runner import Played, run_with
 from statek_sim.evals.scenario import EvalScenario
-from statek_sim.evals.weak_model import Act
 from statek_sim.providers.http_provider import (
     HttpLLM,
     HttpRequest,
@@ -201,29 +200,19 @@ class _Heard:
 
     def __init__(self, inner: Provider) -> None:
         self._inner = inner
-        self._turns: list[tuple[int, RecordedTurn]] = []
+        self._turns: list[RecordedTurn] = []
 
     def complete(self, request: ChatRequest) -> RawReply:
         """Answer one request."""
         raw = self._inner.complete(request)
         reply = read_model_reply(raw.body, "openai")
-        turn = RecordedTurn(messages=tuple(request.messages), tools=request.tools, reply=reply)
-        self._turns.append((request.turn, turn))
+        turn = RecordedTurn(
+            number=request.turn, messages=tuple(request.messages), tools=request.tools, reply=reply
+        )
+        self._turns.append(turn)
         return raw
 
     @property
     def acts(self) -> list[Act]:
-        """Return how each turn went; nothing on a turn that offered no tools."""
-        found = classified([turn for _, turn in self._turns])
-        return [
-            _act(number, how if turn.tools else None)
-            for (number, turn), how in zip(self._turns, found, strict=True)
-        ]
-
-
-def _act(number: int, found: ClassifiedTurn | None) -> Act:
-    failure = None if found is None else found.failure
-    corrected = found is not None and found.corrected
-    return Act(
-        turn=number, place="", failure=failure, corrected=corrected, heeded=corrected and failure is None
-    )
+        """Return how each turn went."""
+        return acts_of(self._turns)

@@ -18,13 +18,14 @@ from statek_sim.agent.tools.tool import Tool
 from statek_sim.errors import RunawayJob, Unanswered
 from statek_sim.evals.arms import Arm
 from statek_sim.evals.expression import Unanswerable
+from statek_sim.evals.failures import Act
 from statek_sim.evals.ideal_plan import PlannedCall
 from statek_sim.evals.outcome import Called, Count, Outcome, Tokens, Turn
 from statek_sim.evals.profile import Profile
 from statek_sim.evals.prompt_calls import SeenCall, call_key
 from statek_sim.evals.scenario import EvalScenario, Instance
 from statek_sim.evals.verdict import judge
-from statek_sim.evals.weak_model import TOKENIZER_OF, Act, WeakModel
+from statek_sim.evals.weak_model import TOKENIZER_OF, WeakModel
 from statek_sim.providers.protocol import Provider
 from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.usage.totals import BYTES_PER_TOKEN
@@ -50,9 +51,7 @@ class Played(NamedTuple):
 def run_one(scenario: EvalScenario, seed: int, arm: Arm, profile: Profile) -> Played:
     """Return what comes of one run; the same for the same four, in any process."""
     instance = scenario.instance(seed)
-    provider = WeakModel(profile, seed).provider(
-        EvalTask(instance), tier=scenario.tier, window=scenario.context
-    )
+    provider = WeakModel(profile, seed, EvalTask(instance), tier=scenario.tier, window=scenario.context)
     return run_with(instance, arm, provider)
 
 

@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import combinations
 from math import comb, factorial
+from statistics import NormalDist
 from typing import Final, Literal
 
 from statek_sim.intervals import wilson
@@ -103,6 +104,7 @@ POWER: Final = 0.8
 MARGIN: Final = 0.05
 """Two arms are alike when their difference is surely smaller than this."""
 MOST: Final = 200_000
+_NORMAL: Final = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,21 +209,9 @@ def discordant_needed(share: float, alpha: float = ALPHA) -> int | None:
 
 def _by_normal(share: float, alpha: float) -> int | None:
     """Return it by the normal curve, which is as good as the exact one for so many."""
-    z = quantile(1 - alpha / 2) + quantile(POWER) * 2 * math.sqrt(share * (1 - share))
+    z = _NORMAL.inv_cdf(1 - alpha / 2) + _NORMAL.inv_cdf(POWER) * 2 * math.sqrt(share * (1 - share))
     needed = math.ceil((z / (2 * abs(share - 0.5))) ** 2)
     return needed if needed <= MOST else None
-
-
-def quantile(share: float) -> float:
-    """Return the standard normal quantile, by bisection."""
-    low, high = -10.0, 10.0
-    for _ in range(80):
-        middle = (low + high) / 2
-        if 0.5 * math.erfc(-middle / math.sqrt(2)) < share:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
 
 
 def pairs_needed(seen: Discordance, alpha: float = ALPHA) -> int | None:

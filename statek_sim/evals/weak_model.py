@@ -9,14 +9,14 @@ the same places. What it wrongly asked for it believes: the result stands for th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Protocol
 
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.errors import ProviderHTTPError
 from statek_sim.evals import mistakes
 from statek_sim.evals.chance import uniform
-from statek_sim.evals.failures import ORDER, FailureClass
+from statek_sim.evals.failures import ORDER, Act, FailureClass
 from statek_sim.evals.ideal_plan import PlannedCall
 from statek_sim.evals.mistakes import (
     called,
@@ -68,39 +68,19 @@ class Task(Protocol):
         """Return the required tools that come after a tool."""
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
-    """What a model did on a turn: a failure or none, and whether it was corrected before, and heeded that."""
-
-    turn: int
-    place: str
-    failure: FailureClass | None
-    corrected: bool
-    heeded: bool
-    how: str = ""
-
-
 class WeakModel:
-    """A profile with a seed."""
+    """A profile with a seed answers the requests of one run. `acts` are what it did, turn by turn.
 
-    def __init__(self, profile: Profile, seed: int) -> None:
-        self._profile = profile
-        self._seed = seed
+    `window` is the server's own, where it is smaller than the model's.
+    """
 
-    def provider(self, task: Task, *, tier: str, window: int | None = None) -> WeakProvider:
-        """Return the provider of one run; `window` is the server's own, where it is smaller than the model's."""
-        limit = self._profile.window if window is None else min(window, self._profile.window)
-        return WeakProvider(self._profile, self._seed, task, tier=tier, window=limit)
-
-
-class WeakProvider:
-    """Answers the requests of one run. `acts` are what it did, turn by turn."""
-
-    def __init__(self, profile: Profile, seed: int, task: Task, *, tier: str, window: int) -> None:
+    def __init__(
+        self, profile: Profile, seed: int, task: Task, *, tier: str, window: int | None = None
+    ) -> None:
         self._profile = profile
         self._words = (profile.name, seed, task.eval_id)
         self._task = task
-        self._window = window
+        self._window = profile.window if window is None else min(window, profile.window)
         self._schemas = {tool.name: tool.parameters for tool in task.tools}
         self._shares = {name: profile.propensity(name, task.eval_id, tier) for name in ORDER}
         self._visits: dict[int, int] = {}
@@ -147,7 +127,7 @@ class _Turn:
     """One turn: where it stands, what would be right, which failure acts."""
 
     def __init__(
-        self, model: WeakProvider, request: ChatRequest, shown: Sequence[SeenCall], *, long: bool
+        self, model: WeakModel, request: ChatRequest, shown: Sequence[SeenCall], *, long: bool
     ) -> None:
         self._model = model
         self._request = request

@@ -373,32 +373,36 @@ def test_a_baseline_of_another_model_or_another_arm_is_refused(kept: Path) -> No
 
 
 HEAD = f'"schema": "{SCHEMA}", "model": "m", "profile": "p"'
-WHOLE = "an object with schema, model, profile, arms and runs"
-A_RUN = "expected a run, [1, DIGESTS] or [0, DIGESTS], got"
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "line 1: expected JSON, got what is none (Expecting value)"),
-        ("[]", f"expected {WHOLE}, got an empty list"),
-        pytest.param("[" * 100_000, "expected an object, got lists within lists without end", id="deep"),
-        pytest.param("9" * 5000, "expected 1, 0 and texts, got a number of thousands of digits", id="long"),
-        ("{}", f"it has no 'schema'; expected {WHOLE}"),
-        ('{"schema": "other"}', f"schema: expected '{SCHEMA}', got 'other'"),
-        (f'{{"schema": "{SCHEMA}"}}', f"it has no 'model'; expected {WHOLE}"),
-        (f'{{{HEAD}, "arms": [], "runs": {{}}}}', "arms: expected an object, got an empty list"),
-        (f'{{{HEAD}, "arms": {{}}, "runs": {{"a": {{"b": 1}}}}}}', "runs.a.b: expected a list, got 1"),
-        (f'{{{HEAD}, "arms": {{}}, "runs": {{"a": {{"b": [7]}}}}}}', f"runs.a.b.0: {A_RUN} 7"),
-        (f'{{{HEAD}, "arms": {{}}, "runs": {{"a": {{"b": [[1]]}}}}}}', f"runs.a.b.0: {A_RUN} a list"),
-        (f'{{{HEAD}, "arms": {{}}, "runs": {{"a": {{"b": [[1, "", 2]]}}}}}}', f"runs.a.b.0: {A_RUN} a list"),
+        ("", "the file: Invalid JSON: EOF while parsing a value"),
+        ("[]", "the file: Input should be an object"),
+        pytest.param("[" * 100_000, "the file: Invalid JSON: recursion limit exceeded", id="deep"),
+        pytest.param("9" * 5000, "the file: ", id="long"),
+        ("{}", "schema: Field required"),
+        ('{"schema": "other"}', f"schema: Input should be '{SCHEMA}'"),
+        (f'{{"schema": "{SCHEMA}"}}', "model: Field required"),
+        (f'{{{HEAD}, "arms": [], "runs": {{}}}}', "arms: Input should be an object"),
+        (f'{{{HEAD}, "arms": {{}}, "runs": {{"a": {{"b": 1}}}}}}', "runs.a.b: Input should be a valid array"),
+        (
+            f'{{{HEAD}, "arms": {{}}, "runs": {{"a": {{"b": [7]}}}}}}',
+            "runs.a.b.0: Input should be a valid array",
+        ),
+        (f'{{{HEAD}, "arms": {{}}, "runs": {{"a": {{"b": [[1]]}}}}}}', "runs.a.b.0.1: Field required"),
+        (
+            f'{{{HEAD}, "arms": {{}}, "runs": {{"a": {{"b": [[1, "", 2]]}}}}}}',
+            "runs.a.b.0: Tuple should have",
+        ),
         (
             f'{{{HEAD}, "arms": {{}}, "runs": {{"a": {{"b": [[2, ""]]}}}}}}',
-            "runs.a.b.0.0: expected 1 or 0, got 2",
+            "runs.a.b.0.0: Input should be 0 or 1",
         ),
         (
             f'{{{HEAD}, "arms": {{}}, "runs": {{"a": {{}}}}}}',
-            "runs has the arm 'a'; expected the parts of it in arms, too",
+            "the file: runs has the arm 'a'; expected the parts of it in arms, too",
         ),
     ],
 )
@@ -409,7 +413,8 @@ def test_a_file_that_is_no_baseline_is_said_to_be_none_and_what_was_expected(
     file.write_text(text)
     with pytest.raises(BadInput) as refused:
         read_baseline(file)
-    assert str(refused.value) == f"{file}: no baseline of evals: {said}; write one with --update-baseline"
+    assert str(refused.value).startswith(f"{file}: no baseline of evals: {said}")
+    assert str(refused.value).endswith("; write one with --update-baseline")
 
 
 def test_a_baseline_that_cannot_be_read_is_told_in_the_words_of_every_command(tmp_path: Path) -> None:

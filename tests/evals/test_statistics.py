@@ -22,7 +22,6 @@ from statek_sim.evals.statistics import (
     pairs_needed,
     pass_power,
     power,
-    quantile,
     shapley,
     subsets,
 )
@@ -75,11 +74,6 @@ def test_the_number_of_discordant_pairs_needed_is_the_first_with_that_power_afte
     needed = discordant_needed(0.75)
     assert needed is not None
     assert power(needed, 0.75) >= 0.8 > power(needed - 1, 0.75)
-
-
-def test_the_normal_quantile_is_the_one_in_every_table() -> None:
-    assert quantile(0.975) == pytest.approx(1.959963984540054, abs=1e-9)
-    assert quantile(0.8) == pytest.approx(0.8416212335729143, abs=1e-9)
 
 
 def test_more_pairs_are_needed_for_a_smaller_difference() -> None:

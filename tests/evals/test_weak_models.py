@@ -133,7 +133,7 @@ def test_a_model_that_heeds_a_correction_does_not_say_again_what_was_refused() -
     for eval_ in suite():
         for seed in range(2):
             instance = eval_.instance(seed)
-            provider = WeakModel(profile, seed).provider(EvalTask(instance), tier=eval_.tier)
+            provider = WeakModel(profile, seed, EvalTask(instance), tier=eval_.tier)
             harness = _harness(instance, FULL, provider)
             harness.run(instance.task)
             replies = [
@@ -209,9 +209,9 @@ def test_the_window_is_counted_in_the_tokens_that_the_agents_budget_is_counted_i
         bytes_sent=20 * tokens,
     )
     task = EvalTask(eval_named(CHAIN).instance(0))
-    assert WeakModel(flawless(), 0).provider(task, tier="easy", window=tokens).complete(request) is not None
+    assert WeakModel(flawless(), 0, task, tier="easy", window=tokens).complete(request) is not None
     with pytest.raises(ProviderHTTPError, match=f"{tokens} tokens, the window has {tokens - 1}"):
-        WeakModel(flawless(), 0).provider(task, tier="easy", window=tokens - 1).complete(request)
+        WeakModel(flawless(), 0, task, tier="easy", window=tokens - 1).complete(request)
 
 
 @pytest.mark.parametrize("name", [one.id for one in suite() if one.context is not None])
@@ -234,7 +234,7 @@ def test_a_model_reads_in_a_summary_what_was_done_and_does_not_do_it_again() -> 
     # So small that turns are taken out of the history, not only their results.
     tight = replace(eval_, text=eval_.text.model_copy(update={"context": 2000}))
     instance = tight.instance(0)
-    provider = WeakModel(flawless(), 0).provider(EvalTask(instance), tier=tight.tier, window=tight.context)
+    provider = WeakModel(flawless(), 0, EvalTask(instance), tier=tight.tier, window=tight.context)
     harness = _harness(instance, FULL, provider)
     assert harness.run(instance.task).stop == "final"
     events = harness.trace.events
