@@ -15,8 +15,13 @@ from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.wire.format import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.request import PLAIN, ClientOptions, WireRequest
 from statek_sim.usage.conversation import MessageMeter, MeteredConversation, shared_meter
-from statek_sim.usage.messages import REPLY_PRIMING, TOKENS_PER_TOOL_CALL, tools_tokens
-from statek_sim.usage.sizes import body_size, envelope_size
+from statek_sim.usage.messages import (
+    REPLY_PRIMING,
+    TOKENS_PER_TOOL_CALL,
+    body_size,
+    envelope_size,
+    tools_tokens,
+)
 from statek_sim.usage.tokenizers import ModelTokenizer, TokenizerRegistry, tokenizer_for_model
 from statek_sim.usage.totals import TurnUsage
 from statek_sim.values import JSON, Message, ToolSpec, in_common

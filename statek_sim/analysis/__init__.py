@@ -9,13 +9,13 @@ from statek_sim.exports import lazy_exports
 if TYPE_CHECKING:
     from statek_sim.analysis.calibration import Calibration as Calibration
     from statek_sim.analysis.calibration import calibrate as calibrate
+    from statek_sim.analysis.calibration import calibrate_recorded as calibrate_recorded
     from statek_sim.analysis.conversations import Traffic as Traffic
     from statek_sim.analysis.conversations import traffic_under as traffic_under
-    from statek_sim.analysis.limit_stops import calibrate_recorded as calibrate_recorded
-    from statek_sim.analysis.limit_stops import compare_stops as compare_stops
+    from statek_sim.analysis.limits import Sensitivity as Sensitivity
+    from statek_sim.analysis.limits import compare_stops as compare_stops
+    from statek_sim.analysis.limits import sensitivities as sensitivities
     from statek_sim.analysis.run_usage import analyse as analyse
-    from statek_sim.analysis.sensitivity import Sensitivity as Sensitivity
-    from statek_sim.analysis.sensitivity import sensitivities as sensitivities
 
 __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
@@ -23,18 +23,16 @@ __all__, __getattr__, __dir__ = lazy_exports(
         "statek_sim.analysis.calibration": (
             "Calibration",
             "calibrate",
+            "calibrate_recorded",
         ),
         "statek_sim.analysis.conversations": (
             "Traffic",
             "traffic_under",
         ),
-        "statek_sim.analysis.limit_stops": (
-            "calibrate_recorded",
-            "compare_stops",
-        ),
         "statek_sim.analysis.run_usage": ("analyse",),
-        "statek_sim.analysis.sensitivity": (
+        "statek_sim.analysis.limits": (
             "Sensitivity",
+            "compare_stops",
             "sensitivities",
         ),
     },

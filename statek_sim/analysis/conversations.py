@@ -25,8 +25,13 @@ from statek_sim.harness.usage_basis import UsageBasis
 from statek_sim.providers.wire.format import WireFormat, format_at
 from statek_sim.providers.wire.reply import MALFORMED, ParsedReply
 from statek_sim.providers.wire.request import WireRequest
-from statek_sim.usage.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
-from statek_sim.usage.sizes import json_size
+from statek_sim.usage.messages import (
+    REPLY_PRIMING,
+    completion_tokens,
+    json_size,
+    message_tokens,
+    tools_tokens,
+)
 from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
 from statek_sim.usage.totals import approx_tokens
 from statek_sim.values import JSON

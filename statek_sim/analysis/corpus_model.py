@@ -18,7 +18,7 @@ from statek_sim.scenario.check import jobs_of
 from statek_sim.scenario.files import read
 from statek_sim.scenario.schema import Scenario, ScenarioText
 from statek_sim.scenario.tree import Malformed, Problem, node_value, parse
-from statek_sim.usage.analysis import UsageAnalysis, Use
+from statek_sim.usage.breakdown import UsageAnalysis, Use
 from statek_sim.values import JSON
 
 KINDS: Final = (

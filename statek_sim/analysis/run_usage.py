@@ -15,7 +15,8 @@ from statek_sim.suite.result import ScenarioResult
 from statek_sim.telemetry.facts import Cost as TaskCost
 from statek_sim.telemetry.facts import TaskFacts, task_facts
 from statek_sim.trace import LLMRequested
-from statek_sim.usage.analysis import (
+from statek_sim.usage.breakdown import (
+    CallParts,
     Cost,
     Group,
     JobUse,
@@ -24,12 +25,11 @@ from statek_sim.usage.analysis import (
     UsageAnalysis,
     Use,
     total_cost,
+    waterfall,
 )
-from statek_sim.usage.messages import REPLY_PRIMING
+from statek_sim.usage.messages import REPLY_PRIMING, ReplySizes, Sizes, ToolSizes, message_sizes
 from statek_sim.usage.pricing import PriceList, Tokens, cost_problems, provider_cost, statek_cost, summed
-from statek_sim.usage.sizes import ReplySizes, Sizes, ToolSizes, message_sizes
 from statek_sim.usage.tokenizers import Tokenizer, TokenizerRegistry, tokenizer_for_model
-from statek_sim.usage.waterfall import CallParts, waterfall
 from statek_sim.values import Message, ToolSpec
 
 

@@ -31,7 +31,7 @@ class Basis(StrEnum):
 
 def show_stops(replays: Sequence[Replay]) -> str:
     """Print which stops are false or late, and return that as JSON."""
-    from statek_sim.analysis.limit_stops import compare_stops
+    from statek_sim.analysis.limits import compare_stops
     from statek_sim.reporting.limits import stops_json, stops_lines
 
     found = compare_stops(replays)
@@ -41,7 +41,7 @@ def show_stops(replays: Sequence[Replay]) -> str:
 
 def show_room(replays: Sequence[Replay]) -> str:
     """Print what every scenario needs of every limit, and return that as JSON."""
-    from statek_sim.analysis.sensitivity import sensitivities
+    from statek_sim.analysis.limits import sensitivities
     from statek_sim.reporting.limits import sensitivity_json, sensitivity_lines
 
     found = sensitivities(replays)
@@ -73,8 +73,8 @@ def show_recorded_budget(
     every: bool,
 ) -> str:
     """Print the token limit that keeps recorded conversations within a budget, and return it as JSON."""
+    from statek_sim.analysis.calibration import calibrate_recorded
     from statek_sim.analysis.conversations import traffic_under
-    from statek_sim.analysis.limit_stops import calibrate_recorded
     from statek_sim.harness.usage_basis import UsageBasis
     from statek_sim.reporting.limits import calibration_json, calibration_lines, traffic_lines
     from statek_sim.usage.local_tokenizers import registry_of

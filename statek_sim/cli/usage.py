@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from statek_sim.analysis.corpus_model import CorpusTable
     from statek_sim.scenario.schema import Profile, Scenario
     from statek_sim.suite.result import ScenarioResult
-    from statek_sim.usage.analysis import UsageAnalysis
+    from statek_sim.usage.breakdown import UsageAnalysis
     from statek_sim.usage.tokenizers import TokenizerRegistry
 
 

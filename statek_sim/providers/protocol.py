@@ -30,7 +30,7 @@ class ChatRequest:
     `chat_style` is not sent; it tells a fake in which form the job executes code. Neither is `provider`, STATEK's
     name of whom the job asks, nor `ends_by`: whether code that calls `exit`, or a text without calls, is its end.
     `turn` counts the LLM calls of the job from 1; a retry keeps the turn and raises `attempt`.
-    `bytes_sent` is the size STATEK meters (`usage.sizes`), `at` is virtual seconds.
+    `bytes_sent` is the size STATEK meters (`usage.messages`), `at` is virtual seconds.
     `messages` is a snapshot: later turns never change it. They are in OpenAI's shape whatever `wire`, the format
     that goes over the wire, is; what that format has no place for is not in them. `headers` are those of an
     HTTP request, by their name in lower case.

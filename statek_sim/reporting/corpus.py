@@ -13,7 +13,7 @@ from statek_sim.reporting.report_text import DIRECTION_STYLES
 from statek_sim.reporting.table import Rows, Table, escaped, paragraph
 from statek_sim.reporting.text_format import direction, signed
 from statek_sim.reporting.usage import PROXY
-from statek_sim.usage.waterfall import STEPS
+from statek_sim.usage.breakdown import STEPS
 
 LONGEST: Final = Cell(TURNS[-1], tools=False)
 """The cell that `chars//4` is about."""

@@ -13,8 +13,8 @@ from statek_sim.backends.record import RunRecord, UsageRecord
 from statek_sim.reporting.text_format import plural, share, signed
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.trace import LLMRequested
+from statek_sim.usage.breakdown import Waterfall
 from statek_sim.usage.totals import BYTES_PER_TOKEN
-from statek_sim.usage.waterfall import Waterfall
 
 _WORDS: Final = {
     "escaping": r"\uXXXX escapes",

@@ -15,8 +15,7 @@ from rich.text import Text
 
 from statek_sim.analysis.calibration import SCENARIO, Calibration
 from statek_sim.analysis.conversations import Traffic
-from statek_sim.analysis.limit_stops import OTHERS, Comparison, JobStops, Judgement
-from statek_sim.analysis.sensitivity import LimitNeed, Sensitivity
+from statek_sim.analysis.limits import OTHERS, Comparison, JobStops, Judgement, LimitNeed, Sensitivity
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.usage_basis import UsageBasis
 from statek_sim.reporting.artifact import schema_named

@@ -15,8 +15,17 @@ from statek_sim.reporting.artifact import schema_named
 from statek_sim.reporting.report_text import ROWS, styled_ratio
 from statek_sim.reporting.table import Code, Rows, Table, escaped, paragraph, shorten
 from statek_sim.reporting.text_format import NOTHING, count, plural, signed
-from statek_sim.usage.analysis import Cost, Group, JobUse, ScenarioUse, TurnUse, UsageAnalysis, Use
-from statek_sim.usage.waterfall import MEANINGS, STEPS
+from statek_sim.usage.breakdown import (
+    MEANINGS,
+    STEPS,
+    Cost,
+    Group,
+    JobUse,
+    ScenarioUse,
+    TurnUse,
+    UsageAnalysis,
+    Use,
+)
 from statek_sim.values import JSON
 
 _NAME: Final = 24

@@ -13,8 +13,13 @@ from itertools import islice
 from json.encoder import encode_basestring_ascii
 from typing import Final, overload
 
-from statek_sim.usage.messages import TOKENS_PER_MESSAGE, TOKENS_PER_TOOL_CALL, message_tokens
-from statek_sim.usage.sizes import json_size, message_size
+from statek_sim.usage.messages import (
+    TOKENS_PER_MESSAGE,
+    TOKENS_PER_TOOL_CALL,
+    json_size,
+    message_size,
+    message_tokens,
+)
 from statek_sim.usage.tokenizers import SHORT_TEXT, ModelTokenizer
 from statek_sim.values import JSON, Message
 

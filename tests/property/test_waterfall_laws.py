@@ -12,7 +12,7 @@ from statek_sim.analysis.run_usage import scenario_use
 from statek_sim.backends.call_log import AnsweredCall, reply_texts
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.trace import LLMRequested
-from statek_sim.usage.analysis import ScenarioUse
+from statek_sim.usage.breakdown import STEPS, CallParts, ScenarioUse, Waterfall, waterfall
 from statek_sim.usage.messages import (
     REPLY_PRIMING,
     format_tokens,
@@ -22,7 +22,6 @@ from statek_sim.usage.messages import (
     tools_tokens,
 )
 from statek_sim.usage.tokenizers import tokenizer_for_model
-from statek_sim.usage.waterfall import STEPS, CallParts, Waterfall, waterfall
 from statek_sim.values import JSON, Message
 from tests.examples import examples
 from tests.unit.usage_samples import dialog, played

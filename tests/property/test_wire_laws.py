@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.usage.conversation import MessageMeter, MeteredConversation
-from statek_sim.usage.messages import message_tokens
-from statek_sim.usage.sizes import body_size, envelope_size, json_size
+from statek_sim.usage.messages import body_size, envelope_size, json_size, message_tokens
 from statek_sim.usage.tokenizers import ModelTokenizer
 from statek_sim.usage.totals import TurnUsage, UsageTotals
 from statek_sim.values import JSON, Message

@@ -15,8 +15,15 @@ from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.result import Mismatch, ScenarioResult
 from statek_sim.trace import Event, LLMReplied, LLMRequested
-from statek_sim.usage.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
-from statek_sim.usage.sizes import body_size, envelope_size, message_size
+from statek_sim.usage.messages import (
+    REPLY_PRIMING,
+    body_size,
+    completion_tokens,
+    envelope_size,
+    message_size,
+    message_tokens,
+    tools_tokens,
+)
 from statek_sim.usage.tokenizers import tokenizer_for_model
 from statek_sim.usage.totals import TurnUsage, UsageTotals
 from statek_sim.values import JSON, Message, ToolSpec

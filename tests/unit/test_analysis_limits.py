@@ -8,9 +8,8 @@ from collections.abc import Mapping
 import pytest
 
 from statek_sim.analysis.calibration import bootstrap, calibrate, quantile
-from statek_sim.analysis.limit_stops import JobStops, Judgement, compare_stops
+from statek_sim.analysis.limits import JobStops, Judgement, Sensitivity, compare_stops, sensitivity, smallest
 from statek_sim.analysis.rerun import Ending, Replay
-from statek_sim.analysis.sensitivity import Sensitivity, sensitivity, smallest
 from statek_sim.errors import BadInput
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import LimitName

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from statek_sim.usage.sizes import body_size, envelope_size, json_size, message_size
+from statek_sim.usage.messages import body_size, envelope_size, json_size, message_size
 from statek_sim.values import JSON, Message, ToolSpec
 from tests.tables import table_test
 

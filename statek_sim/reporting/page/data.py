@@ -27,9 +27,8 @@ from statek_sim.reporting.text_format import TEXT, excerpt
 from statek_sim.suite.diff import failure_text
 from statek_sim.suite.result import Outcome, ScenarioResult
 from statek_sim.telemetry.report import metrics_json, metrics_report
-from statek_sim.usage.analysis import Use
+from statek_sim.usage.breakdown import MEANINGS, Use
 from statek_sim.usage.tokenizers import TokenizerRegistry
-from statek_sim.usage.waterfall import MEANINGS
 from statek_sim.values import JSON
 
 _MARKUP: Final = re.compile("[<>&\x7f]")

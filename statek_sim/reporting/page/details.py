@@ -17,7 +17,7 @@ from statek_sim.reporting.text_format import Excerpts, excerpt
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.transcript import Line, numbered
 from statek_sim.trace import Event
-from statek_sim.usage.analysis import JobUse
+from statek_sim.usage.breakdown import JobUse
 from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.values import JSON, Message
 

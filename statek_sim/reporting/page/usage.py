@@ -17,8 +17,8 @@ from statek_sim.semantics import profile_named
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.run import located_preset
 from statek_sim.trace import DifficultyRaised, LLMReplied, LLMRequested, Reactivated
+from statek_sim.usage.breakdown import MEANINGS, STEPS, Waterfall
 from statek_sim.usage.totals import TurnUsage, approx_tokens
-from statek_sim.usage.waterfall import MEANINGS, STEPS, Waterfall
 from statek_sim.values import JSON
 
 

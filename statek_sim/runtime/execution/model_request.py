@@ -30,8 +30,7 @@ from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, refused_because
 from statek_sim.runtime.stored.containers import stored_text
 from statek_sim.usage.conversation import MeteredConversation
-from statek_sim.usage.messages import REPLY_PRIMING, completion_tokens
-from statek_sim.usage.sizes import body_size
+from statek_sim.usage.messages import REPLY_PRIMING, body_size, completion_tokens
 from statek_sim.usage.totals import TurnUsage
 from statek_sim.values import JSON, Message, in_common
 

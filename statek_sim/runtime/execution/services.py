@@ -30,8 +30,7 @@ from statek_sim.sandbox.policy import SandboxPolicy
 from statek_sim.semantics import Profile
 from statek_sim.trace import Trace
 from statek_sim.usage.conversation import MessageMeter, shared_meter
-from statek_sim.usage.messages import tools_tokens
-from statek_sim.usage.sizes import envelope_size
+from statek_sim.usage.messages import envelope_size, tools_tokens
 from statek_sim.usage.tokenizers import ModelTokenizer, TokenizerRegistry, tokenizer_for_model
 from statek_sim.values import ToolSpec
 
