@@ -16,7 +16,6 @@ from importlib.resources import files
 from typing import Final
 
 from statek_sim.agent.guards.normalization import LOOK_ALIKE, View, near
-from statek_sim.regex_prefixes import Beginning, Places
 from statek_sim.substring_index import Needles
 
 CAUGHT: Final = 1.0
@@ -88,11 +87,12 @@ def rules() -> tuple[Rule, ...]:
 def expression(pattern: str, *, negated: bool = True) -> str:
     """Return a rule's pattern for `re`: its spaces stand for up to five characters between words.
 
-    One that is not to be `negated` finds nothing right behind a "not" or "never": what is forbidden is no order.
+    One that is not to be `negated` finds nothing right behind a "not" or "never": what is forbidden is no order. That
+    is asked only where the rest of the pattern matches.
     """
     pattern = pattern.translate(LOOK_ALIKE)
     spaced = re.sub(r"(?<![\[^]) (?!\?|\{)", _SPACE, pattern).replace(" ?", r"[^\w]{0,3}")
-    return spaced if negated else f"{_NO_ORDER}(?:{spaced})"
+    return spaced if negated else f"(?={spaced}){_NO_ORDER}(?:{spaced})"
 
 
 class Search:
@@ -101,13 +101,7 @@ class Search:
     def __init__(self, among: Iterable[Rule], *, reach: int = REACH) -> None:
         self._rules = tuple(among)
         self._reach = reach
-        self._first = [Beginning(rule.pattern) for rule in self._rules]
-        self._wanted_by: dict[str, list[int]] = {}
-        for number, rule in enumerate(self._rules):
-            for word in rule.needs:
-                self._wanted_by.setdefault(word, []).append(number)
-        self._words = Needles(self._wanted_by)
-        self._openings = Needles(text for first in self._first for text in sorted(first.long))
+        self._words = Needles(word for rule in self._rules for word in rule.needs)
 
     def matches(self, views: Iterable[View]) -> list[Match]:
         """Return everything that the rules find in the views of one text, each place once for a rule."""
@@ -120,26 +114,33 @@ class Search:
 
     def _in_text(self, text: str) -> Iterator[tuple[Rule, int, int]]:
         """Yield which rules match where, a rule where a word stands that it needs."""
-        around: dict[int, list[int]] = {}
-        needed = Places(text, self._words)
-        for word in needed.likely:
-            if places := needed.of(word):
-                for number in self._wanted_by[word]:
-                    around.setdefault(number, []).extend(places)
-        if not around:
-            return
-        openings = Places(text, self._openings)
-        for number in sorted(around):
-            rule, first = self._rules[number], self._first[number]
-            for start, end in near(around[number], self._reach, len(text)):
-                for match in first.matches(openings, start, end):
+        there = {word: places for word in self._words.likely(text) if (places := _places(text, word))}
+        for rule in self._rules:
+            around = [place for word in rule.needs for place in there.get(word, ())]
+            for start, end in near(around, self._reach, len(text)):
+                for match in _compiled(rule.pattern).finditer(text, start, end):
                     if match.end() > match.start():
                         yield rule, *match.span()
 
 
 @cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Return a pattern compiled when one of its words is first found: most never are."""
+    return re.compile(pattern)
+
+
+def _places(text: str, word: str) -> list[int]:
+    places: list[int] = []
+    place = text.find(word)
+    while place >= 0:
+        places.append(place)
+        place = text.find(word, place + 1)
+    return places
+
+
+@cache
 def shipped_search() -> Search:
-    """Return the search for the shipped rules. How they begin is read from their patterns once, for all guards."""
+    """Return the search for the shipped rules, made once for all guards."""
     return Search(rules())
 
 
