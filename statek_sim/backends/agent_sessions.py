@@ -172,13 +172,6 @@ class Moments:
         )
         return frozenset(dict(before).values())
 
-    def distinct(self) -> list[Point]:
-        """Return the moments after which a new process goes on differently, or pays for other answers again."""
-        first: dict[tuple[float, int, int, int, int], Point] = {}
-        for point, state in zip(self.points, self.states, strict=True):
-            first.setdefault(state, point)
-        return [*first.values()]
-
     def absent(self) -> tuple[str, ...]:
         """Return the kills, faults and choices that the run gave no occasion for."""
         kills = [

@@ -8,14 +8,14 @@ from statek_sim.exports import lazy_exports
 
 if TYPE_CHECKING:
     from statek_sim.explore.agent_variation import AgentVariation as AgentVariation
-    from statek_sim.explore.invariants import sometimes as sometimes
+    from statek_sim.explore.player import sometimes as sometimes
     from statek_sim.explore.variation import Variation as Variation
 
 __all__, __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "statek_sim.explore.agent_variation": ("AgentVariation",),
-        "statek_sim.explore.invariants": ("sometimes",),
+        "statek_sim.explore.player": ("sometimes",),
         "statek_sim.explore.variation": ("Variation",),
     },
 )

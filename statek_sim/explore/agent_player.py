@@ -1,46 +1,59 @@
-"""Playing variations of one scenario of engine two, judging them, and keeping what was found.
+"""Playing variations of a scenario of engine two.
 
-`AgentPlayer` plays and judges, `AgentFound` has the failures so far, `AgentCosts` counts what one crash adds: the
-answers that died with their process and are asked for again.
+What is explored is the loop with commits on, whether the scenario has them or not, since without them every death is a
+new start. The model says the same at the same turn.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
 from statek_sim.backends.agent import prices_of, run_agent_scenario
-from statek_sim.backends.agent_sessions import Moments
+from statek_sim.backends.agent_sessions import SOON, Moments
 from statek_sim.backends.call_log import billed_usage
-from statek_sim.backends.deviations import Picks, with_deviations
+from statek_sim.backends.deviations import with_deviations
 from statek_sim.errors import BadInput, Untimely
-from statek_sim.explore.agent_variation import RESUMES, AgentInvariant, AgentVariation, violations_of
-from statek_sim.explore.explorer import REPEATS, Played, difference, ended_by
-from statek_sim.explore.found_case import ddmin
-from statek_sim.explore.invariants import Violation
-from statek_sim.explore.result import Cell, CrashCost, Failure
+from statek_sim.explore.agent_variation import AGENT_INVARIANTS, RESUMES, AgentVariation
+from statek_sim.explore.certificates import AFTER, AT_LEAST_ONCE, BEFORE, DURING, SAFE
+from statek_sim.explore.plan import distinct_points, faults_of, kill_at, limits_below, moves_of
+from statek_sim.explore.player import Footprint, Picking, Violation, ended_by
+from statek_sim.harness.limits import HarnessLimits
 from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Scenario
+from statek_sim.trace import Event
 from statek_sim.usage.pricing import PriceList
 from statek_sim.usage.totals import TurnUsage
 
 FOR_GOOD: Final = "its worker dies and is not started again, so that no crash says anything"
 
+MOST_EVENTS: Final = 300_000
+"""Events that the crashes of one run come to at most, were every run as long as the undisturbed one: some 20 seconds.
+
+A run of many turns commits hundreds of times and is played to its end each time; its moments are evenly spread then.
+"""
+
+_UNLIMITED: Final = HarnessLimits(
+    max_turns=None, max_exceptions=None, max_consecutive_exceptions=None, max_token_usage=None
+)
+
 
 class AgentPlayer:
     """Plays one scenario of engine two under one profile, with commits on.
 
-    `invariants` are asked besides the built-in ones. Crashes that the scenario has of its own belong to every run.
+    Crashes that the scenario has of its own belong to every run.
     """
 
-    def __init__(
-        self, scenario: Scenario, profile: str, invariants: Mapping[str, AgentInvariant] | None = None
-    ) -> None:
+    restart = SOON
+    built_in = AGENT_INVARIANTS
+    touched: Callable[[Event], Footprint] | None = None
+
+    def __init__(self, scenario: Scenario, profile: str) -> None:
         self.scenario, self.profile = committing(with_deviations(scenario, ())), profile
-        self.invariants = invariants or {}
         self._again = frozenset(name for name, text in scenario.tools.items() if text.after_crash == "again")
         acts = Counter(event.action for event in scenario.events)
         if acts["crash"] > acts["restart"]:
@@ -49,6 +62,7 @@ class AgentPlayer:
         moments = Moments(needed=self._needed(()))
         record = run_agent_scenario(self.scenario, profile, moments=moments)
         self.base = AgentVariation(record, moments, None, self._again, (), tuple(scenario.tags))
+        self.phases = _phases(moments)
 
     def _needed(self, deviations: Sequence[Deviation]) -> frozenset[int] | None:
         """Return which commits a new process will look for, None: nobody knows."""
@@ -57,7 +71,29 @@ class AgentPlayer:
         dies = any(one.action == "kill" for one in deviations)
         return self.base.moments.needed_by(deviations) if dies else frozenset()
 
-    def play(self, deviations: Sequence[Deviation], pick: Picks | None = None) -> AgentVariation:
+    def singles(self, kinds: Sequence[str]) -> dict[str, list[Deviation]]:
+        """Return the single deviations of these kinds; of too many kills some that are evenly spread."""
+        base = self.base
+        jobs = base.record.jobs.values()
+        counts = [(job.turns, job.exceptions, job.streak, 0) for job in jobs]
+        distinct = distinct_points(base)
+        most = 1 + MOST_EVENTS // max(1, len(base.events))
+        every = {
+            "crashes": [kill_at(point, SOON) for point in distinct[:: 1 + len(distinct) // (most + 1)]],
+            "limits": limits_below(counts, base.events, _UNLIMITED),
+            "faults": faults_of(base.moments.taken),
+            "moves": moves_of(self.scenario, [point.at for point in base.points]),
+        }
+        return {kind: wanted for kind, wanted in every.items() if kind in kinds}
+
+    def varied(
+        self, deviations: Sequence[Deviation], *, pick: Picking | None = None
+    ) -> AbstractContextManager[AgentVariation]:
+        """Play a variation, as `play` does; what is picked is a deviation, too."""
+        run = self.play(deviations, pick)
+        return nullcontext(run if pick is None else replace(run, deviations=pick.deviations))
+
+    def play(self, deviations: Sequence[Deviation], pick: Picking | None = None) -> AgentVariation:
         """Play one variation; `pick` makes the choices that no deviation makes."""
         moments = Moments(
             tuple(deviations), self.base.moments.taken, needed=self._needed(deviations), pick=pick
@@ -67,16 +103,14 @@ class AgentPlayer:
             record, moments, self.base, self._again, tuple(deviations), tuple(self.scenario.tags)
         )
 
-    def judged(self, deviations: Sequence[Deviation]) -> tuple[AgentVariation | None, tuple[Violation, ...]]:
-        """Play one variation and say what is wrong with it; None: there is no run, and why is what is wrong.
+    def again(self) -> AgentVariation:
+        """Play the undisturbed run once more."""
+        return self.play(())
 
-        Raises `Untimely` where the scenario's world cannot do what a deviation asks.
-        """
-        try:
-            run = self.play(deviations)
-        except Exception as error:  # noqa: BLE001  # a bug of the loop's is what we look for
-            return None, (self.refused(deviations, error),)
-        return run, self.violations(run)
+    def crashes_after(self, first: Deviation) -> list[Deviation]:
+        """Return kills at the distinct moments that a run has after its first crash."""
+        after = distinct_points(self.play((first,)))
+        return [kill_at(point, SOON) for point in after if point.place > (first.kill, first.silent)]
 
     def refused(self, deviations: Sequence[Deviation], error: Exception) -> Violation:
         """Return what is wrong with a run that `error` ended; raises it where it says nothing about the run."""
@@ -86,33 +120,47 @@ class AgentPlayer:
             return Violation(RESUMES, str(error))
         return ended_by(error)
 
-    def violations(self, run: AgentVariation) -> tuple[Violation, ...]:
-        """Return what is wrong with a run."""
-        return tuple(violations_of(run, self.invariants))
+    def verdict(self, run: AgentVariation, tool: str, phase: str, wrong: Iterable[Violation]) -> str:
+        """Return whether a tool worked again in a run, whatever it says of it.
 
-    def wrong(self, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
-        """Return what is wrong with one variation, also that it is another one when it is played again."""
-        run, wrong = self.judged(deviations)
-        return wrong if run is None else wrong + self.repeated(deviations, run)
+        Where a person is asked whether a call happened nobody makes it again without being told so: that is safe.
+        """
+        return AT_LEAST_ONCE if run.tool_calls[tool] > self.base.tool_calls[tool] else SAFE
 
-    def breaks(self, name: str, deviations: Sequence[Deviation]) -> str | None:
-        """Return how these deviations break this invariant, None if they do not."""
-        try:
-            wrong = self.wrong(deviations) if name == REPEATS else self.judged(deviations)[1]
-        except Untimely:
-            return None
-        return next((one.message for one in wrong if one.invariant == name), None)
+    def two_owners(self) -> Iterable[AgentVariation]:
+        """Yield nothing: there are no owners of work in engine two, and no claims."""
+        return ()
 
-    def repeated(self, deviations: Sequence[Deviation], run: Played) -> tuple[Violation, ...]:
-        """Play it again: two runs that differ depend on something that nobody controls, and it is named."""
-        again = self.play(deviations).record
-        if again.digest == run.digest:
-            return ()
-        return (Violation(REPEATS, difference(run.events, again.events)),)
+    # -- costs -------------------------------------------------------------------------------------------------
 
-    def absent(self, deviations: Sequence[Deviation]) -> tuple[str, ...]:
-        """Return the kills that the run gives no occasion for."""
-        return self.play(deviations).moments.absent()
+    def used(self, run: AgentVariation, prices: PriceList | None) -> tuple[int, Decimal | None]:
+        """Return the measured tokens and the cost of all answers, None: no cost of any is known.
+
+        An answer costs what its provider reported, or else what the prices of its agent's budget come to, or else those
+        of `prices`.
+        """
+        costs = [self._cost_of(job, turn, prices) for job, turn in run.turns]
+        known = [cost for cost in costs if cost is not None]
+        return sum(turn.measured_tokens for _, turn in run.turns), sum(known, Decimal()) if known else None
+
+    def _cost_of(self, job: str, turn: TurnUsage, listed: PriceList | None) -> Decimal | None:
+        if turn.reported_cost is not None:
+            return Decimal(str(turn.reported_cost))
+        prices = prices_of(self.scenario.agents[self.base.record.jobs[job].agent].harness.budget)
+        if prices is None:
+            return None if listed is None else self._listed(job, turn, listed)
+        prompt, completion = turn.reported_prompt, turn.reported_completion
+        return prices.cost(
+            turn.measured_prompt if prompt is None else prompt,
+            turn.measured_completion if completion is None else completion,
+        )
+
+    def _listed(self, job: str, turn: TurnUsage, prices: PriceList) -> Decimal | None:
+        """Return what an answer costs by the price files, None where they do not have its model."""
+        calls = [call for call in self.base.record.calls if call.job == job]
+        # The same turn is answered the same, by the same level of a ladder.
+        answered = next((call for call in calls if call.usage == turn), calls[0] if calls else None)
+        return None if answered is None else billed_usage(turn, answered.provider, answered.model, prices)
 
 
 def committing(scenario: Scenario) -> Scenario:
@@ -124,98 +172,23 @@ def committing(scenario: Scenario) -> Scenario:
     return scenario.model_copy(update={"agents": agents})
 
 
-@dataclass(slots=True)
-class AgentFound:
-    """Failures with the smallest deviations that show them, cells of the crash map, and counts.
+def _phases(moments: Moments) -> dict[int, set[tuple[str, str]]]:
+    """Return, for moments by number, which tool's calls they are about, and how far these are.
 
-    `reached`: of every `sometimes` invariant, whether some run reached it.
+    Before a call is the commit that says it will be made; after it is the receipt that says it was.
     """
-
-    reached: dict[str, bool]
-    smallest: dict[str, tuple[tuple[Deviation, ...], str]] = field(default_factory=dict)
-    times: Counter[str] = field(default_factory=Counter)
-    cells: list[Cell] = field(default_factory=list)
-    runs: int = 1
-    unknown: int = 0
-    repeats: int = 0
-    crash: CrashCost = field(default_factory=CrashCost)
-    triples: int = 0
-
-    def note(self, deviations: tuple[Deviation, ...], wrong: Sequence[Violation]) -> None:
-        """Keep the first of the smallest that break an invariant."""
-        for one in wrong:
-            self.times[one.invariant] += 1
-            known = self.smallest.get(one.invariant)
-            if known is None or len(deviations) < len(known[0]):
-                self.smallest[one.invariant] = (deviations, one.message)
-
-    def failures(self, breaks: Callable[[str, Sequence[Deviation]], str | None]) -> tuple[Failure, ...]:
-        """Return each failure with the fewest deviations that still show it."""
-        return tuple(self._failure(name, breaks) for name in self.smallest)
-
-    def _failure(self, name: str, breaks: Callable[[str, Sequence[Deviation]], str | None]) -> Failure:
-        deviations, message = self.smallest[name]
-        if name != REPEATS and len(deviations) > 1:
-
-            def fails(parts: Sequence[Deviation]) -> bool:
-                self.runs += 1
-                return breaks(name, parts) is not None
-
-            deviations = ddmin(deviations, fails)
-            message = breaks(name, deviations) or message
-        return Failure(invariant=name, message=message, deviations=deviations, times=self.times[name])
-
-
-class AgentCosts:
-    """Counts what runs of a scenario use beside the undisturbed one, `base`.
-
-    An answer costs what its provider reported, or else what the prices of its agent's budget come to, or else those of
-    `prices`.
-    """
-
-    def __init__(self, scenario: Scenario, base: AgentVariation) -> None:
-        self._scenario = scenario
-        self._base = base
-        self.prices: PriceList | None = None
-
-    def with_run(self, known: CrashCost, deviations: Sequence[Deviation], run: AgentVariation) -> CrashCost:
-        """Return the most that one crash adds, with what this run's does; other deviations do not count."""
-        if len(deviations) != 1 or deviations[0].action != "kill" or run.moments.unknown:
-            return known
-        tokens, cost = self._used(run)
-        base_tokens, base_cost = self._used(self._base)
-        where = str(deviations[0])
-        if tokens - base_tokens > known.tokens:
-            known = replace(known, tokens=tokens - base_tokens, where=where)
-        if cost is not None and base_cost is not None and float(cost - base_cost) > known.cost:
-            known = replace(known, cost=float(cost - base_cost), cost_where=where)
-        return replace(known, priced=base_cost is not None)
-
-    def _used(self, run: AgentVariation) -> tuple[int, Decimal | None]:
-        """Return the measured tokens and the cost of all answers, None: no cost of any is known."""
-        costs = [self._cost_of(job, turn) for job, turn in run.turns]
-        known = [cost for cost in costs if cost is not None]
-        return sum(turn.measured_tokens for _, turn in run.turns), sum(known, Decimal()) if known else None
-
-    def _cost_of(self, job: str, turn: TurnUsage) -> Decimal | None:
-        if turn.reported_cost is not None:
-            return Decimal(str(turn.reported_cost))
-        prices = prices_of(self._scenario.agents[self._base.record.jobs[job].agent].harness.budget)
-        if prices is None:
-            return self._listed(job, turn)
-        prompt, completion = turn.reported_prompt, turn.reported_completion
-        return prices.cost(
-            turn.measured_prompt if prompt is None else prompt,
-            turn.measured_completion if completion is None else completion,
-        )
-
-    def _listed(self, job: str, turn: TurnUsage) -> Decimal | None:
-        """Return what an answer costs by the price files, None where they do not have its model."""
-        if self.prices is None:
-            return None
-        calls = [call for call in self._base.record.calls if call.job == job]
-        # The same turn is answered the same, by the same level of a ladder.
-        answered = next((call for call in calls if call.usage == turn), calls[0] if calls else None)
-        return (
-            None if answered is None else billed_usage(turn, answered.provider, answered.model, self.prices)
-        )
+    found: dict[int, set[tuple[str, str]]] = {}
+    calling: dict[str, int] = {}
+    worked: dict[str, str] = {}
+    for number, point in enumerate(moments.points):
+        if point.what == "commit calling":
+            calling[point.job] = number
+        elif point.what.endswith(" worked"):
+            tool = point.what.removesuffix(" worked")
+            worked[point.job] = tool
+            found.setdefault(number, set()).add((tool, DURING))
+            if point.job in calling:
+                found.setdefault(calling[point.job], set()).add((tool, BEFORE))
+        elif point.what.startswith("receipt ") and point.job in worked:
+            found.setdefault(number, set()).add((worked.pop(point.job), AFTER))
+    return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from statek_sim.backends.agent_sessions import Moments
+from statek_sim.backends.deviations import Choice, Point
 from statek_sim.backends.record import RunRecord
-from statek_sim.explore.invariants import ANY_ORDER, Violation, is_sometimes
+from statek_sim.explore.player import ANY_ORDER, Invariant
 from statek_sim.harness.limits import LimitName, limits_in_force
 from statek_sim.scenario.events import Deviation
 from statek_sim.trace import CallRefused, Event, PersonAsked, Reactivated, ToolCalled, ToolReturned
@@ -53,12 +54,49 @@ class AgentVariation:
         return self.record.digest
 
     @property
-    def left_script(self) -> bool:
-        """Whether something was asked for that the scenario does not say: an answer of the model, a tool's result."""
+    def points(self) -> Sequence[Point]:
+        """The moments at which its process may die."""
+        return self.moments.points
+
+    @property
+    def states(self) -> Sequence[tuple[float, int, int, int, int]]:
+        """What tells apart how a new process goes on from each moment."""
+        return self.moments.states
+
+    @property
+    def choices(self) -> Sequence[Choice]:
+        """Where another run, or the end of another call, may come first."""
+        return self.moments.choices
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """The kills, faults and choices that it gave no occasion for."""
+        return self.moments.absent()
+
+    @property
+    def effects(self) -> Counter[tuple[str, str]]:
+        """How often each tool did its work, by job and tool."""
+        return Counter(self.moments.worked)
+
+    @property
+    def tool_calls(self) -> Counter[str]:
+        """How often each tool did its work."""
+        return Counter(tool for _, tool in self.moments.worked)
+
+    @property
+    def known(self) -> bool:
+        """Whether the scenario says everything that was asked for: every answer of the model, every tool's result."""
         error = self.record.error
         base = None if self.base is None else self.base.record.error
         exhausted = error is not None and error.type == NO_RESULT and (base is None or base.type != NO_RESULT)
-        return bool(self.moments.unknown) or exhausted
+        return not self.moments.unknown and not exhausted
+
+    @property
+    def came(self) -> str:
+        """Whether a person is asked who was not before, or it ended as the undisturbed run."""
+        if self.asks:
+            return "asks"
+        return "same" if ends_as_undisturbed(self) is None else "differs"
 
     @property
     def misses_person(self) -> bool:
@@ -91,13 +129,9 @@ class AgentVariation:
         return set() if self.base is None else self.base._questions
 
 
-AgentInvariant = Callable[[AgentVariation], str | None]
-"""Returns what is wrong with a run, None when nothing is."""
-
-
 def ends_as_undisturbed(run: AgentVariation) -> str | None:
     """Every job that ends undisturbed ends here too, in the same way and with the same answer."""
-    if run.base is None or run.left_script or run.asks or not run.only_dies:
+    if run.base is None or not run.known or run.asks or not run.only_dies:
         return None
     return _other_ending(run, run.base)
 
@@ -170,7 +204,7 @@ def no_error_of_the_loop(run: AgentVariation) -> str | None:
     base = None if run.base is None else run.base.record.error
     if (
         run.asks
-        or run.left_script
+        or not run.known
         or not run.only_dies
         or error is None
         or error.type.startswith(LEFT_OVER)
@@ -182,7 +216,7 @@ def no_error_of_the_loop(run: AgentVariation) -> str | None:
 
 def every_run_ends(run: AgentVariation) -> str | None:
     """Whatever fails: a job that ends undisturbed ends, or says what it stopped for."""
-    if run.base is None or run.left_script or run.asks or run.misses_person:
+    if run.base is None or not run.known or run.asks or run.misses_person:
         return None
     for name, before in run.base.record.jobs.items():
         now = run.record.jobs.get(name)
@@ -215,7 +249,7 @@ def _limits_turns(deviation: Deviation) -> bool:
 
 RESUMES: Final = "agent-resumes-without-error"
 
-AGENT_INVARIANTS: Final[Mapping[str, AgentInvariant]] = {
+AGENT_INVARIANTS: Final[Mapping[str, Invariant]] = {
     "agent-ends-as-undisturbed": ends_as_undisturbed,
     "agent-tools-work-once": tools_work_once,
     RESUMES: no_error_of_the_loop,
@@ -224,13 +258,3 @@ AGENT_INVARIANTS: Final[Mapping[str, AgentInvariant]] = {
     "agent-any-order": order_does_not_matter,
 }
 """What must hold of engine two, by the names that reports use."""
-
-
-def violations_of(run: AgentVariation, own: Mapping[str, AgentInvariant]) -> Iterator[Violation]:
-    """Yield what is wrong with a run; `own` are invariants of the user's."""
-    for name, check in {**AGENT_INVARIANTS, **own}.items():
-        if is_sometimes(check):
-            continue
-        message = check(run)
-        if message is not None:
-            yield Violation(name, message)

@@ -3,63 +3,39 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice, product
-from typing import Final, Protocol
+from typing import Any, Final
 
-from statek_sim.backends.call_log import cost_of_all
-from statek_sim.backends.deviations import Place, Point
-from statek_sim.backends.reference import ReferenceRun
-from statek_sim.errors import BadInput, StatekSimError, Untimely
-from statek_sim.explore import plan
-from statek_sim.explore.certificates import Effects, certificates, two_owners
+from statek_sim.backends.deviations import Place
+from statek_sim.errors import Untimely
+from statek_sim.explore.certificates import Certificates
 from statek_sim.explore.found_case import ddmin
-from statek_sim.explore.invariants import BUILT_IN, Invariant, Violation, is_sometimes, violations
-from statek_sim.explore.orders import (
-    Priorities,
-    as_deviations,
-    explore_orders,
-    probability_of,
-    runs_needed,
+from statek_sim.explore.orders import draw_orders, explore_orders
+from statek_sim.explore.plan import distinct_points, kill_at
+from statek_sim.explore.player import (
+    REPEATS,
+    Invariant,
+    Played,
+    Player,
+    Violation,
+    ended_by,
+    is_sometimes,
+    violations,
 )
 from statek_sim.explore.result import KINDS, Beyond, Cell, Count, CrashCost, Explored, Failure
-from statek_sim.explore.state import States
-from statek_sim.explore.variation import Undisturbed, Variation, undisturbed, varied
 from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.transcript import formatted, numbered
 from statek_sim.trace import Event, ToolCalled, as_dict
 from statek_sim.usage.pricing import PriceList
 
-REPEATS: Final = "the-run-repeats"
-"""The invariant that two runs with the same deviations are the same: of the undisturbed one, and every fiftieth."""
-
-SURVIVES: Final = "the-runtime-survives"
-"""The invariant that no deviation makes the runtime itself fail."""
-
 EVERY: Final = 50
+"""After each so many runs one is played again."""
 
-PLANS: Final[Mapping[str, Callable[[Undisturbed], list[Deviation]]]] = {
-    "crashes": plan.kills,
-    "limits": plan.limits,
-    "faults": plan.faults,
-    "moves": plan.moves,
-    "commits": plan.lost_commits,
-}
-"""Which single deviations there are of each kind."""
-
-
-class Played(Protocol):
-    """A run that was played: its trace."""
-
-    @property
-    def events(self) -> Sequence[Event]:
-        """The trace."""
-
-    @property
-    def digest(self) -> str:
-        """What tells it from others."""
+AGENT_KINDS: Final = ("crashes", "orders", "limits", "faults", "moves")
+"""What is tried of engine two, which loses no commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +66,11 @@ class Bounds:
 class _Found:
     """What has been found so far in one scenario."""
 
+    reached: dict[str, bool]
     smallest: dict[str, tuple[tuple[Deviation, ...], str]] = field(default_factory=dict)
     times: dict[str, int] = field(default_factory=dict)
     failing: list[tuple[str, tuple[Deviation, ...], int]] = field(default_factory=list)
-    reached: dict[str, bool] = field(default_factory=dict)
+    cells: list[Cell] = field(default_factory=list)
     runs: int = 0
     unknown: int = 0
     repeats: int = 0
@@ -110,6 +87,18 @@ class _Found:
                 self.smallest[name] = (deviations, violation.message)
 
 
+def player_of(scenario: Scenario, profile: str) -> Player:
+    """Return who plays a scenario; the undisturbed run is played."""
+    # What engine two checks arguments with is not loaded for those who have no scenario of it.
+    if scenario.engine == "agent":
+        from statek_sim.explore.agent_player import AgentPlayer  # noqa: PLC0415
+
+        return AgentPlayer(scenario, profile)
+    from statek_sim.explore.statek_player import StatekPlayer  # noqa: PLC0415
+
+    return StatekPlayer(scenario, profile)
+
+
 class Explorer:
     """Explores one scenario under one profile; `invariants` are asked besides the built-in ones."""
 
@@ -120,25 +109,13 @@ class Explorer:
         invariants: Mapping[str, Invariant] | None = None,
         bounds: Bounds | None = None,
     ) -> None:
-        self._invariants = {**BUILT_IN, **(invariants or {})}
-        self._bounds = bounds or Bounds()
-        self._found = _Found(
-            reached={name: False for name, check in self._invariants.items() if is_sometimes(check)}
-        )
-        self._base, self._record = undisturbed(scenario, profile)
-        self._base_cost = cost_of_all(self._record.calls, self._bounds.prices)
-        self._effects = Effects(self._base)
-        self._cells: list[Cell] = []
-
-    @property
-    def bounds(self) -> Bounds:
-        """How far it goes."""
-        return self._bounds
-
-    @property
-    def base(self) -> Undisturbed:
-        """The undisturbed run."""
-        return self._base
+        self.bounds = bounds or Bounds()
+        self.player = player_of(scenario, profile)
+        self.base = self.player.base
+        self._invariants = {**self.player.built_in, **(invariants or {})}
+        self._found = _Found({name: False for name, check in self._invariants.items() if is_sometimes(check)})
+        self._base_used = self.player.used(self.base, self.bounds.prices)
+        self._certificates = Certificates(self.player)
 
     @property
     def runs(self) -> int:
@@ -152,36 +129,33 @@ class Explorer:
 
     def explore(self) -> Explored:
         """Play everything within the bounds."""
-        base, bounds = self._base, self._bounds
-        singles = {kind: PLANS[kind](base) if kind in bounds.kinds else [] for kind in PLANS}
-        of = {kind: len(wanted) for kind, wanted in singles.items()}
+        base, bounds, found = self.base, self.bounds, self._found
+        every = self.player.singles(bounds.kinds)
+        of = {kind: len(wanted) for kind, wanted in every.items()}
+        of["crashes"] = len(distinct_points(base))
         if bounds.only is not None:
-            singles["crashes"] = plan.kills_at(base, bounds.only)
+            places = [point for point in base.points if point.place == bounds.only]
+            every["crashes"] = [kill_at(point, self.player.restart) for point in places]
         number, shares = bounds.share
         last = number == shares - 1
-        singles = {kind: wanted if last else [] for kind, wanted in singles.items()} | {
-            "crashes": _share(singles["crashes"], number, shares)
+        singles = {
+            kind: _share(wanted, number, shares) if kind == "crashes" else wanted if last else []
+            for kind, wanted in every.items()
         }
-        proven = {
-            kind: Count(sum(map(self._single, wanted)), of[kind])
-            for kind, wanted in singles.items()
-            if kind in bounds.kinds
-        }
-        complete = True
+        proven = {kind: Count(sum(map(self._single, wanted)), of[kind]) for kind, wanted in singles.items()}
+        beyond = Beyond()
         if last and "orders" in bounds.kinds:
-            orders = explore_orders(base, bounds.orders, self._visit, self._failed)
-            proven["orders"], complete = Count(orders.played, orders.known), orders.complete
-        beyond = self._beyond(singles, complete=complete)
+            proven["orders"], beyond = self._orders()
+        beyond = self._combined(singles, beyond)
         if last:
             self._repeat_undisturbed()
             if "crashes" in bounds.kinds and bounds.only is None:
                 self._two_owners()
-        failures = tuple(self._failure(name) for name in self._found.smallest)
-        found = self._found
+        failures = tuple(self._failure(name) for name in found.smallest)
         return Explored(
-            id=base.scenario.id,
-            suite=base.scenario.suite,
-            profile=base.profile,
+            id=self.player.scenario.id,
+            suite=self.player.scenario.suite,
+            profile=self.player.profile,
             points=len(base.points),
             proven=proven,
             beyond=beyond,
@@ -190,193 +164,165 @@ class Explorer:
             unknown=found.unknown,
             repeats=found.repeats,
             runs=found.runs + 1,
-            cells=tuple(self._cells),
-            tools=certificates(self._effects),
+            cells=tuple(found.cells),
+            tools=self._certificates.of_tools(),
             crash=found.crash,
         )
 
     # -- playing -----------------------------------------------------------------------------------------------
 
     def play(self, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
-        """Play one variation and return what is wrong with it; the runtime's own failure is wrong too."""
+        """Play one variation and return what is wrong with it; the engine's own failure is wrong too."""
         try:
-            with varied(self._base, deviations) as variation:
-                return violations(variation, self._invariants)
-        except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
-            return (ended_by(error),)
+            with self.player.varied(deviations) as run:
+                return violations(run, self._invariants)
+        except Exception as error:  # noqa: BLE001  # a bug of the engine's is what we look for
+            return (self.player.refused(deviations, error),)
 
     def _single(self, deviation: Deviation) -> bool:
-        """Play a single deviation; False where the scenario's application cannot do what it asks."""
+        """Play a single deviation; False where the scenario's world cannot do what it asks."""
         return self._try((deviation,))
 
     def _try(self, deviations: tuple[Deviation, ...]) -> bool:
         try:
-            with varied(self._base, deviations) as variation:
-                self._visit(deviations, variation)
-        except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
+            with self.player.varied(deviations) as run:
+                self._visit(deviations, run)
+        except Exception as error:  # noqa: BLE001  # a bug of the engine's is what we look for
             return self._failed(deviations, error)
         return True
 
     def _failed(self, deviations: tuple[Deviation, ...], error: Exception) -> bool:
-        """Note what ended a run; False where the scenario's application cannot do what was asked."""
+        """Note what ended a run; False where the scenario's world cannot do what was asked."""
         if isinstance(error, Untimely):
             # An event came where what it is about does not exist yet.
             return False
-        wrong = ended_by(error)
+        wrong = (self.player.refused(deviations, error),)
         self._found.runs += 1
-        self._found.note(deviations, (wrong,))
+        self._found.note(deviations, wrong)
+        if _one_kill(deviations):
+            self._found.cells.append(_cell(deviations[0], wrong[0].invariant))
         return True
 
-    def _visit(self, deviations: tuple[Deviation, ...], variation: Variation) -> None:
+    def _visit(self, deviations: tuple[Deviation, ...], run: Any) -> None:
         found = self._found
         found.runs += 1
-        wrong = violations(variation, self._invariants)
+        wrong = violations(run, self._invariants)
         if found.runs % EVERY == 0:
-            wrong += self.repeated(variation, deviations)
+            wrong += self._repeated(run, deviations)
         found.note(deviations, wrong)
-        found.unknown += not variation.known
+        found.unknown += not run.known
         for name, reached in found.reached.items():
-            if not reached and self._invariants[name](variation) is not None:
+            if not reached and self._invariants[name](run) is not None:
                 found.reached[name] = True
-        repeated = self._effects.note(deviations, variation, wrong)
-        found.repeats += repeated
-        if len(deviations) == 1 and deviations[0].action == "kill":
-            lines = after_death(deviations[0], variation.events) if self._bounds.transcripts else ()
-            self._cells.append(_cell(deviations[0], variation, wrong, self._base, lines))
-            self._cost(deviations[0], variation)
+        found.repeats += bool(run.effects - self.base.effects)
+        if _one_kill(deviations):
+            self._certificates.note(deviations[0], run, wrong)
+            came = ",".join(sorted({one.invariant for one in wrong}))
+            lines = after_death(deviations[0], run.events) if self.bounds.transcripts else ()
+            found.cells.append(_cell(deviations[0], came or (run.came if run.known else "unknown"), lines))
+            self._cost(deviations[0], run)
 
-    def _cost(self, deviation: Deviation, variation: Variation) -> None:
-        if not variation.known and self._bounds.only is None:
+    def _cost(self, deviation: Deviation, run: Any) -> None:
+        if not run.known and self.bounds.only is None:
             # Who asks for one crash is told what it adds as far as the script goes.
             return
-        more = variation.tokens - self._base.tokens
-        cost = cost_of_all(variation.calls, self._bounds.prices)
+        (base_tokens, base_cost), (tokens, cost) = self._base_used, self.player.used(run, self.bounds.prices)
         known = self._found.crash
-        if cost is None or self._base_cost is None:
+        dearer = 0.0
+        if cost is None or base_cost is None:
             known = replace(known, priced=False)
-        dearer = 0.0 if cost is None or self._base_cost is None else float(cost - self._base_cost)
-        if more > known.tokens:
-            known = replace(known, tokens=more, where=str(deviation))
+        else:
+            dearer = float(cost - base_cost)
+        if tokens - base_tokens > known.tokens:
+            known = replace(known, tokens=tokens - base_tokens, where=str(deviation))
         if dearer > known.cost:
             known = replace(known, cost=dearer, cost_where=str(deviation))
         self._found.crash = known
 
-    def repeated(self, played: Played, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
+    def _repeated(self, played: Played, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
         """Play it again: two runs that differ depend on something that nobody controls, and it is named.
 
         `deviations`: those that give the run, also where a picker made its choices and none was asked for.
         """
         self._found.runs += 1
-        with varied(self._base, deviations) as again:
-            if again.digest == played.digest:
-                return ()
-            return (Violation(REPEATS, difference(played.events, again.events)),)
+        with self.player.varied(deviations) as again:
+            return _differing(played, again)
 
     def _repeat_undisturbed(self) -> None:
-        try:
-            self._found.note((), self._base_repeated())
-        except StatekSimError:
-            raise
-        except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
-            self._found.note((), (Violation(SURVIVES, f"{type(error).__name__}: {error}"),))
-
-    def _base_repeated(self) -> tuple[Violation, ...]:
-        if self._record.error is None:
-            return self.repeated(self._base, ())
-        # Its script has run out, for example, where a variation's provider refuses.
         self._found.runs += 1
-        again, _ = undisturbed(self._base.scenario, self._base.profile)
-        if again.digest == self._base.digest:
-            return ()
-        return (Violation(REPEATS, difference(self._base.events, again.events)),)
+        try:
+            wrong = _differing(self.base, self.player.again())
+        except Exception as error:  # noqa: BLE001  # a bug of the engine's is what we look for
+            wrong = (ended_by(error),)
+        self._found.note((), wrong)
 
     def _two_owners(self) -> None:
-        """Play the scenario with a second owner who does the same, each of them first once, for the certificates."""
-        both = two_owners(self._base)
-        for order in () if both is None else ("fifo", "newest"):
-            assert both is not None, "there is a second owner"
+        """Play the scenario with a second owner who does the same, for the certificates."""
+        for run in self.player.two_owners():
             self._found.runs += 1
-            scenario = both.scenario.model_copy(update={"order": order})
-            try:
-                with varied(replace(both, scenario=scenario), ()) as variation:
-                    self._effects.note_two_owners(variation, violations(variation, BUILT_IN))
-            except StatekSimError:
-                # Two of them cannot do it at once, and why belongs to no crash.
-                return
+            self._certificates.note_two_owners(run, violations(run, self.player.built_in))
 
     # -- beyond single deviations ------------------------------------------------------------------------------
 
-    def _beyond(self, singles: Mapping[str, Sequence[Deviation]], *, complete: bool) -> Beyond:
-        bounds = self._bounds
-        depth, probability = None, None
-        if not complete:
-            depth = bounds.pct_depth
-            probability = self._random_orders(depth)
-        pairs, triples = Count(), 0
-        if bounds.depth >= 2:
-            pairs = self._pairs(singles)
-        if bounds.depth >= 3:
-            triples = self._triples(singles)
-        return Beyond(pairs=pairs, triples=triples, depth=depth, probability=probability)
+    def _orders(self) -> tuple[Count, Beyond]:
+        """Play all orders under a cap, and random ones beyond it."""
+        bounds = self.bounds
+        orders = explore_orders(self.player, bounds.orders, self._visit, self._failed)
+        beyond = Beyond()
+        if not orders.complete:
+            probability = draw_orders(
+                self.player,
+                bounds.pct_runs,
+                bounds.pct_depth,
+                bounds.pct_probability,
+                self._visit,
+                self._failed,
+            )
+            beyond = Beyond(depth=bounds.pct_depth, probability=probability)
+        return Count(orders.played, orders.known), beyond
 
-    def _random_orders(self, depth: int) -> float:
-        base, bounds = self._base, self._bounds
-        jobs = len({job for choice in base.choices for job in choice.jobs})
-        choices = max(len(base.choices), 1)
-        runs = min(bounds.pct_runs, runs_needed(jobs, choices, depth, bounds.pct_probability))
-        for seed in range(runs):
-            picker = Priorities(seed, choices, depth)
-            try:
-                with varied(base, (), pick=picker) as variation:
-                    self._visit(as_deviations(picker.taken), variation)
-            except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
-                self._failed(as_deviations(picker.taken), error)
-        return probability_of(jobs, choices, depth, runs)
+    def _combined(self, singles: Mapping[str, Sequence[Deviation]], beyond: Beyond) -> Beyond:
+        if self.bounds.depth >= 2:
+            beyond = replace(beyond, pairs=self._pairs(singles))
+        if self.bounds.depth >= 3:
+            beyond = replace(beyond, triples=self._triples(singles))
+        return beyond
 
     def _pairs(self, singles: Mapping[str, Sequence[Deviation]]) -> Count:
         """Play combinations of two: a second crash during and after recovery first, then a crash and something else."""
         tried = 0
         known = 0
-        for first in singles["crashes"]:
+        crashes = singles.get("crashes", ())
+        for first in crashes:
             for second in self._crashes_after(first):
                 known += 1
-                if tried < self._bounds.pairs:
+                if tried < self.bounds.pairs:
                     tried += self._try((first, second))
-        others = [one for kind in ("limits", "faults", "moves") for one in singles[kind]]
-        for crash, other in product(singles["crashes"], others):
+        others = [one for kind in ("limits", "faults", "moves") for one in singles.get(kind, ())]
+        for crash, other in product(crashes, others):
             known += 1
-            if tried < self._bounds.pairs:
+            if tried < self.bounds.pairs:
                 tried += self._try((other, crash))
         return Count(tried, known)
 
     def _crashes_after(self, first: Deviation) -> list[Deviation]:
         """Return kills at the distinct points that a run has after its first crash."""
-        points: list[Point] = []
-        states: set[str] = set()
-        seen = States()
-
-        def watch(run: ReferenceRun, point: Point) -> None:
-            state = seen.of(run, point)
-            if run.deviations is None or not run.deviations.deaths:
-                return
-            if state not in states:
-                states.add(state)
-                points.append(point)
-
-        with varied(self._base, (first,), watch=watch):
-            self._found.runs += 1
-        restart = plan.restart_of(self._base)
-        return [plan.kill_at(point, restart) for point in points]
+        self._found.runs += 1
+        try:
+            return self.player.crashes_after(first)
+        except Exception as error:  # noqa: BLE001  # noted when it was played alone
+            self.player.refused((first,), error)
+            return []
 
     def _triples(self, singles: Mapping[str, Sequence[Deviation]]) -> int:
         """Draw combinations of three at random, from a fixed seed."""
         every = [one for wanted in singles.values() for one in wanted]
         if len(every) < 3:
             return 0
-        chance = random.Random(self._base.scenario.seed)
+        chance = random.Random(self.player.scenario.seed)
         drawn = (tuple(chance.sample(every, 3)) for _ in count())
         usable = (three for three in drawn if len({_target(one) for one in three}) == 3)
-        return sum(map(self._try, islice(usable, self._bounds.pairs // 4)))
+        return sum(map(self._try, islice(usable, self.bounds.pairs // 4)))
 
     # -- failures ----------------------------------------------------------------------------------------------
 
@@ -396,27 +342,19 @@ class Explorer:
             return None
         return next((one.message for one in found if one.invariant == name), None)
 
-    def replay(self, name: str, deviations: Sequence[Deviation]) -> tuple[str | None, tuple[str, ...]]:
+    def replay(self, name: str, deviations: Sequence[Deviation]) -> tuple[str | None, Sequence[str]]:
         """Return how these deviations break an invariant, None if they do not, and those that find no occasion."""
-        if name == REPEATS:
-            with varied(self._base, deviations) as variation:
-                wrong = self.repeated(variation, deviations)
-                return (wrong[0].message if wrong else None), variation.steering.check_happened()
-        message = self.breaks(name, deviations)
-        if message is not None:
-            return message, ()
-        with varied(self._base, deviations) as variation:
-            return None, variation.steering.check_happened()
+        if name != REPEATS:
+            message = self.breaks(name, deviations)
+            if message is not None:
+                return message, ()
+        with self.player.varied(deviations) as run:
+            wrong = self._repeated(run, deviations) if name == REPEATS else ()
+            return (wrong[0].message if wrong else None), run.absent
 
 
-def ended_by(error: Exception) -> Violation:
-    """Return what is wrong with a run that a bug ended, or that is refused as the undisturbed one was not.
-
-    Raises an error that says nothing about the run: `Untimely`, and what is wrong with who explores.
-    """
-    if isinstance(error, Untimely) or (isinstance(error, StatekSimError) and not isinstance(error, BadInput)):
-        raise error
-    return Violation(SURVIVES, f"{type(error).__name__}: {error}")
+def _one_kill(deviations: Sequence[Deviation]) -> bool:
+    return len(deviations) == 1 and deviations[0].action == "kill"
 
 
 def _share(every: list[Deviation], number: int, shares: int) -> list[Deviation]:
@@ -441,25 +379,19 @@ def after_death(deviation: Deviation, trace: Sequence[Event]) -> tuple[str, ...]
     return tuple(formatted(rest, name_jobs=len({line.job for line in rest if line.job}) > 1))
 
 
-def _cell(
-    deviation: Deviation,
-    variation: Variation,
-    wrong: Sequence[Violation],
-    base: Undisturbed,
-    lines: tuple[str, ...],
-) -> Cell:
+def _cell(deviation: Deviation, came: str, lines: tuple[str, ...] = ()) -> Cell:
     what, _, job = deviation.what.rpartition(" of ")
-    if wrong:
-        came = ",".join(sorted({one.invariant for one in wrong}))
-    elif not variation.known:
-        came = "unknown"
-    else:
-        came = "same" if variation.ending == base.ending else "differs"
     return Cell(deviation.kill, deviation.silent, what or deviation.what, job if what else "", came, lines)
 
 
-def difference(events: Sequence[Event], again: Sequence[Event]) -> str:
+def _differing(played: Played, again: Played) -> tuple[Violation, ...]:
     """Say where two runs with the same deviations part, and the tool that was called last before that."""
+    if played.digest == again.digest:
+        return ()
+    return (Violation(REPEATS, _difference(played.events, again.events)),)
+
+
+def _difference(events: Sequence[Event], again: Sequence[Event]) -> str:
     pairs = zip(events, again, strict=False)
     at = next((n for n, (one, other) in enumerate(pairs) if one != other), None)
     if at is None:

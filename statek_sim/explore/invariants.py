@@ -7,46 +7,19 @@ already is not a deviation's doing: the built-in ones compare with it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from statek_sim import trace as events
+from statek_sim.explore.player import ANY_ORDER, Invariant
 from statek_sim.explore.variation import Ending, Variation
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.trace import Event
 from statek_sim.usage.totals import approx_tokens
 
-Invariant = Callable[[Variation], str | None]
-"""Returns what is wrong with a run, None when nothing is."""
-
-F = TypeVar("F", bound=Callable[..., object])
-
-ANY_ORDER: Final = "any-order"
-"""The tag of scenarios whose outcome must not depend on the order of their jobs' steps."""
-
 _OWN_ENDS: Final = frozenset({"exit", "final"})
 _ITEM_STATUSES: Final = frozenset({"READY", "CLAIMED", "DONE", "ERROR"})
 _LATEST: Final = "critical_error_handler"
-
-
-def sometimes(function: F) -> F:
-    """Mark a predicate of variations: over all runs of a scenario it must hold at least once."""
-    function.__sometimes__ = True  # type: ignore[attr-defined]  # the mark
-    return function
-
-
-def is_sometimes(function: object) -> bool:
-    """Return whether it is enough that some run reaches it."""
-    return bool(getattr(function, "__sometimes__", False))
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """An invariant that does not hold, and what is wrong."""
-
-    invariant: str
-    message: str
 
 
 # -- claims --------------------------------------------------------------------------------------------------------
@@ -302,9 +275,3 @@ BUILT_IN: Final[Mapping[str, Invariant]] = {
     "any-order": the_order_does_not_matter,
 }
 """The invariants that are always asked, by the names that reports use."""
-
-
-def violations(variation: Variation, invariants: Mapping[str, Invariant]) -> tuple[Violation, ...]:
-    """Return what is wrong with a run."""
-    found = ((name, check(variation)) for name, check in invariants.items() if not is_sometimes(check))
-    return tuple(Violation(name, message) for name, message in found if message is not None)

@@ -7,8 +7,9 @@ from itertools import accumulate
 from typing import Final, get_args
 
 from statek_sim import trace as events
-from statek_sim.backends.deviations import Place, Point
+from statek_sim.backends.deviations import Point
 from statek_sim.clock import FOREVER
+from statek_sim.explore.player import Undeviating
 from statek_sim.explore.variation import Undisturbed
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.scenario.events import RESTART, Deviation, Fault
@@ -30,15 +31,12 @@ _SOON: Final = 1.0
 _MOVABLE: Final = frozenset({"resolve", "fail", "push", "notify", "complete", "answer", "refuse"})
 
 
-def distinct_points(base: Undisturbed) -> list[Point]:
+def distinct_points(run: Undeviating) -> list[Point]:
     """Return the points of a run whose durable states differ: after a kill at the others the same would come."""
-    seen: set[str] = set()
-    found: list[Point] = []
-    for point, state in zip(base.points, base.states, strict=True):
-        if state not in seen:
-            seen.add(state)
-            found.append(point)
-    return found
+    first: dict[object, Point] = {}
+    for point, state in zip(run.points, run.states, strict=True):
+        first.setdefault(state, point)
+    return [*first.values()]
 
 
 def kill_at(point: Point, restart: float | None) -> Deviation:
@@ -59,11 +57,6 @@ def kills(base: Undisturbed) -> list[Deviation]:
     """Return a kill at every distinct point."""
     restart = restart_of(base)
     return [kill_at(point, restart) for point in distinct_points(base)]
-
-
-def kills_at(base: Undisturbed, place: Place) -> list[Deviation]:
-    """Return the kill at one place; none where the run has no such place."""
-    return [kill_at(point, restart_of(base)) for point in base.points if point.place == place]
 
 
 def lost_commits(base: Undisturbed) -> list[Deviation]:

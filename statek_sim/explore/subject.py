@@ -1,29 +1,25 @@
-"""One scenario under one profile that is asked about again and again: variations are drawn, played and written down.
-
-The explorers of both engines play them; `asked_of` chooses, and they are asked the same.
-"""
+"""One scenario under one profile that is asked about again and again: variations are drawn, played and written down."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final
 
 from statek_sim.errors import BadInput
-from statek_sim.explore import plan
-from statek_sim.explore.explorer import SURVIVES, Explorer
+from statek_sim.explore.explorer import Explorer
 from statek_sim.explore.found_case import case_name, case_text
-from statek_sim.explore.invariants import Invariant, Violation
-from statek_sim.explore.result import Failure
-from statek_sim.explore.variation import varied
+from statek_sim.explore.player import SURVIVES, Violation
+from statek_sim.explore.result import KINDS, Failure
 from statek_sim.explore.workers import own_invariants
 from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
-from statek_sim.trace import Event
+
+SIMPLEST: Final = ("limits", "faults", "moves", "crashes", "commits")
+"""Kinds of single deviations, simple ones first."""
 
 
 class InvariantBroken(AssertionError):
@@ -56,14 +52,15 @@ class Subject:
         return f"Subject({self.scenario.id!r}, profile={self.profile!r})"
 
     @cached_property
-    def asked(self) -> Asked:
+    def _explorer(self) -> Explorer:
         """Who plays variations; the undisturbed run is played when it is first asked for."""
-        return asked_of(self.scenario, self.profile, self._own)
+        return Explorer(self.scenario, self.profile, self._own)
 
     @cached_property
     def singles(self) -> tuple[Deviation, ...]:
         """Every single deviation that the scenario gives occasion for, simple ones first."""
-        return self.asked.singles()
+        every = self._explorer.player.singles(KINDS)
+        return tuple(one for kind in SIMPLEST for one in every.get(kind, ()))
 
     def like(self, scenario: Scenario) -> Subject:
         """Return another scenario that is asked about in the same way."""
@@ -72,14 +69,14 @@ class Subject:
     def wrong(self, deviations: Sequence[Deviation] = ()) -> tuple[Violation, ...]:
         """Return what is wrong with a run that departs so; one whose application cannot do what it asks is right."""
         try:
-            asked = self.asked
+            explorer = self._explorer
         except BadInput:
             raise
         except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
             # Without any deviation.
             return (Violation(SURVIVES, f"{type(error).__name__}: {error}"),)
         try:
-            return asked.wrong(deviations)
+            return explorer.play(deviations)
         except BadInput:
             return ()
 
@@ -124,85 +121,3 @@ def _name_of(invariant: str | Callable[..., Any]) -> str:
             f"invariant {name!r} of {module}: expected a function at the top of a module, since found cases name it"
         )
     return f"{module}:{name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What is left of a run that was played: its trace."""
-
-    events: tuple[Event, ...]
-    digest: str
-
-
-class Asked(Protocol):
-    """Plays variations of one scenario; each raises `Untimely` where its world cannot do what is asked."""
-
-    def singles(self) -> tuple[Deviation, ...]:
-        """Return every single deviation that the scenario gives occasion for, simple ones first."""
-
-    def wrong(self, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
-        """Return what is wrong with a run."""
-
-    def played(self, deviations: Sequence[Deviation]) -> Seen:
-        """Return a run."""
-
-    def repeated(self, seen: Seen, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
-        """Return how a run differs from the same one played again."""
-
-
-class StatekAsked:
-    """A scenario of engine one."""
-
-    def __init__(self, scenario: Scenario, profile: str, own: Mapping[str, Invariant]) -> None:
-        self._explorer = Explorer(scenario, profile, own)
-
-    def singles(self) -> tuple[Deviation, ...]:
-        """Return limits, faults, moved events, kills and lost commits."""
-        kinds = (plan.limits, plan.faults, plan.moves, plan.kills, plan.lost_commits)
-        return tuple(one for kind in kinds for one in kind(self._explorer.base))
-
-    def wrong(self, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
-        """Return what is wrong with a run."""
-        return self._explorer.play(deviations)
-
-    def played(self, deviations: Sequence[Deviation]) -> Seen:
-        """Return a run."""
-        with varied(self._explorer.base, deviations) as variation:
-            return Seen(tuple(variation.events), variation.digest)
-
-    def repeated(self, seen: Seen, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
-        """Return how a run differs from the same one played again."""
-        return self._explorer.repeated(seen, deviations)
-
-
-class AgentAsked:
-    """A scenario of engine two."""
-
-    def __init__(self, scenario: Scenario, profile: str, own: Mapping[str, Any]) -> None:
-        # What engine two checks arguments with is not loaded for those who have no scenario of it.
-        from statek_sim.explore.agent_runs import AgentExplorer  # noqa: PLC0415
-
-        self._explorer = AgentExplorer(scenario, profile, own)
-
-    def singles(self) -> tuple[Deviation, ...]:
-        """Return limits, faults, moved events and kills."""
-        return self._explorer.singles()
-
-    def wrong(self, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
-        """Return what is wrong with a run."""
-        return self._explorer.player.judged(deviations)[1]
-
-    def played(self, deviations: Sequence[Deviation]) -> Seen:
-        """Return a run."""
-        record = self._explorer.player.play(deviations).record
-        return Seen(tuple(record.events), record.digest)
-
-    def repeated(self, seen: Seen, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
-        """Return how a run differs from the same one played again."""
-        return self._explorer.player.repeated(deviations, seen)
-
-
-def asked_of(scenario: Scenario, profile: str, own: Mapping[str, Any]) -> Asked:
-    """Return who plays a scenario."""
-    engine = StatekAsked if scenario.engine == "statek" else AgentAsked
-    return engine(scenario, profile, own)

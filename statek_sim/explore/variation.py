@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,7 +29,7 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Scenario
-from statek_sim.trace import Event
+from statek_sim.trace import Event, ToolCalled, ToolReturned, WorldChanged
 
 _OF_EVENTS: Final = frozenset({"UnusedEvents", "UnusedReplies"})
 
@@ -62,7 +63,51 @@ class Ending:
         return dict(self.jobs).get(name)
 
 
-class Variation:
+class Effects:
+    """What the trace of a run says of its effects; `events` are the trace."""
+
+    events: Sequence[Event]
+
+    @cached_property
+    def effects(self) -> Counter[tuple[str, str]]:
+        """What was done to the world: lines of the ledger, and claims, completions and marks of work items."""
+        return Counter(
+            (event.subject, event.change)
+            for event in self.events
+            if isinstance(event, WorldChanged) and event.subject != "worker"
+        )
+
+    @cached_property
+    def tool_calls(self) -> Counter[str]:
+        """How often each tool was called."""
+        return Counter(str(event.name) for event in self.events if isinstance(event, ToolCalled))
+
+    @cached_property
+    def done(self) -> dict[str, Counter[tuple[str, str]]]:
+        """What each tool did to the world, whoever it did it for."""
+        return _done_by(self.events)
+
+
+def _done_by(trace: Iterable[Event]) -> dict[str, Counter[tuple[str, str]]]:
+    running: dict[str, list[str]] = {}
+    found: dict[str, Counter[tuple[str, str]]] = {}
+    for event in trace:
+        open_calls = running.setdefault(event.job, [])
+        match event:
+            case ToolCalled():
+                open_calls.append(str(event.name))
+            case ToolReturned() if open_calls:
+                open_calls.pop()
+            case WorldChanged(subject=subject) if subject == "worker":
+                running.clear()
+            case WorldChanged() if open_calls:
+                # A line of the ledger is whatever the model noted, which may be no text.
+                done = (event.subject, str(event.change).partition(" by ")[0])
+                found.setdefault(open_calls[-1], Counter())[done] += 1
+    return found
+
+
+class Variation(Effects):
     """One run that was played, with everything that invariants ask.
 
     `base` is the undisturbed run, None when this is it.
@@ -96,7 +141,7 @@ class Variation:
         return self._run.runtime
 
     @property
-    def events(self) -> Sequence[Event]:
+    def events(self) -> Sequence[Event]:  # type: ignore[override]  # nobody sets it
         """The trace."""
         return self._run.runtime.trace.events
 
@@ -153,6 +198,16 @@ class Variation:
         return self._run.deviations
 
     @property
+    def absent(self) -> tuple[str, ...]:
+        """The deviations that it gave no occasion for."""
+        return self.steering.check_happened()
+
+    @property
+    def came(self) -> str:
+        """Whether it ended as the undisturbed run."""
+        return "same" if self.base is None or self.ending == self.base.ending else "differs"
+
+    @property
     def digest(self) -> str:
         """SHA-256 of the trace."""
         return self._run.runtime.trace.digest()
@@ -180,7 +235,7 @@ def _ready(condition: Callable[[], bool]) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Undisturbed:
+class Undisturbed(Effects):
     """What an explorer keeps of the run without deviations."""
 
     scenario: Scenario
@@ -195,6 +250,7 @@ class Undisturbed:
     counts: tuple[tuple[int, int, int, int], ...]
     """Turns, exceptions, streak and tokens of each job at the end."""
     tokens: int
+    calls: tuple[AnsweredCall, ...] = field(repr=False)
     requests: tuple[tuple[str, int], ...] = field(repr=False)
     limits: HarnessLimits
 
@@ -236,6 +292,7 @@ def undisturbed(scenario: Scenario, profile: str) -> tuple[Undisturbed, RunRecor
                     for job in run.runtime.jobs
                 ),
                 tokens=played.tokens,
+                calls=tuple(record.calls),
                 requests=tuple(played.requests),
                 limits=run.runtime.limits,
             ),

@@ -19,20 +19,19 @@ from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed
 from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.explore.certificates import worst
-from statek_sim.explore.explorer import REPEATS, SURVIVES, Bounds, Explorer
-from statek_sim.explore.invariants import BUILT_IN, Invariant, is_sometimes, sometimes
+from statek_sim.explore.explorer import AGENT_KINDS, Bounds, Explorer
 from statek_sim.explore.plan import distinct_points
+from statek_sim.explore.player import REPEATS, SURVIVES, Invariant, Undeviating, is_sometimes, sometimes
 from statek_sim.explore.result import Count, CrashCost, Explored, Failure, ToolCertificate
-from statek_sim.explore.variation import Undisturbed
 from statek_sim.scenario.schema import Scenario
 
 T = TypeVar("T")
 
-OwnInvariant = Callable[[Any], str | None]
-"""A person's invariant; what it takes is a `Variation` of engine one, or an `AgentVariation` of engine two."""
-
 Pair = tuple[Scenario, str]
 """A scenario and the profile that it is explored under."""
+
+
+NOT_VARIED: Final = f"of engine agent {', '.join(AGENT_KINDS)} are varied; expected one of them as --kind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +58,9 @@ def _whole_or_shares(explorer: Explorer) -> Explored | Shares:
     return explorer.explore() if shares.number == 1 else shares
 
 
-def own_invariants(names: Sequence[str]) -> dict[str, OwnInvariant]:
+def own_invariants(names: Sequence[str]) -> dict[str, Invariant]:
     """Import the invariants that are written `module:attribute`; `BadInput` for what is none."""
-    found: dict[str, OwnInvariant] = {}
+    found: dict[str, Invariant] = {}
     for name in names:
         if ":" not in name:
             raise BadInput(
@@ -78,7 +77,7 @@ class _InvariantFailed(StatekSimError):
     """A person's invariant raised, or answered something else. No `BadInput`: those of a variation are passed over."""
 
 
-def _guarded(name: str, invariant: OwnInvariant) -> OwnInvariant:
+def _guarded(name: str, invariant: Invariant) -> Invariant:
     """Return an invariant whose own errors are told as such, and not as the runtime's."""
 
     def asked(variation: Any) -> str | None:
@@ -105,29 +104,20 @@ def explore_one(scenario: Scenario, profile: str, *, own: Sequence[str], bounds:
 def _explored(
     scenario: Scenario, profile: str, own: Sequence[str], bounds: Bounds, explore: Callable[[Explorer], T]
 ) -> T | Explored:
+    agents = scenario.engine == "agent"
+    if agents and not set(AGENT_KINDS) & set(bounds.kinds):
+        return _not_explored(scenario, profile, NOT_VARIED)
     try:
-        if scenario.engine != "statek":
-            return _agent_explored(scenario, profile, own, bounds)
         return explore(Explorer(scenario, profile, own_invariants(own), bounds))
     except _InvariantFailed as error:
         raise BadInput(str(error)) from None
-    except BadInput:
-        raise
-    except StatekSimError as error:
-        return _not_explored(scenario, profile, f"{type(error).__name__}: {error}")
-
-
-def _agent_explored(scenario: Scenario, profile: str, own: Sequence[str], bounds: Bounds) -> Explored:
-    # What engine two checks arguments with is not loaded for those who have no scenario of it.
-    from statek_sim.explore.agent_runs import NOT_VARIED, VARIED, AgentExplorer  # noqa: PLC0415
-
-    if not set(VARIED) & set(bounds.kinds):
-        return _not_explored(scenario, profile, NOT_VARIED)
-    try:
-        return AgentExplorer(scenario, profile, own_invariants(own)).explore(bounds)
     except BadInput as error:
+        if not agents:
+            raise
         # Parts of its agent cannot be kept.
         return _not_explored(scenario, profile, str(error))
+    except StatekSimError as error:
+        return _not_explored(scenario, profile, f"{type(error).__name__}: {error}")
 
 
 def _not_explored(scenario: Scenario, profile: str, why: str) -> Explored:
@@ -240,53 +230,34 @@ def replay(scenario: Scenario) -> Replayed:
     name = scenario.violates
     if not name:
         raise BadInput(f"{where}: 'violates' is missing: expected the invariant that its deviations break")
-    if scenario.engine == "agent":
-        return _agent_replayed(scenario, where)
-    if ":" not in name and name not in _KNOWN:
-        raise BadInput(f"{where}: violates: {name!r} is no invariant; there are {', '.join(sorted(_KNOWN))}")
-    own: Mapping[str, Invariant] = own_invariants([name]) if ":" in name else {}
-    profile = scenario.profiles[0]
-    try:
-        message, absent = _replayed(scenario, profile, own)
-    except _InvariantFailed as error:
-        raise BadInput(f"{where}: {error}") from None
-    return Replayed(scenario, profile, message, absent)
-
-
-def _agent_replayed(scenario: Scenario, where: str) -> Replayed:
-    """Play a found case of engine two again."""
-    from statek_sim.explore.agent_player import AgentPlayer  # noqa: PLC0415
-    from statek_sim.explore.agent_variation import AGENT_INVARIANTS  # noqa: PLC0415
-
-    name = scenario.violates
-    known = {*AGENT_INVARIANTS, REPEATS, SURVIVES}
+    known = {*_built_in(scenario), REPEATS, SURVIVES}
     if ":" not in name and name not in known:
         raise BadInput(f"{where}: violates: {name!r} is no invariant; there are {', '.join(sorted(known))}")
-    player = AgentPlayer(scenario, scenario.profiles[0], own_invariants([name]) if ":" in name else {})
+    own = own_invariants([name]) if ":" in name else {}
+    profile = scenario.profiles[0]
     try:
-        message = player.breaks(name, scenario.deviations)
+        message, absent = Explorer(scenario, profile, own).replay(name, scenario.deviations)
     except _InvariantFailed as error:
         raise BadInput(f"{where}: {error}") from None
-    absent = () if message is not None else player.absent(scenario.deviations)
-    return Replayed(scenario, scenario.profiles[0], message, absent)
-
-
-def _replayed(
-    scenario: Scenario, profile: str, own: Mapping[str, Invariant]
-) -> tuple[str | None, tuple[str, ...]]:
-    try:
-        explorer = Explorer(scenario, profile, own)
     except StatekSimError:
         raise
     except Exception as error:
-        # The runtime fails without any deviation.
-        if scenario.violates != SURVIVES:
+        # The engine fails without any deviation.
+        if name != SURVIVES:
             raise
-        return f"{type(error).__name__}: {error}", ()
-    return explorer.replay(scenario.violates, scenario.deviations)
+        message, absent = f"{type(error).__name__}: {error}", ()
+    return Replayed(scenario, profile, message, tuple(absent))
 
 
-_KNOWN: Final = frozenset({*BUILT_IN, REPEATS, SURVIVES})
+def _built_in(scenario: Scenario) -> Mapping[str, Invariant]:
+    # What engine two checks arguments with is not loaded for those who have no scenario of it.
+    if scenario.engine == "agent":
+        from statek_sim.explore.agent_variation import AGENT_INVARIANTS  # noqa: PLC0415
+
+        return AGENT_INVARIANTS
+    from statek_sim.explore.invariants import BUILT_IN  # noqa: PLC0415
+
+    return BUILT_IN
 
 
 SHARE: Final = 100_000
@@ -315,7 +286,7 @@ def size_of(scenario: Scenario) -> int:
     return (turns + len(scenario.events) + len(scenario.jobs)) ** 2
 
 
-def shares_of(base: Undisturbed, bounds: Bounds) -> Shares:
+def shares_of(base: Undeviating, bounds: Bounds) -> Shares:
     """Return which shares the crashes of a scenario are worth; one where combinations need all of them together."""
     if bounds.depth > 1 or bounds.only is not None or "crashes" not in bounds.kinds:
         return Shares(1, len(base.events))

@@ -14,11 +14,10 @@ from statek_sim.backends.deviations import with_deviations
 from statek_sim.cli import main
 from statek_sim.clock import VirtualClock
 from statek_sim.explore.agent_player import AgentPlayer
-from statek_sim.explore.agent_runs import AgentExplorer
 from statek_sim.explore.agent_variation import AgentVariation
-from statek_sim.explore.explorer import Bounds
-from statek_sim.explore.invariants import sometimes
-from statek_sim.explore.plan import kill_at
+from statek_sim.explore.explorer import Bounds, Explorer
+from statek_sim.explore.plan import distinct_points, kill_at
+from statek_sim.explore.player import REPEATS, sometimes
 from statek_sim.explore.result import Count
 from statek_sim.explore.workers import explore_one, own_invariants
 from statek_sim.harness.harness import LLM_Harness
@@ -91,12 +90,12 @@ def test_pairs_are_a_second_death_after_the_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_triples_are_a_third_death_after_the_second(tmp_path: Path) -> None:
+def test_triples_are_drawn(tmp_path: Path) -> None:
     suite = scenario(tmp_path, pay=", after_crash: again")
     found = explore_one(suite, "hardened", own=(), bounds=Bounds(kinds=("crashes",), depth=3))
     twice = explore_one(suite, "hardened", own=(), bounds=Bounds(kinds=("crashes",), depth=2))
     assert found.beyond.pairs == twice.beyond.pairs
-    assert twice.beyond.triples == 0 < found.beyond.triples <= found.beyond.pairs.tried // 4 + 1
+    assert twice.beyond.triples == 0 < found.beyond.triples <= Bounds().pairs // 4
     assert found.runs >= twice.runs + found.beyond.triples
     assert found.failures == ()
 
@@ -113,29 +112,29 @@ def test_every_limit_and_every_failing_request_of_an_agent_is_played(tmp_path: P
 
 
 def test_a_request_that_fails_and_a_limit_that_binds_really_do(tmp_path: Path) -> None:
-    explorer = AgentExplorer(scenario(tmp_path), "hardened")
-    refused = explorer.player.play((Deviation(fault="401", job="main", reply=2),))
+    player = AgentPlayer(scenario(tmp_path), "hardened")
+    refused = player.play((Deviation(fault="401", job="main", reply=2),))
     assert refused.record.jobs["main"].answer is None
-    assert explorer.player.absent((Deviation(fault="401", job="main", reply=9),)) != ()
-    stopped = explorer.player.play((Deviation(limit=LimitName.MAX_TURNS, value=0),))
+    assert player.play((Deviation(fault="401", job="main", reply=9),)).absent != ()
+    stopped = player.play((Deviation(limit=LimitName.MAX_TURNS, value=0),))
     assert stopped.record.jobs["main"].stop == "max_turns"
 
 
 def test_commits_that_nobody_looks_for_need_not_be_kept(tmp_path: Path) -> None:
-    explorer = AgentExplorer(scenario(tmp_path), "hardened")
+    player = AgentPlayer(scenario(tmp_path), "hardened")
     every = Moments()
-    run_agent_scenario(explorer.player.scenario, "hardened", moments=every)
+    run_agent_scenario(player.scenario, "hardened", moments=every)
     for point in every.points:
         kill = kill_at(point, 1.0)
         all_kept = Moments((kill,), every.taken)
-        departed = with_deviations(explorer.player.scenario, (kill,))
+        departed = with_deviations(player.scenario, (kill,))
         record = run_agent_scenario(departed, "hardened", moments=all_kept)
-        assert explorer.player.play((kill,)).record.digest == record.digest, point
+        assert player.play((kill,)).record.digest == record.digest, point
 
 
 def test_a_run_departs_from_one_of_the_callers_own(tmp_path: Path) -> None:
-    explorer = AgentExplorer(scenario(tmp_path), "hardened")
-    departed = with_deviations(explorer.player.scenario, (Deviation(fault="401", job="main", reply=2),))
+    player = AgentPlayer(scenario(tmp_path), "hardened")
+    departed = with_deviations(player.scenario, (Deviation(fault="401", job="main", reply=2),))
     asked_for: list[LLM_Harness] = []
     drivers: list[Driver] = []
 
@@ -165,14 +164,14 @@ def with_events(folder: Path, events: str, **words: str) -> Scenario:
 
 def test_crashes_of_a_scenarios_own_belong_to_every_run(tmp_path: Path) -> None:
     own = with_events(tmp_path, OWN_CRASH)
-    explorer = AgentExplorer(own, "hardened")
-    found = explorer.explore(Bounds(depth=2))
+    player = AgentPlayer(own, "hardened")
+    found = explore_one(own, "hardened", own=(), bounds=Bounds(depth=2))
     assert found.failures == ()
     assert found.proven["crashes"].complete
     # It dies while it is told to pay, and its next process is told that all is done.
-    assert explorer.player.base.moments.worked == [("main", "look")]
+    assert player.base.moments.worked == [("main", "look")]
     assert {cell.came for cell in found.cells} == {"same"}
-    assert {life for lives in explorer.player.base.moments.taken.values() for life in lives} == {0, 1}
+    assert {life for lives in player.base.moments.taken.values() for life in lives} == {0, 1}
 
 
 def test_a_process_of_the_explorers_lives_on_over_a_restart_and_follows_on_a_late_crash(
@@ -248,20 +247,20 @@ scenarios:
 """
 
 
-def shared(folder: Path) -> AgentExplorer:
+def shared(folder: Path) -> Scenario:
     (folder / "shared.yaml").write_text(SHARED)
-    return AgentExplorer(load_or_fail([folder / "shared.yaml"])[0], "hardened")
+    return load_or_fail([folder / "shared.yaml"])[0]
 
 
 def test_a_process_that_dies_with_runs_in_slots_and_before_them_leaves_nobody_waiting(tmp_path: Path) -> None:
-    explorer = shared(tmp_path)
-    found = explorer.explore(CRASHES)
+    player = AgentPlayer(shared(tmp_path), "hardened")
+    found = explore_one(shared(tmp_path), "hardened", own=(), bounds=CRASHES)
     assert found.proven["crashes"].complete
     # A message to a finished run is kept from its next commit on.
     assert [failure.deviations[0].what for failure in found.failures] == ["before commit began of first"]
     # The first one has the slot when its process dies, and has it again before the one who waits.
-    (kill,) = [point for point in explorer.player.play(()).moments.points if point.what == "look worked"]
-    events = explorer.player.play((kill_at(kill, 1.0),)).record.events
+    (kill,) = [point for point in player.play(()).moments.points if point.what == "look worked"]
+    events = player.play((kill_at(kill, 1.0),)).record.events
     spoke = [(event.at, event.job, event.action) for event in events if isinstance(event, HarnessSpoke)]
     assert spoke[:4] == [
         (0.0, "first", "has it"), (1.0, "second", "waits"), (5.0, "first", "has it"), (5.0, "second", "waits"),
@@ -271,24 +270,26 @@ def test_a_process_that_dies_with_runs_in_slots_and_before_them_leaves_nobody_wa
 def test_a_person_who_is_first_asked_about_the_crash_answers_the_rest_later() -> None:
     """Nobody answers that here, so that what the script answers is not asked yet when it does."""
     found = samples.built_in("agent-people", "agent-two-questions-at-once")
-    explored = AgentExplorer(found, "hardened").explore(CRASHES)
+    explored = Explorer(found, "hardened", bounds=CRASHES).explore()
     assert explored.failures == ()
     assert [cell.came for cell in explored.cells].count("asks") == 2
 
 
 def test_a_message_to_a_dead_process_is_taken_by_the_next_one(tmp_path: Path) -> None:
-    explorer = shared(tmp_path)
-    points = explorer.player.play(()).moments.points
+    player = AgentPlayer(shared(tmp_path), "hardened")
+    points = player.play(()).moments.points
     (point,) = [point for point in points if (point.what, point.job) == ("commit ended", "second")]
-    run = explorer.player.play((kill_at(point, 5.0),))
-    assert run.record.jobs["first"].answer == "more"
-    assert explorer.player.wrong((kill_at(point, 5.0),)) == ()
+    kill = kill_at(point, 5.0)
+    assert player.play((kill,)).record.jobs["first"].answer == "more"
+    explorer = Explorer(shared(tmp_path), "hardened")
+    assert explorer.play((kill,)) == ()
+    assert explorer.replay(REPEATS, (kill,)) == (None, ())
 
 
 def test_a_job_that_answered_and_is_asked_again_has_the_limit_that_its_completions_extend(
     tmp_path: Path,
 ) -> None:
-    found = shared(tmp_path).explore(Bounds(kinds=("limits",)))
+    found = explore_one(shared(tmp_path), "hardened", own=(), bounds=Bounds(kinds=("limits",)))
     assert found.proven["limits"].complete
     assert found.failures == ()
 
@@ -309,9 +310,8 @@ def test_an_agent_loses_no_commit(
 
 
 def test_two_moments_with_the_same_second_commits_and_effects_are_one(tmp_path: Path) -> None:
-    explorer = AgentExplorer(scenario(tmp_path), "hardened")
-    moments: Moments = explorer.player.play(()).moments
-    assert 8 < len(moments.distinct()) < len(moments.points)
+    player = AgentPlayer(scenario(tmp_path), "hardened")
+    assert 8 < len(distinct_points(player.base)) < len(player.base.points)
 
 
 def test_an_agent_that_does_not_repeat_is_told_and_its_case_plays_again(
@@ -395,10 +395,10 @@ ORDERS = Bounds(kinds=("orders",))
 def test_all_orders_of_runs_and_of_calls_are_played(tmp_path: Path) -> None:
     path = tmp_path / "two.yaml"
     path.write_text(TWO)
-    explorer = AgentExplorer(load_or_fail([path])[0], "hardened")
-    undisturbed = run_agent_scenario(explorer.player.scenario, "hardened")
-    assert explorer.player.play(()).record.digest == undisturbed.digest
-    found = explorer.explore(ORDERS)
+    player = AgentPlayer(load_or_fail([path])[0], "hardened")
+    undisturbed = run_agent_scenario(player.scenario, "hardened")
+    assert player.play(()).record.digest == undisturbed.digest
+    found = explore_one(player.scenario, "hardened", own=(), bounds=ORDERS)
     # Which job begins, which goes on after its answer, and which of the calls ends first.
     assert found.proven["orders"].complete
     assert found.proven["orders"].of >= 4
@@ -408,14 +408,14 @@ def test_all_orders_of_runs_and_of_calls_are_played(tmp_path: Path) -> None:
 def test_calls_end_in_the_order_that_is_chosen(tmp_path: Path) -> None:
     path = tmp_path / "two.yaml"
     path.write_text(TWO)
-    explorer = AgentExplorer(load_or_fail([path])[0], "hardened")
-    choices = explorer.player.play(()).moments.choices
+    player = AgentPlayer(load_or_fail([path])[0], "hardened")
+    choices = player.play(()).moments.choices
     number = next(n for n, choice in enumerate(choices, 1) if set(choice.jobs) == {"slow", "quick"})
     assert choices[number - 1].jobs == ("quick", "slow")
-    swapped = explorer.player.play((Deviation(choose=number, first="slow"),))
+    swapped = player.play((Deviation(choose=number, first="slow"),))
     ended = [(event.name, event.at) for event in swapped.record.events if isinstance(event, ToolReturned)]
     assert ended == [("slow", 2.0), ("quick", 5.0)]
-    assert explorer.player.absent((Deviation(choose=99, first="slow"),)) == ("slow steps first at choice 99",)
+    assert player.play((Deviation(choose=99, first="slow"),)).absent == ("slow steps first at choice 99",)
 
 
 SEAT = """
@@ -569,11 +569,11 @@ def test_an_order_is_made_as_small_as_one_of_engine_one(tmp_path: Path) -> None:
     drawn = Bounds(kinds=("orders",), orders=1, pct_runs=20)
     found = explore_one(deploys(tmp_path), "hardened", own=own, bounds=drawn)
     (failure,) = found.failures
-    player = AgentPlayer(deploys(tmp_path), "hardened", own_invariants(own))
+    explorer = Explorer(deploys(tmp_path), "hardened", own_invariants(own))
     assert len(failure.deviations) <= 3
     for place in range(len(failure.deviations)):
         fewer = (*failure.deviations[:place], *failure.deviations[place + 1 :])
-        assert player.breaks(failure.invariant, fewer) is None
+        assert explorer.breaks(failure.invariant, fewer) is None
 
 
 @pytest.mark.slow

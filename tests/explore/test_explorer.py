@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from statek_sim.explore import explorer
-from statek_sim.explore.explorer import PLANS, Bounds, Explorer
-from statek_sim.explore.invariants import sometimes
+from statek_sim.explore.explorer import Bounds, Explorer
+from statek_sim.explore.player import sometimes
 from statek_sim.explore.result import Count, Explored
+from statek_sim.explore.statek_player import PLANS
 from statek_sim.explore.variation import Variation, undisturbed, varied
 from statek_sim.harness.limits import LimitName
 from statek_sim.scenario.events import Deviation

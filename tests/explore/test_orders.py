@@ -10,6 +10,7 @@ import pytest
 from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.orders import Priorities, explore_orders, probability_of, runs_needed
 from statek_sim.explore.result import Count
+from statek_sim.explore.statek_player import StatekPlayer
 from statek_sim.explore.variation import Ending, Undisturbed, undisturbed, varied
 from statek_sim.scenario.events import Deviation
 from tests.explore import samples
@@ -79,36 +80,36 @@ def every_ending(base: Undisturbed, choices: int = 4) -> set[Ending]:
 
 @pytest.mark.parametrize("text", [samples.TWO_JOBS, MIXED])
 def test_sleep_sets_leave_out_no_outcome(tmp_path: Path, text: str) -> None:
-    base, _ = undisturbed(samples.scenario(tmp_path, text), "docs")
+    player = StatekPlayer(samples.scenario(tmp_path, text), "docs")
     endings: set[Ending] = set()
-    orders = explore_orders(base, 1000, lambda _, variation: endings.add(variation.ending), fails)
+    orders = explore_orders(player, 1000, lambda _, variation: endings.add(variation.ending), fails)
     assert orders.complete
-    assert endings == every_ending(base)
+    assert endings == every_ending(player.base)
     assert len(endings) > 1
 
 
 def test_jobs_that_share_nothing_are_hardly_swapped(tmp_path: Path) -> None:
-    base, _ = undisturbed(samples.scenario(tmp_path, samples.THINKERS), "docs")
-    orders = explore_orders(base, 1000, lambda *_: None, fails)
+    player = StatekPlayer(samples.scenario(tmp_path, samples.THINKERS), "docs")
+    orders = explore_orders(player, 1000, lambda *_: None, fails)
     assert orders.complete
     assert orders.played < 36
 
 
 def test_an_order_can_be_played_again_from_its_deviations(tmp_path: Path) -> None:
-    base, _ = undisturbed(samples.scenario(tmp_path, samples.TWO_JOBS), "docs")
+    player = StatekPlayer(samples.scenario(tmp_path, samples.TWO_JOBS), "docs")
     seen: list[tuple[tuple[Deviation, ...], str]] = []
     explore_orders(
-        base, 100, lambda deviations, variation: seen.append((deviations, variation.digest)), fails
+        player, 100, lambda deviations, variation: seen.append((deviations, variation.digest)), fails
     )
     for deviations, digest in seen:
-        with varied(base, deviations) as again:
+        with varied(player.base, deviations) as again:
             assert again.digest == digest
             assert again.steering.check_happened() == ()
 
 
 def test_a_cap_says_how_many_orders_are_left(tmp_path: Path) -> None:
-    base, _ = undisturbed(samples.scenario(tmp_path, samples.TWO_JOBS), "docs")
-    orders = explore_orders(base, 1, lambda *_: None, fails)
+    player = StatekPlayer(samples.scenario(tmp_path, samples.TWO_JOBS), "docs")
+    orders = explore_orders(player, 1, lambda *_: None, fails)
     assert orders.played == 1
     assert not orders.complete
 
@@ -130,16 +131,16 @@ def test_drawn_orders_are_the_same_for_the_same_seed(tmp_path: Path) -> None:
 
 
 def test_an_order_that_the_application_cannot_follow_ends_no_exploration(tmp_path: Path) -> None:
-    base, record = undisturbed(samples.scenario(tmp_path, HELPED), "docs")
-    assert record.error is None
+    player = StatekPlayer(samples.scenario(tmp_path, HELPED), "docs")
+    assert player.base.ending.error is None
     refused: list[str] = []
 
     def failed(_: object, error: Exception) -> bool:
         refused.append(str(error).rpartition(": there")[2])
         return False
 
-    orders = explore_orders(base, 100, lambda *_: None, failed)
+    orders = explore_orders(player, 100, lambda *_: None, failed)
     assert set(refused) == {" is no job 'job-1'; jobs: one, two"}
     assert orders.complete
-    found = Explorer(base.scenario, "docs", {}, Bounds(kinds=("orders",))).explore()
+    found = Explorer(player.scenario, "docs", {}, Bounds(kinds=("orders",))).explore()
     assert (found.proven["orders"], found.failures) == (Count(orders.played, orders.played), ())

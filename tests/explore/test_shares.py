@@ -11,6 +11,7 @@ from statek_sim.executors.processes import ProcessExecutor, SerialExecutor
 from statek_sim.explore import workers as shares
 from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.result import CrashCost, Explored, Failure, ToolCertificate
+from statek_sim.explore.variation import undisturbed
 from statek_sim.explore.workers import explore_all
 from statek_sim.scenario.events import Deviation
 from tests.explore import samples
@@ -48,7 +49,7 @@ def test_every_executor_finds_the_same_in_shares(tmp_path: Path, monkeypatch: py
 
 
 def test_only_crashes_that_need_no_others_are_divided(tmp_path: Path) -> None:
-    base = Explorer(samples.scenario(tmp_path, samples.CLAIM), "docs").base
+    base, _ = undisturbed(samples.scenario(tmp_path, samples.CLAIM), "docs")
     many = replace(base, events=base.events * 10_000)
     assert shares.shares_of(base, Bounds()).number == 1
     assert shares.shares_of(many, Bounds()).number > 1

@@ -1,0 +1,242 @@
+"""Playing variations of a scenario of engine one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from decimal import Decimal
+from typing import Final
+
+from statek_sim import trace as events
+from statek_sim.backends.call_log import cost_of_all
+from statek_sim.backends.deviations import Point
+from statek_sim.backends.reference import ReferenceRun
+from statek_sim.errors import StatekSimError
+from statek_sim.explore import plan
+from statek_sim.explore.certificates import (
+    AFTER,
+    AT_LEAST_ONCE,
+    BEFORE,
+    DURING,
+    LEAKS,
+    OWNERS,
+    SAFE,
+    TWICE,
+    own_tools,
+)
+from statek_sim.explore.invariants import BUILT_IN
+from statek_sim.explore.orders import REPLIES, SHARED
+from statek_sim.explore.player import Footprint, Picking, Violation, ended_by
+from statek_sim.explore.state import States
+from statek_sim.explore.variation import Undisturbed, Variation, undisturbed, varied
+from statek_sim.scenario.events import Deviation
+from statek_sim.scenario.schema import JobText, Scenario
+from statek_sim.trace import Event
+from statek_sim.usage.pricing import PriceList
+from statek_sim.values import JSON
+
+PLANS: Final[Mapping[str, Callable[[Undisturbed], list[Deviation]]]] = {
+    "crashes": plan.kills,
+    "limits": plan.limits,
+    "faults": plan.faults,
+    "moves": plan.moves,
+    "commits": plan.lost_commits,
+}
+"""Which single deviations there are of each kind."""
+
+OTHER: Final = "the-other-owner"
+"""The id of the second owner, and what its jobs are called after the first one's."""
+
+_CLAIMS: Final = frozenset({"no-claim-leaked", "no-claim-released-twice", "no-claim-taken-twice"})
+
+_TOUCHING: Final = (
+    events.ToolCalled,
+    events.WorldChanged,
+    events.JobCreated,
+    events.HandlerRan,
+    events.Notified,
+    events.UserMessage,
+    events.SubtaskCompleted,
+)
+
+
+class StatekPlayer:
+    """Plays one scenario of engine one under one profile."""
+
+    built_in = BUILT_IN
+
+    def __init__(self, scenario: Scenario, profile: str) -> None:
+        self.base, self._record = undisturbed(scenario, profile)
+        self.scenario, self.profile = self.base.scenario, profile
+        self.restart = plan.restart_of(self.base)
+        self.touched: Callable[[Event], Footprint] | None = Touches(self.base)
+        self.phases = dict(_phases(self.base))
+        self._own = own_tools(scenario)
+        self._items = frozenset(item for item, _, _ in self.base.ending.items)
+
+    def singles(self, kinds: Sequence[str]) -> dict[str, list[Deviation]]:
+        """Return the single deviations of these kinds."""
+        return {kind: make(self.base) for kind, make in PLANS.items() if kind in kinds}
+
+    def varied(
+        self, deviations: Sequence[Deviation], *, pick: Picking | None = None
+    ) -> AbstractContextManager[Variation]:
+        """Play a variation; it can be asked everything inside the block."""
+        return varied(self.base, deviations, pick=pick)
+
+    def again(self) -> Undisturbed | Variation:
+        """Play the undisturbed run once more."""
+        if self._record.error is not None:
+            # Its script has run out, for example, where a variation's provider refuses.
+            return undisturbed(self.scenario, self.profile)[0]
+        with varied(self.base, ()) as variation:
+            return variation
+
+    def crashes_after(self, first: Deviation) -> list[Deviation]:
+        """Return kills at the distinct points that a run has after its first crash."""
+        points: dict[str, Point] = {}
+        seen = States()
+
+        def watch(run: ReferenceRun, point: Point) -> None:
+            state = seen.of(run, point)
+            if run.deviations is not None and run.deviations.deaths:
+                points.setdefault(state, point)
+
+        with varied(self.base, (first,), watch=watch):
+            return [plan.kill_at(point, self.restart) for point in points.values()]
+
+    def refused(self, deviations: Sequence[Deviation], error: Exception) -> Violation:
+        """Return what is wrong with a run that `error` ended; raises it where it says nothing about the run."""
+        return ended_by(error)
+
+    def used(self, run: Undisturbed | Variation, prices: PriceList | None) -> tuple[int, Decimal | None]:
+        """Return the measured tokens and the cost of all answers of a run; None: some have no price."""
+        return run.tokens, cost_of_all(run.calls, prices)
+
+    # -- certificates ------------------------------------------------------------------------------------------
+
+    def verdict(self, run: Variation, tool: str, phase: str, wrong: Iterable[Violation]) -> str:
+        """Return what became of a tool's effect in a run.
+
+        What a tool of the user's does outside is not seen here, so that a second call counts.
+        """
+        broken = {one.invariant for one in wrong}
+        done = self.base.done.get(tool, Counter())
+        if phase == OWNERS:
+            leaks = bool(broken & _CLAIMS) and any(subject in self._items for subject, _ in done)
+        else:
+            leaks = "no-claim-leaked" in broken
+        if leaks:
+            return LEAKS
+        own = tool in self._own
+        if phase in (TWICE, OWNERS):
+            now = run.done.get(tool, Counter())
+            again = (own and not now) or any(now[one] > times for one, times in done.items())
+        else:
+            called_again = run.tool_calls[tool] > self.base.tool_calls[tool]
+            again = bool(run.effects - self.base.effects) or (own and phase != BEFORE and called_again)
+        return AT_LEAST_ONCE if again else SAFE
+
+    def two_owners(self) -> Iterator[Variation]:
+        """Yield runs with a second owner who does the same, each of them first once; none where there are no owners."""
+        both = _with_other_owner(self.base)
+        if both is None:
+            return
+        for order in ("fifo", "newest"):
+            scenario = both.scenario.model_copy(update={"order": order})
+            try:
+                with varied(replace(both, scenario=scenario), ()) as variation:
+                    yield variation
+            except StatekSimError:
+                # Two of them cannot do it at once, and why belongs to no crash.
+                return
+
+
+class Touches:
+    """What events touch that belongs to more than one job."""
+
+    def __init__(self, base: Undisturbed) -> None:
+        scenario = base.scenario
+        self._alone = {
+            name
+            for name, job in scenario.jobs.items()
+            if not job.locals and job.parent is None and not scenario.agents[job.agent or ""].tools
+        }
+        self._watched = any(isinstance(event, events.Waiting | events.Notified) for event in base.events)
+        self._live = any(
+            reply.said("when") or reply.said("call") for lane in scenario.script.values() for reply in lane
+        )
+
+    def __call__(self, event: Event) -> Footprint:
+        """Return what one event touched."""
+        if isinstance(event, _TOUCHING):
+            return frozenset({SHARED})
+        if isinstance(event, events.CodeExecuted) and event.job not in self._alone:
+            return frozenset({SHARED})
+        if isinstance(event, events.LLMRequested) and self._live:
+            return frozenset({REPLIES})
+        if isinstance(event, events.StatusChanged) and event.new == "DONE" and self._watched:
+            return frozenset({SHARED})
+        return frozenset()
+
+
+def _phases(base: Undisturbed) -> Iterator[tuple[int, set[tuple[str, str]]]]:
+    """Yield the points, by number, that are events in a tool's call, with which tool's, and how far it is."""
+    by_event: dict[int, tuple[str, str]] = {}
+    running: dict[str, list[str]] = {}
+    for number, event in enumerate(base.events, 1):
+        open_calls = running.setdefault(event.job, [])
+        match event:
+            case events.ToolCalled():
+                open_calls.append(str(event.name))
+                by_event[number] = (str(event.name), BEFORE)
+            case events.ToolReturned():
+                if open_calls:
+                    open_calls.pop()
+                by_event[number] = (str(event.name), AFTER)
+            case _ if open_calls:
+                by_event[number] = (open_calls[-1], DURING)
+    for number, point in enumerate(base.points):
+        at, silent = point.place
+        if at in by_event and not silent:
+            yield number, {by_event[at]}
+
+
+def _with_other_owner(base: Undisturbed) -> Undisturbed | None:
+    """Return what is played: every job of an owner a second time, of another owner, who is told the same.
+
+    None where no job has an owner.
+    """
+    scenario, jobs = base.scenario, dict[str, JobText]()
+    for name, text in scenario.jobs.items():
+        local = {key: _other(value) for key, value in text.locals.items()}
+        if local != dict(text.locals):
+            jobs[name] = text.model_copy(update={"locals": local})
+    if not jobs:
+        return None
+    second = {_seconds(name): text for name, text in jobs.items()}
+    answers = {
+        (_seconds(job), number): each for (job, number), each in base.first_run.answers.items() if job in jobs
+    }
+    roles = {_seconds(job): role for job, role in base.first_run.roles.items() if job in jobs}
+    return replace(
+        base,
+        scenario=scenario.model_copy(update={"jobs": {**scenario.jobs, **second}, "deviations": ()}),
+        first_run=replace(
+            base.first_run,
+            answers={**base.first_run.answers, **answers},
+            roles={**base.first_run.roles, **roles},
+        ),
+    )
+
+
+def _seconds(job: str) -> str:
+    """Return the name of the second owner's job that does what this one does."""
+    return f"{job}-{OTHER}"
+
+
+def _other(value: JSON) -> JSON:
+    """Return a local with the other owner in the place of the first."""
+    return {"$world": f"owner:{OTHER}"} if value == {"$world": "owner"} else value
