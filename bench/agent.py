@@ -31,7 +31,7 @@ FLAT: Final = 0.8
 MOST_FOR_TOOLS: Final = 1_000.0
 """Microseconds that a thousand registered tools may add to a turn."""
 
-MOST_FOR_SPANS: Final = 10.0
+MOST_FOR_SPANS: Final = 20.0
 """Percent of a run with a scripted model that making its spans may take."""
 
 

@@ -8,36 +8,17 @@ child span: Langfuse drops marks. Each kind of record has a function here that s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any, Final
 
 from statek_sim.spans import names
 from statek_sim.spans.arguments import as_json
-from statek_sim.spans.keeper import (
-    ATTRIBUTES,
-    CHAT,
-    CHECKPOINT,
-    END,
-    GUARD,
-    ID,
-    PERSON,
-    STEP,
-    TOOL,
-    TRACE,
-    Cost,
-    Job,
-    Keeper,
-    Kind,
-    Making,
-    complete,
-    fail,
-)
-from statek_sim.spans.span import Attribute, Span
+from statek_sim.spans.names import Operation
+from statek_sim.spans.span import Attribute, Cost, Job, OpenSpans, Span
 
 Record = Any
 """One event of a trace. This module stands below the events' own, which has spans: it knows them by their names."""
 
-_PLACE: Final = itemgetter(Span._fields.index("seq"))
 _COMPLETED: Final = frozenset({"final", "exit"})
 _WORKING: Final = frozenset({"STARTED", "WARMING_UP"})
 
@@ -52,19 +33,18 @@ class SpanBuilder:
     def __init__(
         self, run: str, *, provider: str | None = None, content: bool = False, cost: Cost | None = None
     ) -> None:
-        self._keeper = Keeper(run, provider=provider, content=content, cost=cost)
+        self._spans = OpenSpans(run, provider=provider, content=content, cost=cost)
 
     def follow(self, record: Record) -> list[Span]:
         """Take the next record; return the spans that are complete by it, the first to end first."""
         handle = _HANDLERS.get(type(record).__name__)
-        if handle is None:
-            return []
-        handle(self._keeper, record)
+        if handle is not None:
+            handle(self._spans, record)
         return self._taken_out()
 
     def finish(self) -> list[Span]:
         """Return the spans that are left: what was still going on has no end."""
-        self._keeper.leave()
+        self._spans.leave()
         return self._taken_out()
 
     def current(
@@ -76,19 +56,17 @@ class SpanBuilder:
 
         A driver puts this into a tool's context, so that what its libraries trace is found under it.
         """
-        found = self._keeper.jobs.get(job)
+        found = self._spans.jobs.get(job)
         if found is None:
             return None
-        calls = [call for call in found.tools if call[ATTRIBUTES][names.TOOL] == tool]
-        calls = [call for call in calls if call[ATTRIBUTES].get(names.TOOL_CALL) == call_id] or calls
+        calls = [call for call in found.tools if call.attributes[names.TOOL] == tool]
+        calls = [call for call in calls if call.attributes.get(names.TOOL_CALL) == call_id] or calls
         span = calls[-1] if calls else found.step or found.root
-        return None if span is None else (span[TRACE], span[ID])
+        return None if span is None else (span.trace, span.id)
 
     def _taken_out(self) -> list[Span]:
-        if not self._keeper.ended:
-            return []
-        spans = self._keeper.ended.copy()
-        self._keeper.ended.clear()
+        spans = self._spans.ended.copy()
+        self._spans.ended.clear()
         return spans
 
 
@@ -101,105 +79,94 @@ def spans_of(
     cost: Cost | None = None,
 ) -> list[Span]:
     """Return all spans of a run, in the order in which they began. The arguments are those of `SpanBuilder`."""
-    keeper = Keeper(run, provider=provider, content=content, cost=cost)
-    known = _HANDLERS.get
+    spans = OpenSpans(run, provider=provider, content=content, cost=cost)
     for record in records:
-        handle = known(type(record).__name__)
-        if handle is not None:
-            handle(keeper, record)
-    keeper.leave()
-    return sorted(keeper.ended, key=_PLACE)
+        if (handle := _HANDLERS.get(type(record).__name__)) is not None:
+            handle(spans, record)
+    spans.leave()
+    return sorted(spans.ended, key=attrgetter("seq"))
 
 
 # -- jobs and steps --------------------------------------------------------------------------------------------
 
 
-def _created(keeper: Keeper, record: Record) -> None:
-    keeper.know(record.job, record.role, record.model, record.parent)
+def _created(spans: OpenSpans, record: Record) -> None:
+    spans.know(record.job, record.role, record.model, record.parent)
 
 
-def _moved(keeper: Keeper, record: Record) -> None:
+def _moved(spans: OpenSpans, record: Record) -> None:
     if record.new in _WORKING:
-        keeper.root_of(keeper.job(record.job), record.at)
+        spans.root_of(spans.job(record.job), record.at)
 
 
-def _offered(keeper: Keeper, record: Record) -> None:
+def _offered(spans: OpenSpans, record: Record) -> None:
     """Only jobs of engine two are offered tools."""
-    keeper.job(record.job).calls_together = True
+    spans.job(record.job).calls_together = True
 
 
-def _step(keeper: Keeper, record: Record) -> None:
+def _step(spans: OpenSpans, record: Record) -> None:
     """Begin a step, which ends the one before."""
-    job, at, number = keeper.jobs.get(record.job) or keeper.job(record.job), record.at, record.step
-    if (before := job.step) is not None:
-        before[END] = at
-        keeper.ended.append(complete(before))
-    root = job.root
-    if root is None or root[END] is not None:
-        root = keeper.root_of(job, at)
-    job.step = keeper.open(job, root, STEP, str(number), at, STEP.always | {names.NUMBER: number})
+    job = spans.job(record.job)
+    spans.close(job.step, record.at)
+    root = spans.root_of(job, record.at)
+    number = {names.NUMBER: record.step}
+    job.step = spans.open(job, Operation.STEP, str(record.step), record.at, number, under=root)
 
 
-def _stopped(keeper: Keeper, record: Record) -> None:
+def _stopped(spans: OpenSpans, record: Record) -> None:
     """End a unit of work with everything in it."""
-    job, at, reason = keeper.job(record.job), record.at, record.reason
-    root = keeper.root_of(job, at)
-    keeper.close_all(job, at)
+    job, reason = spans.job(record.job), record.reason
+    root = spans.root_of(job, record.at)
+    spans.close_all(job, record.at)
     # It is handed on later: the last checkpoint of a task comes when the task has ended.
-    root[END] = at
-    root[ATTRIBUTES][names.STOPPED] = reason
+    root.end = record.at
+    root.attributes[names.STOPPED] = reason
     if reason not in _COMPLETED:
-        detail = record.detail
-        fail(root, f"{reason}: {detail}" if detail else reason)
+        root.fail(f"{reason}: {record.detail}" if record.detail else reason)
 
 
 # -- requests --------------------------------------------------------------------------------------------------
 
 
-def _requested(keeper: Keeper, record: Record) -> None:
-    job = keeper.jobs.get(record.job) or keeper.job(record.job)
-    model, at = record.model, record.at
-    keeper.close(job.chat, at, "cancelled")
-    attributes = job.asking.copy()
-    attributes[names.MODEL] = model
-    if model != job.model and keeper.provider is None:
-        attributes[names.PROVIDER] = names.provider_of(model)
-    attributes[names.TURN] = record.turn
-    attributes[names.ATTEMPT] = record.attempt
-    if keeper.content:
+def _requested(spans: OpenSpans, record: Record) -> None:
+    job = spans.job(record.job)
+    spans.close(job.chat, record.at, "cancelled")
+    attributes: dict[str, Attribute] = {
+        names.MODEL: record.model,
+        names.PROVIDER: spans.provider_of(record.model),
+        names.CONVERSATION: job.conversation,
+        names.TURN: record.turn,
+        names.ATTEMPT: record.attempt,
+    }
+    if spans.content:
         # One that is sent again after a failure adds nothing to the one before.
         job.last_input = "\n".join(map(_text, record.new)) or job.last_input
         attributes[names.INPUT] = job.last_input
-    job.chat = keeper.open(job, job.step or job.root, CHAT, model, at, attributes)
+    job.chat = spans.open(job, Operation.CHAT, record.model, record.at, attributes)
 
 
-def _replied(keeper: Keeper, record: Record) -> None:
-    job = keeper.jobs.get(record.job) or keeper.job(record.job)
-    if (span := job.chat) is None:
+def _replied(spans: OpenSpans, record: Record) -> None:
+    job = spans.job(record.job)
+    span, job.chat = job.chat, None
+    if span is None:
         return
-    job.chat = None
-    attributes = span[ATTRIBUTES]
     prompt, completion = record.reported_prompt, record.reported_completion
-    attributes[names.INPUT_TOKENS] = prompt = record.measured_prompt if prompt is None else prompt
-    attributes[names.OUTPUT_TOKENS] = completion = (
-        record.measured_completion if completion is None else completion
-    )
-    if (
-        keeper.cost is not None
-        and (cost := keeper.cost(attributes[names.MODEL], prompt, completion)) is not None
-    ):
-        attributes[names.COST] = cost
-    if keeper.content:
-        attributes[names.OUTPUT] = "\n".join((record.text, *record.tool_calls)).strip("\n")
-    span[END] = record.at
-    keeper.ended.append(complete(span))
+    prompt = record.measured_prompt if prompt is None else prompt
+    completion = record.measured_completion if completion is None else completion
+    span.attributes |= {names.INPUT_TOKENS: prompt, names.OUTPUT_TOKENS: completion}
+    cost = None if spans.cost is None else spans.cost(str(span.attributes[names.MODEL]), prompt, completion)
+    if cost is not None:
+        span.attributes[names.COST] = cost
+    if spans.content:
+        span.attributes[names.OUTPUT] = "\n".join((record.text, *record.tool_calls)).strip("\n")
+    spans.close(span, record.at)
 
 
-def _request_failed(keeper: Keeper, record: Record) -> None:
-    job = keeper.job(record.job)
+def _request_failed(spans: OpenSpans, record: Record) -> None:
+    job = spans.job(record.job)
     span, job.chat = job.chat, None
     # As httpx, a request that nobody answered in time has no words for it.
-    keeper.close(span, record.at, record.error or "timeout")
+    spans.close(span, record.at, record.error or "timeout")
 
 
 def _text(message: Mapping[str, Any]) -> str:
@@ -214,171 +181,141 @@ def _text(message: Mapping[str, Any]) -> str:
 # -- tools -----------------------------------------------------------------------------------------------------
 
 
-# What attributes are copied of: to copy and overwrite them takes less than to add them one by one.
-_UNKNOWN_CALL: Final[dict[str, Attribute]] = TOOL.always | {names.TOOL: "", names.VIA: ""}
-_KNOWN_CALL: Final[dict[str, Attribute]] = _UNKNOWN_CALL | {names.TOOL_CALL: ""}
-
-
-def _called(keeper: Keeper, record: Record) -> None:
-    job = keeper.jobs.get(record.job) or keeper.job(record.job)
-    name, call_id = record.name, record.call_id
-    attributes = (_UNKNOWN_CALL if call_id is None else _KNOWN_CALL).copy()
-    attributes[names.TOOL] = name
-    attributes[names.VIA] = record.via
-    if call_id is not None:
-        attributes[names.TOOL_CALL] = call_id
-    if keeper.content:
+def _called(spans: OpenSpans, record: Record) -> None:
+    job = spans.job(record.job)
+    attributes: dict[str, Attribute] = {names.TOOL: record.name, names.VIA: record.via}
+    if record.call_id is not None:
+        attributes[names.TOOL_CALL] = record.call_id
+    if spans.content:
         # What model-written code calls a tool with is Python, and has no JSON; nor have numbers like `inf`.
         given = as_json(record.arguments) if job.calls_together else None
         attributes[names.TOOL_ARGUMENTS] = attributes[names.INPUT] = (
             record.arguments if given is None else given
         )
-    job.tools.append(keeper.open(job, job.step or job.root, TOOL, name, record.at, attributes))
+    job.tools.append(spans.open(job, Operation.TOOL, record.name, record.at, attributes))
 
 
-def _returned(keeper: Keeper, record: Record) -> None:
+def _returned(spans: OpenSpans, record: Record) -> None:
     """End the call that a record is about, if it is open."""
-    job = keeper.jobs.get(record.job) or keeper.job(record.job)
+    job = spans.job(record.job)
     span = _ended_call(job, record.name, record.call_id)
     if span is None:
         return
-    # By its number, which no other span has, so that nothing behind it is compared.
-    job.tools.remove(span)
-    if keeper.content and record.result is not None:
-        span[ATTRIBUTES][names.TOOL_RESULT] = span[ATTRIBUTES][names.OUTPUT] = record.result
-    span[END] = record.at
-    if record.error is not None:
-        fail(span, record.error)
-    keeper.ended.append(complete(span))
+    job.tools = [call for call in job.tools if call is not span]
+    if spans.content and record.result is not None:
+        span.attributes[names.TOOL_RESULT] = span.attributes[names.OUTPUT] = record.result
+    spans.close(span, record.at, record.error)
 
 
-def _ended_call(job: Job, name: str, call_id: str | None) -> Making | None:
+def _ended_call(job: Job, name: str, call_id: str | None) -> Span | None:
     """Return the open call of a tool with an id, or else one without: it began before the trace had ids.
 
     Which one ends without an id, a trace does not say: with engine two, which begins the calls of a reply together,
     the oldest is taken; with engine one, whose tools call tools, the youngest.
     """
-    without = None
-    for span in job.tools if job.calls_together else reversed(job.tools):
-        attributes = span[ATTRIBUTES]
-        if attributes[names.TOOL] != name:
-            continue
-        known = attributes.get(names.TOOL_CALL)
-        if call_id is None or known == call_id:
-            return span
-        if known is None and without is None:
-            without = span
-    return without
+    ordered = job.tools if job.calls_together else job.tools[::-1]
+    calls = [call for call in ordered if call.attributes[names.TOOL] == name]
+    ids = [call.attributes.get(names.TOOL_CALL) for call in calls]
+    if call_id is None:
+        return calls[0] if calls else None
+    wanted = call_id if call_id in ids else None
+    return calls[ids.index(wanted)] if wanted in ids else None
 
 
 # -- what the harness did --------------------------------------------------------------------------------------
 
 
-def _spoke(keeper: Keeper, record: Record) -> None:
+def _spoke(spans: OpenSpans, record: Record) -> None:
     """Mark what a part of the harness did; a guard's verdict is a span as well."""
-    part, action, detail, at = record.part, record.action, record.detail, record.at
-    under = keeper.mark(record.job, at, part, {"statek.action": action, names.DETAIL: detail})
+    part, action, detail = record.part, record.action, record.detail
+    under = spans.mark(record.job, record.at, part, {"statek.action": action, names.DETAIL: detail})
     if not part.endswith(" guard"):
         return
-    attributes = GUARD.always | {names.VERDICT: action, names.DETAIL: detail}
+    attributes: dict[str, Attribute] = {names.VERDICT: action, names.DETAIL: detail}
     if action != "pass":
         attributes[names.LEVEL] = "ERROR" if action == "block" else "WARNING"
         attributes[names.STATUS_MESSAGE] = detail
-    _moment(keeper, record, under, GUARD, part.removesuffix(" guard"), attributes)
+    _moment(spans, record, under, Operation.GUARD, part.removesuffix(" guard"), attributes)
 
 
-def _committed(keeper: Keeper, record: Record) -> None:
+def _committed(spans: OpenSpans, record: Record) -> None:
     """Mark a checkpoint, as a span as well; the last one of a task comes when that has ended."""
-    attributes: dict[str, Attribute] = {
-        "statek.iteration": record.iteration,
-        "statek.messages": record.messages,
-    }
-    under = keeper.mark(record.job, record.at, f"checkpoint {record.point}", attributes)
-    _moment(keeper, record, under, CHECKPOINT, record.point, CHECKPOINT.always | attributes)
+    attributes = {"statek.iteration": record.iteration, "statek.messages": record.messages}
+    under = spans.mark(record.job, record.at, f"checkpoint {record.point}", attributes)
+    _moment(spans, record, under, Operation.CHECKPOINT, record.point, attributes)
 
 
-def _resumed(keeper: Keeper, record: Record) -> None:
+def _resumed(spans: OpenSpans, record: Record) -> None:
     """Mark that a run was taken up again from a checkpoint, as a span as well."""
-    attributes: dict[str, Attribute] = {"statek.point": record.point}
-    under = keeper.mark(record.job, record.at, "checkpoint restored", attributes)
-    _moment(keeper, record, under, CHECKPOINT, "restored", CHECKPOINT.always | attributes)
+    attributes = {"statek.point": record.point}
+    under = spans.mark(record.job, record.at, "checkpoint restored", attributes)
+    _moment(spans, record, under, Operation.CHECKPOINT, "restored", attributes)
 
 
 def _moment(
-    keeper: Keeper,
+    spans: OpenSpans,
     record: Record,
-    under: Making,
-    kind: Kind,
+    under: Span,
+    operation: Operation,
     what: str,
-    attributes: dict[str, Attribute],
+    attributes: Mapping[str, Attribute],
 ) -> None:
     """Open and close a span that takes no time."""
-    keeper.close(keeper.open(keeper.job(record.job), under, kind, what, record.at, attributes), record.at)
+    span = spans.open(spans.job(record.job), operation, what, record.at, attributes, under=under)
+    spans.close(span, record.at)
 
 
-def _asked(keeper: Keeper, record: Record) -> None:
+def _asked(spans: OpenSpans, record: Record) -> None:
     """Begin to wait for a person."""
-    job = keeper.job(record.job)
-    attributes = PERSON.always | {"statek.token": record.token}
-    if keeper.content:
+    job = spans.job(record.job)
+    attributes = {"statek.token": record.token}
+    if spans.content:
         attributes[names.INPUT] = record.question
-    job.people[record.token] = keeper.open(
-        job, job.step or job.root, PERSON, record.tool, record.at, attributes
-    )
+    job.people[record.token] = spans.open(job, Operation.PERSON, record.tool, record.at, attributes)
 
 
-def _answered(keeper: Keeper, record: Record) -> None:
+def _answered(spans: OpenSpans, record: Record) -> None:
     """End to wait for a person."""
-    span = keeper.job(record.job).people.pop(record.token, None)
+    span = spans.job(record.job).people.pop(record.token, None)
     if span is None:
         return
-    span[ATTRIBUTES]["statek.answer"] = record.kind
-    if keeper.content:
-        span[ATTRIBUTES][names.OUTPUT] = record.text
-    keeper.close(span, record.at, None if record.kind == "answered" else record.kind)
+    span.attributes["statek.answer"] = record.kind
+    if spans.content:
+        span.attributes[names.OUTPUT] = record.text
+    spans.close(span, record.at, None if record.kind == "answered" else record.kind)
 
 
-def _refused(keeper: Keeper, record: Record) -> None:
-    """Mark a call that was not executed."""
-    attributes: dict[str, Attribute] = {names.TOOL: record.name, "statek.failure": record.failure}
-    keeper.mark(record.job, record.at, "call refused", attributes)
-
-
-def _nudged(keeper: Keeper, record: Record) -> None:
-    """Mark a correction."""
-    attributes: dict[str, Attribute] = {"statek.failure": record.failure, "statek.number": record.number}
-    keeper.mark(record.job, record.at, "nudge", attributes)
-
-
-def _compacted(keeper: Keeper, record: Record) -> None:
-    """Mark a history that was made shorter."""
-    attributes: dict[str, Attribute] = {
-        "statek.strategy": record.strategy,
-        "statek.before": record.tokens_before,
-        "statek.after": record.tokens_after,
-    }
-    keeper.mark(record.job, record.at, "compacted", attributes)
-
-
-def _attempted(keeper: Keeper, record: Record) -> None:
+def _attempted(spans: OpenSpans, record: Record) -> None:
     """Mark how an attempt of a ladder's level ended, and end its step: the next attempt begins with another one."""
-    job = keeper.job(record.job)
-    attributes: dict[str, Attribute] = {"statek.level": record.level, "statek.cause": record.cause}
-    keeper.mark(record.job, record.at, "attempt", attributes)
-    keeper.close(job.step, record.at)
+    spans.mark(record.job, record.at, "attempt", {"statek.level": record.level, "statek.cause": record.cause})
+    job = spans.job(record.job)
+    spans.close(job.step, record.at)
     job.step = None
 
 
-def _escalated(keeper: Keeper, record: Record) -> None:
+def _escalated(spans: OpenSpans, record: Record) -> None:
     """Mark that another level is asked, or nobody any more."""
-    attributes: dict[str, Attribute] = {
-        "statek.to": record.to_level or "nobody",
-        "statek.cause": record.cause,
-    }
-    keeper.mark(record.job, record.at, "escalated", attributes)
+    attributes = {"statek.to": record.to_level or "nobody", "statek.cause": record.cause}
+    spans.mark(record.job, record.at, "escalated", attributes)
 
 
-_HANDLERS: Final[Mapping[str, Callable[[Keeper, Record], None]]] = {
+def _marked(what: str, **members: str) -> Callable[[OpenSpans, Record], None]:
+    """Return what marks that something happened, with members of the record by the names of their attributes."""
+
+    def mark(spans: OpenSpans, record: Record) -> None:
+        attributes = {f"statek.{name}": getattr(record, member) for name, member in members.items()}
+        spans.mark(record.job, record.at, what, attributes)
+
+    return mark
+
+
+def _refused(spans: OpenSpans, record: Record) -> None:
+    """Mark a call that was not executed."""
+    attributes = {names.TOOL: record.name, "statek.failure": record.failure}
+    spans.mark(record.job, record.at, "call refused", attributes)
+
+
+_HANDLERS: Final[Mapping[str, Callable[[OpenSpans, Record], None]]] = {
     "JobCreated": _created,
     "StatusChanged": _moved,
     "ToolsOffered": _offered,
@@ -395,8 +332,8 @@ _HANDLERS: Final[Mapping[str, Callable[[Keeper, Record], None]]] = {
     "PersonAsked": _asked,
     "PersonAnswered": _answered,
     "CallRefused": _refused,
-    "Nudged": _nudged,
-    "Compacted": _compacted,
+    "Nudged": _marked("nudge", failure="failure", number="number"),
+    "Compacted": _marked("compacted", strategy="strategy", before="tokens_before", after="tokens_after"),
     "AttemptEnded": _attempted,
     "Escalated": _escalated,
 }

@@ -1,14 +1,24 @@
-"""Spans as values: what took time in a run, under what, with which marks."""
+"""Spans as values: what took time in a run, under what, with which marks; and those of a run that are open."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
+from statek_sim.spans import names
 from statek_sim.spans.names import Operation
 
 Attribute = str | int | float | bool | Sequence[str]
 """What an attribute may be."""
+
+Cost = Callable[[str, int, int], float | None]
+"""What a request cost in US dollars, by model, prompt tokens and completion tokens; None where nobody knows."""
+
+_HTTP_FAILURE: Final = re.compile(r"(?:Client|Server) error '(\d{3}) ")
+"""How a trace tells of a request that a provider refused, in httpx' words."""
 
 
 class Mark(NamedTuple):
@@ -19,7 +29,8 @@ class Mark(NamedTuple):
     attributes: Mapping[str, Attribute]
 
 
-class Span(NamedTuple):
+@dataclass(slots=True)
+class Span:
     """One span. `start` and `end` are virtual seconds; `end` is None for one that has none yet.
 
     `seq` is its place in the order in which spans began, from 1. `trace` (32 hexadecimal digits) and `id` (16) are made
@@ -34,17 +45,183 @@ class Span(NamedTuple):
     operation: Operation
     name: str
     start: float
-    end: float | None
-    attributes: Mapping[str, Attribute]
-    marks: tuple[Mark, ...]
-    error: str | None
+    attributes: dict[str, Attribute]
+    end: float | None = None
+    marks: tuple[Mark, ...] = ()
+    error: str | None = None
 
     @property
     def seconds(self) -> float | None:
         """How long it took."""
         return None if self.end is None else self.end - self.start
 
+    def fail(self, error: str) -> None:
+        """Note why it failed; of errors there are few kinds: an HTTP status, or what the text begins with."""
+        status = _HTTP_FAILURE.match(error)
+        kind = status[1] if status else error.partition(":")[0].partition(" (")[0][:80] or "error"
+        self.error = error
+        self.attributes |= {names.ERROR: kind, names.LEVEL: "ERROR", names.STATUS_MESSAGE: error}
+
 
 def named(spans: Sequence[Span], name: str | None) -> list[Span]:
     """Return the spans of an operation, or with this whole name; all where `name` is None."""
     return [span for span in spans if name is None or name in (span.operation, span.name)]
+
+
+@dataclass(slots=True)
+class Job:
+    """One job: who it is, and what is open of it. `conversation` is the id of all that it says.
+
+    `last_input` is what its last request added to the one before.
+    """
+
+    name: str
+    conversation: str
+    role: str
+    model: str
+    parent: str | None
+    units: int = 0
+    last_input: str = ""
+    calls_together: bool = False
+    root: Span | None = None
+    step: Span | None = None
+    chat: Span | None = None
+    tools: list[Span] = field(default_factory=list)
+    people: dict[str, Span] = field(default_factory=dict)
+
+    @property
+    def left(self) -> Iterator[Span]:
+        """The spans that have not been handed on, the innermost first; the last of them may have an end."""
+        inner = (*self.tools, *self.people.values(), self.chat, self.step, self.root)
+        return (span for span in inner if span is not None)
+
+
+class OpenSpans:
+    """Opens, marks and closes the spans of one run. `ended` will not change any more, until somebody takes them out."""
+
+    def __init__(self, run: str, *, provider: str | None, content: bool, cost: Cost | None) -> None:
+        self.provider: Final = None if provider is None else names.provider_name(provider)
+        self.content: Final = content
+        self.cost: Final = cost
+        self.jobs: Final[dict[str, Job]] = {}
+        self.ended: Final[list[Span]] = []
+        digest = hashlib.sha256(run.encode("utf-8", "replace")).digest()
+        self._run = run
+        self._prefix = digest[:4].hex()
+        self._conversation = digest[8:16].hex()
+        self._count = 0
+
+    def job(self, name: str) -> Job:
+        """Return a job; one that nobody told of is known from a trace without its beginning, or is outside jobs."""
+        return self.jobs.get(name) or self.know(name, name or "outside", "", None)
+
+    def know(self, name: str, role: str, model: str, parent: str | None) -> Job:
+        """Note who a job is."""
+        found = self.jobs.get(name)
+        if found is None:
+            found = self.jobs[name] = Job(name, f"{self._conversation}/{name}", role, model, parent)
+        else:
+            found.role, found.model, found.parent = role, model, parent
+        return found
+
+    def provider_of(self, model: str) -> str:
+        """Return who answers for a model."""
+        return self.provider or names.provider_of(model)
+
+    def open(
+        self,
+        job: Job,
+        operation: Operation,
+        what: str,
+        at: float,
+        attributes: Mapping[str, Attribute],
+        *,
+        under: Span | None = None,
+    ) -> Span:
+        """Open a span at `at` under another one, or else under the job's step or unit of work."""
+        above = under or job.step or job.root or self.root_of(job, at)
+        return self._open(job, above.trace, above.id, operation, what, at, attributes)
+
+    def _open(
+        self,
+        job: Job,
+        trace: str,
+        parent: str | None,
+        operation: Operation,
+        what: str,
+        at: float,
+        attributes: Mapping[str, Attribute],
+    ) -> Span:
+        self._count = seq = self._count + 1
+        return Span(
+            seq,
+            trace,
+            f"{self._prefix}{seq:08x}",
+            parent,
+            job.name,
+            operation,
+            f"{operation} {what}",
+            at,
+            {**names.ALWAYS[operation], **attributes},
+        )
+
+    def close(self, span: Span | None, at: float, error: str | None = None) -> None:
+        """Close a span, if there is one; with `error` it failed."""
+        if span is None:
+            return
+        span.end = at
+        if error is not None:
+            span.fail(error)
+        self.ended.append(span)
+
+    def close_all(self, job: Job, at: float) -> None:
+        """Close what is open of a job but for its unit of work: what was waited for comes no more."""
+        for waited in (*job.tools, *job.people.values(), job.chat):
+            self.close(waited, at, "cancelled")
+        self.close(job.step, at)
+        job.step = job.chat = None
+        job.tools, job.people = [], {}
+
+    def root_of(self, job: Job, at: float) -> Span:
+        """Return the span of a job's unit of work, begun where none is open."""
+        if job.root is not None:
+            if job.root.end is None:
+                return job.root
+            self.ended.append(job.root)
+        job.units += 1
+        above = None if job.parent is None else self.jobs.get(job.parent)
+        under = None if above is None else above.step or above.root
+        attributes: dict[str, Attribute] = {
+            names.AGENT: job.role,
+            names.MODEL: job.model,
+            names.PROVIDER: self.provider_of(job.model),
+            names.CONVERSATION: job.conversation,
+            names.SESSION: job.conversation,
+        }
+        if under is None:
+            attributes[names.TRACE_NAME] = f"{job.role} {job.name}"
+        trace, parent = (self._task_id(job), None) if under is None else (under.trace, under.id)
+        job.root = self._open(job, trace, parent, Operation.AGENT, job.role, at, attributes)
+        return job.root
+
+    def mark(self, name: str, at: float, what: str, attributes: Mapping[str, Attribute]) -> Span:
+        """Mark that something happened to a job, in the span that it happened in; return that."""
+        job = self.job(name)
+        span = job.step or job.root or self.root_of(job, at)
+        span.marks += (Mark(what, at, attributes),)
+        return span
+
+    def leave(self) -> None:
+        """End with what was still going on: it is noted as open, and has no end."""
+        for job in self.jobs.values():
+            for span in job.left:
+                if span.end is None:
+                    span.attributes[names.OPEN] = True
+                self.ended.append(span)
+            job.root = job.step = job.chat = None
+            job.tools, job.people = [], {}
+
+    def _task_id(self, job: Job) -> str:
+        """Return the id of the trace of a job's unit of work."""
+        text = f"{self._run} task {job.units} of {job.name}"
+        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

@@ -31,9 +31,8 @@ from statek_sim.clock import EPOCH
 from statek_sim.errors import BadInput
 from statek_sim.spans import names
 from statek_sim.spans.build import SpanBuilder, spans_of
-from statek_sim.spans.keeper import Cost
 from statek_sim.spans.names import Operation
-from statek_sim.spans.span import Span
+from statek_sim.spans.span import Cost, Span
 from statek_sim.trace import Event, Trace
 
 SCOPE: Final = InstrumentationScope("statek_sim", schema_url=names.SCHEMA_URL)

@@ -377,11 +377,11 @@ def test_the_checker_of_spans_finds_what_the_conventions_do_not_want() -> None:
     (call,) = traced(tool_call("look", place="a"), text("done")).spans("execute_tool", content=True)
     (chat,) = traced(text("done")).spans("chat")
     wrong = [
-        call._replace(attributes={**call.attributes, names.TOOL_ARGUMENTS: "place='a'"}),
-        call._replace(name="look", attributes={**call.attributes}),
-        chat._replace(attributes={**chat.attributes, names.INPUT_TOKENS: -1}),
-        chat._replace(
-            attributes={key: value for key, value in chat.attributes.items() if key != names.PROVIDER}
+        replace(call, attributes={**call.attributes, names.TOOL_ARGUMENTS: "place='a'"}),
+        replace(call, name="look", attributes={**call.attributes}),
+        replace(chat, attributes={**chat.attributes, names.INPUT_TOKENS: -1}),
+        replace(
+            chat, attributes={key: value for key, value in chat.attributes.items() if key != names.PROVIDER}
         ),
     ]
     assert span_findings([call, chat, *wrong]) == [
