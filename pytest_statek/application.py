@@ -15,7 +15,6 @@ from pytest_statek.marker import Wishes
 from pytest_statek.options import REFERENCE, REQUESTED
 from statek_sim.app import StatekApp
 from statek_sim.backends.application import AppJob
-from statek_sim.backends.in_process.plain_dates import plain_dates
 from statek_sim.backends.reference_application import ReferenceApplication
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput
@@ -29,7 +28,7 @@ from statek_sim.shim.store import opened_store
 from statek_sim.shim.tools import registry_restored
 from statek_sim.shim.worker import StoredObjects
 from statek_sim.testing import ScriptableLLM, configured_limits, configured_settings
-from statek_sim.wall_clock import frozen_wall_clock
+from statek_sim.wall_clock import frozen_wall_clock, plain_dates
 
 LAST_SHOWN: Final = 5
 """Console entries and tool calls of a job that the report of a failed test shows."""
@@ -62,7 +61,7 @@ def _on_installed(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
     item: pytest.Item = request.node
     installed = _found(item)
     # Only now: it imports the real package, which need not be there.
-    from statek_sim.backends.in_process.session import opened  # noqa: PLC0415
+    from statek_sim.backends.installed.application import opened  # noqa: PLC0415
 
     wishes = marked(request)
     _skip_another_profile(item, wishes, installed)

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final, Protocol, Self
 
-from statek_sim.backends.record import HandlerCall
+from statek_sim.backends.record import HandlerCall, JobRecord
 from statek_sim.trace import require_tool
 from statek_sim.values import JSON, Message
 
 FUTURE: Final = "<future>"
 """How a future is shown, ready or not: what it is made of differs from backend to backend."""
-FUTURE_TEXT: Final = re.compile(r"\w+\(deps=.*\bstate_num=", re.DOTALL)
-"""How the text of a future begins, of whatever class: agents' code and applications make their own."""
+FUTURE_TEXT: Final = re.compile(r"\w+\((deps=.*\bstate_num=|a future\)$)", re.DOTALL)
+"""How the text of a future begins on either backend: agents' code and applications have classes of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +84,32 @@ class AppJob:
         if name is not None and not calls and isinstance(self.tools, ToolUses):
             require_tool(name, self.tools.known, f"job {self.name!r}")
         return calls
+
+
+def app_job(record: JobRecord, *, parent: str | None, tools: Iterable[str]) -> AppJob:
+    """Return a job as its record tells it; `tools` names everything that could be one of its tools."""
+    own = ("parent", "tools", "bytes_sent", "bytes_received", "approx_tokens")
+    same: dict[str, Any] = {
+        field.name: getattr(record, field.name) for field in fields(AppJob) if field.name not in own
+    }
+    return AppJob(
+        parent=parent,
+        tools=ToolUses.among(map(_tool_use, record.tool_calls), tools),
+        bytes_sent=record.usage.bytes_sent,
+        bytes_received=record.usage.bytes_received,
+        approx_tokens=record.usage.approx_tokens,
+        **same,
+    )
+
+
+def _tool_use(call: Mapping[str, Any]) -> ToolUse:
+    result = call.get("result")
+    return ToolUse(
+        name=call["name"],
+        arguments=call["arguments"],
+        result=FUTURE if FUTURE_TEXT.match(result or "") else result,
+        error=call.get("error"),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from statek_sim import trace as events
-from statek_sim.backends.record import JobRecord, RunError, RunRecord, UsageRecord, handler_calls, tool_calls
+from statek_sim.backends.record import JobRecord, RunError, RunRecord, UsageRecord, handler_calls, seen_of_job
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler
@@ -133,7 +133,6 @@ def job_record(job: Job, children: Iterable[Job], room: Room | None = None) -> J
         exit=_variable(job.py_env.exit_status, room),
         error=None if job.error is None else job.error.error_message,
         definition_errors=tuple(error.error_message for error in job.job_def.get_errors()),
-        llm_calls=sum(isinstance(event, events.LLMRequested) for event in trace),
         turns=job.num_turns,
         exceptions=job.exception_count,
         streak=job.max_consecutive_exceptions,
@@ -145,15 +144,9 @@ def job_record(job: Job, children: Iterable[Job], room: Room | None = None) -> J
         tool_log=tuple(
             _tool_log(item) for item in job.chat_log if isinstance(item, LLM_LogItem) and item.tool_log
         ),
-        tool_calls=tool_calls(trace),
-        handlers=handler_calls(trace),
-        delivered=tuple(
-            {"body": event.body, "media": event.media}
-            for event in trace
-            if isinstance(event, events.Delivered)
-        ),
         subtasks=_subtasks(children),
         usage=usage_record(totals),
+        **seen_of_job(trace),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.backends.call_log import AnsweredCall
@@ -164,6 +164,20 @@ def tool_calls(trace: Iterable[events.Event]) -> tuple[dict[str, JSON], ...]:
         elif isinstance(event, events.ToolReturned) and open_calls:
             open_calls.pop()["error" if event.error is not None else "result"] = event.error or event.result
     return tuple(calls)
+
+
+def seen_of_job(trace: Sequence[events.Event]) -> dict[str, Any]:
+    """Return those fields of a job's record that its trace tells, on any runtime."""
+    return {
+        "llm_calls": sum(isinstance(event, events.LLMRequested) for event in trace),
+        "tool_calls": tool_calls(trace),
+        "handlers": handler_calls(trace),
+        "delivered": tuple(
+            {"body": event.body, "media": event.media}
+            for event in trace
+            if isinstance(event, events.Delivered)
+        ),
+    }
 
 
 def stop_reason(trace: Iterable[events.Event]) -> str | None:

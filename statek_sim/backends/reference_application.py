@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from statek_sim.backends.application import FUTURE, FUTURE_TEXT, AppJob, AppOutcome, ToolUse, ToolUses
+from statek_sim.backends.application import FUTURE, AppJob, AppOutcome, app_job
 from statek_sim.backends.facts import job_record, plain, worker_death
 from statek_sim.durability.persistence import KeptRuntime
 from statek_sim.errors import BadInput
@@ -69,41 +70,13 @@ class ReferenceApplication:
     def describe(self, job: Job) -> AppJob:
         """Return what there is to say about a job."""
         record = job_record(job, (other for other in self.runtime.jobs if other.parent_job is job))
-        return AppJob(
-            name=record.name,
-            agent=record.agent,
-            status=record.status,
-            stop=record.stop,
-            exit=record.exit,
-            error=record.error,
-            definition_errors=record.definition_errors,
+        values = {name: plain(value, _text) for name, value in sorted(job.locals.items())}
+        return app_job(
+            replace(record, locals=values),
             parent=None if job.parent_job is None else job.parent_job.id,
-            llm_calls=record.llm_calls,
-            turns=record.turns,
-            exceptions=record.exceptions,
-            streak=record.streak,
-            completions=record.completions,
-            console=record.console,
-            locals={name: plain(value, _text) for name, value in sorted(job.locals.items())},
-            history=record.history,
-            tools=ToolUses.among(map(_tool_use, record.tool_calls), job.host.tools_of(job)),
-            handlers=record.handlers,
-            subtasks=record.subtasks,
-            bytes_sent=record.usage.bytes_sent,
-            bytes_received=record.usage.bytes_received,
-            approx_tokens=record.usage.approx_tokens,
+            tools=job.host.tools_of(job),
         )
 
 
 def _text(value: object) -> str:
     return FUTURE if isinstance(value, FutureResult) else shown(value)
-
-
-def _tool_use(call: Mapping[str, Any]) -> ToolUse:
-    result = call.get("result")
-    return ToolUse(
-        name=call["name"],
-        arguments=call["arguments"],
-        result=FUTURE if FUTURE_TEXT.match(result or "") else result,
-        error=call.get("error"),
-    )

@@ -22,7 +22,6 @@ guests bring with them."""
 def modules() -> list[str]:
     """Return our modules, without those that are for the real STATEK, or that are where an extra is used."""
     apart = (
-        "backends.in_process",
         "backends.installed",
         "__main__",
         "examples.search",

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from statek_sim.backends.installed import peer
+from statek_sim.backends.installed.messages import Line
 from statek_sim.backends.installed.peer import Lost, Peer, Ran
 from statek_sim.backends.installed.record import installed_record
-from statek_sim.backends.installed.wire import Line
 from statek_sim.errors import BadInput
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.installed import answerable
-from statek_sim.trace import HandlerRan, JobStopped, ToolCalled
+from statek_sim.trace import HandlerRan, JobStopped, LLMRequested, ToolCalled
 
 
 def scenario_of(folder: Path) -> Scenario:
@@ -93,13 +93,12 @@ def test_facts_become_a_record(tmp_path: Path) -> None:
     nothing: dict[str, Any] = {
         **dict.fromkeys(("error", "exit", "completions")),
         **dict.fromkeys(("turns", "exceptions", "streak", "steps", "approx_tokens"), 0),
-        **dict.fromkeys(("definition_errors", "history", "delivered"), ()),
+        **dict.fromkeys(("definition_errors", "history"), ()),
     }
     job: dict[str, Any] = {
         **nothing,
         "agent": "clerk",
         "status": "DONE",
-        "llm_calls": 2,
         "console": ["a"],
         "locals": {},
         "subtasks": {},
@@ -109,6 +108,8 @@ def test_facts_become_a_record(tmp_path: Path) -> None:
         "reported_tokens": 0,
     }
     seen = (
+        LLMRequested(0.0, "main", 1, 1, "gpt-4o", 10, 0, ()),
+        LLMRequested(0.0, "main", 2, 1, "gpt-4o", 10, 0, ()),
         HandlerRan(0.0, "main", "_h", "c", None, None),
         ToolCalled(0.0, "main", "note", "'x'", "code"),
         JobStopped(0.0, "main", "exit", "ok"),

@@ -15,7 +15,7 @@ import shutil
 import sys
 import tempfile
 
-from statek_sim.backends.installed.wire import Line, Message
+from statek_sim.backends.installed.messages import Line, Message
 
 
 def main() -> None:

@@ -1,80 +1,50 @@
 """What was seen of STATEK, as the trace events of the reference runtime; `instrumentation` is where it is seen.
 
-`Witness` collects the events of a run, `ToolWitness` tells what tools do: calls with the caller's arguments, and how
+`Recorder` collects the events of a run, `ToolRecorder` tells what tools do: calls with the caller's arguments, and how
 each ended. `Spelling` knows which arguments agent code named: STATEK makes positional ones of them.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 import statek
 from statek import system
 from statek.executors import utils
+from statek.executors.job import Job
+from statek.task import SubTaskHandler
 
 from statek_sim import trace as events
+from statek_sim.backends.installed.stored_jobs import JobRegistry
 from statek_sim.backends.installed.stored_objects import shown
-from statek_sim.trace import Event, as_dict
+from statek_sim.trace import Event, as_dict, event_of
 from statek_sim.values import JSON
 
 
-class Witness:
-    """Collects events.
+class Recorder:
+    """Collects events. `now()` is the virtual time, `jobs` names jobs."""
 
-    `now()` is the virtual time, `name_of(job)` a job's name, `answer_to(name)` the number of that job's latest request
-    and the tokens that the provider reported for it; `meet(job)` is called before anything is told about a new job.
-    """
-
-    def __init__(
-        self,
-        now: Callable[[], float],
-        name_of: Callable[[Any], str],
-        answer_to: Callable[[str], tuple[int, int | None, int | None]],
-        meet: Callable[[Any], object],
-    ) -> None:
+    def __init__(self, now: Callable[[], float], jobs: JobRegistry) -> None:
         self._now = now
-        self._name_of = name_of
-        self._answer_to = answer_to
-        self._meet = meet
-        self._events: list[JSON] = []
-        self._newborn: list[Any] = []
-        self._introducing = False
+        self._jobs = jobs
         self._failed: dict[str, tuple[int, int, str]] = {}
+        self.events: list[Event] = []
         self.heard: Callable[[Event], object] = lambda _: None
         """Told of every event right after it."""
 
     def tell(self, kind: Callable[..., Event], job: Any, *facts: object) -> None:
         """Add an event about `job`: one of STATEK's, or its name."""
-        self.introduce()
-        name = job if isinstance(job, str) else self._name_of(job)
+        self._jobs.introduce()
+        name = job if isinstance(job, str) else self._jobs.name_of(job)
         if name in self._failed:
             self.asks_again(name, None)
         event = kind(self._now(), name, *facts)
-        self._events.append(as_dict(event))  # type: ignore[arg-type]  # JSON by design
+        self.events.append(event)
         self.heard(event)
-
-    def born(self, job: Any) -> None:
-        """Note a job that was created; it is introduced before anything else is told."""
-        self._newborn.append(job)
-
-    def answered(self, job: Any) -> tuple[int, int | None, int | None]:
-        """Return the number of a job's latest request and the tokens that the provider reported for it."""
-        return self._answer_to(self._name_of(job))
-
-    def introduce(self) -> None:
-        """Have jobs met that were created since the last time, in this order, which what meeting one tells keeps to."""
-        if self._introducing:
-            return
-        self._introducing = True
-        try:
-            while self._newborn:
-                self._meet(self._newborn.pop(0))
-        finally:
-            self._introducing = False
 
     def request_failed(self, name: str, turn: int, attempt: int, error: str) -> None:
         """Note a failure of the provider; STATEK has yet to say whether it will ask again."""
@@ -85,21 +55,31 @@ class Witness:
         if name in self._failed:
             self.tell(events.RequestFailed, name, *self._failed.pop(name), seconds)
 
-    def remember(self, events_before: list[JSON]) -> None:
+    def remember(self, events_before: Iterable[Mapping[str, JSON]]) -> None:
         """Take over what the process before had not told yet."""
-        self._events[:0] = events_before
+        self.events[:0] = map(event_of, events_before)
 
     def taken(self) -> list[JSON]:
-        """Return the events since the last time."""
-        taken, self._events = self._events, []
-        return taken
+        """Return the events since the last time as JSON."""
+        taken, self.events = self.events, []
+        return [as_dict(event) for event in taken]  # type: ignore[misc]  # JSON by design
 
 
-class ToolWitness:
+def current_job() -> Any:
+    """Return the current job, None also where a test has put something else in its place."""
+    job = statek.get_current_job()
+    return job if isinstance(job, Job) else None
+
+
+_JOB: Final = "<Object>"
+"""What the reference runtime shows of a job that a subtask returned, or of its handle."""
+
+
+class ToolRecorder:
     """Watches `@tool` and `@subtask` functions. `returned(job, name)` hears of every call that ended."""
 
-    def __init__(self, witness: Witness, returned: Callable[[Any, str], None]) -> None:
-        self._witness = witness
+    def __init__(self, recorder: Recorder, returned: Callable[[Any, str], object]) -> None:
+        self._recorder = recorder
         self._returned = returned
         self._open: list[tuple[Any, str]] = []
         self._via = "code"
@@ -131,7 +111,7 @@ class ToolWitness:
 
         @wraps(prepare)
         def prepared(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            job = statek.get_current_job()
+            job = current_job()
             if job is not None and (self._via == "call" or not self._subtask or _fits(func, args, kwargs)):
                 self._called(job, func.__name__, *self._spelling.restored(func, args, kwargs))
             return prepare(func, args, kwargs)
@@ -144,14 +124,15 @@ class ToolWitness:
         @wraps(bind)
         def bound(result: Any, handler: Any) -> None:
             # What a tool returned is told before its handler is registered.
-            if statek.get_current_job() is not None:
+            if current_job() is not None and self._open:
                 self._ended(shown(result), None)
             bind(result, handler)
 
         @wraps(wrap_subtask)
         def wrapped(result: Any, task_id: Any) -> Any:
-            if statek.get_current_job() is not None:
-                self._ended(shown(result), None)
+            # Anything else is refused, which ends the call.
+            if current_job() is not None and self._open and isinstance(result, Job | SubTaskHandler):
+                self._ended(_JOB, None)
             return wrap_subtask(result, task_id)
 
         system._bind_error_handler_result, system._wrap_subtask_result = bound, wrapped
@@ -174,7 +155,7 @@ class ToolWitness:
                 try:
                     return call(*args, **kwargs)
                 except Exception as error:
-                    job = statek.get_current_job()
+                    job = current_job()
                     if last_try and self._told == before and job is not None:
                         # No way to call it fitted, so the factory was never reached.
                         self._called(job, call.__name__, args, kwargs)
@@ -214,11 +195,11 @@ class ToolWitness:
         via, self._via, self._subtask = self._via, "code", False
         self._spelling.forget()
         self._open.append((job, name))
-        self._witness.tell(events.ToolCalled, job, name, ", ".join(shown), via)
+        self._recorder.tell(events.ToolCalled, job, name, ", ".join(shown), via)
 
     def _ended(self, result: str | None, error: str | None) -> None:
         job, name = self._open.pop()
-        self._witness.tell(events.ToolReturned, job, name, result, error)
+        self._recorder.tell(events.ToolReturned, job, name, result, error)
         self._returned(job, name)
 
 

@@ -9,19 +9,20 @@ None of them changes an argument, a result or an exception. Which kinds of event
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import wraps
 from types import CodeType, FrameType
 from typing import Any, Final
 
 from statek.exceptions import FutureError, LLM_HarnessError
 from statek.executors import utils
-from statek.executors.job import Job, JobStatus
+from statek.executors.job import ErrorHandler, Job, JobStatus
 from statek.task import SubTaskHandler
 
 from statek_sim import trace as events
-from statek_sim.backends.installed.event_recorder import Witness
+from statek_sim.backends.installed.event_recorder import Recorder, current_job
+from statek_sim.backends.installed.stored_jobs import JobRegistry
 from statek_sim.backends.installed.stored_objects import label, shown
-from statek_sim.backends.installed.watchdog import Watchdog
 from statek_sim.harness.limits import EXCEEDED
 
 AGENT_CODE: Final = "<string>"
@@ -30,13 +31,18 @@ AGENT_CODE: Final = "<string>"
 _WORKER: Final[CodeType] = utils.job_worker.__code__
 
 
+AnswerTo = Callable[[str], tuple[int, int | None, int | None]]
+"""Returns the number of a job's latest request and the tokens that the provider reported for it."""
+
+
 class Watching:
     """Everything about jobs that can be seen from outside: status, console, code, replies, handlers, and messages."""
 
-    def __init__(self, witness: Witness, watchdog: Watchdog) -> None:
-        self._witness = witness
-        self._watchdog = watchdog
-        self._messages = WatchedMessages(witness)
+    def __init__(self, recorder: Recorder, jobs: JobRegistry, answer_to: AnswerTo) -> None:
+        self._recorder = recorder
+        self._jobs = jobs
+        self._answer_to = answer_to
+        self._messages = WatchedMessages(recorder)
 
     def install(self) -> None:
         """Watch STATEK from now on."""
@@ -53,7 +59,7 @@ class Watching:
         @wraps(create)
         def created(job: Any, *args: Any, **kwargs: Any) -> None:
             create(job, *args, **kwargs)
-            self._witness.born(job)
+            self._jobs.born(job)
 
         @wraps(move)
         def moved(job: Any, new_status: Any) -> None:
@@ -66,14 +72,14 @@ class Watching:
 
     def _changed(self, job: Any, old: Any, new: Any) -> None:
         if old == JobStatus.SUSPENDED and new == JobStatus.STARTED:
-            self._witness.tell(events.Released, job)
-        self._witness.tell(events.StatusChanged, job, label(old), label(new))
+            self._recorder.tell(events.Released, job)
+        self._recorder.tell(events.StatusChanged, job, label(old), label(new))
         if new == JobStatus.DONE:
-            self._witness.tell(events.JobStopped, job, *_reason(job, old))
+            self._recorder.tell(events.JobStopped, job, *_reason(job, old))
         elif old == JobStatus.DONE:
-            self._witness.tell(events.Reactivated, job, self._messages.reopened_by, job.num_completions)
+            self._recorder.tell(events.Reactivated, job, self._messages.reopened_by, job.num_completions)
         elif new == JobStatus.SUSPENDED:
-            self._witness.tell(events.Waiting, job, str(job.next_instr_num))
+            self._recorder.tell(events.Waiting, job, str(job.next_instr_num))
 
     def _watch_console(self) -> None:
         append, remind = Job.console_append, Job.handle_reminder
@@ -82,16 +88,16 @@ class Watching:
         def appended(job: Any, output: str, *args: Any, **kwargs: Any) -> None:
             index = len(job.py_env.console or ())
             append(job, output, *args, **kwargs)
-            # As the store keeps it: up to the first NUL.
-            kept = output.partition("\0")[0]
-            self._witness.tell(events.ConsoleLine, job, index, kept, _kind(*args, *kwargs.values()))
+            # It may be no text. As the store keeps it: up to the first NUL.
+            kept = (output if isinstance(output, str) else shown(output)).partition("\0")[0]
+            self._recorder.tell(events.ConsoleLine, job, index, kept, _kind(*args, *kwargs.values()))
 
         @wraps(remind)
         def reminded(job: Any, reminder: Any) -> bool:
             fired: bool = remind(job, reminder)
             if fired:
                 index = len(job.py_env.console) - 1
-                self._witness.tell(events.ConsoleLine, job, index, job.py_env.console[index], None)
+                self._recorder.tell(events.ConsoleLine, job, index, job.py_env.console[index], None)
             return fired
 
         Job.console_append, Job.handle_reminder = appended, reminded
@@ -102,7 +108,6 @@ class Watching:
         @wraps(run)
         def ran(code_str: str, job: Any, *args: Any, **kwargs: Any) -> None:
             outcome = "contained"
-            self._watchdog.code_begins()
             try:
                 run(code_str, job, *args, **kwargs)
                 outcome = "done" if job.py_env.exit_status is None else "exited"
@@ -113,15 +118,14 @@ class Watching:
                 outcome = "raised"
                 raise
             finally:
-                self._watchdog.code_ends()
-                self._witness.tell(events.CodeExecuted, job, "code", code_str, outcome)
+                self._recorder.tell(events.CodeExecuted, job, "code", code_str, outcome)
 
         @wraps(leave)
         def left(job: Any, status: Any = None) -> None:
             leave(job, status)
             if status is not None:
                 # As the store keeps it.
-                self._witness.tell(events.ExitCalled, job, shown(job.py_env.exit_status))
+                self._recorder.tell(events.ExitCalled, job, shown(job.py_env.exit_status))
 
         @wraps(all_steps)
         async def stepped(code: Any, job: Any, *args: Any, **kwargs: Any) -> bool:
@@ -130,7 +134,7 @@ class Watching:
             except FutureError as waiting:
                 if job.status == JobStatus.WARMING_UP:
                     # It stays in this status while it waits.
-                    self._witness.tell(events.Waiting, job, str(waiting.instr_num))
+                    self._recorder.tell(events.Waiting, job, str(waiting.instr_num))
                 raise
             return ended
 
@@ -146,7 +150,7 @@ class Watching:
             waits = job.awaited_result is not None and job.status == JobStatus.WARMING_UP
             may_run: bool = release(job)
             if waits and may_run:
-                self._witness.tell(events.Released, job)
+                self._recorder.tell(events.Released, job)
             return may_run
 
         utils._release_ready_continuation = released
@@ -162,7 +166,7 @@ class Watching:
         @wraps(panic)
         def panicked(job: Any) -> None:
             panic(job)
-            self._witness.tell(
+            self._recorder.tell(
                 events.DifficultyRaised,
                 job,
                 label(job.get_current_difficulty()).upper(),
@@ -175,8 +179,8 @@ class Watching:
         """Tell of a reply that STATEK could read."""
         step, stats = response.step_data, response.stats
         calls = tuple(f"{call.name}({dict(call.kwargs or {})!r})" for call in step.call_requests or ())
-        turn, prompt, completion = self._witness.answered(job)
-        self._witness.tell(
+        turn, prompt, completion = self._answer_to(self._jobs.name_of(job))
+        self._recorder.tell(
             events.LLMReplied,
             job,
             turn,
@@ -195,9 +199,29 @@ class Watching:
         @wraps(add)
         def added(job: Any, error_handler: Any, context: Any) -> None:
             add(job, error_handler, context)
-            self._witness.tell(events.HandlerRegistered, job, error_handler.__name__, shown(context))
+            self._recorder.tell(events.HandlerRegistered, job, error_handler.__name__, shown(context))
 
         Job.add_error_handler = added
+        ErrorHandler.__call__ = self._handling(ErrorHandler.__call__)
+
+    def _handling(self, call: Callable[..., None]) -> Callable[..., None]:
+        """Return `ErrorHandler.__call__` without the decorator that hides a failure; it goes no further here either."""
+
+        @wraps(call)
+        def handled(handler: Any, error: Exception | None = None) -> None:
+            function = getattr(handler.error_handler, "__wrapped__", handler.error_handler)
+            # As it was before the handler changed it.
+            context, reason, failed = shown(handler.context), None if error is None else str(error), None
+            try:
+                function(handler.context, error=error)
+            except Exception as failure:  # noqa: BLE001  # the application's handler
+                failed = f"{type(failure).__name__}: {failure}"
+            finally:
+                self._recorder.tell(
+                    events.HandlerRan, current_job(), function.__name__, context, reason, failed
+                )
+
+        return handled
 
 
 def _kind(error: Any = None) -> str | None:
@@ -242,8 +266,8 @@ def _reason(job: Any, old: Any) -> tuple[str, str | None]:
 class WatchedMessages:
     """Tells of what reaches jobs. `reopened_by` is the kind of the newest: message, subtask or notification."""
 
-    def __init__(self, witness: Witness) -> None:
-        self._witness = witness
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
         self._completing: Any = None
         self.reopened_by = ""
 
@@ -258,7 +282,7 @@ class WatchedMessages:
 
         @wraps(push)
         def pushed(job: Any, message: Any) -> bool:
-            self._witness.tell(events.UserMessage, job, _as_stored(job._resolve_user_message(message)))
+            self._recorder.tell(events.UserMessage, job, _as_stored(job._resolve_user_message(message)))
             self.reopened_by = "message"
             restarted: bool = push(job, message)
             return restarted
@@ -273,7 +297,7 @@ class WatchedMessages:
             self._tell_completion(handler)
             if handler.is_completed:
                 queued = job.status != JobStatus.DONE
-                self._witness.tell(events.Notified, job, "subtask", handler.get_log_message(), queued)
+                self._recorder.tell(events.Notified, job, "subtask", handler.get_log_message(), queued)
             self.reopened_by = "subtask"
             notify(job, handler)
 
@@ -282,7 +306,7 @@ class WatchedMessages:
             pending = list(job._pending_notifications())
             moved: bool = flush(job)
             for item in pending if moved else ():
-                self._witness.tell(events.Notified, job, *_described(item), False)
+                self._recorder.tell(events.Notified, job, *_described(item), False)
             return moved
 
         Job.push_notification, Job._process_pending_notifications = notified, flushed
@@ -295,7 +319,7 @@ class WatchedMessages:
         @wraps(send)
         def sent(job: Any, message: str) -> None:
             text = _as_stored(str(message))
-            self._witness.tell(events.Notified, job, "notification", text, job.status != JobStatus.DONE)
+            self._recorder.tell(events.Notified, job, "notification", text, job.status != JobStatus.DONE)
             self.reopened_by = "notification"
             send(job, message)
 
@@ -321,7 +345,7 @@ class WatchedMessages:
             self._completing = None
             failed = handler.error is not None
             result, error = (None, handler.error.err_message) if failed else (str(handler), None)
-            self._witness.tell(events.SubtaskCompleted, handler.job, str(handler.id or ""), result, error)
+            self._recorder.tell(events.SubtaskCompleted, handler.job, str(handler.id or ""), result, error)
 
 
 def _as_stored(text: str) -> str:

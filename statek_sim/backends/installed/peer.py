@@ -15,15 +15,14 @@ import sysconfig
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
 from statek_sim.backends.exchanges import Exchanges
-from statek_sim.backends.installed.answers import Answers, Exchanged, Scripted, nowhere
-from statek_sim.backends.installed.wire import Line, Message
+from statek_sim.backends.installed.messages import Answers, Exchanged, Line, Message, Scripted, nowhere
 from statek_sim.backends.reference import measured
 from statek_sim.backends.setup import harness_for, job_settings, script_of
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
@@ -312,16 +311,7 @@ def _order(
         "dormant": behaviour.waiting_job_is_dormant,
         "pass_seconds": behaviour.warmup_wait_pass_seconds,
         "settings": settings.model_dump(mode="json", exclude_unset=True),
-        "limits": {
-            name: getattr(harness, name)
-            for name in (
-                "max_turns",
-                "max_exceptions",
-                "max_consecutive_exceptions",
-                "max_token_usage",
-                "limit_extension_per_completion",
-            )
-        },
+        "limits": asdict(harness.limits),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from statek_sim.backends.installed.peer import Lost, Ran
@@ -11,19 +12,18 @@ from statek_sim.backends.record import (
     RunRecord,
     UsageRecord,
     handler_calls,
+    seen_of_job,
     stop_reason,
-    tool_calls,
 )
 from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Event, Trace
 
-_AS_TUPLES: Final = ("definition_errors", "console", "history", "delivered")
+_AS_TUPLES: Final = ("definition_errors", "console", "history")
 _AS_THEY_ARE: Final = (
     "agent",
     "status",
     "exit",
     "error",
-    "llm_calls",
     "turns",
     "exceptions",
     "streak",
@@ -48,7 +48,7 @@ def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, s
     for event in outcome.events:
         trace.add(event)
     jobs = {
-        name: _job(name, facts_of_job, list(trace.of_job(name)))
+        name: job_record(name, facts_of_job, list(trace.of_job(name)))
         for name, facts_of_job in facts.get("jobs", {}).items()
     }
     return RunRecord(
@@ -74,15 +74,14 @@ def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, s
     )
 
 
-def _job(name: str, facts_of_job: Any, trace: list[Event]) -> JobRecord:
+def job_record(name: str, facts_of_job: Mapping[str, Any], trace: Sequence[Event]) -> JobRecord:
+    """Return one job's facts: what the store says of it, and what its events tell."""
     same: dict[str, Any] = {key: facts_of_job[key] for key in _AS_THEY_ARE}
     same.update((key, tuple(facts_of_job[key])) for key in _AS_TUPLES)
     return JobRecord(
         name=name,
         stop=stop_reason(trace),
         tool_log=tuple(tuple(results) for results in facts_of_job["tool_log"]),
-        tool_calls=tool_calls(trace),
-        handlers=handler_calls(trace),
         usage=UsageRecord(
             bytes_sent=facts_of_job["bytes_sent"],
             bytes_received=facts_of_job["bytes_received"],
@@ -90,6 +89,7 @@ def _job(name: str, facts_of_job: Any, trace: list[Event]) -> JobRecord:
             reported_tokens=facts_of_job["reported_tokens"] or None,
         ),
         **same,
+        **seen_of_job(trace),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import dbzero
 from statek.agents import DialogAgent
@@ -14,10 +14,9 @@ from statek.executors import utils
 from statek.prompt_config import make_system_prompt
 from statek.task import create_new_job, create_sub_task
 
+from statek_sim import trace as events
 from statek_sim.backends.installed import stored_objects, stored_world
-from statek_sim.backends.installed.job_registry import Cast
-from statek_sim.backends.installed.virtual_time import VirtualTime
-from statek_sim.backends.installed.worker_loop import WorkerLoop
+from statek_sim.backends.installed.runtime import InstalledRuntime
 from statek_sim.backends.scenario_values import metadata_of
 from statek_sim.scenario.schema import AgentText, JobText
 
@@ -25,27 +24,19 @@ StartJobs = Callable[[int], None]
 """What STATEK calls in each pass of its loop, with the free capacity."""
 
 
-class Leave(Protocol):
-    """Ends this process and leaves everything to the next one."""
-
-    def __call__(self, *, restart: bool) -> NoReturn:
-        """End it; with `restart` the worker of the next one begins to work at once."""
+Leave = Callable[[bool], NoReturn]
+"""Ends this process and leaves everything to the next one; with True the worker of that begins to work at once."""
 
 
 class InstalledSide:
-    """STATEK in its store, with its worker loop. `restarted` hears of a worker that begins to work.
+    """STATEK in its store, with its worker loop.
 
     A process works with what it finds: in one that goes on, agents are in the store already.
     """
 
-    def __init__(
-        self, time: VirtualTime, loop: WorkerLoop, cast: Cast, *, leave: Leave, restarted: Callable[[], None]
-    ) -> None:
-        self._time = time
-        self._loop = loop
-        self._cast = cast
+    def __init__(self, runtime: InstalledRuntime, *, leave: Leave) -> None:
+        self._runtime = runtime
         self._leave = leave
-        self._restarted = restarted
         self._start_jobs: list[StartJobs] = []
         self.fresh = False
         """Whether the process has done nothing since it opened the store of a worker that is dead."""
@@ -53,7 +44,7 @@ class InstalledSide:
     @property
     def now(self) -> float:
         """The virtual second."""
-        return self._time.now
+        return self._runtime.time.now
 
     @property
     def world(self) -> stored_world.StoredWorld:
@@ -65,9 +56,9 @@ class InstalledSide:
 
         def act() -> None:
             action()
-            self._loop.offer()
+            self._runtime.loop.offer()
 
-        self._time.at(when, act)
+        self._runtime.time.at(when, act)
 
     def enter_agent(self, role: str, text: AgentText) -> None:
         """Make an agent, where no process before has made it."""
@@ -81,14 +72,14 @@ class InstalledSide:
     def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Any:
         """Create a job as an application does."""
         agent = stored_world.AGENTS[text.agent or next(iter(stored_world.AGENTS))]
-        parent = self._cast.jobs[text.parent] if text.parent is not None else None
+        parent = self._runtime.jobs.jobs[text.parent] if text.parent is not None else None
         job = _new_job(agent, shared, parent, text.warmup)
-        self._cast.meet(job, name)
+        self._runtime.jobs.meet(job, name)
         return job
 
     def job(self, name: str) -> Any:
         """Return a job by its name."""
-        return self._cast.jobs[name]
+        return self._runtime.jobs.jobs[name]
 
     def make_subtask(self, job: Any, subtask_id: str) -> Any:
         """Make a job a subtask of its parent."""
@@ -96,27 +87,27 @@ class InstalledSide:
 
     def kill(self, reason: str, *, in_call: bool) -> None:
         """Kill the worker: this process, from wherever it is."""
-        self._loop.die(reason)
-        self._leave(restart=False)
+        self._runtime.loop.die(reason)
+        self._leave(False)
 
     def restart(self) -> None:
         """Let a new worker process begin to work: this one, if it has done nothing since it opened the store."""
         if not self.fresh:
-            self._leave(restart=True)
+            self._leave(True)
         self.begin_anew()
 
     # -- the worker process ----------------------------------------------------------------------------------------
 
     def begin_work(self) -> None:
         """Have the loops of agents take part in each pass."""
-        self._loop.on_pass[:] = self._start_jobs
+        self._runtime.loop.on_pass[:] = self._start_jobs
 
     def begin_anew(self) -> None:
         """Begin to work in the place of a worker that is dead."""
         self.fresh = False
-        self._restarted()
+        self._runtime.recorder.tell(events.WorldChanged, "", "worker", "restarted")
         self.begin_work()
-        self._loop.restart()
+        self._runtime.loop.restart()
 
 
 def _new_job(_agent: Any, _shared: Mapping[str, Any], _parent: Any, _warmup: str | None) -> Any:
@@ -224,7 +215,7 @@ def _hint(module: str, error: Exception) -> str:
 class _Outbox:
     """Where messages to users go."""
 
-    deliver: Callable[[str, Any], None] | None = None
+    deliver: Callable[[str, str | None], None] | None = None
 
 
 outbox = _Outbox()

@@ -1,14 +1,10 @@
-"""The built-in world on STATEK: the same tools, decorated by STATEK, with objects that its store can keep.
-
-Error handlers are watched here: what they were called with, as the trace of the reference runtime tells it.
-"""
+"""The built-in world on STATEK: the same tools, decorated by STATEK, with objects that its store can keep."""
 
 from __future__ import annotations
 
 import sys
 import types
 from collections.abc import Callable
-from functools import wraps
 from typing import Any, Final
 
 import dbzero
@@ -19,41 +15,11 @@ from statek.future import get_all_future, get_any_future, temporal
 from statek.task import delegate_task
 
 from statek_sim.backends.installed import stored_objects as stored
-from statek_sim.backends.installed.stored_objects import shown
 from statek_sim.scenario.schema import World as WrittenWorld
 from statek_sim.values import JSON
 from statek_sim.world.queue import ItemStatus, WorkItem, WorkQueue
 from statek_sim.world.tools import WorldTools
 from statek_sim.world.world import ExternalEvents, Ledger, ToolApi, World
-
-
-class HandlerLog:
-    """Watches error handlers; `tell(job, name, context, error, failed)` hears of every call."""
-
-    def __init__(self) -> None:
-        self.tell: Callable[[Any, str, str, str | None, str | None], None] = _unheard
-
-    def watching(self, handler: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `handler` with its calls written down."""
-
-        @wraps(handler)
-        def watched(context: Any, error: Any = None) -> None:
-            # As it was before the handler changed it.
-            before, reason = shown(context), None if error is None else str(error)
-            failed: str | None = None
-            try:
-                handler(context, error=error)
-            except Exception as failure:
-                failed = f"{type(failure).__name__}: {failure}"
-                raise
-            finally:
-                self.tell(statek.get_current_job(), handler.__name__, before, reason, failed)
-
-        return watched
-
-
-def _unheard(*_: object) -> None:
-    """Nobody listens before a run begins."""
 
 
 class StoredWorld(World):
@@ -74,7 +40,6 @@ WORLD: Final = StoredWorld()
 is initialised, and the store wants functions by name."""
 
 AGENTS: Final[dict[str, Any]] = {}
-HANDLED: Final = HandlerLog()
 
 _PUBLISHED: Final = types.ModuleType("statek_sim_published", "Functions that the store finds by name.")
 sys.modules[_PUBLISHED.__name__] = _PUBLISHED
@@ -137,7 +102,7 @@ def _subtask(function: Any) -> Any:
 
 
 def _error_handler(function: Any) -> Any:
-    return published(statek.error_handler(published(HANDLED.watching(function))))
+    return published(statek.error_handler(published(function)))
 
 
 def _temporal(*, complement: Any, condition: Any) -> Any:

@@ -1,63 +1,82 @@
-"""STATEK's HTTP client without a network: every request is answered by the process that started this one."""
+"""STATEK's HTTP client without a network: every request that STATEK itself builds is answered by `ask`."""
 
 from __future__ import annotations
 
 import base64
 import json
+import types
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import httpx
+from statek import llm_api
 
 from statek_sim import trace as events
-from statek_sim.backends.installed.event_recorder import Witness
+from statek_sim.backends.installed.event_recorder import Recorder
+from statek_sim.backends.installed.messages import Message
 from statek_sim.backends.installed.virtual_time import VirtualTime
-from statek_sim.backends.installed.wire import Line, Message
 from statek_sim.backends.installed.worker_loop import Interrupted
+from statek_sim.providers.retry import CLIENT_TIMEOUT
 from statek_sim.providers.wire.format import WireFormat, format_of_url
 from statek_sim.values import JSON, in_common
 
-CLIENT_TIMEOUT: Final = 60.0
-"""Virtual seconds that STATEK's client waits for an answer."""
-
-_client = httpx.AsyncClient
+Ask = Callable[[Message], Message]
+"""Answers a request, both in the form of `messages`."""
 
 
 class Transport:
-    """Answers requests and keeps what jobs sent last. `current()` names the job that asks, its role and style."""
+    """Answers requests. `asking()` names the job that asks, its role and chat style.
+
+    `last` holds the messages of each job's latest request.
+    """
 
     def __init__(
         self,
-        line: Line,
+        ask: Ask,
         time: VirtualTime,
-        witness: Witness,
-        current: Callable[[], tuple[str, str, str | None]],
+        recorder: Recorder,
+        asking: Callable[[], tuple[str, str, str | None]],
     ) -> None:
-        self._line = line
+        self._ask = ask
         self._time = time
-        self._witness = witness
-        self._current = current
-        self.turns: dict[str, int] = {}
+        self._recorder = recorder
+        self._asking = asking
+        self._turns: dict[str, int] = {}
         self._attempt: dict[str, int] = {}
-        self.calls: dict[str, int] = {}
+        self._reported: dict[str, tuple[int | None, int | None]] = {}
         self.last: dict[str, list[JSON]] = {}
-        self.reported: dict[str, tuple[int | None, int | None]] = {}
 
     def install(self) -> None:
-        """Take the place of the network for every client made from now on."""
-        httpx.AsyncClient = lambda **options: _client(  # type: ignore[misc, assignment, unused-ignore]
-            **{**options, "transport": httpx.MockTransport(self._answer)}
-        )
+        """Take the network's place for STATEK's clients; those of tools stay as they are."""
+        scripted = types.ModuleType("httpx")
+        vars(scripted).update(vars(httpx))
+        scripted.AsyncClient = self._client  # type: ignore[attr-defined]  # its own name for it
+        llm_api.httpx = scripted
 
     def step_begins(self, job: str) -> None:
         """A step asks at most once; what comes after a first request is another attempt."""
         self._attempt[job] = 0
 
+    def answer_to(self, job: str) -> tuple[int, int | None, int | None]:
+        """Return the number of a job's latest request and the tokens that the provider reported for it."""
+        return self._turns.get(job, 0), *self._reported.get(job, (None, None))
+
+    def memory(self) -> Any:
+        """Return what the transport of the next process must know."""
+        return {"turns": dict(self._turns), "last": dict(self.last)}
+
+    def remember(self, memory: Any) -> None:
+        """Go on with the `memory` of the process before."""
+        self._turns.update(memory["turns"])
+        self.last.update(memory["last"])
+
+    def _client(self, **options: Any) -> httpx.AsyncClient:
+        return httpx.AsyncClient(**{**options, "transport": httpx.MockTransport(self._answer)})
+
     async def _answer(self, request: httpx.Request) -> httpx.Response:
-        job, role, style = self._current()
+        job, role, style = self._asking()
         payload = json.loads(request.content)
         size = len(json.dumps(payload))
-        self.calls[job] = self.calls.get(job, 0) + 1
         url = str(request.url)
         wire = format_of_url(url)
         # What STATEK writes in OpenAI's format is the shape that requests are compared in: not to be touched.
@@ -66,11 +85,13 @@ class Transport:
         model = payload["model"] if read is None else read.model
         self._attempt[job] = attempt = self._attempt.get(job, 0) + 1
         if attempt == 1:
-            self.turns[job] = self.turns.get(job, 0) + 1
-        turn, kept = self.turns[job], in_common(self.last.get(job, []), messages)
-        self._witness.tell(events.LLMRequested, job, turn, attempt, model, size, kept, tuple(messages[kept:]))
+            self._turns[job] = self._turns.get(job, 0) + 1
+        turn, kept = self._turns[job], in_common(self.last.get(job, []), messages)
+        self._recorder.tell(
+            events.LLMRequested, job, turn, attempt, model, size, kept, tuple(messages[kept:])
+        )
         self.last[job] = messages
-        answer = self._line.ask(
+        answer = self._ask(
             {
                 "request": {
                     "method": request.method,
@@ -78,12 +99,11 @@ class Transport:
                     "headers": dict(request.headers),
                     "body": request.content.decode(),
                 },
-                "events": self._witness.taken(),
                 "bytes_sent": size,
                 "job": job,
                 "role": role,
                 "style": style,
-                "turn": self.turns[job],
+                "turn": turn,
                 "attempt": attempt,
                 "at": self._time.now,
             }
@@ -91,16 +111,12 @@ class Transport:
         try:
             response = await self._deliver(answer, request)
         except httpx.HTTPError as failure:
-            self._witness.request_failed(job, turn, attempt, str(failure))
+            self._recorder.request_failed(job, turn, attempt, str(failure))
             raise
-        self.reported[job] = _reported(wire, response)
+        self._reported[job] = _reported(wire, response)
         if problem := _problem(response):
-            self._witness.request_failed(job, turn, attempt, problem)
+            self._recorder.request_failed(job, turn, attempt, problem)
         return response
-
-    def turn_of(self, job: str) -> int:
-        """Return how often a job has asked its model, further attempts not counted."""
-        return self.turns.get(job, 0)
 
     async def _deliver(self, answer: Message, request: httpx.Request) -> httpx.Response:
         abort: Any = answer.get("abort")

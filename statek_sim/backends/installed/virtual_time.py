@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 from statek import python_sandbox
 
-from statek_sim.clock import EPOCH, checked_moment
+from statek_sim.clock import EPOCH, VirtualClock, checked_moment
 from statek_sim.world import tools
 
 EVENT: Final = 0
@@ -30,12 +30,22 @@ _sleep = asyncio.sleep
 
 
 class VirtualTime:
-    """A clock with an agenda, ordered by `(at, priority, seq)`."""
+    """An agenda, ordered by `(at, priority, seq)`, that moves `clock`."""
 
-    def __init__(self) -> None:
-        self.now = 0.0
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
         self._agenda: list[tuple[float, int, int, Callable[[], Any], asyncio.TimerHandle | None]] = []
         self._seq = 0
+
+    @property
+    def now(self) -> float:
+        """The virtual second."""
+        return self._clock.now()
+
+    def go_to(self, when: float) -> None:
+        """Let it be virtual second `when`, unless that has passed."""
+        if when > self.now:
+            self._clock.advance_to(when)
 
     def at(
         self,
@@ -59,7 +69,7 @@ class VirtualTime:
     def do_next(self) -> None:
         """Go to the next due thing and do it."""
         when, _, _, action, _ = heapq.heappop(self._agenda)
-        self.now = max(self.now, when)
+        self.go_to(when)
         action()
 
     def block(self, seconds: float) -> None:
@@ -68,9 +78,9 @@ class VirtualTime:
         while outside := [due for due in self._agenda if due[1] == EVENT and due[0] <= end]:
             self._agenda.remove(first := min(outside, key=lambda due: due[:3]))
             heapq.heapify(self._agenda)
-            self.now = max(self.now, first[0])
+            self.go_to(first[0])
             first[3]()
-        self.now = max(self.now, end)
+        self.go_to(end)
 
     def forget_steps(self) -> None:
         """Take off the agenda what a worker process would have done that is dead."""

@@ -10,7 +10,10 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
-from typing import Final
+from functools import wraps
+from typing import Any, Final
+
+from statek.executors import utils
 
 MOST_SECONDS: Final = 1.0
 """Processor seconds that one block of code may take; a scenario's blocks take a thousandth of one."""
@@ -30,14 +33,20 @@ class Watchdog:
         self._at_first = _memory()
         signal.signal(signal.SIGPROF, self._look)
 
-    def code_begins(self) -> None:
-        """Watch from now on."""
-        self._begun = _seconds()
-        signal.setitimer(signal.ITIMER_PROF, _EVERY, _EVERY)
+    def install(self) -> None:
+        """Watch every block of code from now on."""
+        run = utils._exec_code_body
 
-    def code_ends(self) -> None:
-        """Stop watching."""
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        @wraps(run)
+        def watched(*args: Any, **kwargs: Any) -> None:
+            self._begun = _seconds()
+            signal.setitimer(signal.ITIMER_PROF, _EVERY, _EVERY)
+            try:
+                run(*args, **kwargs)
+            finally:
+                signal.setitimer(signal.ITIMER_PROF, 0)
+
+        utils._exec_code_body = watched
 
     def _look(self, *_: object) -> None:
         if _memory() - self._at_first > MOST_BYTES:

@@ -13,7 +13,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, Final, NoReturn
 
 import dbzero
 
@@ -21,14 +21,10 @@ from statek_sim.backends.driver import Driver
 from statek_sim.backends.event_label import event_label
 from statek_sim.backends.installed import stored_objects as stored
 from statek_sim.backends.installed import stored_world
-from statek_sim.backends.installed.event_recorder import Witness
-from statek_sim.backends.installed.job_registry import Cast
-from statek_sim.backends.installed.transport import Transport
-from statek_sim.backends.installed.virtual_time import VirtualTime
-from statek_sim.backends.installed.wire import Message
-from statek_sim.backends.installed.worker_loop import WorkerLoop
+from statek_sim.backends.installed.messages import Message
+from statek_sim.backends.installed.runtime import InstalledRuntime
+from statek_sim.backends.installed.stored_jobs import JobRegistry
 from statek_sim.trace import Event
-from statek_sim.values import JSON
 from statek_sim.world.queue import ItemStatus, WorkItem
 
 FILE: Final = "handover.json"
@@ -38,9 +34,18 @@ _KEPT: Final = "statek-sim"
 """A tag: the store forgets what nothing refers to."""
 
 
-def hand_over(stage: Played, folder: str, *, restart: bool) -> NoReturn:
+def hand_over(
+    runtime: InstalledRuntime, driver: Driver, killing: Killing, folder: str, *, restart: bool
+) -> NoReturn:
     """Leave everything to the next process and die; with `restart` its worker begins to work at once."""
-    memory = {"restart": restart, **_of_the_run(stage), **_of_the_world(), **_of_the_store(stage)}
+    memory = {
+        "restart": restart,
+        "runtime": runtime.memory(),
+        "driver": driver.memory(),
+        "killing": killing.memory(),
+        **_of_the_world(),
+        **_of_the_store(runtime.jobs, driver),
+    }
     Path(folder, FILE).write_text(json.dumps(memory))
     # As if the store's own commits, several a second, had just come round.
     dbzero.commit()
@@ -48,38 +53,13 @@ def hand_over(stage: Played, folder: str, *, restart: bool) -> NoReturn:
     raise AssertionError("this process is dead")
 
 
-def take_over(stage: Played, memory: Message) -> None:
+def take_over(runtime: InstalledRuntime, driver: Driver, killing: Killing, memory: Any) -> None:
     """Go on where the process before stopped."""
-    _take_store(stage, memory)
+    _take_store(runtime.jobs, driver, memory)
     _take_world(memory)
-    _take_run(stage, memory)
-
-
-def _of_the_run(stage: Played) -> dict[str, Any]:
-    transport = stage.transport
-    return {
-        "now": stage.time.now,
-        "events": stage.witness.taken(),
-        "driver": stage.driver.memory(),
-        "delivered": stage.delivered,
-        "calls": dict(transport.calls),
-        "turns": dict(transport.turns),
-        "last": dict(transport.last),
-        "loop": stage.loop.memory(),
-        "killing": stage.killing.memory(),
-    }
-
-
-def _take_run(stage: Played, memory: Any) -> None:
-    stage.time.now = memory["now"]
-    stage.witness.remember(memory["events"])
-    stage.driver.remember(memory["driver"])
-    stage.delivered.update(memory["delivered"])
-    stage.transport.calls.update(memory["calls"])
-    stage.transport.turns.update(memory["turns"])
-    stage.transport.last.update(memory["last"])
-    stage.loop.remember(memory["loop"])
-    stage.killing.remember(memory["killing"])
+    runtime.remember(memory["runtime"])
+    driver.remember(memory["driver"])
+    killing.remember(memory["killing"])
 
 
 def _of_the_world() -> dict[str, Any]:
@@ -103,11 +83,11 @@ def _take_world(memory: Any) -> None:
     stored_world.WORLD.ledger.lines.extend(memory["ledger"])
 
 
-def _of_the_store(stage: Played) -> Message:
+def _of_the_store(jobs: JobRegistry, driver: Driver) -> Message:
     """Return where the objects are that the application holds in its hands."""
     kept = {
         "agents": stored_world.AGENTS,
-        "handles": stage.driver.subtasks,
+        "handles": driver.subtasks,
         "items_stored": stored.STORED_ITEMS,
         "owners": stored_world.WORLD.owners,
     }
@@ -115,7 +95,7 @@ def _of_the_store(stage: Played) -> Message:
         for kept_object in objects.values():
             dbzero.tags(kept_object).add(_KEPT)
     return {
-        "names": {name: uuid for uuid, name in stage.cast.names.items()},
+        "names": {name: uuid for uuid, name in jobs.names.items()},
         "owner": stored_world.WORLD.owner.id,
         **{
             kind: {name: dbzero.uuid(stored) for name, stored in objects.items()}
@@ -124,31 +104,15 @@ def _of_the_store(stage: Played) -> Message:
     }
 
 
-def _take_store(stage: Played, memory: Any) -> None:
+def _take_store(jobs: JobRegistry, driver: Driver, memory: Any) -> None:
     for name, uuid in memory["names"].items():
-        stage.cast.names[uuid], stage.cast.jobs[name] = name, dbzero.fetch(uuid)
+        jobs.names[uuid], jobs.jobs[name] = name, dbzero.fetch(uuid)
     for role, uuid in memory["agents"].items():
         stored_world.AGENTS[role] = dbzero.fetch(uuid)
-    stage.driver.subtasks.update({name: dbzero.fetch(uuid) for name, uuid in memory["handles"].items()})
+    driver.subtasks.update({name: dbzero.fetch(uuid) for name, uuid in memory["handles"].items()})
     stored.STORED_ITEMS.update({name: dbzero.fetch(uuid) for name, uuid in memory["items_stored"].items()})
     owners = {name: dbzero.fetch(uuid) for name, uuid in memory["owners"].items()}
     stored_world.enter_owners(owners, memory["owner"])
-
-
-class Played(Protocol):
-    """The objects of one run; `scenario_run.Stage` has them."""
-
-    time: VirtualTime
-    witness: Witness
-    driver: Driver
-    transport: Transport
-    loop: WorkerLoop
-    cast: Cast
-    killing: Killing
-    delivered: dict[str, list[JSON]]
-    error: dict[str, JSON] | None
-    settled: bool
-    broke_off: bool
 
 
 class Killing:

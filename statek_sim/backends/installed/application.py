@@ -16,15 +16,15 @@ from statek import runner
 from statek.executors import utils
 from statek.task import create_new_job
 
-from statek_sim.backends.application import AppJob, AppOutcome
-from statek_sim.backends.in_process.instrumentation import StoredNames, Watch
-from statek_sim.backends.in_process.isolation import isolated
-from statek_sim.backends.in_process.plain_dates import plain_dates
-from statek_sim.backends.in_process.stored_jobs import KnownJobs, described
-from statek_sim.backends.in_process.transport import Stopped, Transport
-from statek_sim.backends.installed.stored_objects import label
-from statek_sim.backends.installed.virtual_time import VirtualTime, let_loops_nest
-from statek_sim.backends.installed.worker_loop import Interrupted, WorkerLoop, waiting_names
+from statek_sim.backends.application import FUTURE, AppJob, AppOutcome, app_job
+from statek_sim.backends.installed.isolation import isolated
+from statek_sim.backends.installed.messages import Message, answer_of
+from statek_sim.backends.installed.record import job_record
+from statek_sim.backends.installed.runtime import InstalledRuntime
+from statek_sim.backends.installed.store_remarks import StoredNames
+from statek_sim.backends.installed.stored_jobs import job_facts, parent_of
+from statek_sim.backends.installed.virtual_time import let_loops_nest
+from statek_sim.backends.installed.worker_loop import Interrupted, waiting_names
 from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.harness.harness import LLM_Harness
@@ -33,61 +33,18 @@ from statek_sim.providers.protocol import Provider
 from statek_sim.runtime.execution.suspension import SeparateStack
 from statek_sim.semantics import Profile
 from statek_sim.trace import StoreRemark
+from statek_sim.wall_clock import plain_dates
 
 _LEFT: Final[list[object]] = []
 """Runs that their tests left in the middle of an async tool, kept as they are."""
 
 
-class ClockedTime(VirtualTime):
-    """Virtual time that a clock follows, and with it the wall clock of the application."""
+class Stopped(Interrupted):
+    """The run cannot go on because of `reason`, which STATEK must not take for a failure of the job."""
 
-    def __init__(self, clock: VirtualClock) -> None:
-        super().__init__()
-        self._clock = clock
-
-    def do_next(self) -> None:
-        """Go to the next due thing and do it."""
-        at = self.next_at
-        if at is not None and at > self._clock.now():
-            self._clock.advance_to(at)
-        super().do_next()
-
-    def spend(self, seconds: float) -> None:
-        """Let time pass in which nothing else happens."""
-        self.block(seconds)
-        self._clock.advance_to(max(self.now, self._clock.now()))
-
-
-class AgentLoops(WorkerLoop):
-    """The worker loop with what STATEK's own does at the start of each pass: deliver pushes, start agents' jobs."""
-
-    def __init__(self, *args: Any, max_concurrency: int, **options: Any) -> None:
-        super().__init__(*args, max_concurrency=max_concurrency, **options)
-        self._capacity = max_concurrency
-        self._starts: dict[Any, None] = {}
-        self._prefixes: dict[Any, None] = {}
-
-    def serve(self, start: Callable[[int], None] | None, prefixes: Sequence[Any]) -> None:
-        """From now on deliver what is queued under these prefixes, and let `start` create jobs."""
-        self._prefixes.update(dict.fromkeys(prefixes))
-        if start is not None:
-            self._starts[start] = None
-
-    def _begin_pass(self) -> bool:
-        if self.died is None:
-            try:
-                self._serve()
-            except Exception as error:  # noqa: BLE001  # STATEK's circuit breaker, and the application's functions
-                self.die(f"the worker loop died of {type(error).__name__}: {error}")
-        return super()._begin_pass()
-
-    def _serve(self) -> None:
-        prefixes = list(self._prefixes)
-        if prefixes:
-            utils.process_push_notifications(queue_prefixes=prefixes)
-            utils.process_agent_events(queue_prefixes=prefixes)
-        for start in self._starts:
-            start(self._capacity - len(self._flying))
+    def __init__(self, reason: BaseException) -> None:
+        super().__init__(type(reason).__name__, str(reason))
+        self.reason = reason
 
 
 class InstalledApplication:
@@ -105,60 +62,56 @@ class InstalledApplication:
         max_concurrency: int = 100,
     ) -> None:
         self.profile = profile.name
-        self._clock = clock
-        self._time = ClockedTime(clock)
-        self._known = KnownJobs()
-        self._transport = Transport(provider, self._time, self._current)
-        self._watch = Watch(self._known.name_of)
-        self._stored = StoredNames(lambda: self._time.now, self._known.name_of)
-        self._events = asyncio.new_event_loop()
-        let_loops_nest(self._events)
-        self._time.rule(self._events)
-        self._worker = AgentLoops(
-            self._time,
-            self._known.jobs,
+        self._provider = provider
+        self._runtime = InstalledRuntime(
+            self._ask,
+            clock,
             max_concurrency=max_concurrency,
             dormant=profile.waiting_job_is_dormant,
             pass_seconds=profile.warmup_wait_pass_seconds,
             order="fifo",
             seed=seed,
         )
-        self._worker.before_step = self._step_begins
-        self._worker.pause = self._pause
+        self._stored = StoredNames(self.now, self._runtime.jobs.name_of)
+        self._events = asyncio.new_event_loop()
+        let_loops_nest(self._events)
+        self._runtime.time.rule(self._events)
+        self._runtime.loop.pause = self._pause
+        self._runtime.loop.on_pass.append(self._deliver_queued)
+        self._queues: dict[Any, None] = {}
         self._until = FOREVER
         self._stack: SeparateStack[bool] | None = None
         self._builtins = builtins.print, builtins.exit
 
-    def _step_begins(self, job: str, *_: object) -> None:
-        self._transport.step_begins(job)
+    def _ask(self, message: Message) -> Message:
+        try:
+            return answer_of(self._provider, message)
+        except Exception as failure:
+            raise Stopped(failure) from failure
 
     @contextmanager
     def in_charge(self) -> Iterator[None]:
-        """Answer STATEK's requests, watch its tools, pass its sleeps in virtual time; undo that after."""
-        sleep, asleep, loop, own = time.sleep, asyncio.sleep, utils.run_jobs_loop, runner.asyncio
-        review = utils.unsuspend_jobs
-        own_print, left = builtins.print, builtins.exit
-        asyncio.sleep = self._time.sleep  # type: ignore[assignment]  # nothing sleeps for real
-        time.sleep = self._tool_sleeps(sleep)  # type: ignore[assignment]  # numbers are all it is called with
-        utils.run_jobs_loop = self._serve
-        utils.unsuspend_jobs = _refuse_endless_loop
-        runner.asyncio = types.SimpleNamespace(
-            get_running_loop=asyncio.get_running_loop, run=self._events.run_until_complete
-        )
-        try:
-            with self._transport.installed(), self._watch.installed(), self._stored.installed():
+        """Take over STATEK, its loop and tools' sleeps inside the block; undo that after."""
+        sleep, printed, left = time.sleep, builtins.print, builtins.exit
+        with self._runtime.installed():
+            self._stored.install()
+            time.sleep = self._tool_sleeps(sleep)  # type: ignore[assignment]  # numbers are all it is called with
+            utils.run_jobs_loop = self._serve
+            utils.unsuspend_jobs = _refuse_endless_loop
+            runner.asyncio = types.SimpleNamespace(
+                get_running_loop=asyncio.get_running_loop, run=self._events.run_until_complete
+            )
+            try:
                 yield
-        finally:
-            time.sleep, asyncio.sleep = sleep, asleep
-            utils.run_jobs_loop, utils.unsuspend_jobs, runner.asyncio = loop, review, own
-            builtins.print, builtins.exit = own_print, left
+            finally:
+                time.sleep, builtins.print, builtins.exit = sleep, printed, left
 
     def _tool_sleeps(self, sleep: Callable[[float], None]) -> Callable[[float], None]:
         def sleep_virtually(seconds: float) -> None:
             if statek.get_current_job() is None:
                 sleep(seconds)
             else:
-                self._time.spend(float(seconds))
+                self._runtime.time.block(float(seconds))
 
         return sleep_virtually
 
@@ -172,13 +125,21 @@ class InstalledApplication:
         auto_terminate: bool = False,
     ) -> None:
         """Stand in for `run_jobs_loop`, which never returns: this does once nothing is left to do."""
-        self._worker.serve(start_jobs_func, queue_prefixes)
+        self._queues.update(dict.fromkeys(queue_prefixes))
+        on_pass = self._runtime.loop.on_pass
+        if start_jobs_func is not None and start_jobs_func not in on_pass:
+            on_pass.append(start_jobs_func)
         await self._drive(FOREVER)
+
+    def _deliver_queued(self, _capacity: int) -> None:
+        if self._queues:
+            utils.process_push_notifications(queue_prefixes=list(self._queues))
+            utils.process_agent_events(queue_prefixes=list(self._queues))
 
     async def _drive(self, until: float) -> bool:
         """Let the worker run; what ends it early comes out as what it is."""
         try:
-            return await self._worker.run(until)
+            return await self._runtime.loop.run(until)
         except Stopped as stop:
             raise stop.reason from None
         except Interrupted as end:
@@ -218,17 +179,17 @@ class InstalledApplication:
         **options: Any,
     ) -> Any:
         """Create a job as the application would."""
-        if name is not None and name in self._known.jobs():
+        if name is not None and name in self._runtime.jobs.known():
             raise BadInput(f"job {name!r} exists already; names of jobs are unique within a test")
         job = create_new_job(agent, caller_frame=_callers_frame(), **options)
-        self._known.meet(job, name)
+        self._runtime.jobs.meet(job, name)
         if message is not None:
             job.push_user_message(message)
         return job
 
     def jobs(self) -> Mapping[str, Any]:
         """Return all jobs by name."""
-        return dict(self._known.jobs())
+        return dict(self._runtime.jobs.known())
 
     def remarks(self) -> Sequence[StoreRemark]:
         """Return what the store has done to variables so far."""
@@ -236,22 +197,19 @@ class InstalledApplication:
 
     def describe(self, job: Any) -> AppJob:
         """Return what there is to say about a job."""
-        name = self._known.name_of(job)
-        return described(
-            name,
-            job,
-            others=self._known.jobs(),
-            llm_calls=self._transport.calls.get(name, 0),
-            history=self._transport.last.get(name, ()),
-            tools=self._watch.tools.get(name, []),
-            handlers=self._watch.handlers,
+        runtime, jobs = self._runtime, self._runtime.jobs.known()
+        name = runtime.jobs.name_of(job)
+        facts = {
+            **job_facts(name, jobs, future=FUTURE),
+            "steps": runtime.loop.steps.get(name, 0),
+            "history": runtime.transport.last.get(name, []),
+        }
+        tools = (*job.agent.all_tools, *statek.find_tools(None, include_hidden=True))
+        return app_job(
+            job_record(name, facts, [event for event in runtime.recorder.events if event.job == name]),
+            parent=parent_of(job, jobs),
+            tools=(tool.__name__ for tool in tools),
         )
-
-    def _current(self) -> tuple[str, str, str | None]:
-        job = statek.get_current_job()
-        name = self._known.name_of(job)
-        style = job.job_def.chat_style
-        return name, job.agent.role, None if style is None else label(style)
 
     # -- time ------------------------------------------------------------------------------------------------------
 
@@ -264,11 +222,11 @@ class InstalledApplication:
 
     def now(self) -> float:
         """Return the virtual time in seconds."""
-        return self._clock.now()
+        return self._runtime.time.now
 
     def at(self, when: float, action: Callable[[], object]) -> None:
         """Do `action` at virtual second `when`."""
-        self._time.at(when, action)
+        self._runtime.time.at(when, action)
 
     def run(self, until: float) -> AppOutcome:
         """Run until nothing is left to do, or virtual second `until`."""
@@ -283,8 +241,8 @@ class InstalledApplication:
         return AppOutcome(
             at=self.now(),
             settled=settled,
-            waiting=tuple(waiting_names(self._known.jobs())),
-            worker=self._worker.died,
+            waiting=tuple(waiting_names(self._runtime.jobs.known())),
+            worker=self._runtime.loop.died,
         )
 
 
@@ -322,6 +280,3 @@ def opened(
         stack.callback(application.close)
         stack.enter_context(application.in_charge())
         yield application
-
-
-__all__ = ["ClockedTime", "InstalledApplication", "opened"]

@@ -1,14 +1,17 @@
-"""Answering the HTTP requests that STATEK sends in the other interpreter: by a script, or by HTTP exchanges."""
+"""What goes between STATEK's process and ours: JSON lines, one message, one answer; and who answers LLM requests.
+
+A request is answered by a provider, such as a script, or by HTTP exchanges.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
+import os
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol, cast
+from typing import Any, BinaryIO, Final, Protocol, cast
 
 from statek_sim.backends.exchanges import Exchanges
-from statek_sim.backends.installed.wire import Message
 from statek_sim.errors import (
     ProviderHTTPError,
     ProviderTimeout,
@@ -20,6 +23,51 @@ from statek_sim.providers.http_provider import HttpRequest, HttpTransport
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.format import FAKE_URLS, PROVIDERS, format_of, format_of_url
+from statek_sim.values import JSON
+
+Message = dict[str, JSON]
+
+
+class Line:
+    """One end of the connection. What others print to standard output never gets in between."""
+
+    def __init__(self, source: BinaryIO, sink: BinaryIO) -> None:
+        self._source = source
+        self._sink = sink
+
+    @classmethod
+    def of_this_process(cls) -> Line:
+        """Take standard input and output over; from now on prints go to standard error."""
+        source, sink = os.dup(0), os.dup(1)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.dup2(2, 1)
+        os.close(nothing)
+        return cls(os.fdopen(source, "rb", buffering=0), os.fdopen(sink, "wb", buffering=0))
+
+    def send(self, message: Message) -> None:
+        """Send one message."""
+        line = json.dumps(message).encode() + b"\n"
+        while line:
+            line = line[self._sink.write(line) :]
+
+    def receive(self) -> Message | None:
+        """Return the next message, None when the other side is gone."""
+        line = self._source.readline()
+        if not line.endswith(b"\n"):
+            return None
+        message = json.loads(line)
+        if not isinstance(message, dict):
+            raise TypeError(f"expected a message, got {type(message).__name__}")
+        return message
+
+    def ask(self, message: Message) -> Message:
+        """Send a message and return its answer; a silent other side is an EOFError."""
+        self.send(message)
+        answer = self.receive()
+        if answer is None:
+            raise EOFError("the other side closed the connection")
+        return answer
 
 
 class Answers(Protocol):
@@ -51,7 +99,7 @@ class Scripted:
 
     def answer(self, message: Message) -> Message:
         """Answer one request with the reply that the script has for it."""
-        return _told(lambda: _reply(self._asked, message))
+        return _or_abort(lambda: answer_of(self._asked, message))
 
     def check_finished(self) -> None:
         """Replies that nobody asked for are an error of the run, as on the reference runtime."""
@@ -97,7 +145,7 @@ class Exchanged:
     def answer(self, message: Message) -> Message:
         """Answer one request with what came back for it."""
         sent_request = http_request_of(message)
-        return _told(lambda: _sent(self._exchanges.transport, sent_request))
+        return _or_abort(lambda: _sent(self._exchanges.transport, sent_request))
 
     def check_finished(self) -> None:
         """Ask the exchanges."""
@@ -137,8 +185,20 @@ def http_request_of(message: Message) -> HttpRequest:
     )
 
 
+def answer_of(llm: Provider, message: Message) -> Message:
+    """Return what a provider did with a request, its failures included; other errors of it are raised."""
+    return _told(lambda: _reply(llm.complete(_chat_request(message))))
+
+
+def _or_abort(answer: Callable[[], Message]) -> Message:
+    """Return an answer, or the message that ends the run."""
+    try:
+        return _told(answer)
+    except StatekSimError as failure:
+        return {"abort": {"type": type(failure).__name__, "message": str(failure)}}
+
+
 def _told(answer: Callable[[], Message]) -> Message:
-    """Return an answer as a message, whatever came of it."""
     try:
         return answer()
     except ProviderHTTPError as failure:
@@ -147,12 +207,9 @@ def _told(answer: Callable[[], Message]) -> Message:
         return {"timeout": True, "latency": failure.latency}
     except ProviderUnreachable as failure:
         return {"unreachable": str(failure), "latency": failure.latency}
-    except StatekSimError as failure:
-        return {"abort": {"type": type(failure).__name__, "message": str(failure)}}
 
 
-def _reply(llm: Provider, message: Message) -> Message:
-    reply: RawReply = llm.complete(_chat_request(message))
+def _reply(reply: RawReply) -> Message:
     body = base64.b64encode(reply.body).decode()
     return {"status": 200, "headers": {}, "body": body, "latency": reply.latency}
 

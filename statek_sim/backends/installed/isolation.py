@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from typing import Any, Final
 
 import dbzero
-import statek
 from statek import document, llm_api, llm_harness, locale, settings, system
-from statek.chat_style import ChatStyle
 from statek.executors import example, utils
 
+from statek_sim.backends.installed.runtime import configure
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.providers.wire.format import FAKE_URLS, PROVIDERS, format_of
@@ -42,18 +42,8 @@ def isolated(wanted: StatekSettings, limits: LLM_Harness) -> Iterator[None]:
         stack.callback(_forget)
         _forget()
         stack.enter_context(_temporary_store())
-        statek.init(settings.StatekSettings(**_as_stateks(wanted)))
-        _set_limits(limits)
+        configure(wanted.model_dump(mode="json", exclude_unset=True), asdict(limits.limits))
         yield
-
-
-def _as_stateks(wanted: StatekSettings) -> dict[str, Any]:
-    """Return what was said about settings, with chat styles as STATEK's own."""
-    fields = wanted.model_dump(mode="json", exclude_unset=True)
-    return {
-        name: ChatStyle[value] if name in ("chat_style", "examples_style") and value is not None else value
-        for name, value in fields.items()
-    }
 
 
 @contextmanager
@@ -119,24 +109,3 @@ def _forget() -> None:
         function.cache_clear()
     # Locales are stored, and the store of the test before is closed.
     locale._LOCALE_CACHE.clear()
-
-
-def _set_limits(limits: LLM_Harness) -> None:
-    """Have every `get_llm_harness()` return these limits: settings cannot say "unlimited"."""
-    real: Callable[..., Any] = llm_harness.LLM_Harness
-    values = {
-        name: getattr(limits, name)
-        for name in (
-            "max_turns",
-            "max_exceptions",
-            "max_consecutive_exceptions",
-            "max_token_usage",
-            "limit_extension_per_completion",
-        )
-    }
-    llm_harness.LLM_Harness = lambda **_settings: real(**values)
-    try:
-        # It remembers its first answer, wherever it is called from.
-        llm_harness.get_llm_harness()
-    finally:
-        llm_harness.LLM_Harness = real

@@ -1,0 +1,144 @@
+"""The real package in our hands, whichever process it is in: its time, jobs, requests, worker loop, and its events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import statek
+from statek import llm_api, llm_harness, runner, system
+from statek.chat_style import ChatStyle
+from statek.executors import utils
+from statek.executors.job import ErrorHandler, Job
+from statek.settings import StatekSettings
+from statek.task import SubTaskHandler
+
+from statek_sim import trace as events
+from statek_sim.backends.installed.event_recorder import Recorder, ToolRecorder, current_job
+from statek_sim.backends.installed.instrumentation import Watching
+from statek_sim.backends.installed.stored_jobs import JobRegistry
+from statek_sim.backends.installed.stored_objects import label
+from statek_sim.backends.installed.transport import Ask, Transport
+from statek_sim.backends.installed.virtual_time import VirtualTime
+from statek_sim.backends.installed.worker_loop import WorkerLoop
+from statek_sim.clock import VirtualClock
+
+
+class InstalledRuntime:
+    """STATEK with everything that is needed to run its jobs in virtual time; `ask` answers its requests.
+
+    `tool_returned` hears of every call of a tool that ended: the job's name and the tool's.
+    """
+
+    def __init__(
+        self,
+        ask: Ask,
+        clock: VirtualClock,
+        *,
+        max_concurrency: int,
+        dormant: bool,
+        pass_seconds: float,
+        order: str,
+        seed: int,
+    ) -> None:
+        self.time = VirtualTime(clock)
+        self.jobs = JobRegistry()
+        self.recorder = Recorder(lambda: self.time.now, self.jobs)
+        self.transport = Transport(ask, self.time, self.recorder, self._asking)
+        self.loop = WorkerLoop(
+            self.time,
+            self.jobs.known,
+            max_concurrency=max_concurrency,
+            dormant=dormant,
+            pass_seconds=pass_seconds,
+            order=order,
+            seed=seed,
+        )
+        self.loop.before_step = self._step_begins
+        self.loop.on_death = lambda reason: self.recorder.tell(events.WorldChanged, "", "worker", reason)
+        self.tool_returned: Callable[[str, str], object] = lambda _job, _tool: None
+
+    def install(self) -> None:
+        """Take over STATEK in this process: answer its requests, pass its sleeps in virtual time, watch its jobs."""
+        self.transport.install()
+        asyncio.sleep = self._sleep  # type: ignore[assignment]  # nothing sleeps for real
+        Watching(self.recorder, self.jobs, self.transport.answer_to).install()
+        ToolRecorder(
+            self.recorder, lambda job, tool: self.tool_returned(self.jobs.name_of(job), tool)
+        ).install()
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Take over STATEK inside the block, and put everything back after it."""
+        sleep = asyncio.sleep
+        with restored(Job, SubTaskHandler, ErrorHandler, utils, system, statek.utils, llm_api, runner):
+            self.install()
+            try:
+                yield
+            finally:
+                asyncio.sleep = sleep
+
+    def _asking(self) -> tuple[str, str, str | None]:
+        job = statek.get_current_job()
+        style = job.job_def.chat_style
+        return self.jobs.name_of(job), job.agent.role, None if style is None else label(style)
+
+    def _step_begins(self, name: str) -> None:
+        self.transport.step_begins(name)
+        self.recorder.tell(events.StepStarted, name, self.loop.steps[name])
+
+    async def _sleep(self, seconds: float, result: Any = None) -> Any:
+        """Stand in for `asyncio.sleep`; between two attempts at a request it is STATEK's client that sleeps."""
+        self.recorder.asks_again(self.jobs.name_of(current_job()), seconds)
+        return await self.time.sleep(seconds, result)
+
+    # -- from one process to the next ------------------------------------------------------------------------------
+
+    def memory(self) -> dict[str, Any]:
+        """Return what the next process must know, as JSON."""
+        return {
+            "now": self.time.now,
+            "events": self.recorder.taken(),
+            "transport": self.transport.memory(),
+            "loop": self.loop.memory(),
+        }
+
+    def remember(self, memory: Any) -> None:
+        """Go on with the `memory` of the process before."""
+        self.time.go_to(memory["now"])
+        self.recorder.remember(memory["events"])
+        self.transport.remember(memory["transport"])
+        self.loop.remember(memory["loop"])
+
+
+def configure(settings: Mapping[str, Any], limits: Mapping[str, int | None]) -> None:
+    """Give STATEK these settings, chat styles by name, and have every `get_llm_harness()` return these limits."""
+    styles = {
+        name: ChatStyle[settings[name].upper()]
+        for name in ("chat_style", "examples_style")
+        if settings.get(name) is not None
+    }
+    statek.init(StatekSettings(**{**settings, **styles}))
+    real: Callable[..., Any] = llm_harness.LLM_Harness
+    # Settings cannot say "unlimited". The function remembers its first answer, wherever it is called from.
+    llm_harness.get_llm_harness.cache_clear()
+    llm_harness.LLM_Harness = lambda **_settings: real(**limits)
+    try:
+        llm_harness.get_llm_harness()
+    finally:
+        llm_harness.LLM_Harness = real
+
+
+@contextmanager
+def restored(*owners: Any) -> Iterator[None]:
+    """Give the names in these classes and modules the values back that they had before the block."""
+    before = [(owner, dict(vars(owner))) for owner in owners]
+    try:
+        yield
+    finally:
+        for owner, values in before:
+            for name, value in values.items():
+                if vars(owner).get(name) is not value:
+                    setattr(owner, name, value)

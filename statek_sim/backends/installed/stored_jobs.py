@@ -1,0 +1,135 @@
+"""The jobs that STATEK's store has: by the names that scenarios and tests know them by, and as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from operator import getitem
+from typing import Any
+
+import dbzero
+
+from statek_sim.backends.installed.stored_objects import label, stored_value
+from statek_sim.values import JSON, IdSource
+
+
+class JobRegistry:
+    """Jobs by name, in order of creation; `names` by the ids that the store gave them.
+
+    Instrumentation says which jobs are `born`. `met(name, job)` hears of each before anything is told about it.
+    """
+
+    def __init__(self) -> None:
+        self._ids = IdSource()
+        self._newborn: list[Any] = []
+        self._introducing = False
+        self.jobs: dict[str, Any] = {}
+        self.names: dict[str, str] = {}
+        self.met: Callable[[str, Any], None] = lambda _name, _job: None
+
+    def born(self, job: Any) -> None:
+        """Note a job that was created."""
+        self._newborn.append(job)
+
+    def introduce(self) -> None:
+        """Name the jobs that were created since the last time, in this order, which what `met` tells keeps to."""
+        if self._introducing:
+            return
+        self._introducing = True
+        try:
+            while self._newborn:
+                job = self._newborn.pop(0)
+                if dbzero.uuid(job) not in self.names:
+                    self.meet(job)
+        finally:
+            self._introducing = False
+
+    def known(self) -> dict[str, Any]:
+        """Return the jobs by name, oldest first, those that STATEK created by itself included."""
+        self.introduce()
+        return self.jobs
+
+    def meet(self, job: Any, name: str | None = None) -> None:
+        """Take in a new job under a name, or under the next one that is free."""
+        name = self._ids.next("job") if name is None else name
+        while name in self.jobs:
+            name = self._ids.next("job")
+        self.names[dbzero.uuid(job)] = name
+        self.jobs[name] = job
+        self.met(name, job)
+
+    def name_of(self, job: Any) -> str:
+        """Return a job's name; of no job the empty text."""
+        if job is None:
+            return ""
+        if dbzero.uuid(job) not in self.names:
+            self.introduce()
+        return self.names[dbzero.uuid(job)]
+
+
+def job_facts(name: str, jobs: dict[str, Any], *, future: str | None = None) -> dict[str, JSON]:
+    """Return what the store says of the job `name`, by the names of `backends.record`; `jobs` are all of them.
+
+    `future` stands for every future among its values, where one is given.
+    """
+    job = jobs[name]
+    usage, state = job.usage, job.py_env.local_state or {}
+    return {
+        "agent": job.agent.role,
+        "status": label(job.status),
+        "exit": _readable(lambda: job.py_env.exit_status, future),
+        "error": None if job.error is None else job.error.error_message,
+        "definition_errors": [error.error_message for error in job.job_def.get_errors() or ()],
+        "turns": job.num_turns,
+        "exceptions": job.exception_count,
+        "streak": job.max_consecutive_exceptions,
+        "completions": job.num_completions,
+        "console": [str(entry) for entry in job.py_env.console or ()],
+        "locals": {key: _readable(partial(getitem, state, key), future) for key in sorted(state)},
+        "tool_log": [_tool_log(item.tool_log) for item in job.chat_log if _is_turn(item) and item.tool_log],
+        "subtasks": _subtasks(job, jobs),
+        "bytes_sent": usage.total_bytes_sent,
+        "bytes_received": usage.total_bytes_received,
+        "approx_tokens": job.approx_token_usage,
+        "reported_tokens": (usage.total_input_tokens or 0) + (usage.total_output_tokens or 0),
+    }
+
+
+def parent_of(job: Any, jobs: dict[str, Any]) -> str | None:
+    """Return the name of a job's parent among `jobs`."""
+    return next((name for name, found in jobs.items() if _is(found, job.parent_job)), None)
+
+
+def _readable(read: Callable[[], Any], future: str | None) -> JSON:
+    """Return the value of a variable or of an exit, or the error of one that the store cannot read."""
+    try:
+        return stored_value(read(), future=future)
+    except RuntimeError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _is_turn(item: Any) -> bool:
+    return type(item).__name__.endswith("LLM_LogItem")
+
+
+def _tool_log(results: Any) -> list[JSON]:
+    return [
+        {"error": result.err_message} if type(result).__name__.endswith("ToolError") else str(result)
+        for result in results
+    ]
+
+
+def _subtasks(parent: Any, jobs: dict[str, Any]) -> dict[str, JSON]:
+    """Return the states of a job's subtasks by their ids."""
+    handles = {
+        name: job.py_env.local_state.get("sub_task_handler")
+        for name, job in jobs.items()
+        if _is(parent, job.parent_job)
+    }
+    return {
+        str(handle.id or name): label(handle.state) for name, handle in handles.items() if handle is not None
+    }
+
+
+def _is(first: Any, second: Any) -> bool:
+    return first is not None and second is not None and bool(dbzero.uuid(first) == dbzero.uuid(second))
