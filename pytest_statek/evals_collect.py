@@ -17,7 +17,7 @@ from statek_sim.evals.experiment import Experiment
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.suite import LoadedSuite, load_paths
 from statek_sim.gate.evals_policy import EvalsPolicy, check_evals_policy
-from statek_sim.scenario.tree import Problem
+from statek_sim.scenario.problem import Problem
 
 
 class EvalsNode(pytest.Collector):

@@ -14,8 +14,8 @@ from pytest_statek.options import INSTALLED, REFERENCE
 from statek_sim.backends.installed.peer import Peer, profile_of, releases
 from statek_sim.compare.matrix import load_declarations
 from statek_sim.errors import BadInput
+from statek_sim.scenario.problem import dotted
 from statek_sim.scenario.schema import Profile
-from statek_sim.scenario.tree import dotted
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.run import builtin_suites
 

@@ -16,8 +16,9 @@ from statek_sim.errors import BadScenario
 from statek_sim.runtime.tools.declaration import tool
 from statek_sim.scenario.check import jobs_of
 from statek_sim.scenario.files import read
+from statek_sim.scenario.problem import Problem
 from statek_sim.scenario.schema import Scenario, ScenarioText
-from statek_sim.scenario.tree import Malformed, Problem, node_value, parse
+from statek_sim.scenario.tree import Malformed, node_value, parse
 from statek_sim.usage.breakdown import UsageAnalysis, Use
 from statek_sim.values import JSON
 

@@ -14,8 +14,8 @@ from statek_sim.cli.inputs import builtin_scenarios, check_json, say, written_as
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from statek_sim.scenario.problem import Problem
     from statek_sim.scenario.schema import Scenario
-    from statek_sim.scenario.tree import Problem
 
 
 @app.command()

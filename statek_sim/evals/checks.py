@@ -9,7 +9,7 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.evals.expression import FUNCTIONS, BadExpression, check_names
 from statek_sim.evals.scenario import told_names
 from statek_sim.evals.schema import Change, Draw, EvalText, PlanStep, WantedCall
-from statek_sim.scenario.tree import Finding, Keypath
+from statek_sim.scenario.problem import Finding, Keypath
 
 _TAKEN: Final = frozenset({"row", "calls", "n", "last"})
 """Names that the language gives."""

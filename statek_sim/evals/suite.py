@@ -17,7 +17,8 @@ from statek_sim.evals.schema import EvalText, evals_schema
 from statek_sim.scenario.files import find_files, is_eval_file, parsed
 from statek_sim.scenario.jsonschema import Schema, options_of
 from statek_sim.scenario.locate import findings_of, shown
-from statek_sim.scenario.tree import MAX_PROBLEMS, Finding, Keypath, Node, Problem, find, node_value
+from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem
+from statek_sim.scenario.tree import Node, find, node_value
 
 EVALS: Final = "evals"
 

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from statek_sim.did_you_mean import suggestion
 from statek_sim.input_files import toml_in
 from statek_sim.scenario.locate import shown as shown_value
-from statek_sim.scenario.tree import dotted
+from statek_sim.scenario.problem import dotted
 
 FORMAT: Final = "statek-sim/policy@1"
 

@@ -15,8 +15,8 @@ from statek_sim.harness.settings import StatekSettings
 from statek_sim.scenario.engines import agent_findings, engine_findings
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import JobReference, WorldReference, references_in
+from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, dotted
 from statek_sim.scenario.schema import AGENT_PROFILES, JobText, Limits, ScenarioText
-from statek_sim.scenario.tree import MAX_PROBLEMS, Finding, Keypath, dotted
 from statek_sim.tool_names import BUILT_IN_TOOLS
 
 _MADE_JOB: Final = re.compile(r"job-[0-9]+")

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.scenario.tree import Keypath, Malformed, Node, node_value, parse
+from statek_sim.scenario.problem import Keypath
+from statek_sim.scenario.tree import Malformed, Node, node_value, parse
 from statek_sim.values import JSON
 
 _COMMENT: Final = re.compile(r"#[^\n]*")

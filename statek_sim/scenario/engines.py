@@ -19,8 +19,8 @@ from statek_sim.scenario.agent import AGENT_STOPS, HarnessText, OfferText, Steps
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import Part
 from statek_sim.scenario.permissions import PermissionsText
+from statek_sim.scenario.problem import Finding, Keypath, dotted
 from statek_sim.scenario.schema import AGENT_PROFILES, AgentText, ScenarioText
-from statek_sim.scenario.tree import Finding, Keypath, dotted
 from statek_sim.semantics import PROFILES
 
 _AGENT_ONLY: Final[Mapping[str, tuple[str, ...]]] = {

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from statek_sim.errors import BadScenario
 from statek_sim.input_files import why_unreadable
-from statek_sim.scenario.tree import Keypath, Malformed, Node, Problem, find, parse
+from statek_sim.scenario.problem import Keypath, Problem
+from statek_sim.scenario.tree import Malformed, Node, find, parse
 
 if TYPE_CHECKING:
     from statek_sim.scenario.schema import Scenario

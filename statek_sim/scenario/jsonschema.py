@@ -7,8 +7,8 @@ from functools import cache
 
 from pydantic import JsonValue
 
+from statek_sim.scenario.problem import Keypath
 from statek_sim.scenario.schema import FORMAT, ScenarioFile
-from statek_sim.scenario.tree import Keypath
 
 Schema = dict[str, JsonValue]
 

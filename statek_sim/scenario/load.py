@@ -18,8 +18,9 @@ from statek_sim.scenario.check import check, jobs_of
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.files import find_files, is_eval_file, parsed, read
 from statek_sim.scenario.locate import findings_of, shown
+from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem
 from statek_sim.scenario.schema import FileHead, Profile, Scenario, ScenarioText
-from statek_sim.scenario.tree import MAX_PROBLEMS, Finding, Keypath, Node, Problem, find, node_value
+from statek_sim.scenario.tree import Node, find, node_value
 from statek_sim.values import JSON
 
 _DEFAULTS: Final = "defaults"

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from statek_sim.did_you_mean import stands_for, suggestion
 from statek_sim.scenario.jsonschema import options_at
 from statek_sim.scenario.part import PATTERN_WORDS
-from statek_sim.scenario.tree import MAX_PROBLEMS, Finding, Keypath, dotted
+from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, dotted
 from statek_sim.values import JSON
 
 _EXPECTED: Final = {

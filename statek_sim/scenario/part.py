@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, Strict
 from pydantic_core import PydanticCustomError
 
-from statek_sim.scenario.tree import Keypath
+from statek_sim.scenario.problem import Keypath
 from statek_sim.values import JSON
 
 T = TypeVar("T")

@@ -11,8 +11,9 @@ from statek_sim.errors import BadScenario
 from statek_sim.scenario.files import parsed
 from statek_sim.scenario.locate import findings_of, shown
 from statek_sim.scenario.part import Count, Items, Part, Positive, Seconds, refused, shape
+from statek_sim.scenario.problem import Finding, Problem
 from statek_sim.scenario.reply import Reply, When
-from statek_sim.scenario.tree import Finding, Node, Problem, find, node_value
+from statek_sim.scenario.tree import Node, find, node_value
 
 FAULTS: Final = (
     "http",

@@ -13,8 +13,9 @@ from statek_sim.errors import BadScenario
 from statek_sim.scenario.files import problem_at, read_list
 from statek_sim.scenario.locate import findings_of
 from statek_sim.scenario.part import Items, Part
+from statek_sim.scenario.problem import Problem
 from statek_sim.scenario.schema import Scenario
-from statek_sim.scenario.tree import Problem, find, node_value
+from statek_sim.scenario.tree import find, node_value
 
 _Line = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\n]*$")]
 

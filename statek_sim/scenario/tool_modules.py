@@ -12,8 +12,8 @@ from typing import Final
 from statek_sim.did_you_mean import suggestion
 from statek_sim.scenario.agent import ToolText
 from statek_sim.scenario.files import problem_at
+from statek_sim.scenario.problem import Keypath, Problem
 from statek_sim.scenario.schema import Scenario
-from statek_sim.scenario.tree import Keypath, Problem
 
 _ANYTHING: Final = "*"
 """Stands for names that only running a module would tell."""

@@ -1,4 +1,4 @@
-"""YAML text as a tree of nodes that know their place and their span, and problems at such places.
+"""YAML text as a tree of nodes that know their place and their span.
 
 Only what JSON can say is accepted: no anchors, tags, duplicate or non-text keys, one document, limited depth.
 So a file means the same to every reader, and a hostile one cannot grow. Scalars follow YAML 1.2's core schema.
@@ -10,11 +10,11 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Literal
 
 import yaml
 
+from statek_sim.scenario.problem import Keypath
 from statek_sim.values import JSON
 
 MAX_DEPTH: Final = 50
@@ -258,41 +258,3 @@ def _malformed(error: yaml.MarkedYAMLError, text: str) -> Malformed:
     return Malformed(
         f"not valid YAML: {error.problem or 'cannot be read'}{context}{advice}", line=line, column=column
     )
-
-
-MAX_PROBLEMS: Final = 100
-"""How many problems of one file are reported."""
-
-Keypath = tuple[str | int, ...]
-"""Keys and list positions from the top of a value, like `("jobs", "main", "locals")`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something wrong at `keypath` of a value whose place in a file is not known yet."""
-
-    keypath: Keypath
-    message: str
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Problem:
-    """Something wrong in a file; `line` and `column` count from 1, 0 when the file as a whole is meant."""
-
-    path: Path
-    line: int
-    column: int
-    message: str
-
-    def __str__(self) -> str:
-        """Return `path:line: message`, or `path: message` for a whole file."""
-        place = f"{self.path}:{self.line}" if self.line else str(self.path)
-        return f"{place}: {self.message}"
-
-
-def dotted(keypath: Keypath) -> str:
-    """Return `keypath` as people write it: `script.worker[2].usage`."""
-    text = ""
-    for part in keypath:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
-    return text

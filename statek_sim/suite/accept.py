@@ -21,8 +21,9 @@ from statek_sim.errors import BadInput
 from statek_sim.scenario.edit import CannotEdit, set_value
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.files import SourceText, read
+from statek_sim.scenario.problem import Keypath, Problem, dotted
 from statek_sim.scenario.schema import Profile, Scenario
-from statek_sim.scenario.tree import Keypath, Malformed, Node, Problem, dotted, node_value, parse
+from statek_sim.scenario.tree import Malformed, Node, node_value, parse
 from statek_sim.suite.expectations import same, yaml_value
 from statek_sim.suite.result import ABSENT, Mismatch, ScenarioResult
 from statek_sim.suite.run import profile_known

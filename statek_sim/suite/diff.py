@@ -15,7 +15,7 @@ from typing import Final
 
 from statek_sim import trace as events
 from statek_sim.scenario.edit import flow
-from statek_sim.scenario.tree import dotted
+from statek_sim.scenario.problem import dotted
 from statek_sim.suite.expectations import yaml_value
 from statek_sim.suite.result import ABSENT, Mismatch, Outcome, ScenarioResult
 from statek_sim.suite.transcript import formatted, transcript

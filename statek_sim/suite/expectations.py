@@ -15,7 +15,7 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.scenario import expect as said
 from statek_sim.scenario.expect import EventsExpect
 from statek_sim.scenario.part import Part
-from statek_sim.scenario.tree import Keypath
+from statek_sim.scenario.problem import Keypath
 from statek_sim.suite.result import ABSENT, Mismatch
 from statek_sim.trace import Event, as_dict
 from statek_sim.values import JSON

@@ -18,6 +18,19 @@ FOREIGN: Final = {"dbzero", "statek", "forge", "httpx2", "openai", "pydantic_ai"
 """The package under imitation and its store, which whoever chooses the `installed` backend has; and harnesses that
 guests bring with them."""
 
+STATEK_BRINGS: Final = {
+    "RestrictedPython",
+    "annotated_types",
+    "dotenv",
+    "httpx",
+    "pydantic",
+    "pydantic_core",
+    "pydantic_settings",
+    "typing_extensions",
+    "typing_inspection",
+}
+"""What STATEK's own dependencies install, as far as we import it in the process that has the package."""
+
 
 def modules() -> list[str]:
     """Return our modules, without those that are for the real STATEK, or that are where an extra is used."""
@@ -89,6 +102,30 @@ def test_no_extra_is_imported_unless_it_is_used() -> None:
     said = f"import sys, {', '.join(modules())}; print([name for name in {extras} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", said], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def imports_of(path: Path) -> set[str]:
+    """Return our own modules that one imports."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    found = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    return {name for name in found if name.startswith("statek_sim.")}
+
+
+def test_what_runs_beside_the_real_statek_needs_nothing_that_it_does_not_bring() -> None:
+    peer = "statek_sim.backends.installed"
+    there, ours, left = set(), set(), {f"{peer}.scenario_run"}
+    while left:
+        there.add(name := left.pop())
+        wanted = imports_of(ROOT / (name.replace(".", "/") + ".py")) - {peer}
+        ours |= {module for module in wanted if not module.startswith(peer)}
+        left |= {module for module in wanted if module.startswith(peer)} - there
+    said = (
+        f"import sys; before = set(sys.modules); import {', '.join(sorted(ours))}; "
+        "print(*sorted({name.partition('.')[0] for name in set(sys.modules) - before}))"
+    )
+    done = subprocess.run([sys.executable, "-c", said], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = {name for name in done.stdout.split() if not name.startswith("_sysconfigdata")}
+    assert loaded - set(sys.stdlib_module_names) <= STATEK_BRINGS | {"statek_sim"}
 
 
 def test_the_real_statek_is_no_dependency() -> None:

@@ -11,7 +11,7 @@ import pytest
 from statek_sim.errors import BadInput
 from statek_sim.scenario.edit import CannotEdit, set_value
 from statek_sim.scenario.load import load_or_fail
-from statek_sim.scenario.tree import Keypath
+from statek_sim.scenario.problem import Keypath
 from statek_sim.suite.accept import Change, rewrite_expectations
 from statek_sim.values import JSON
 from tests.tables import table_test

@@ -85,7 +85,7 @@ class Watching:
         append, remind = Job.console_append, Job.handle_reminder
 
         @wraps(append)
-        def appended(job: Any, output: str, *args: Any, **kwargs: Any) -> None:
+        def appended(job: Any, output: object, *args: Any, **kwargs: Any) -> None:
             index = len(job.py_env.console or ())
             append(job, output, *args, **kwargs)
             # It may be no text. As the store keeps it: up to the first NUL.

@@ -1,0 +1,44 @@
+"""A problem in a file, with its place. The process that has the real package imports this, and has no YAML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+MAX_PROBLEMS: Final = 100
+"""How many problems of one file are reported."""
+
+Keypath = tuple[str | int, ...]
+"""Keys and list positions from the top of a value, like `("jobs", "main", "locals")`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong at `keypath` of a value whose place in a file is not known yet."""
+
+    keypath: Keypath
+    message: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """Something wrong in a file; `line` and `column` count from 1, 0 when the file as a whole is meant."""
+
+    path: Path
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        """Return `path:line: message`, or `path: message` for a whole file."""
+        place = f"{self.path}:{self.line}" if self.line else str(self.path)
+        return f"{place}: {self.message}"
+
+
+def dotted(keypath: Keypath) -> str:
+    """Return `keypath` as people write it: `script.worker[2].usage`."""
+    text = ""
+    for part in keypath:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
