@@ -31,7 +31,7 @@ from statek_sim.mcp.results import (
     silent,
     text_of,
 )
-from statek_sim.mcp.server import Asked, Asking, CallResult, McpServer, ServedTool, text_result
+from statek_sim.mcp.server import Asked, CallResult, McpServer, ServedTool, text_result
 from statek_sim.mcp.servers import McpServerSpec, in_time
 from statek_sim.mcp.session import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from statek_sim.values import JSON
@@ -121,7 +121,7 @@ class ScriptedConnection:
 
     async def _run(self, tool: ServedTool, arguments: Mapping[str, JSON]) -> ToolOutcome:
         try:
-            given = await tool.run(arguments, _Alone())
+            given = await tool.run(arguments)
         except RpcError as error:
             raise refused(self.spec.name, call_of(tool.name), error.code, str(error)) from error
         if given.is_error:
@@ -140,25 +140,6 @@ class ScriptedConnection:
         self.restarts += 1
         self._dead, self._garbage = False, ""
         self._server.list_only(self._first)
-
-
-class _Alone:
-    """The `Asking` of a call that no client listens to."""
-
-    def now(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-    async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Nobody asked for it."""
-
-    async def log(self, level: str, data: JSON) -> None:
-        """Nobody reads it."""
-
-    async def ask(self, method: str, params: Mapping[str, JSON]) -> JSON:
-        raise RpcError(INTERNAL_ERROR, f"the client has no {method}")
 
 
 def _listing(spec: McpServerSpec, fault: McpFault) -> McpFailure:
@@ -189,12 +170,14 @@ def _served(tool: Tool) -> ServedTool:
     check = ArgumentCheck(tool.name, tool.parameters)
     conversions = code_of(tool.run).conversions
 
-    async def run(arguments: Mapping[str, JSON], asking: Asking) -> CallResult:
+    async def run(arguments: Mapping[str, JSON]) -> CallResult:
         problems = check.check(arguments, coerce=False).problems or problems_of(arguments, conversions)
         if problems:
             return text_result(f"Error: {'; '.join(problems)}", is_error=True)
         one = Invocation(ToolCall("", tool.name, arguments), tool.run, tool.timeout)
-        found = await limited(one, partial(started, one, Context(asking.now, asking.sleep)))
+        found = await limited(
+            one, partial(started, one, Context(asyncio.get_running_loop().time, asyncio.sleep))
+        )
         return text_result(found.text, is_error=found.failed)
 
     return ServedTool(name=tool.name, description=tool.description, input_schema=tool.parameters, run=run)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from statek_sim.cassettes.redaction import without_secrets
 from statek_sim.did_you_mean import suggestion
@@ -103,26 +103,7 @@ def text_result(text: str, *, is_error: bool = False) -> CallResult:
     return CallResult(content=({"type": "text", "text": text},), is_error=is_error)
 
 
-class Asking(Protocol):
-    """What a served tool may do while it is called."""
-
-    def now(self) -> float:
-        """Return seconds by the clock that `sleep` goes by."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-
-    async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell the client how far the call is; nothing happens where it did not ask for that."""
-
-    async def log(self, level: str, data: JSON) -> None:
-        """Send the client a line of the log."""
-
-    async def ask(self, method: str, params: Mapping[str, JSON]) -> JSON:
-        """Ask the client something (`sampling/createMessage`, `elicitation/create`); return its result."""
-
-
-ServedCode = Callable[[Mapping[str, JSON], Asking], Awaitable[CallResult]]
+ServedCode = Callable[[Mapping[str, JSON]], Awaitable[CallResult]]
 """What a tool does: takes the arguments of a call."""
 
 

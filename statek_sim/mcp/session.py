@@ -20,7 +20,6 @@ Die = Callable[[], None]
 
 _NO_JSON: Final = '{"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "te'
 _NOBODYS_ID: Final = "a-request-that-nobody-made"
-_LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 
 class Session:
@@ -36,8 +35,6 @@ class Session:
         self._announce = announce
         self._die = die
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._questions = _Questions()
-        self._level = 0
         self._told: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._forget = server.on_change(self._list_changed)
@@ -57,13 +54,12 @@ class Session:
             self.take(message)
 
     def take(self, message: Message) -> None:
-        """Take a message that is not answered: a notification, or an answer to a request of the server's own."""
+        """Take a message that is not answered: a notification, or an answer, which nothing here asks for."""
         method = message.get("method")
         if isinstance(method, str):
             self._noticed(method, _params(message))
         else:
             self._note(Asked(what="response"))
-            self._questions.answered(message)
 
     # -- requests ----------------------------------------------------------------------------------------------
 
@@ -92,8 +88,6 @@ class Session:
                 answer = self._initialize(params)
             case "ping":
                 answer = {}
-            case "logging/setLevel":
-                answer = self._set_level(params)
             case "tools/list":
                 await self._list(message["id"], params, reply)
                 return
@@ -106,19 +100,12 @@ class Session:
         self.version = version if isinstance(version, str) and version in VERSIONS else VERSIONS[0]
         answer: dict[str, JSON] = {
             "protocolVersion": self.version,
-            "capabilities": {"tools": {"listChanged": True}, "logging": {}},
+            "capabilities": {"tools": {"listChanged": True}},
             "serverInfo": {"name": self.server.name, "version": VERSION},
         }
         if self.server.instructions is not None:
             answer["instructions"] = self.server.instructions
         return answer
-
-    def _set_level(self, params: Mapping[str, JSON]) -> dict[str, JSON]:
-        level = params.get("level")
-        if level not in _LEVELS:
-            raise RpcError(INVALID_PARAMS, f"level is {level!r}, expected one of {', '.join(_LEVELS)}")
-        self._level = _LEVELS.index(str(level))
-        return {}
 
     async def _list(self, id_: JSON, params: Mapping[str, JSON], reply: Send) -> None:
         tools, page = self.server.listed, self.server.page
@@ -151,7 +138,7 @@ class Session:
             self.server.list_only(fault.names)
             await asyncio.sleep(0)  # the notification goes out before the answer
         try:
-            given = await tool.run(arguments, _Call(self, self._questions, _token(params), reply))
+            given = await tool.run(arguments)
         except RpcError:
             raise
         except Exception as failure:  # noqa: BLE001  # a user's tool
@@ -199,10 +186,6 @@ class Session:
             if task is not None:
                 task.cancel()
 
-    def wants_log(self, level: str) -> bool:
-        """Return whether the client wants lines of this level."""
-        return _LEVELS.index(level) >= self._level
-
     def _list_changed(self) -> None:
         """Tell the client; also when somebody in another thread changed the list."""
         if asyncio._get_running_loop() is self._loop:
@@ -222,78 +205,11 @@ class Session:
         self.server.journal.add(replace(entry, session=self.name))
 
 
-class _Questions:
-    """The server's own requests to its client, and who waits for their answers."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[str, asyncio.Future[JSON]] = {}
-        self._number = 0
-
-    async def ask(self, method: str, params: Mapping[str, JSON], reply: Send) -> JSON:
-        """Ask the client something on the way of the request that is being answered."""
-        self._number += 1
-        id_ = f"server-{self._number}"
-        waiting = self._waiting[id_of(id_)] = asyncio.get_running_loop().create_future()
-        await reply(_line(request(id_, method, params)))
-        answer: JSON = await waiting
-        return answer
-
-    def answered(self, message: Message) -> None:
-        """Take the client's answer; one to nothing that was asked is let go."""
-        waiting = self._waiting.pop(id_of(message.get("id")), None)
-        if waiting is None or waiting.done():
-            return
-        failure = message.get("error")
-        if isinstance(failure, dict):
-            waiting.set_exception(RpcError(INTERNAL_ERROR, f"the client refused: {failure.get('message')}"))
-        else:
-            waiting.set_result(message.get("result"))
-
-
-class _Call:
-    """The `Asking` of one call."""
-
-    def __init__(self, session: Session, questions: _Questions, token: JSON, reply: Send) -> None:
-        self._session = session
-        self._questions = questions
-        self._token = token
-        self._reply = reply
-
-    def now(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-    async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        if self._token is None:
-            return
-        fields: dict[str, JSON] = {"progressToken": self._token, "progress": done}
-        if total is not None:
-            fields["total"] = total
-        if message is not None:
-            fields["message"] = message
-        await self._reply(_line(notification("notifications/progress", fields)))
-
-    async def log(self, level: str, data: JSON) -> None:
-        if self._session.wants_log(level):
-            await self._reply(_line(notification("notifications/message", {"level": level, "data": data})))
-
-    async def ask(self, method: str, params: Mapping[str, JSON]) -> JSON:
-        return await self._questions.ask(method, params, self._reply)
-
-
 def _params(message: Message) -> Mapping[str, JSON]:
     params = message.get("params", {})
     if not isinstance(params, dict):
         raise RpcError(INVALID_PARAMS, "params is no object")
     return params
-
-
-def _token(params: Mapping[str, JSON]) -> JSON:
-    meta = params.get("_meta")
-    token: JSON = meta.get("progressToken") if isinstance(meta, dict) else None
-    return token
 
 
 def _line(message: Message) -> str:

@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, Protocol
 
@@ -54,57 +55,15 @@ class HttpTransport(Protocol):
         """Send one request and return the whole answer."""
 
 
-# Written out because the standard library renames phrases between Python versions.
 PHRASES: Final[Mapping[int, str]] = MappingProxyType(
-    {
-        300: "Multiple Choices",
-        301: "Moved Permanently",
-        302: "Found",
-        303: "See Other",
-        304: "Not Modified",
-        305: "Use Proxy",
-        307: "Temporary Redirect",
-        308: "Permanent Redirect",
-        400: "Bad Request",
-        401: "Unauthorized",
-        402: "Payment Required",
-        403: "Forbidden",
-        404: "Not Found",
-        405: "Method Not Allowed",
-        406: "Not Acceptable",
-        407: "Proxy Authentication Required",
-        408: "Request Timeout",
-        409: "Conflict",
-        410: "Gone",
-        411: "Length Required",
-        412: "Precondition Failed",
+    {status.value: status.phrase for status in HTTPStatus if status >= 300}
+    # Named otherwise in httpx 0.28, or renamed between Python versions.
+    | {
         413: "Request Entity Too Large",
         414: "Request-URI Too Long",
-        415: "Unsupported Media Type",
         416: "Requested Range Not Satisfiable",
-        417: "Expectation Failed",
         418: "I'm a teapot",
-        421: "Misdirected Request",
         422: "Unprocessable Entity",
-        423: "Locked",
-        424: "Failed Dependency",
-        425: "Too Early",
-        426: "Upgrade Required",
-        428: "Precondition Required",
-        429: "Too Many Requests",
-        431: "Request Header Fields Too Large",
-        451: "Unavailable For Legal Reasons",
-        500: "Internal Server Error",
-        501: "Not Implemented",
-        502: "Bad Gateway",
-        503: "Service Unavailable",
-        504: "Gateway Timeout",
-        505: "HTTP Version Not Supported",
-        506: "Variant Also Negotiates",
-        507: "Insufficient Storage",
-        508: "Loop Detected",
-        510: "Not Extended",
-        511: "Network Authentication Required",
     }
 )
 """Reason phrases of the redirects and of the client and server errors that have one."""
