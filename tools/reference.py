@@ -33,6 +33,7 @@ PUBLIC: Final = (
     "script",
     "providers",
     "server",
+    "trajectory",
     "cassettes",
     "jobs",
     "agents",

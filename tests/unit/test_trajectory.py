@@ -1,0 +1,266 @@
+"""What an agent did, as data, whoever runs it: a client of the server, a guest, an agent, a job."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from unittest.mock import ANY
+
+import pytest
+
+from statek_sim import Agent, AgentHarness, Runtime, ScriptedLLM, code, text, tool, tool_call
+from statek_sim.errors import BadInput
+from statek_sim.guests import Guest
+from statek_sim.providers.script import Reply, ScriptedCall, computed, tool_calls
+from statek_sim.server import FaultRule, HttpError, Reset
+from statek_sim.server.exchange import Whole
+from statek_sim.server.llm import FakeLLM
+from statek_sim.testing import ScriptableLLM
+from statek_sim.trajectory import Call, ExpectedCall, Trajectory, call, trajectory
+from tests.server.asking import ANTHROPIC, GEMINI, OPENAI, ask, whole
+from tests.tables import table_test
+
+
+class Served:
+    """An agent of a few lines that works with each format, and the server that it asks."""
+
+    def __init__(self, *script: Reply, faults: tuple[FaultRule, ...] = ()) -> None:
+        self.llm = FakeLLM(script, faults=faults)
+
+    @property
+    def requests(self) -> Any:
+        return self.llm.journal.entries()
+
+    def work(self, target: str, question: str = "hi", *, rewrite: bool = False) -> str:
+        """Ask until there are no calls; with `rewrite` the first message is another in each request."""
+        said: list[Any] = []
+        while True:
+            first = f"{question} {len(said)}" if rewrite else question
+            answer = ask(self.llm, _request(target, first, said), target)
+            if not isinstance(answer, Whole) or answer.status != 200:
+                continue
+            calls, spoken = _read(target, whole(answer), said)
+            if not calls:
+                return spoken
+
+
+def _request(target: str, question: str, said: list[Any]) -> dict[str, Any]:
+    if target == GEMINI:
+        return {"contents": [{"role": "user", "parts": [{"text": question}]}, *said]}
+    common = {"model": "m", "messages": [{"role": "user", "content": question}, *said]}
+    return common | {"max_tokens": 100} if target == ANTHROPIC else common
+
+
+def _read(target: str, body: Any, said: list[Any]) -> tuple[bool, str]:
+    if target == OPENAI:
+        message = body["choices"][0]["message"]
+        calls = message.get("tool_calls") or []
+        said += [
+            {key: value for key, value in message.items() if value},
+            *({"role": "tool", "tool_call_id": one["id"], "content": f"did {one['id']}"} for one in calls),
+        ]
+        return bool(calls), message["content"] or ""
+    if target == ANTHROPIC:
+        calls = [block for block in body["content"] if block["type"] == "tool_use"]
+        results = [
+            {"type": "tool_result", "tool_use_id": one["id"], "content": f"did {one['id']}"} for one in calls
+        ]
+        said += [{"role": "assistant", "content": body["content"]}, {"role": "user", "content": results}]
+        return bool(calls), body["content"][0].get("text", "")
+    parts = body["candidates"][0]["content"]["parts"]
+    calls = [part["functionCall"] for part in parts if "functionCall" in part]
+    results = [
+        {
+            "functionResponse": {
+                "id": one["id"],
+                "name": one["name"],
+                "response": {"content": f"did {one['id']}"},
+            }
+        }
+        for one in calls
+    ]
+    said += [{"role": "model", "parts": parts}, {"role": "user", "parts": results}]
+    return bool(calls), parts[0].get("text", "")
+
+
+BOTH = tool_calls(ScriptedCall("look", {"at": 1}), ScriptedCall("look", {"at": 2}))
+
+
+@table_test("target", [OPENAI, ANTHROPIC, GEMINI])
+def test_a_server_knows_calls_with_their_arguments_and_results(target: str) -> None:
+    agent = Served(tool_call("get_weather", city="Oslo"), BOTH, text("Rain."))
+    assert agent.work(target) == "Rain."
+    run = trajectory(agent)
+    assert run.calls == (
+        Call("get_weather", {"city": "Oslo"}, "did call-1-1", None, 1),
+        Call("look", {"at": 1}, "did call-2-1", None, 2),
+        Call("look", {"at": 2}, "did call-2-2", None, 2),
+    )
+    assert run.answer == "Rain."
+
+
+def test_calls_whose_answer_was_lost_are_none() -> None:
+    faults = (
+        FaultRule(fault=HttpError(429), positions=(1,)),
+        FaultRule(fault=Reset(), positions=(2,)),
+    )
+    agent = Served(tool_call("lost"), tool_call("look"), text("Rain."), faults=faults)
+    agent.work(OPENAI)
+    assert [one.name for one in trajectory(agent).calls] == ["look"]
+
+
+def test_results_are_found_when_the_history_is_written_anew() -> None:
+    agent = Served(tool_call("look", at=1), tool_call("look", at=2), text("Rain."))
+    agent.work(OPENAI, rewrite=True)
+    assert [one.result for one in trajectory(agent).calls] == ["did call-1-1", "did call-2-1"]
+
+
+def test_a_call_that_nobody_went_on_from_has_no_result() -> None:
+    agent = Served(tool_call("look"))
+    ask(agent.llm, _request(OPENAI, "hi", []), OPENAI)
+    assert trajectory(agent).calls == (Call("look", {}, None, None, 1),)
+    assert trajectory(agent).answer is None
+
+
+def test_the_calls_of_a_function_are_known_from_the_next_request() -> None:
+    agent = Served(computed(lambda _: tool_call("look", at=3)), text("Rain."))
+    agent.work(OPENAI)
+    assert trajectory(agent).calls == (Call("look", {"at": 3}, "did call-1-1", None, 1),)
+
+
+def test_a_guest_and_an_agent_leave_the_same_trajectory() -> None:
+    def look(at: int) -> str:
+        if at == 2:
+            raise ValueError("no such place")
+        return f"seen {at}"
+
+    script = [tool_call("look", at=1), tool_call("look", at=2), text("Rain.")]
+    guest = Guest(script, tools=[look])
+    said: list[Any] = [{"role": "user", "content": "hi"}]
+    while calls := (message := guest.ask(said)).get("tool_calls"):
+        said.append({key: value for key, value in message.items() if value})
+        for one in calls:
+            try:
+                result = guest.tools["look"](**json.loads(one["function"]["arguments"]))
+            except ValueError as error:
+                result = str(error)
+            said.append({"role": "tool", "tool_call_id": one["id"], "content": result})
+    guest.check(message["content"])
+
+    llm = ScriptableLLM()
+    llm.script(script)
+    harness = AgentHarness(llm, tools=[look])
+    harness.run("hi")
+    for source in (guest, harness, harness.trace):
+        run = trajectory(source)
+        assert [(one.name, one.arguments, one.turn) for one in run.calls] == [
+            ("look", {"at": 1}, 1),
+            ("look", {"at": 2}, 2),
+        ]
+        assert run.calls[0].result == "seen 1"
+        assert "ValueError: no such place" in (run.calls[1].error or "")
+        assert run.answer == "Rain."
+
+
+def test_arguments_that_a_trace_cannot_give_back_are_a_text() -> None:
+    @tool()
+    def look(at: Any, **_: Any) -> str:
+        return f"seen {at}"
+
+    runtime = Runtime(ScriptedLLM({"worker": [code("look(at=1)\nlook(2)\nlook(at=min)\nexit('done')")]}))
+    runtime.create_job(Agent("worker", tools=[look]))
+    runtime.run()
+    run = trajectory(runtime)
+    assert [one.arguments for one in run.calls[:2]] == [{"at": 1}, "2"]
+    assert isinstance(run.calls[2].arguments, str)
+    assert run.calls[0].result == "seen 1"
+
+
+RUN = Trajectory(
+    [
+        Call("search", {"q": "weather in Oslo", "page": 2, "tags": ["a", {"b": 1}]}, "rain", None, 1),
+        Call("send", {"to": "ada@example.org", "body": "Rain."}, "sent", None, 2),
+        Call("search", {"q": "wind"}, None, None, 3),
+        Call("odd", "{broken", None, None, 3),
+    ]
+)
+FIRST = call("search", ..., q=re.compile("Oslo"))
+SENT = call("send", to=ANY, body=lambda body: body.endswith("."))
+SECOND = call("search", q="wind")
+ODD = call("odd", ...)
+
+
+@table_test(
+    ("wanted", "order"),
+    [
+        ((FIRST, SENT, SECOND, ODD), "exact"),
+        (
+            (call("search", q=ANY, page=range(1, 3), tags=["a", {"b": ANY}]), SENT, call("s*", ...), ODD),
+            "exact",
+        ),
+        ((FIRST, SECOND), "subsequence"),
+        ((SENT,), "subsequence"),
+        ((), "subsequence"),
+        ((SECOND, FIRST), "any"),
+        ((call("search", ...), call("search", ...)), "any"),
+    ],
+)
+def test_calls_that_are_as_expected(wanted: tuple[ExpectedCall, ...], order: Any) -> None:
+    RUN.expect_calls(*wanted, order=order)
+
+
+@table_test(
+    ("wanted", "order", "problem"),
+    [
+        ((FIRST, SENT, SECOND), "exact", "call 4 is one too many: odd({broken)"),
+        (
+            (FIRST, SECOND),
+            "exact",
+            "call 2: expected search(q='wind'), got send(to='ada@example.org', body='Rain.')",
+        ),
+        ((FIRST, SENT, SECOND, ODD, ODD), "exact", "call 5: expected odd(...), got no more calls"),
+        ((call("search", q=re.compile("Oslo")),), "any", "expected search(q=/Oslo/): it was not called"),
+        (
+            (call("search", ..., page=range(3, 9)),),
+            "any",
+            "expected search(..., page=range(3, 9)): it was not called",
+        ),
+        ((call("odd"),), "any", "expected odd(): it was not called"),
+        ((SECOND, FIRST), "subsequence", "behind the calls that are expected before it"),
+        ((SENT, SENT), "any", "it was not called"),
+        ((call("search", ..., tags=["a", {"b": 2}]),), "any", "it was not called"),
+        ((call("search", ..., tags=["a"]),), "any", "it was not called"),
+    ],
+)
+def test_calls_that_are_not_as_expected(wanted: tuple[ExpectedCall, ...], order: Any, problem: str) -> None:
+    with pytest.raises(AssertionError, match=re.escape(problem)) as raised:
+        RUN.expect_calls(*wanted, order=order)
+    assert "send(to='ada@example.org', body='Rain.')" in str(raised.value)
+
+
+def test_the_message_has_both_sides() -> None:
+    with pytest.raises(AssertionError) as raised:
+        Trajectory([]).expect_calls(call("a", b=1), call("c"))
+    assert str(raised.value).splitlines() == [
+        "call 1: expected a(b=1), got no more calls",
+        "  expected  called",
+        "  a(b=1)    (no calls)",
+        "  c()",
+    ]
+
+
+def test_what_must_not_be_called_and_how_often() -> None:
+    RUN.never_called("delete_*", "search_*")
+    RUN.at_most("search", 2)
+    with pytest.raises(AssertionError, match=re.escape("s*d must never be called, but call 2 is send(")):
+        RUN.never_called("delete_*", "s*d")
+    with pytest.raises(AssertionError, match=r"sea\* was called 2 times, expected at most 1"):
+        RUN.at_most("sea*", 1)
+
+
+def test_what_has_no_trajectory_is_refused() -> None:
+    with pytest.raises(BadInput, match="neither requests nor a trace"):
+        trajectory(5)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="expected 'exact', 'subsequence' or 'any'"):
+        RUN.expect_calls(order="some")  # type: ignore[arg-type]
