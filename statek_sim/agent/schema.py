@@ -77,7 +77,7 @@ def no_constant(name: str) -> NoReturn:
     raise NoJSON(f"{name} is not JSON")
 
 
-_STRICT: Final = json.JSONDecoder(
+STRICT: Final = json.JSONDecoder(
     object_pairs_hook=once, parse_int=whole, parse_float=real, parse_constant=no_constant
 )
 """Made once: `loads` makes a decoder for every text."""
@@ -119,7 +119,7 @@ def read_json(text: str) -> JSON:
         return flat
     try:
         # A byte order mark has a sentence of its own in `loads`.
-        found: JSON = json.loads(text) if text.startswith("\ufeff") else _STRICT.decode(text)
+        found: JSON = json.loads(text) if text.startswith("\ufeff") else STRICT.decode(text)
     except RecursionError:
         raise NoJSON("it is nested too deeply") from None
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import process_time
 
 from statek_sim.agent.rescue import Reason, rescue
-from statek_sim.agent.rescue.call_scanner import OPENINGS
+from statek_sim.agent.rescue.formats import OPENINGS
 from tests.rescue.hostile import HEADERS, SHAPES, WHITE, Shape
 from tests.tables import table_test
 

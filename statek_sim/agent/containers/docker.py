@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from threading import Event
 from typing import Any, Final
 
@@ -71,8 +71,13 @@ class Docker:
         if int(str(self._api.version()["Version"]).split(".")[0]) < _FILTERS:
             yield f"seccomp={json.dumps(seccomp.profile())}"
 
-    def _told(self, what: str) -> _Told:
-        return _Told(what, self._errors)
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        """What the daemon says is wrong becomes `ContainerFailed`."""
+        try:
+            yield
+        except (self._errors.DockerException, OSError) as error:
+            raise ContainerFailed(f"docker: {what}: {error}") from error
 
     def _remove(self, made: str) -> None:
         with self._told("the container's end"):
@@ -176,21 +181,6 @@ def _binds(program: Program) -> Iterator[str]:
 
 
 # -- the SDK ----------------------------------------------------------------------------------------------------
-
-
-class _Told:
-    """What the daemon says is wrong becomes `ContainerFailed`."""
-
-    def __init__(self, what: str, errors: Any) -> None:
-        self._what = what
-        self._kinds = (errors.DockerException, OSError)
-
-    def __enter__(self) -> None:
-        """Begin."""
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, self._kinds):
-            raise ContainerFailed(f"docker: {self._what}: {error}") from error
 
 
 def _connected(address: str | None) -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from statek_sim.agent.permissions.disk import Disk, open_beneath
-from statek_sim.agent.permissions.paths import Unclear, protected_name, resolved
+from statek_sim.agent.permissions.paths import ScriptedFiles, Unclear, protected_name, resolved
 from statek_sim.agent.permissions.policy import PROTECTED, Policy, decide_path
 from statek_sim.agent.tools.tool import Tool, tool_of_schema
 from statek_sim.values import JSON
@@ -147,7 +147,7 @@ class Workspace:
         if not isinstance(path, str):
             raise Outside(f"{path!r} is no path")
         try:
-            resolved(path, "/", Nothing())
+            resolved(path, "/", ScriptedFiles({}))
         except Unclear as unclear:
             raise Outside(f"{path!r}: {unclear}") from None
         if not path.startswith("/"):
@@ -185,13 +185,6 @@ class Workspace:
             raise Outside(f"{path!r}: it is no file")
         if found.st_nlink > 1:
             raise Outside(f"{path!r}: the file has {found.st_nlink} names, and another one may be anywhere")
-
-
-class Nothing:
-    """`Files` of an empty disk, for what a path says by itself."""
-
-    def look(self, path: str) -> None:
-        """Return nothing."""
 
 
 def file_tools(workspace: Workspace) -> list[Tool]:

@@ -6,12 +6,12 @@ assert result.calls[0].arguments == {"a": 1}
 
 from __future__ import annotations
 
-from statek_sim.agent.rescue.dialects import DIALECTS as DIALECTS
-from statek_sim.agent.rescue.dialects import dialect_called as dialect_called
-from statek_sim.agent.rescue.dialects import dialect_of as dialect_of
+from statek_sim.agent.rescue.formats import DIALECTS as DIALECTS
+from statek_sim.agent.rescue.formats import dialect_called as dialect_called
+from statek_sim.agent.rescue.formats import dialect_of as dialect_of
 from statek_sim.agent.rescue.parser import Reformat as Reformat
+from statek_sim.agent.rescue.parser import RescueStream as RescueStream
 from statek_sim.agent.rescue.parser import rescue as rescue
-from statek_sim.agent.rescue.stream import RescueStream as RescueStream
 from statek_sim.agent.rescue.values import Call as Call
 from statek_sim.agent.rescue.values import Limits as Limits
 from statek_sim.agent.rescue.values import Reason as Reason

@@ -13,8 +13,8 @@ from html import unescape
 from typing import Final
 
 from statek_sim.agent.rescue import elements, nested_elements
-from statek_sim.agent.rescue.call_scanner import REACT_BEHIND, closed
 from statek_sim.agent.rescue.elements import read_tags
+from statek_sim.agent.rescue.formats import REACT_BEHIND, closed
 from statek_sim.agent.rescue.json_calls import JsonCalls, Meant
 from statek_sim.agent.rescue.json_reader import JSON_STYLE, JsonReader, Style
 from statek_sim.agent.rescue.offered import NAME, Argument, Offered
@@ -127,7 +127,7 @@ class CallParser:
             raise Broken(-1, why, limit=error.limit) from None
         return (arguments, ()) if arguments[end:].strip() else (value, repairs)
 
-    # A format each. `opening` is the match in `call_scanner.OPENINGS`
+    # A format each. `opening` is the match in `formats.OPENINGS`
 
     def take(self, calls: list[Meant], stages: tuple[str, ...], start: int, end: int) -> int:
         """Add the calls that one JSON value says, and return the place behind what closes them.

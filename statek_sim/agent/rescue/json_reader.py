@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.agent.rescue.call_scanner import CLOSERS
+from statek_sim.agent.rescue.formats import CLOSERS
 from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 from statek_sim.agent.schema import NoJSON, real, whole
 from statek_sim.values import JSON

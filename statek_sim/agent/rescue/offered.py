@@ -353,7 +353,7 @@ def _literal(text: str) -> JSON:
 
 def _read(text: str, style: Style) -> JSON:
     """Return the value that a text is, read tolerantly, or None when it is none, or a bracket is missing in it."""
-    reader = JsonReader(text, WorkBudget(1_000, 1_000), 64, style)
+    reader = JsonReader(text, WorkBudget(1_000), 64, style)
     try:
         value, end = reader.value(0)
     except Broken:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from statek_sim.agent.rescue.call_parser import CallParser, Found
-from statek_sim.agent.rescue.call_scanner import (
+from statek_sim.agent.rescue.formats import (
     CALL_MARK,
     CHANNEL,
     FENCE,
@@ -23,12 +24,12 @@ from statek_sim.agent.rescue.call_scanner import (
     THINK,
     THINK_ENDS,
     UNNAMED,
+    Dialect,
+    dialect_called,
     line_opening,
-    shown_call,
 )
-from statek_sim.agent.rescue.dialects import Dialect, dialect_called
 from statek_sim.agent.rescue.offered import Misfit, Offered, Tools, Unclear
-from statek_sim.agent.rescue.surroundings import quoted_end, stands_in_another, think_ends
+from statek_sim.agent.rescue.surroundings import quoted_end, shown_call, stands_in_another, think_ends
 from statek_sim.agent.rescue.values import Call, Limits, Reason, Refusal, Rescued, Span
 from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 from statek_sim.agent.rescue.wrapper import Wrapper
@@ -148,7 +149,7 @@ class _Reply:
     """Whether a token of a call was read."""
 
     def __post_init__(self) -> None:
-        self.budget = WorkBudget(self.limits.max_repaired_tokens, self.limits.max_values)
+        self.budget = WorkBudget(self.limits.max_repaired_tokens)
         self.parser = CallParser(self.text, self.offered, self.limits, self.budget)
         self.behind = len(self.text)
 
@@ -370,3 +371,37 @@ def _reason(offered: Offered, found: Found, misfit: Misfit) -> Reason:
 def _size(text: str) -> int:
     """Return the bytes of `text` as UTF-8."""
     return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+
+
+class RescueStream:
+    """Takes a reply in pieces, however it is cut, and gives at its end what `rescue` gives for the whole.
+
+    Nothing is given before the end: whether the reply is the call is known there. No more than `limits.max_bytes` are
+    kept.
+    """
+
+    def __init__(
+        self,
+        tools: Tools | None = None,
+        *,
+        limits: Limits | None = None,
+        dialect: str | None = None,
+        coerce: bool = False,
+        read_only: Collection[str] = (),
+    ) -> None:
+        bounds = limits or Limits()
+        self._rescue = partial(
+            rescue, tools=tools, limits=bounds, dialect=dialect, coerce=coerce, read_only=read_only
+        )
+        self._left = bounds.max_bytes
+        self._pieces: list[str] = []
+
+    def feed(self, piece: str) -> None:
+        """Take the next piece of the reply."""
+        if self._left >= 0:
+            self._pieces.append(piece)
+            self._left -= len(piece)
+
+    def finish(self, *, reformat: Reformat | None = None) -> Rescued:
+        """Return what the reply says."""
+        return self._rescue("".join(self._pieces), reformat=reformat)

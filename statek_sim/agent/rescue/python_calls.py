@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.agent.rescue.call_scanner import CLOSERS
+from statek_sim.agent.rescue.formats import CLOSERS
 from statek_sim.agent.rescue.json_reader import JsonReader
 from statek_sim.agent.rescue.work_budget import Broken
 from statek_sim.values import JSON

@@ -1,11 +1,14 @@
-"""What a call may stand in that is none of it: a block of code, thinking, a message that is not the model's."""
+"""What stands around calls: code, thinking and messages that they may stand in, and calls that a text only shows."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import islice
 from typing import Final
 
-from statek_sim.agent.rescue.call_scanner import CHANNEL, CHANNEL_ENDS, THINK
+from statek_sim.agent.rescue.formats import CHANNEL, CHANNEL_ENDS, THINK
 
 _THINK_ENDS_OF: Final = {
     "[THINK]": r"\[/THINK\]", "<|START_THINKING|>": r"<\|END_THINKING\|>", "<|inner_prefix|>": r"<\|inner_suffix\|>",
@@ -75,3 +78,53 @@ def quoted_end(text: str, closing: re.Match[str]) -> bool:
     """Whether the tag that ends thinking is shown in a block of code, with what stands behind it."""
     shut = any(text.find(mark, closing.end()) >= 0 for mark in ("```", "~~~"))
     return shut and in_code(text, 0, closing.start())
+
+
+# Calls that a text shows
+
+_HINTS: Final = ("{", "<", "[", "✿", "Action:", ">>>", "functions.", "call:")
+"""A text without any of these shows no call."""
+_TOKEN: Final = re.compile(
+    r"<(?:\|?(?:tool|start_function|ifm|longcat|iquest)|[\w:|｜ ]{0,20}(?:function|invoke|tool|call)|\||｜)"
+    r"|\[TOOL_|\[Calling tool|functools\[|✿FUNCTION✿|Action:|>>>|functions\.|\bto=|\]<\]minimax|call:"
+)
+_NEAR: Final = 80
+_MOST_TOKENS: Final = 200
+
+
+def shown_call(text: str, tools: Iterable[str] | None) -> str | None:
+    """Return the name of an offered tool whose call stands somewhere in `text`, or None. `tools`: None for any name.
+
+    A call is shown where a token of a format has the name near behind it, where JSON has the name and arguments, or a
+    list of Python calls begins with it. The first 200 tokens are looked at.
+    """
+    if not any(hint in text for hint in _HINTS):
+        return None
+    names = None if tools is None else tuple(sorted(tools))
+    if names == ():
+        return None
+    listed, near = _shown(names)
+    found = listed.search(text)
+    if found is not None:
+        return found["json"] or found["python"] or found["tag"]
+    for token in islice(_TOKEN.finditer(text), _MOST_TOKENS):
+        name = near.search(text, token.end(), token.end() + _NEAR)
+        if name is not None:
+            return name.group()
+    return None
+
+
+@lru_cache(maxsize=64)
+def _shown(names: tuple[str, ...] | None) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of a call without a token, and of a name behind a token."""
+    name = r"[^\W\d][\w.-]{2,127}" if names is None else "|".join(map(re.escape, names))
+    unnamed = "(?!)" if names is None else name
+    quote = r"[\"'“”`\\]{0,3}"
+    listed = re.compile(
+        rf"{quote}\b(?:name|tool_name|function_name|tool|function|recipient_name|action){quote}\s{{0,8}}:\s{{0,8}}"
+        rf"{quote}(?P<json>{name}){quote}\s{{0,8}},\s{{0,8}}"
+        rf"{quote}(?:arguments|parameters|args|input|params|tool_input|action_input){quote}\s{{0,8}}:\s{{0,8}}{quote}\{{"
+        rf"|\[\s{{0,8}}(?P<python>{unnamed})\s?\((?=[\w)])"
+        rf"|<(?P<tag>{unnamed})>\s{{0,8}}<"
+    )
+    return listed, re.compile(rf"(?<![\w-])(?:{name})(?![\w-])")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from itertools import count
 
-from statek_sim.agent.schema import NoJSON, no_constant, once, real, whole
+from statek_sim.agent.schema import STRICT, NoJSON
 from statek_sim.values import JSON
 
 
@@ -24,41 +24,11 @@ class Broken(Exception):
 
 
 class WorkBudget:
-    """Counts the work on one reply, and says when enough was done: pieces repaired, and values of one call."""
+    """Counts the work on one reply, and says when enough was done: pieces that are read tolerantly."""
 
-    def __init__(self, tokens: int, values: int) -> None:
+    def __init__(self, tokens: int) -> None:
         self.tokens_left = tokens
         self.steps = 0
-        self._values = values
-        self._values_left = values
-        self._decoder = json.JSONDecoder(
-            object_pairs_hook=self._pairs,
-            parse_int=self._whole,
-            parse_float=self._real,
-            parse_constant=no_constant,
-        )
-
-    def decode(self, text: str, at: int) -> tuple[JSON, int]:
-        """Return the strict JSON at `at` and where it ends, as `JSONDecoder.raw_decode` does."""
-        self._values_left = self._values
-        return self._decoder.raw_decode(text, at)
-
-    def _value(self) -> None:
-        self._values_left -= 1
-        if self._values_left < 0:
-            raise Broken(-1, f"it has more than {self._values} values", limit=True)
-
-    def _pairs(self, pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-        self._value()
-        return once(pairs)
-
-    def _whole(self, digits: str) -> int:
-        self._value()
-        return whole(digits)
-
-    def _real(self, digits: str) -> float:
-        self._value()
-        return real(digits)
 
     def token(self, at: int) -> None:
         """Count one piece."""
@@ -74,7 +44,7 @@ def strict(text: str, at: int, budget: WorkBudget) -> tuple[JSON, int] | None:
     Raises `Broken` for what no repair can help: a key that is there twice, NaN, a number out of range.
     """
     try:
-        value, end = budget.decode(text, at)
+        value, end = STRICT.raw_decode(text, at)
     except json.JSONDecodeError as error:
         budget.steps += error.pos - at + 1
         return None
@@ -82,8 +52,6 @@ def strict(text: str, at: int, budget: WorkBudget) -> tuple[JSON, int] | None:
         raise Broken(at + 1, "it is nested too deeply", limit=True) from None
     except NoJSON as error:
         raise Broken(at + 1, str(error)) from None
-    except Broken as error:
-        raise Broken(at + 1, error.why, limit=error.limit) from None
     budget.steps += end - at
     return value, end
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from statek_sim.agent.rescue import elements, nested_elements
 from statek_sim.agent.rescue.call_parser import CallParser, Found
-from statek_sim.agent.rescue.call_scanner import closed
+from statek_sim.agent.rescue.formats import closed
 from statek_sim.agent.rescue.json_reader import Style
 from statek_sim.agent.rescue.offered import NAME
 from statek_sim.agent.rescue.python_calls import PYTHON_CALL

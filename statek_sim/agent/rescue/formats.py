@@ -1,16 +1,19 @@
-"""Where a call may begin, what may close it, and whether a text shows a call that it does not make.
+"""The formats of models: where a call may begin, what may close it, and which model writes which.
 
 `OPENINGS` has a row per format: the reader in `parser.READERS` and the pattern that opens it. A pattern is matched
-where a call may begin; nothing looks for it in the middle of a line. docs/rescue.md has a table of the formats.
+where a call may begin; nothing looks for it in the middle of a line. docs/rescue.md has a table of the formats. A
+model's own format may have text before its call, where its token opens a line.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Final
+
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadInput
 
 _NS: Final = r"(?:[|｜][A-Z]{2,12}[|｜] ?|[A-Za-z_]\w*:)?"
 _NAME: Final = r"[^\W\d][\w.:/-]{0,127}"
@@ -141,51 +144,67 @@ def _ungrouped(pattern: str) -> str:
     return re.sub(r"\(\?P<\w+>", "(?:", pattern)
 
 
-# Calls that a text shows
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A format. `readers`: names in `OPENINGS`; `models`: how the names of its models begin."""
 
-_HINTS: Final = ("{", "<", "[", "✿", "Action:", ">>>", "functions.", "call:")
-"""A text without any of these shows no call."""
-_TOKEN: Final = re.compile(
-    r"<(?:\|?(?:tool|start_function|ifm|longcat|iquest)|[\w:|｜ ]{0,20}(?:function|invoke|tool|call)|\||｜)"
-    r"|\[TOOL_|\[Calling tool|functools\[|✿FUNCTION✿|Action:|>>>|functions\.|\bto=|\]<\]minimax|call:"
-)
-_NEAR: Final = 80
-_MOST_TOKENS: Final = 200
+    name: str
+    readers: frozenset[str]
+    models: tuple[str, ...] = ()
 
 
-def shown_call(text: str, tools: Iterable[str] | None) -> str | None:
-    """Return the name of an offered tool whose call stands somewhere in `text`, or None. `tools`: None for any name.
-
-    A call is shown where a token of a format has the name near behind it, where JSON has the name and arguments, or a
-    list of Python calls begins with it. The first 200 tokens are looked at.
-    """
-    if not any(hint in text for hint in _HINTS):
-        return None
-    names = None if tools is None else tuple(sorted(tools))
-    if names == ():
-        return None
-    listed, near = _shown(names)
-    found = listed.search(text)
-    if found is not None:
-        return found["json"] or found["python"] or found["tag"]
-    for token in islice(_TOKEN.finditer(text), _MOST_TOKENS):
-        name = near.search(text, token.end(), token.end() + _NEAR)
-        if name is not None:
-            return name.group()
-    return None
+def _dialect(name: str, *readers: str, models: str = "") -> Dialect:
+    return Dialect(name, frozenset(readers), tuple(models.split()))
 
 
-@lru_cache(maxsize=64)
-def _shown(names: tuple[str, ...] | None) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of a call without a token, and of a name behind a token."""
-    name = r"[^\W\d][\w.-]{2,127}" if names is None else "|".join(map(re.escape, names))
-    unnamed = "(?!)" if names is None else name
-    quote = r"[\"'“”`\\]{0,3}"
-    listed = re.compile(
-        rf"{quote}\b(?:name|tool_name|function_name|tool|function|recipient_name|action){quote}\s{{0,8}}:\s{{0,8}}"
-        rf"{quote}(?P<json>{name}){quote}\s{{0,8}},\s{{0,8}}"
-        rf"{quote}(?:arguments|parameters|args|input|params|tool_input|action_input){quote}\s{{0,8}}:\s{{0,8}}{quote}\{{"
-        rf"|\[\s{{0,8}}(?P<python>{unnamed})\s?\((?=[\w)])"
-        rf"|<(?P<tag>{unnamed})>\s{{0,8}}<"
+DIALECTS: Final = {
+    dialect.name: dialect
+    for dialect in (
+        _dialect("beam", "beam"),
+        _dialect("cline"),
+        _dialect("cohere", "wrapper", models="command c4ai-command"),
+        _dialect("deepseek", "deepseek", "invoke", models="deepseek"),
+        _dialect("functionary", "function", "all_name", "recipient", models="functionary"),
+        _dialect("functools", "wrapper", models="phi"),
+        _dialect("gemma", "gemma", models="gemma functiongemma"),
+        _dialect("glm", "wrapper", models="glm"),
+        _dialect("harmony", "harmony", "recipient_only", models="gpt-oss"),
+        _dialect("hermes", "wrapper", models="hermes qwen2.5 qwen3 qwq"),
+        _dialect("json"),
+        _dialect("kimi", "kimi", "kimi3", models="kimi"),
+        _dialect("lfm2", "wrapper", models="lfm"),
+        _dialect("llama", "wrapper", "function", models="llama meta-llama"),
+        _dialect("minimax", "wrapper", "invoke", "minimax", models="minimax"),
+        _dialect("mistral", "wrapper", "mistral", models="mistral ministral magistral devstral mixtral"),
+        _dialect("olmo", "wrapper", models="olmo"),
+        _dialect("plamo", "plamo", models="plamo"),
+        _dialect("python"),
+        _dialect("qwen-agent", "qwen_agent"),
+        _dialect("qwen-coder", "wrapper", "function", "param", models="qwen3-coder qwen3.5 seed-oss"),
+        _dialect("react", "react", "wrapper"),
+        _dialect("tool_calls", "wrapper", models="jamba hunyuan nemotron"),
     )
-    return listed, re.compile(rf"(?<![\w-])(?:{name})(?![\w-])")
+}
+"""What `dialect` may be. `hermes` is Qwen 2.5 and 3 as well; `tool_calls` is Jamba, Hunyuan, MiniMax M1, Nemotron."""
+
+
+def dialect_called(name: str | None) -> Dialect | None:
+    """Return the dialect called `name`, None for none, or raise BadInput."""
+    if name is not None and name not in DIALECTS:
+        raise BadInput(f"no dialect is called {name!r}: {', '.join(DIALECTS)}.{suggestion(name, DIALECTS)}")
+    return None if name is None else DIALECTS[name]
+
+
+def dialect_of(model: str) -> str | None:
+    """Return the dialect that a model's name says: `qwen/Qwen3-Coder-30B` writes `qwen-coder`. None: not known.
+
+    The longest beginning of the name's last part wins.
+    """
+    name = model.rpartition("/")[2].lower()
+    known = [
+        (len(begins), dialect.name)
+        for dialect in DIALECTS.values()
+        for begins in dialect.models
+        if name.startswith(begins)
+    ]
+    return max(known)[1] if known else None
