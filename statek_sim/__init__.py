@@ -32,34 +32,4 @@ if TYPE_CHECKING:
     from statek_sim.runtime.state.error_handlers import error_handler as error_handler
     from statek_sim.runtime.tools.declaration import tool as tool
 
-__all__, __getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "statek_sim.agent.effects": ("ToolContext",),
-        "statek_sim.agent.harness": ("AgentHarness",),
-        "statek_sim.errors": ("StatekSimError",),
-        "statek_sim.harness.harness": ("LLM_Harness",),
-        "statek_sim.harness.preset": ("load_preset",),
-        "statek_sim.providers.script": (
-            "code",
-            "fault",
-            "python",
-            "raw",
-            "text",
-            "timeout",
-            "tool_call",
-            "tool_calls",
-        ),
-        "statek_sim.providers.scripted": (
-            "FunctionLLM",
-            "ScriptedLLM",
-        ),
-        "statek_sim.runtime.agents.agent": (
-            "Agent",
-            "DialogAgent",
-        ),
-        "statek_sim.runtime.execution.runtime": ("Runtime",),
-        "statek_sim.runtime.state.error_handlers": ("error_handler",),
-        "statek_sim.runtime.tools.declaration": ("tool",),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 
-def lazy_exports(
-    package: str, homes: Mapping[str, Sequence[str]]
-) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__all__`, `__getattr__` and `__dir__` of a package that exports names of the modules in `homes`.
+def lazy_exports(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__all__`, `__getattr__` and `__dir__` of a package, from what it imports `if TYPE_CHECKING`.
 
-    `homes` maps a module's full name to the names exported from it. None may be called as a submodule of the package:
-    importing that submodule would put it in the name's place.
+    A name is exported where it is imported as itself: `from module import Name as Name`. None may be called as a
+    submodule of the package: importing that submodule would put it in the name's place.
     """
-    home_of = {name: module for module, names in homes.items() for name in names}
+    spec = sys.modules[package].__spec__
+    loader: Any = None if spec is None else spec.loader
+    home_of = {
+        alias.name: node.module
+        for block in ast.parse(loader.get_source(package)).body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+        for alias in node.names
+        if alias.asname == alias.name
+    }
 
     def load(name: str) -> Any:
         """Load a public name from its module."""

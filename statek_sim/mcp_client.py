@@ -22,22 +22,4 @@ if TYPE_CHECKING:
     from statek_sim.mcp.servers import McpSource as McpSource
     from statek_sim.mcp.servers import Stdio as Stdio
 
-__all__, __getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "statek_sim.mcp.connection": ("McpConnection",),
-        "statek_sim.mcp.results": ("McpFailure",),
-        "statek_sim.mcp.scripted": (
-            "ScriptedConnection",
-            "served",
-        ),
-        "statek_sim.mcp.servers": (
-            "Bounds",
-            "Connection",
-            "Http",
-            "McpServerSpec",
-            "McpSource",
-            "Stdio",
-        ),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

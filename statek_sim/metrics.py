@@ -26,32 +26,4 @@ if TYPE_CHECKING:
     from statek_sim.telemetry.report import metrics_report as metrics_report
     from statek_sim.telemetry.report import openmetrics as openmetrics
 
-__all__, __getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "statek_sim.spans.span": ("Span",),
-        "statek_sim.telemetry.bands": (
-            "Bands",
-            "Status",
-        ),
-        "statek_sim.telemetry.facts": (
-            "TaskFacts",
-            "task_facts",
-        ),
-        "statek_sim.telemetry.measures": (
-            "Measured",
-            "Metric",
-        ),
-        "statek_sim.telemetry.otel": (
-            "LiveSpans",
-            "send",
-            "trace_spans",
-        ),
-        "statek_sim.telemetry.report": (
-            "openmetrics",
-            "MetricsReport",
-            "metrics_json",
-            "metrics_report",
-        ),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -17,23 +17,4 @@ if TYPE_CHECKING:
     from statek_sim.analysis.limits import sensitivities as sensitivities
     from statek_sim.analysis.run_usage import analyse as analyse
 
-__all__, __getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "statek_sim.analysis.calibration": (
-            "Calibration",
-            "calibrate",
-            "calibrate_recorded",
-        ),
-        "statek_sim.analysis.conversations": (
-            "Traffic",
-            "traffic_under",
-        ),
-        "statek_sim.analysis.run_usage": ("analyse",),
-        "statek_sim.analysis.limits": (
-            "Sensitivity",
-            "compare_stops",
-            "sensitivities",
-        ),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

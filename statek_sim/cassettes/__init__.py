@@ -22,13 +22,4 @@ if TYPE_CHECKING:
     from statek_sim.cassettes.session import RecordMode as RecordMode
     from statek_sim.cassettes.tap import tapped as tapped
 
-__all__, __getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "statek_sim.cassettes.session": (
-            "CassetteSession",
-            "RecordMode",
-        ),
-        "statek_sim.cassettes.tap": ("tapped",),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

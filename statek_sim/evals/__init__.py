@@ -16,20 +16,4 @@ if TYPE_CHECKING:
     from statek_sim.evals.verdict import Verdict as Verdict
     from statek_sim.evals.verdict import judge as judge
 
-__all__, __getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "statek_sim.evals.guest_agents": ("from_pydantic_ai",),
-        "statek_sim.evals.ideal_run": ("replies",),
-        "statek_sim.evals.instance_server": ("ServedEval",),
-        "statek_sim.evals.players": (
-            "Assignment",
-            "play",
-        ),
-        "statek_sim.evals.suite": ("load_suite",),
-        "statek_sim.evals.verdict": (
-            "Verdict",
-            "judge",
-        ),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -15,13 +15,4 @@ if TYPE_CHECKING:
     from statek_sim.executors.executor import Pending as Pending
     from statek_sim.executors.executor import executor_for as executor_for
 
-__all__, __getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "statek_sim.executors.executor": (
-            "executor_for",
-            "Executor",
-            "Pending",
-        ),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

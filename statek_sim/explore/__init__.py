@@ -11,11 +11,4 @@ if TYPE_CHECKING:
     from statek_sim.explore.player import sometimes as sometimes
     from statek_sim.explore.variation import Variation as Variation
 
-__all__, __getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "statek_sim.explore.agent_variation": ("AgentVariation",),
-        "statek_sim.explore.player": ("sometimes",),
-        "statek_sim.explore.variation": ("Variation",),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -15,17 +15,4 @@ if TYPE_CHECKING:
     from statek_sim.guests.pydantic_ai import recorded_tools as recorded_tools
     from statek_sim.guests.pydantic_ai import scripted_model as scripted_model
 
-__all__, __getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "statek_sim.guests.forge": ("ScriptedClient",),
-        "statek_sim.guests.guest": ("Guest",),
-        "statek_sim.guests.pydantic_ai": (
-            "compaction_of",
-            "history_of",
-            "processor_of",
-            "recorded_tools",
-            "scripted_model",
-        ),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -18,13 +18,4 @@ if TYPE_CHECKING:
     from statek_sim.mcp.fault import fault_from as fault_from
     from statek_sim.mcp.server import McpServer as McpServer
 
-__all__, __getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "statek_sim.mcp.fault": (
-            "McpFault",
-            "fault_from",
-        ),
-        "statek_sim.mcp.server": ("McpServer",),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

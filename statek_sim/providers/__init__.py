@@ -26,24 +26,4 @@ if TYPE_CHECKING:
     from statek_sim.providers.wire.format import format_of as format_of
     from statek_sim.providers.wire.reply import WireReply as WireReply
 
-__all__, __getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "statek_sim.providers.http_provider": (
-            "Access",
-            "access_from",
-        ),
-        "statek_sim.providers.live": (
-            "AsyncHttpLLM",
-            "LiveTransport",
-        ),
-        "statek_sim.providers.network": ("forbid_network",),
-        "statek_sim.providers.protocol": (
-            "ChatRequest",
-            "Provider",
-            "RawReply",
-        ),
-        "statek_sim.providers.wire.format": ("WireFormat", "format_of"),
-        "statek_sim.providers.wire.reply": ("WireReply",),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -33,25 +33,4 @@ if TYPE_CHECKING:
     from statek_sim.server.llm import FakeLLM as FakeLLM
     from statek_sim.server.llm_server import LLMServer as LLMServer
 
-__all__, __getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "statek_sim.server.asgi": ("asgi_app",),
-        "statek_sim.server.fault": (
-            "EmptyChoices",
-            "FaultRule",
-            "HttpError",
-            "Malformed",
-            "NoAnswerAtAll",
-            "NoUsage",
-            "NullUsage",
-            "Reset",
-            "SlowFirstByte",
-            "SlowTokens",
-            "Truncated",
-            "WrongContentType",
-        ),
-        "statek_sim.server.llm": ("FakeLLM",),
-        "statek_sim.server.llm_server": ("LLMServer",),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

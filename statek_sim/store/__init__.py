@@ -11,11 +11,4 @@ if TYPE_CHECKING:
     from statek_sim.store.protocol import Store as Store
     from statek_sim.store.simulated_disk import SimulatedDisk as SimulatedDisk
 
-__all__, __getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        "statek_sim.store.open": ("open_store",),
-        "statek_sim.store.protocol": ("Store",),
-        "statek_sim.store.simulated_disk": ("SimulatedDisk",),
-    },
-)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)
