@@ -62,89 +62,83 @@ _Names = str | tuple[str, ...]
 """Names of members; a text stands for every name that is a part of it, as in STATEK."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Members:
-    """Which members of the outermost object to show, and which of them in full."""
+@dataclass(slots=True, kw_only=True)
+class _Options:
+    """What is said about one value: which members to show, which of them in full, and how.
+
+    `max_len` is the number of items shown of each collection; `repeated` leaves out members that are objects
+    themselves; `is_nested` puts quotes around text.
+    """
 
     hide: _Names = ()
     expand: _Names = ()
     show_only: _Names | None = None
+    max_len: int = DEFAULT_MAX_LEN
+    repeated: bool = False
+    is_nested: bool = False
+
+    def __post_init__(self) -> None:
+        self.hide, self.expand = _names(self.hide or ()), _names(self.expand or ())
+        self.show_only = None if self.show_only is None else _names(self.show_only)
 
     def shows(self, name: str) -> bool:
+        """Return whether a member is to be shown."""
         return (self.show_only is None or name in self.show_only) and name not in self.hide
 
+    def given(self) -> dict[str, Value]:
+        """Return the options to hand to an object's own `__llm_repr__`: those given, and `is_nested`."""
+        found: dict[str, Value] = {"is_nested": self.is_nested}
+        for field in fields(self)[:-1]:
+            value = getattr(self, field.name)
+            if value != field.default:
+                found[field.name] = list(value) if isinstance(value, tuple) else value
+        return found
 
-_ALL_MEMBERS: Final = _Members()
+
+def _names(given: Iterable[str]) -> _Names:
+    return given if isinstance(given, str) else tuple(given)
 
 
 def llm_repr(
     value: Value,
     *,
     budget: ExecutionBudget | None = None,
-    hide: Iterable[str] | None = None,
-    expand: Iterable[str] | None = None,
-    show_only: Iterable[str] | None = None,
-    max_len: int = DEFAULT_MAX_LEN,
-    repeated: bool = False,
-    is_nested: bool = False,
     others: Mapping[str, Value] | None = None,
+    **options: Value,
 ) -> str:
-    """Return `value` as an agent sees it.
+    """Return `value` as an agent sees it; `_Options` says what the options are.
 
-    `hide`, `expand` and `show_only` name members of an object; `max_len` is the number of items shown of each
-    collection; `repeated` leaves out members that are objects themselves; `is_nested` puts quotes around text;
-    `others` are handed on to an object's own `__llm_repr__`, and mean nothing here.
-    Raises `RecursionError` for a value nested more than 150 levels deep, as one that contains itself is, and
-    `BudgetExceeded` for one of more than 50,000 parts.
+    `others` are handed on to an object's own `__llm_repr__`, and mean nothing here. An object that is being shown by
+    that already is shown by its members. Raises `RecursionError` for a value nested more than 150 levels deep, as one
+    that contains itself is, and `BudgetExceeded` for one of more than 50,000 parts.
     """
     if isinstance(value, _SIMPLE):
-        return _simple(value, quoted=is_nested)
-    printer = _Printer(budget, max_len)
+        return _simple(value, quoted=options.get("is_nested", False))
+    wanted = _Options(**options)
+    printer = _Printer(budget, wanted.max_len)
     if isinstance(value, _COLLECTIONS):
-        return printer.collection(value, repeated=repeated)
-    members = _wanted(hide, expand, show_only)
-    return printer.outermost(value, members, repeated=repeated, is_nested=is_nested, others=others or {})
+        return printer.collection(value, repeated=wanted.repeated)
+    if not hasattr(value, "__llm_repr__"):
+        return printer.by_str(value, wanted)
+    if _is_showing_itself(type(value)):
+        return printer.by_members(value, wanted)
+    return _own_repr(value.__llm_repr__, {**wanted.given(), **(others or {})})
 
 
-def llm_members(
-    value: Value,
-    *,
-    hide: Iterable[str] | None = None,
-    expand: Iterable[str] | None = None,
-    show_only: Iterable[str] | None = None,
-    max_len: int = DEFAULT_MAX_LEN,
-    repeated: bool = False,
-    is_nested: bool = True,
-) -> str:
-    """Return `value` by its members, whatever its own methods would say; the options are `llm_repr`'s."""
+def llm_members(value: Value, **options: Value) -> str:
+    """Return `value` by its members, whatever its own methods would say; text is in quotes unless options differ."""
+    wanted = _Options(**{"is_nested": True, **options})
     if isinstance(value, _SIMPLE):
-        return _simple(value, quoted=is_nested)
-    printer = _Printer(None, max_len)
+        return _simple(value, quoted=wanted.is_nested)
+    printer = _Printer(None, wanted.max_len)
     if isinstance(value, _COLLECTIONS):
-        return printer.collection(value, repeated=repeated)
-    return printer.by_members(value, _wanted(hide, expand, show_only), repeated=repeated)
+        return printer.collection(value, repeated=wanted.repeated)
+    return printer.by_members(value, wanted)
 
 
 def llm_value(value: Value, *, quoted: bool = True) -> str:
     """Return `value` as the member of an object: collections by their size, objects as `<Object>`."""
     return value if isinstance(value, str) and not quoted else _short(value)
-
-
-def _wanted(
-    hide: Iterable[str] | None, expand: Iterable[str] | None, show_only: Iterable[str] | None
-) -> _Members:
-    # A text names every member whose name is a part of it, as in STATEK.
-    return _Members(
-        _names(hide or ()), _names(expand or ()), None if show_only is None else _names(show_only)
-    )
-
-
-def _as_given(names: _Names) -> Value:
-    return list(names) if isinstance(names, tuple) else names
-
-
-def _names(given: Iterable[str]) -> _Names:
-    return given if isinstance(given, str) else tuple(given)
 
 
 def format_print_arg(value: Value, budget: ExecutionBudget | None = None) -> str:
@@ -162,23 +156,6 @@ class _Printer:
         self._max_len = max_len
         self._depth = 0
         self._parts = 0
-
-    def outermost(
-        self,
-        value: Value,
-        members: _Members,
-        *,
-        repeated: bool,
-        is_nested: bool,
-        others: Mapping[str, Value],
-    ) -> str:
-        """Print the value itself: one that is being shown by its own `__llm_repr__` is shown by its members."""
-        if hasattr(value, "__llm_repr__"):
-            if _is_showing_itself(type(value)):
-                return self.by_members(value, members, repeated=repeated)
-            options = self._options(members, repeated=repeated, is_nested=is_nested)
-            return _own_repr(value.__llm_repr__, {**options, **others})
-        return self._by_str(value, members, repeated=repeated)
 
     def collection(self, value: Value, *, repeated: bool) -> str:
         """Print a list, tuple, set or dict."""
@@ -229,26 +206,27 @@ class _Printer:
             return self.collection(item, repeated=repeated)
         if hasattr(item, "__llm_repr__"):
             return _own_repr(item.__llm_repr__, {"repeated": repeated})
-        return self._by_str(item, _ALL_MEMBERS, repeated=repeated)
+        return self.by_str(item, _Options(repeated=repeated))
 
-    def _by_str(self, value: Value, members: _Members, *, repeated: bool) -> str:
+    def by_str(self, value: Value, wanted: _Options) -> str:
+        """Print an object by a `__str__` of its own, else by its members."""
         if _has_own_str(type(value)):
             return without_addresses(str(value))
-        return self.by_members(value, members, repeated=repeated)
+        return self.by_members(value, wanted)
 
-    def by_members(self, value: Value, members: _Members, *, repeated: bool) -> str:
+    def by_members(self, value: Value, wanted: _Options) -> str:
         """Print an object as its class and its members."""
-        found = _members_of(value, members)
+        found = _members_of(value, wanted)
         if found is None:
             return _short(value)
         shown = []
         left_out = False
         for name, member in found.items():
-            if name in members.expand:
-                text = llm_repr(member, budget=self._budget, repeated=repeated, is_nested=True)
+            if name in wanted.expand:
+                text = llm_repr(member, budget=self._budget, repeated=wanted.repeated, is_nested=True)
             else:
                 text = _short(member)
-                if repeated and text == "<Object>":
+                if wanted.repeated and text == "<Object>":
                     left_out = True
                     continue
             shown.append(f"{name}={text}")
@@ -256,21 +234,6 @@ class _Printer:
             shown.append("...")
         # The name of a stored class may have its module in front.
         return f"{type(value).__name__.rpartition('.')[2]}({','.join(shown)})"
-
-    def _options(self, members: _Members, *, repeated: bool, is_nested: bool) -> dict[str, Value]:
-        """Return the options to hand to an object's own `__llm_repr__`: those given, and `is_nested`."""
-        given: dict[str, Value] = {"is_nested": is_nested}
-        if members.hide:
-            given["hide"] = _as_given(members.hide)
-        if members.expand:
-            given["expand"] = _as_given(members.expand)
-        if members.show_only is not None:
-            given["show_only"] = _as_given(members.show_only)
-        if self._max_len != DEFAULT_MAX_LEN:
-            given["max_len"] = self._max_len
-        if repeated:
-            given["repeated"] = True
-        return given
 
     def _count(self) -> None:
         self._parts += 1
@@ -310,7 +273,7 @@ def _short(value: Value) -> str:
     return "<Object>"
 
 
-def _members_of(value: Value, wanted: _Members) -> dict[str, Value] | None:
+def _members_of(value: Value, wanted: _Options) -> dict[str, Value] | None:
     """Return the members to show, or None for a value that has none. Hidden ones are not even read."""
     if isinstance(value, type):
         return None
