@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from statek_sim.errors import BadTool
 from statek_sim.runtime.agents.warmup_source import WarmupBlock, WarmupSource
-from statek_sim.runtime.state.access import missing
+from statek_sim.runtime.state.access import StoredObject
 from statek_sim.runtime.state.chat_log import definition_members
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.context import traced_job
@@ -17,7 +17,7 @@ from statek_sim.runtime.tools.declaration import record_delivery
 from statek_sim.runtime.tools.future_calls import once_per_function
 
 
-class Agent:
+class Agent(StoredObject):
     """What a job's model is told and may use.
 
     `metadata` are STATEK's prompt metadata keys (`MODEL`, `PROVIDER`, `TEMPERATURE`, `CHAT_STYLE`,
@@ -58,12 +58,6 @@ class Agent:
                 raise BadTool(f"agent {role!r}: tool {function!r} is not callable")
         # STATEK keeps internal tools behind the others; before 1.3.0 models are offered both, in this order.
         self.all_tools: tuple[Callable[..., Any], ...] = tuple(sorted(tools, key=_is_internal))
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name):
-            """Refuse an attribute that there is not, in the words of the store."""
-            raise missing(self, name)
 
     def __told_in_short__(self) -> str:
         return f'{"DialogAgent" if isinstance(self, DialogAgent) else "Agent"}(role="{self.role}")'
@@ -215,7 +209,7 @@ class Processor(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class JobDef:
+class JobDef(StoredObject):
     """The prepared, shared definition of work: agent, model settings, warmup, chat style (001, JobDef and Job)."""
 
     agent: Agent
@@ -228,12 +222,6 @@ class JobDef:
     errors: list[JobDefError] = field(default_factory=list)
 
     __store_members__ = definition_members
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name):
-            """Refuse an attribute that there is not, in the words of the store."""
-            raise missing(self, name)
 
     def set_error(self, error: BaseException) -> None:
         """Record a startup failure; jobs of this definition are not started by an agent loop any more."""

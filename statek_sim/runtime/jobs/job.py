@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import Token
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statek_sim import trace as events
 from statek_sim.runtime.agents.agent import Agent, JobDef, JobDefError
@@ -14,7 +14,7 @@ from statek_sim.runtime.agents.history import HistoryProjection
 from statek_sim.runtime.jobs.inbox import Inbox
 from statek_sim.runtime.jobs.job_log import JobLog, Keeping
 from statek_sim.runtime.jobs.lifecycle import Difficulty, Life
-from statek_sim.runtime.state.access import member, missing
+from statek_sim.runtime.state.access import StoredObject, member
 from statek_sim.runtime.state.chat_log import ChatItem, CodeBlock, job_members
 from statek_sim.runtime.state.context import Host, bound_context, current, reset_context, set_context
 from statek_sim.runtime.state.counters import LLM_Usage
@@ -25,7 +25,7 @@ from statek_sim.runtime.state.status import JobStatus
 from statek_sim.values import Message
 
 
-class Job:
+class Job(StoredObject):
     """One durable unit of work. Created by `Runtime.create_job`, never directly.
 
     Fields carry STATEK's names (001). Its parts: `lifecycle` moves the status, `inbox` takes what reaches the job,
@@ -41,12 +41,6 @@ class Job:
     )  # fmt: skip
 
     __store_members__ = job_members
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name):
-            """Refuse an attribute that there is not, in the words of the store."""
-            raise missing(self, name)
 
     def __init__(
         self,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NoReturn, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from statek_sim import trace as events
 from statek_sim.runtime.jobs.job import Job, get_current_job
-from statek_sim.runtime.state.access import member, missing, readable
+from statek_sim.runtime.state.access import StoredObject, member, readable
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.declaration import subtask_wrapper
 
@@ -32,7 +32,7 @@ class TaskError:
     err_message: str
 
 
-class SubTaskHandler:
+class SubTaskHandler(StoredObject):
     """The handle of one child job; `str()` of a completed one is its result."""
 
     def __init__(self, job: Job, id: str | None = None) -> None:  # noqa: A002  # STATEK's own name
@@ -41,10 +41,6 @@ class SubTaskHandler:
         self.is_completed = False
         self._error: TaskError | None = None
         self._result: object = None
-
-    def __getattr__(self, name: str) -> NoReturn:
-        """Refuse an attribute that there is not."""
-        raise missing(self, name)
 
     @property
     def error(self) -> TaskError | None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
 from functools import lru_cache
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from statek_sim.runtime.stored.storable_types import HOMES, EnumValue
 
@@ -67,6 +67,18 @@ def missing(owner: object, name: str) -> AttributeError:
             f"{full_name(type(owner))!r} object has no attribute {name!r}", name=name, obj=owner
         )
     return denied(name)
+
+
+class StoredObject:
+    """An object of STATEK's own that dbzero keeps: an attribute that there is not is refused in the store's words."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Refuse an attribute that there is not."""
+            raise missing(self, name)
 
 
 @contextmanager

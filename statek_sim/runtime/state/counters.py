@@ -13,9 +13,9 @@ counters recount, as it did.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from statek_sim.runtime.state.access import missing
+from statek_sim.runtime.state.access import StoredObject
 from statek_sim.runtime.state.chat_log import ExecutionItem, LLM_LogItem, ToolError
 from statek_sim.runtime.stored.ordering import SOMETHING, Shows, shown_members
 from statek_sim.usage.totals import TurnUsage, approx_tokens
@@ -130,7 +130,7 @@ _MEMBERS: Final = (
 """STATEK's, in their order there."""
 
 
-class LLM_Usage:  # noqa: N801  # STATEK's own name
+class LLM_Usage(StoredObject):  # noqa: N801  # STATEK's own name
     """Running totals of one job and the per-turn figures they come from. Sizes are bytes."""
 
     __slots__ = (
@@ -147,12 +147,6 @@ class LLM_Usage:  # noqa: N801  # STATEK's own name
     def __store_members__(self, shows: Shows) -> dict[str, object]:
         """Return what agents are shown of it."""
         return shown_members({name: getattr(self, name, SOMETHING) for name in _MEMBERS}, shows)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name):
-            """Refuse an attribute that there is not, in the words of the store."""
-            raise missing(self, name)
 
     def __init__(self) -> None:
         self.total_bytes_sent = 0

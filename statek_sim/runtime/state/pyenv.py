@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
-from statek_sim.runtime.state.access import missing
+from statek_sim.runtime.state.access import StoredObject
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.stored.containers import put
 from statek_sim.runtime.stored.ordering import Shows, in_store_order, shown_members
@@ -42,7 +42,7 @@ Pushed = str | list["Pushed"]
 
 
 @dataclass(slots=True)
-class PyEnv:
+class PyEnv(StoredObject):
     """What the agent's code can see and what running it left behind.
 
     `exceptions` is keyed by console entry (up to 1.2.6: bare texts, by the console position of the chat log's newest
@@ -74,12 +74,6 @@ class PyEnv:
             "future_result": self.future_result,
         }
         return shown_members(members, shows)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name):
-            """Refuse an attribute that there is not, in the words of the store."""
-            raise missing(self, name)
 
     @property
     def perm_ctx(self) -> Any:
