@@ -59,10 +59,7 @@ def compile_block(source: str, policy: SandboxPolicy) -> CompiledBlock:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree, found = checked(source, policy)
-        names = bound_by_plain if found.plain else bound_names
-        statements = tuple(
-            _compiled(statement, *names(statement), restricted=policy.restricted) for statement in tree.body
-        )
+        statements = tuple(_compiled(statement, restricted=policy.restricted) for statement in tree.body)
         bound = Counter(name for statement in statements for name in statement.binds)
         functions = [
             node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -80,9 +77,8 @@ def _deletes(tree: ast.Module) -> bool:
     return any(isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del) for node in ast.walk(tree))
 
 
-def _compiled(
-    statement: ast.stmt, binds: tuple[str, ...], global_binds: tuple[str, ...], *, restricted: bool
-) -> Statement:
+def _compiled(statement: ast.stmt, *, restricted: bool) -> Statement:
+    binds, global_binds = bound_names(statement)
     is_print = (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Call)
@@ -138,30 +134,6 @@ def bound_names(statement: ast.stmt) -> tuple[tuple[str, ...], tuple[str, ...]]:
             elif isinstance(value, ast.AST) and value._fields:
                 pending.append((value, inside))
     return tuple(found), tuple(as_global)
-
-
-def bound_by_plain(statement: ast.stmt) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what `bound_names` does for a statement of plain code: there only statements bind, and nothing global."""
-    found: dict[str, None] = {}
-    pending: list[Any] = [statement]
-    while pending:
-        node = pending.pop()
-        kind = type(node)
-        if kind is ast.Name:
-            found[node.id] = None
-        elif kind is ast.Assign:
-            pending.extend(reversed(node.targets))
-        elif kind is ast.AugAssign:
-            pending.append(node.target)
-        elif kind is ast.Tuple or kind is ast.List:
-            pending.extend(reversed(node.elts))
-        elif kind is ast.For:
-            pending += [*reversed(node.orelse), *reversed(node.body), node.target]
-        elif kind is ast.If or kind is ast.While:
-            pending += [*reversed(node.orelse), *reversed(node.body)]
-        elif kind is ast.Import or kind is ast.ImportFrom:
-            found.update(dict.fromkeys(name for alias in node.names for name in _bound_by(ast.alias, alias)))
-    return tuple(found), ()
 
 
 def _bound_by(kind: type[ast.AST], node: Any) -> list[str]:

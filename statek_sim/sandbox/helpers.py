@@ -92,9 +92,9 @@ def build_helpers(
 
 
 def sandbox_builtins(
-    policy: SandboxPolicy, modules: Mapping[str, SandboxModule], budget: ExecutionBudget
+    policy: SandboxPolicy, modules: Callable[[], Mapping[str, SandboxModule]], budget: ExecutionBudget
 ) -> dict[str, object]:
-    """Return `__builtins__` for code under `policy`.
+    """Return `__builtins__` for code under `policy`; `modules` are asked for when code first imports one.
 
     Unrestricted code gets all of Python's, but those that can be endless or differ between processes are ours.
     """
@@ -256,13 +256,15 @@ def _format(value: Value, spec: Value = "") -> str:
     return text if isinstance(value, str) else without_addresses(text)
 
 
-def _importing(policy: SandboxPolicy, modules: Mapping[str, SandboxModule]) -> Callable[..., SandboxModule]:
+def _importing(
+    policy: SandboxPolicy, modules: Callable[[], Mapping[str, SandboxModule]]
+) -> Callable[..., SandboxModule]:
     def import_module(
         name: str, _globals: Value = None, _locals: Value = None, _fromlist: Value = (), level: int = 0
     ) -> SandboxModule:
         check_import(name, policy.allowed_imports, level)
-        if name not in modules:
+        if name not in modules():
             raise SandboxViolation(f"import '{name}' is not available in the sandbox")
-        return modules[name]
+        return modules()[name]
 
     return import_module

@@ -40,7 +40,7 @@ class Session:
         modules = sandbox_modules(self.clock, self.budget)
         self.names: dict[str, Any] = {
             **build_helpers(self.budget, resolve=lambda value: value, call=retrying_call, clock=self.clock),
-            "__builtins__": sandbox_builtins(self.policy, modules, self.budget),
+            "__builtins__": sandbox_builtins(self.policy, lambda: modules, self.budget),
             "print": self._print,
         }
 

@@ -34,7 +34,7 @@ def test_an_unknown_exception_name_fails_only_when_it_is_needed() -> None:
 def test_imports_follow_the_policy_when_they_run() -> None:
     policy = SandboxPolicy(allowed_imports=frozenset({"math", "numpy"}))
     budget = ExecutionBudget()
-    found = sandbox_builtins(policy, sandbox_modules(VirtualClock(), budget), budget)
+    found = sandbox_builtins(policy, lambda: sandbox_modules(VirtualClock(), budget), budget)
     import_module = found["__import__"]
     assert callable(import_module)
     assert repr(import_module("math")) == "<sandbox module math>"
@@ -49,7 +49,7 @@ def test_imports_follow_the_policy_when_they_run() -> None:
 
 def test_unrestricted_code_gets_all_builtins() -> None:
     budget = ExecutionBudget()
-    found = sandbox_builtins(SandboxPolicy(restricted=False), {}, budget)
+    found = sandbox_builtins(SandboxPolicy(restricted=False), dict, budget)
     assert set(found) == set(vars(builtins))
     assert found["open"] is open
 

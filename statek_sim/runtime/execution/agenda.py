@@ -32,7 +32,7 @@ class Due:
     at: float
     priority: int
     seq: int
-    action: Callable[[], None] = field(compare=False)
+    action: Callable[[], object] = field(compare=False)
     timer: Timer | None = field(default=None, compare=False)
     """Of an async tool; once cancelled it is nothing that is due."""
 
@@ -44,7 +44,9 @@ class Agenda:
         self._seq = 0
         self._due: list[Due] = []
 
-    def add(self, when: float, priority: int, action: Callable[[], None], timer: Timer | None = None) -> None:
+    def add(
+        self, when: float, priority: int, action: Callable[[], object], timer: Timer | None = None
+    ) -> None:
         """Plan `action` for virtual second `when`."""
         self._seq += 1
         heapq.heappush(self._due, Due(when, priority, self._seq, action, timer))
@@ -224,9 +226,5 @@ class Passes:
         if not self._services.waiting.polls or self._idle >= self._most_idle:
             return False
         self._idle += 1
-        self._agenda.add(self._services.clock.now() + PASS_SECONDS, STEP, _nothing)
+        self._agenda.add(self._services.clock.now() + PASS_SECONDS, STEP, lambda: None)
         return True
-
-
-def _nothing() -> None:
-    """Only let time pass."""

@@ -49,19 +49,13 @@ def ask_model(services: Services, job: Job) -> Generator[float | Running, None, 
         services.wire_of(job)
         job.job_log.newest_position()
     envelope = services.envelope(job)
-    prompt_tokens = _prepare(services, job, envelope)
+    prompt_tokens = job.history.refresh(job).tokens + envelope.tools_tokens + REPLY_PRIMING
     request, raw = yield from _send(services, job, envelope)
     if raw.latency:
         yield raw.latency
     reply = FORMATS[envelope.wire].read_reply(raw.body)
     _meter(services, job, request, raw, reply, prompt_tokens, envelope)
     yield from _take(services, job, reply, envelope.provider)
-
-
-def _prepare(services: Services, job: Job, envelope: Envelope) -> int:
-    """Bring the job's conversation up to date; return the tokenizer's count of the prompt."""
-    conversation = job.history.refresh(job)
-    return conversation.tokens + envelope.tools_tokens + REPLY_PRIMING
 
 
 def _send(

@@ -198,7 +198,7 @@ class Runtime:
 
     def at(self, when: float, action: Callable[[], object]) -> None:
         """Do `action` at virtual second `when`: an external event."""
-        self._scheduler.at(when, lambda: _ignore(action()))
+        self._scheduler.at(when, action)
 
     def add_loop(
         self, agent: Agent, queue_size: Callable[[], int], *, warmup_code: WarmupSource = None
@@ -338,10 +338,6 @@ def policy_of(settings: StatekSettings) -> SandboxPolicy:
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(word.strip() for word in text.split(",") if word.strip())
-
-
-def _ignore(_: object) -> None:
-    """Turn a returning action into one that returns nothing."""
 
 
 # -- which runtime module-level functions belong to ----------------------------------------------------------------

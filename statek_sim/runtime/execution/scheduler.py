@@ -100,7 +100,7 @@ class Scheduler:
         """Have `choose` pick among the jobs of a round that are ready."""
         self._rounds.choose = choose
 
-    def at(self, when: float, action: Callable[[], None]) -> None:
+    def at(self, when: float, action: Callable[[], object]) -> None:
         """Do `action` at virtual second `when`, before any step that is due then."""
         self._agenda.add(when, EVENT, action)
 

@@ -10,7 +10,7 @@ import inspect
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from types import FrameType
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.compile import CALL
 from statek_sim.sandbox.helpers import build_helpers, sandbox_builtins
 from statek_sim.sandbox.llm_repr import StoredCollection, format_print_arg
-from statek_sim.sandbox.modules import SandboxModule, sandbox_modules
+from statek_sim.sandbox.modules import sandbox_modules
 from statek_sim.sandbox.policy import SandboxPolicy
 
 
@@ -58,7 +58,7 @@ class Toolbox:
             "perm_ctx_set": perm_ctx_set,
             **_helpers(budget),
             **_of_statek(budget),
-            "__builtins__": sandbox_builtins(policy, _ModulesOnDemand(clock, budget), budget),
+            "__builtins__": sandbox_builtins(policy, cache(partial(sandbox_modules, clock, budget)), budget),
         }
 
     def namespace(self, job: Job, execution: Execution) -> dict[str, object]:
@@ -107,29 +107,6 @@ def _of_statek(budget: ExecutionBudget) -> Mapping[str, object]:
 def _helpers(budget: ExecutionBudget) -> Mapping[str, object]:
     """Return what compiled code refers to; it depends on the budget it charges and on nothing else."""
     return build_helpers(budget, resolve=resolve, call=smart_call)
-
-
-class _ModulesOnDemand(Mapping[str, SandboxModule]):
-    """The importable modules, made when code first imports one; most code imports none."""
-
-    def __init__(self, clock: Clock, budget: ExecutionBudget) -> None:
-        self._clock = clock
-        self._budget = budget
-        self._made: Mapping[str, SandboxModule] | None = None
-
-    def _modules(self) -> Mapping[str, SandboxModule]:
-        if self._made is None:
-            self._made = sandbox_modules(self._clock, self._budget)
-        return self._made
-
-    def __getitem__(self, name: str) -> SandboxModule:
-        return self._modules()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules())
-
-    def __len__(self) -> int:
-        return len(self._modules())
 
 
 @lru_cache(maxsize=256)

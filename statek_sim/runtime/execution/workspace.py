@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import FunctionType
 from typing import Any, Final
@@ -95,17 +96,13 @@ class _Own(dict[str, object]):
         self._globals.pop(name, None)
 
 
+@dataclass(frozen=True, slots=True)
 class Output:
     """Where a block's prints, echoes and errors go; `is_console` says whether that is the job's own console."""
 
-    __slots__ = ("error", "is_console", "line")
-
-    def __init__(
-        self, line: Callable[[str], None], error: Callable[[str], None], *, is_console: bool = False
-    ) -> None:
-        self.line = line
-        self.error = error
-        self.is_console = is_console
+    line: Callable[[str], None]
+    error: Callable[[str], None]
+    is_console: bool = False
 
 
 def run_block(
