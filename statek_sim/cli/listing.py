@@ -89,7 +89,7 @@ def schema(
     """
     from statek_sim.evals.schema import evals_schema
     from statek_sim.gate.baseline_file import baseline_schema
-    from statek_sim.gate.policy_schema import policy_schema
+    from statek_sim.gate.policy import policy_schema
     from statek_sim.scenario.jsonschema import json_schema
 
     schemas = {

@@ -255,11 +255,6 @@ def _vanished(preset: GatedPreset, scenario: str) -> Verdict:
         passed=False,
         reason=f"`{preset.name}`: `{_id(scenario)}`: {missing}",
         place=preset.place(None),
-        limit=None,
-        stop=None,
-        figures=(),
-        burnt=None,
-        leaked=(),
     )
 
 

@@ -7,29 +7,26 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from statek_sim.errors import BadInput
 from statek_sim.gate.baseline import Baseline, Figures, Need
 from statek_sim.harness.limits import LimitName
 from statek_sim.input_files import Unreadable, text_of, why_unreadable
+from statek_sim.scenario.part import Count, Money, Part
 from statek_sim.values import JSON
 
 FORMAT: Final = "statek-sim/baseline@1"
 SUFFIX: Final = ".json"
 
-Count = Annotated[int, Field(ge=0)]
-Money = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?$")]
 _LIMITS: Final = tuple(limit.value for limit in LimitName)
 _Limit = Literal["max_turns", "max_exceptions", "max_consecutive_exceptions", "max_token_usage"]
 
 
-class FiguresText(BaseModel):
+class FiguresText(Part):
     """One scenario; what is not said is nothing."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     stopped_by: _Limit | None = Field(default=None, description="The first limit that stopped a job.")
     needs: dict[_Limit, list[Count | None]] = Field(
@@ -41,10 +38,8 @@ class FiguresText(BaseModel):
     leaked: Count = Field(default=0, description="Claims that leaked.")
 
 
-class BaselineText(BaseModel):
+class BaselineText(Part):
     """A baseline file."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     format: Literal["statek-sim/baseline@1"] = Field(description="Name of the format.")
     preset: str = Field(description="The preset, as it was asked for.")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, Strict
+from pydantic import Field, Strict
 
 from statek_sim.errors import BadPolicy
 from statek_sim.evals.arms import FULL
@@ -27,19 +27,16 @@ from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.statistics import LEAST_CLUSTERS, cluster_interval
 from statek_sim.evals.summary import by_scenario
-from statek_sim.gate.policy_file import read_toml
-from statek_sim.gate.policy_schema import Finding, Inner, lines_of
+from statek_sim.gate.policy_file import lines_of, read_toml
+from statek_sim.scenario.part import Items, Part
+from statek_sim.scenario.problem import Finding
 
 Percent = Annotated[int, Field(ge=0, le=100)]
 Most = Annotated[float, Field(ge=0), Strict(False)]
-Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Strict(False)]
+Words = Items[Annotated[str, Field(min_length=1)]]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class SelectText(_Part):
+class SelectText(Part):
     """Which evals a rule judges; nothing said: every one. All that is said has to fit."""
 
     tiers: Words = ()
@@ -47,7 +44,7 @@ class SelectText(_Part):
     evals: Words = ()
 
 
-class RuleText(_Part):
+class RuleText(Part):
     """One rule. Shares are of the arm's runs of these evals, in percent, at least; amounts are of a run, at most.
 
     `right_surely_percent` is what the lower end of the 95 % interval by scenarios has to reach; `each_right_percent`
@@ -65,14 +62,13 @@ class RuleText(_Part):
     measured_tokens: Most | None = None
 
 
-class PolicyText(_Part):
+class PolicyText(Part):
     """The whole file."""
 
     version: Literal[1]
     rule: Annotated[tuple[RuleText, ...], Field(min_length=1), Strict(False)]
 
 
-_INNER: Final[Inner] = {"": PolicyText, "rule": RuleText, "select": SelectText}
 _DEMANDS: Final = tuple(name for name in RuleText.model_fields if name not in ("name", "arm", "select"))
 
 
@@ -95,7 +91,7 @@ class EvalsVerdict:
 
 def read_evals_policy(path: Path) -> EvalsPolicy:
     """Return the policy in the file; raises `BadPolicy` with one line `path:line: problem` for all that is wrong."""
-    read, text = read_toml(path, PolicyText, _INNER, _contradictions)
+    read, text = read_toml(path, PolicyText, _contradictions)
     lines = lines_of(text, (("rule", n) for n in range(len(read.rule))))
     return EvalsPolicy(path=path, rules=tuple(zip(read.rule, lines, strict=True)))
 
@@ -104,10 +100,12 @@ def _contradictions(policy: PolicyText) -> Iterator[Finding]:
     names: set[str] = set()
     for number, rule in enumerate(policy.rule):
         if rule.name in names:
-            yield ("rule", number, "name"), f"rule {rule.name!r}: there is another rule of this name"
+            yield Finding(("rule", number, "name"), f"rule {rule.name!r}: there is another rule of this name")
         names.add(rule.name)
         if all(getattr(rule, demand) is None for demand in _DEMANDS):
-            yield ("rule", number), f"rule {rule.name!r}: it demands nothing; expected {', '.join(_DEMANDS)}"
+            yield Finding(
+                ("rule", number), f"rule {rule.name!r}: it demands nothing; expected {', '.join(_DEMANDS)}"
+            )
 
 
 def check_evals_policy(policy: EvalsPolicy, experiment: Experiment, *, option: str = "--arms") -> None:

@@ -244,11 +244,6 @@ def killed(case: Judged, why: Killed) -> Verdict:
         passed=False,
         reason=f"`{case.preset.name}`: `{case.scenario}` was {why}",
         place=case.preset.place(None),
-        limit=None,
-        stop=None,
-        figures=(),
-        burnt=None,
-        leaked=(),
     )
 
 

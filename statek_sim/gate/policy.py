@@ -1,4 +1,4 @@
-"""What a team demands of its presets: rules, and which scenarios a rule judges. Frozen values, read by `policy_file`.
+"""What a team demands of its presets: rules, and which scenarios a rule judges, as values and as a file's parts.
 
 A rule that judges no scenario is wrong: it could not fail.
 """
@@ -10,12 +10,101 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, JsonValue, Strict
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadPolicy, BadScenario
 from statek_sim.harness.limits import LimitName
+from statek_sim.scenario.part import Items, Money, Part
 from statek_sim.scenario.schema import Scenario
+
+FORMAT: Final = "statek-sim/policy@1"
+
+Percent = Annotated[int, Field(ge=0, le=99)]
+Positive = Annotated[int, Field(ge=1)]
+Words = Items[Annotated[str, Field(min_length=1)]]
+
+
+class SelectText(Part):
+    """Which scenarios a rule judges; nothing said: every one."""
+
+    tags: Words = Field(default=(), description="Scenarios with one of these tags.")
+    scenarios: Words = Field(default=(), description="Scenarios with one of these names: suite/id, or id.")
+    without_tags: Words = Field(default=(), description="But none with one of these tags.")
+
+
+class HeadroomText(Part):
+    """The share of each limit that has to be left, in percent; a limit that is not said may be used up."""
+
+    max_turns: Percent = Field(default=0, description="Of the LLM turns.")
+    max_exceptions: Percent = Field(default=0, description="Of the exceptions in total.")
+    max_consecutive_exceptions: Percent = Field(
+        default=0, description="Of the longest streak of failing turns."
+    )
+    max_token_usage: Percent = Field(default=0, description="Of the estimated tokens.")
+
+
+class RuleText(Part):
+    """One rule."""
+
+    name: Annotated[str, Field(min_length=1)] = Field(description="The demand in the team's words.")
+    select: SelectText = Field(description="Which scenarios it judges.")
+    must: Literal["finish", "stop"] | None = Field(
+        default=None, description="finish: every job comes to its own end. stop: a limit stops what goes bad."
+    )
+    headroom_percent: Percent | HeadroomText | None = Field(
+        default=None, description="With finish: the share that has to be left, of every limit or by limit."
+    )
+    within_turns: Positive | None = Field(
+        default=None, description="With stop: LLM turns at most, the one on which the job goes bad included."
+    )
+    within_tokens: Positive | None = Field(
+        default=None, description="With stop: measured tokens at most, from that turn on."
+    )
+    within_cost: Money | None = Field(
+        default=None, description='With stop: cost at most, from that turn on, as text: "0.05". Needs prices.'
+    )
+    claims_leak: bool = Field(default=True, description="false: no claim may leak.")
+    max_crash_tokens: Annotated[int, Field(ge=0)] | None = Field(
+        default=None,
+        description="Measured tokens at most that one crash of the worker adds, wherever it dies.",
+    )
+    max_crash_cost: Money | None = Field(
+        default=None, description='Cost at most that one crash adds, as text: "0.05". Needs prices.'
+    )
+
+
+class BaselineText(Part):
+    """What the committed baseline allows."""
+
+    worse_by_percent: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="How much worse than the baseline a figure may get."
+    )
+
+
+class PolicyText(Part):
+    """A policy file."""
+
+    version: Literal[1] = Field(default=1, description="Version of this format.")
+    prices: str | None = Field(
+        default=None, description="Folder of STATEK's price files, from the policy's folder."
+    )
+    rule: Annotated[tuple[RuleText, ...], Strict(False), Field(min_length=1)] = Field(
+        description="The rules; each judges every scenario that it selects."
+    )
+    baseline: BaselineText = Field(default_factory=BaselineText, description="How baselines are compared.")
+
+
+def policy_schema() -> dict[str, JsonValue]:
+    """Return the JSON Schema of policy files (draft 2020-12), for editors."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:{FORMAT.replace('/', ':').replace('@', ':')}",
+        **PolicyText.model_json_schema(),
+        "title": f"{FORMAT}: what a team demands of its presets",
+    }
 
 
 class Must(StrEnum):
@@ -26,18 +115,6 @@ class Must(StrEnum):
 
     STOP = "stop"
     """A limit stops every job that goes bad."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Scenarios with one of `tags` or one of these names (`suite/id` or `id`), and with none of `without_tags`.
-
-    Without tags and names it is every scenario.
-    """
-
-    tags: tuple[str, ...] = ()
-    scenarios: tuple[str, ...] = ()
-    without_tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +129,7 @@ class Rule:
 
     name: str
     line: int
-    selection: Selection
+    selection: SelectText
     must: Must | None = None
     headroom_percent: Mapping[LimitName, int]
     within_turns: int | None = None
@@ -112,7 +189,7 @@ def selected(
     return found
 
 
-def _fits(selection: Selection, scenario: Scenario) -> bool:
+def _fits(selection: SelectText, scenario: Scenario) -> bool:
     if not set(selection.without_tags).isdisjoint(scenario.tags):
         return False
     if not selection.tags and not selection.scenarios:
@@ -135,7 +212,7 @@ def _only_elsewhere(left_out: Sequence[Scenario]) -> str:
 
 
 def _unknown(
-    selection: Selection, scenarios: Sequence[Scenario], left_out: Sequence[Scenario]
+    selection: SelectText, scenarios: Sequence[Scenario], left_out: Sequence[Scenario]
 ) -> Iterable[str]:
     tags = {tag for scenario in scenarios for tag in scenario.tags}
     for tag in selection.tags:

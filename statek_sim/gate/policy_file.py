@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import stat
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from statek_sim.errors import BadPolicy
-from statek_sim.gate.policy import Must, Policy, Rule, Selection
-from statek_sim.gate.policy_schema import (
-    OF_PRESETS,
-    Finding,
-    HeadroomText,
-    Inner,
-    Keypath,
-    PolicyText,
-    RuleText,
-    findings_of,
-    lines_of,
-)
+from statek_sim.gate.policy import HeadroomText, Must, Policy, PolicyText, Rule, RuleText
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
 from statek_sim.input_files import Unreadable, toml_in, why_no_toml, why_unreadable
+from statek_sim.scenario.jsonschema import options_of
+from statek_sim.scenario.locate import findings_of
+from statek_sim.scenario.problem import Finding, Keypath
 
 POLICIES_DIR: Final = Path(__file__).parent / "policies"
 """Where the shipped policies are."""
@@ -46,7 +39,7 @@ def shipped_policy(preset: str) -> Path:
 
 def read_policy(path: Path) -> Policy:
     """Return the policy in the file; raises `BadPolicy` with one line `path:line: problem` for all that is wrong."""
-    read, text = read_toml(path, PolicyText, OF_PRESETS, _contradictions)
+    read, text = read_toml(path, PolicyText, _contradictions)
     return Policy(
         path=path,
         rules=tuple(map(_rule, read.rule, lines_of(text, (("rule", n) for n in range(len(read.rule)))))),
@@ -58,9 +51,7 @@ def read_policy(path: Path) -> Policy:
 T = TypeVar("T", bound=BaseModel)
 
 
-def read_toml(
-    path: Path, shape: type[T], inner: Inner, contradictions: Callable[[T], Iterator[Finding]]
-) -> tuple[T, str]:
+def read_toml(path: Path, shape: type[T], contradictions: Callable[[T], Iterator[Finding]]) -> tuple[T, str]:
     """Return what a policy file of a shape says, and its text; raises `BadPolicy` as `read_policy` does."""
     text = _text(path)
     try:
@@ -70,11 +61,19 @@ def read_toml(
     try:
         read = shape.model_validate(written)
     except ValidationError as error:
-        raise BadPolicy(_placed(path, text, findings_of(error, inner))) from None
+        options = partial(options_of, shape.model_json_schema())
+        wrong = findings_of(error, written, prefix=(), options=options)
+        raise BadPolicy(_placed(path, text, filter(_tells_most(wrong), wrong))) from None
     problems = list(contradictions(read))
     if problems:
         raise BadPolicy(_placed(path, text, problems))
     return read, text
+
+
+def _tells_most(findings: Sequence[Finding]) -> Callable[[Finding], bool]:
+    """Return whether a finding is not about a part of which another one tells what is wrong inside."""
+    inside = {finding.keypath[:length] for finding in findings for length in range(len(finding.keypath))}
+    return lambda finding: finding.keypath not in inside
 
 
 _EXPECTED: Final = "expected a policy in TOML, or leave --policy out"
@@ -99,13 +98,13 @@ def _text(path: Path) -> str:
 
 def _placed(path: Path, text: str, found: Iterable[Finding]) -> str:
     findings = list(found)
-    lines = lines_of(text, (keypath for keypath, _ in findings))
-    problems = {(line, message) for line, (_, message) in zip(lines, findings, strict=True)}
+    lines = lines_of(text, (finding.keypath for finding in findings))
+    problems = {(line, finding.message) for line, finding in zip(lines, findings, strict=True)}
     return "\n".join(f"{path}:{line}: {message}" for line, message in sorted(problems))
 
 
 def _rule(text: RuleText, line: int) -> Rule:
-    select, headroom = text.select, text.headroom_percent
+    headroom = text.headroom_percent
     left = (
         headroom.model_dump()
         if isinstance(headroom, HeadroomText)
@@ -114,7 +113,7 @@ def _rule(text: RuleText, line: int) -> Rule:
     return Rule(
         name=text.name,
         line=line,
-        selection=Selection(tags=select.tags, scenarios=select.scenarios, without_tags=select.without_tags),
+        selection=text.select,
         must=None if text.must is None else Must(text.must),
         headroom_percent={limit: left[limit.value] for limit in LimitName},
         within_turns=text.within_turns,
@@ -131,11 +130,11 @@ def _contradictions(policy: PolicyText) -> Iterator[Finding]:
     for number, rule in enumerate(policy.rule):
         at: Keypath = ("rule", number)
         if names.setdefault(rule.name, number) != number:
-            yield (*at, "name"), f"rule {rule.name!r}: there is another rule of this name"
+            yield Finding((*at, "name"), f"rule {rule.name!r}: there is another rule of this name")
         crashes = (rule.max_crash_tokens, rule.max_crash_cost)
         if rule.must is None and rule.claims_leak and crashes == (None, None):
             message = "it demands nothing; expected must, claims_leak = false, or max_crash_tokens"
-            yield at, f"rule {rule.name!r}: {message}"
+            yield Finding(at, f"rule {rule.name!r}: {message}")
         yield from _misplaced(at, rule)
         yield from _unpriced(at, rule, policy)
 
@@ -152,10 +151,56 @@ def _unpriced(at: Keypath, rule: RuleText, policy: PolicyText) -> Iterator[Findi
     for key in ("within_cost", "max_crash_cost"):
         if getattr(rule, key) is not None and policy.prices is None:
             message = f"rule {rule.name!r}: {key} needs prices; say prices = FOLDER above the rules"
-            yield (*at, key), message
+            yield Finding((*at, key), message)
 
 
 def _misplaced(at: Keypath, rule: RuleText) -> Iterator[Finding]:
     for key, must in _GOES_WITH.items():
         if getattr(rule, key) is not None and rule.must != must:
-            yield (*at, key), f"rule {rule.name!r}: {key} goes with must = {must!r} only"
+            yield Finding((*at, key), f"rule {rule.name!r}: {key} goes with must = {must!r} only")
+
+
+def lines_of(text: str, keypaths: Iterable[Keypath]) -> list[int]:
+    """Return the line, from 1, of the statement that first gives each path a value; `text` is valid TOML.
+
+    A statement of several lines stands at its first. A path that is nowhere stands where its longest known part does.
+
+    TOML is read from the top and nothing is said twice, so that the lines before a statement are a text of their own:
+    the statement is where a path first exists in one.
+    """
+    wanted = list(keypaths)
+    found: dict[Keypath, int] = {}
+    for begin, read in _beginnings(text):
+        for path in wanted:
+            for length in range(len(path) + 1):
+                if path[:length] not in found and _has(read, path[:length]):
+                    found[path[:length]] = begin
+    return [
+        max((found[path[:n]] for n in range(len(path) + 1) if path[:n] in found), default=1)
+        for path in wanted
+    ]
+
+
+def _beginnings(text: str) -> Iterator[tuple[int, object]]:
+    """Yield, statement by statement, the line on which it begins and what the text says up to its end."""
+    lines = text.splitlines(keepends=True)
+    begin = 1
+    for end in range(1, len(lines) + 1):
+        try:
+            yield begin, toml_in("".join(lines[:end]))
+        except tomllib.TOMLDecodeError:
+            # In the middle of a statement, which began after the last line with which the text was whole.
+            continue
+        begin = end + 1
+
+
+def _has(value: object, keypath: Keypath) -> bool:
+    for part in keypath:
+        match value:
+            case dict() if part in value:
+                value = value[part]
+            case list() if isinstance(part, int) and part < len(value):
+                value = value[part]
+            case _:
+                return False
+    return True

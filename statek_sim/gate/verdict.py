@@ -128,11 +128,11 @@ class Verdict:
     passed: bool
     reason: str
     place: Place
-    limit: LimitName | None
-    stop: Stop | None
-    figures: tuple[LimitFigure, ...]
-    burnt: Burnt | None
-    leaked: tuple[str, ...]
+    limit: LimitName | None = None
+    stop: Stop | None = None
+    figures: tuple[LimitFigure, ...] = ()
+    burnt: Burnt | None = None
+    leaked: tuple[str, ...] = ()
     crash: CrashAdded | None = None
 
 

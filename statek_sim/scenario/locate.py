@@ -155,11 +155,12 @@ def _expected(details: ErrorDetails, keypath: Keypath) -> str:
 
 def _hint(details: ErrorDetails) -> str:
     given = details["input"]
+    # The texts among the options have quotes.
+    expected = str(details.get("ctx", {}).get("expected", ""))
     if details["type"] == "literal_error" and isinstance(given, str):
-        expected = str(details.get("ctx", {}).get("expected", ""))
         hint = suggestion(given, [part.strip("'") for part in expected.replace(" or ", ", ").split(", ")])
         return f".{hint}" if hint else ""
-    wants_text = details["type"] in ("string_type", "literal_error")
+    wants_text = details["type"] == "string_type" or "'" in expected
     if wants_text and isinstance(given, int | float):
         return f'; write "{str(given).lower() if isinstance(given, bool) else given}" in quotes'
     return ""

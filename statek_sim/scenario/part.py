@@ -34,17 +34,21 @@ CALLABLE_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_.]*$"
 
 READER_PATTERN: Final = r"^rescue$|" + CALLABLE_PATTERN
 
+MONEY_PATTERN: Final = r"^[0-9]+(\.[0-9]+)?$"
+
 PATTERN_WORDS: Final[Mapping[str, str]] = {
     ID_PATTERN: "lower-case letters, digits and single dashes, like 'turns-one-over'",
     NAME_PATTERN: "a name of letters, digits, '_', '-' or '.', starting with a letter",
     TOOL_PATTERN: "a built-in tool's name or 'module:attribute'",
     CALLABLE_PATTERN: "'module:attribute'",
     READER_PATTERN: "'rescue' or 'module:attribute'",
+    MONEY_PATTERN: 'an amount as text, like "0.05"',
 }
 """Each pattern in words, for errors."""
 
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+Money = Annotated[str, Field(pattern=MONEY_PATTERN)]
 ToolName = Annotated[str, Field(pattern=TOOL_PATTERN)]
 CallableName = Annotated[str, Field(pattern=CALLABLE_PATTERN)]
 

@@ -84,7 +84,10 @@ def test_a_rule_judges_what_it_selects_alone(tmp_path: Path) -> None:
     ("rule", "said"),
     [
         ('name = "a"\narm = "bare"', ":3: rule 'a': it demands nothing; expected right_percent"),
-        ('name = "a"\nright_percnt = 3', "unknown key 'rule[0].right_percnt'"),
+        (
+            'name = "a"\nright_percnt = 3',
+            "unknown key 'right_percnt' in rule[0]. Did you mean 'right_percent'?",
+        ),
         ('name = "a"\nright_percent = 101', "expected a number of at most 100, got 101"),
         ('name = "a"\nright_percent = 1', "arm 'full' is not run; expected one of bare, or --arms"),
         (

@@ -10,9 +10,8 @@ import jsonschema
 import pytest
 
 from statek_sim.errors import BadPolicy
-from statek_sim.gate.policy import Must, Selection
+from statek_sim.gate.policy import Must, SelectText, policy_schema
 from statek_sim.gate.policy_file import GENERAL, MAX_BYTES, POLICIES_DIR, read_policy, shipped_policy
-from statek_sim.gate.policy_schema import policy_schema
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
 from tests.tables import table_test
@@ -59,7 +58,7 @@ def test_a_policy_is_read_as_values(tmp_path: Path) -> None:
     finish, stop, claims = policy.rules
     assert (finish.must, finish.selection) == (
         Must.FINISH,
-        Selection(tags=("healthy",), without_tags=("slow",)),
+        SelectText(tags=("healthy",), without_tags=("slow",)),
     )
     assert (
         finish.headroom_percent[LimitName.MAX_TURNS],
@@ -83,32 +82,36 @@ def test_one_headroom_is_that_of_every_limit(tmp_path: Path) -> None:
     ("old", "new", "problem"),
     [
         ("version = 1", "version = 2", "1: version: expected 1, got 2"),
-        ('must = "finish"', 'must = "finsh"', "7: rule[0].must: expected 'finish' or 'stop', got 'finsh'"),
-        ('name = "loops stop"', "name = 3", "11: rule[1].name: expected text in quotes, got 3"),
-        ("tags =", "tag =", "6: unknown key 'rule[0].select.tag'. Did you mean 'tags'?"),
+        (
+            'must = "finish"',
+            'must = "finsh"',
+            "7: rule[0].must: expected 'finish' or 'stop', got 'finsh'. Did you mean 'finish'?",
+        ),
+        ('name = "loops stop"', "name = 3", '11: rule[1].name: expected text, got 3; write "3" in quotes'),
+        ("tags =", "tag =", "6: unknown key 'tag' in rule[0].select. Did you mean 'tags'?"),
         (
             "{max_turns = 20}",
             "{max_turn = 20}",
-            "8: unknown key 'rule[0].headroom_percent.max_turn'. Did you mean 'max_turns'?",
+            "8: unknown key 'max_turn' in rule[0].headroom_percent. Did you mean 'max_turns'?",
         ),
         (
             "{max_turns = 20}",
             "{max_turns = 100}",
             "8: rule[0].headroom_percent.max_turns: expected a number of at most 99, got 100",
         ),
-        ("{max_turns = 20}", '"20"', "8: rule[0].headroom_percent: expected a whole number, got '20'"),
+        ("{max_turns = 20}", '"20"', "8: rule[0].headroom_percent: expected a mapping, got '20'"),
         (
             "within_turns = 3",
             "within_turns = 0",
             "14: rule[1].within_turns: expected a number of at least 1, got 0",
         ),
-        ('"0.05"', "0.05", "16: rule[1].within_cost: expected text in quotes, got 0.05"),
+        ('"0.05"', "0.05", '16: rule[1].within_cost: expected text, got 0.05; write "0.05" in quotes'),
         (
             '"0.05"',
             '"5 cents"',
             "16: rule[1].within_cost: expected an amount as text, like \"0.05\", got '5 cents'",
         ),
-        ("select = {}", "", "18: missing key 'rule[2].select'"),
+        ("select = {}", "", "18: missing key 'select' in rule[2]"),
         (
             "claims_leak = false",
             "",
@@ -146,7 +149,7 @@ def test_everything_wrong_is_told_at_once_in_the_order_of_lines(tmp_path: Path) 
 def test_a_policy_without_rules_is_refused(tmp_path: Path) -> None:
     assert problems(tmp_path, "version = 1\n") == ["policy.toml:1: missing key 'rule'"]
     assert problems(tmp_path, "rule = []\n") == [
-        "policy.toml:1: rule: expected at least one, got an empty list"
+        "policy.toml:1: rule: expected at least one entry, got an empty list"
     ]
 
 
