@@ -19,15 +19,12 @@ from statek_sim.cli import gate
 from statek_sim.cli import explore
 from statek_sim.cli import compare
 from statek_sim.cli import cassette
-from statek_sim.cli import cassette_record
 from statek_sim.cli import serve
-from statek_sim.cli import serve_mcp
 from statek_sim.cli import rescue
 from statek_sim.cli import guards
 from statek_sim.cli import metrics
 from statek_sim.cli import evals
 from statek_sim.cli import evals_run
-from statek_sim.cli import evals_record
 from statek_sim.cli import init
 
 # isort: on
@@ -35,10 +32,8 @@ from statek_sim.cli.main import main
 
 __all__ = [
     "cassette",
-    "cassette_record",
     "compare",
     "evals",
-    "evals_record",
     "evals_run",
     "explore",
     "gate",
@@ -52,7 +47,6 @@ __all__ = [
     "rescue",
     "run",
     "serve",
-    "serve_mcp",
     "trace",
     "usage",
     "validate",

@@ -96,6 +96,25 @@ Paths = Annotated[
     ),
 ]
 
+JsonFileOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
+]
+MarkdownFileOption = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Write the result as Markdown to this file.")
+]
+HtmlOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the result as one HTML page to this file.")
+]
+JunitOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the result as JUnit XML to this file.")
+]
+PricesOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Folder of STATEK's price files (STATEK_MODEL_INFO_DIR), for calls whose provider reports no cost.",
+    ),
+]
 JsonOption = Annotated[
     Path | None,
     typer.Option(

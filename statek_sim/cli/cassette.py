@@ -1,19 +1,31 @@
-"""`statek-sim cassette scan`, `diff` and `orphans`: check recordings."""
+"""`statek-sim cassette record`, `scan`, `diff` and `orphans`: record conversations, and check recordings."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from statek_sim.cli.app import SecretNameOption, SecretPatternOption, app
-from statek_sim.cli.inputs import say
+from statek_sim.cli.inputs import loaded, say
 from statek_sim.errors import BadInput
+
+if TYPE_CHECKING:
+    from statek_sim.backends.exchanges import Exchanges
+    from statek_sim.cassettes.session import RecordMode
+    from statek_sim.providers.live import LiveTransport
+    from statek_sim.scenario.schema import Profile, Scenario
+    from statek_sim.suite.recorded import Cassettes, Play, Recording
+    from statek_sim.suite.result import ScenarioResult
+
 
 cassette = typer.Typer(
     help="Record conversations with providers, and check recordings.\n\nExample: statek-sim cassette scan cassettes",
@@ -127,3 +139,154 @@ def _used(folders: list[Path]) -> list[Path]:
         if done.returncode not in (0, 5) or not target.exists():
             raise BadInput(f"pytest could not collect the tests:\n{done.stdout}{done.stderr}")
         return [Path(line) for line in target.read_text(encoding="utf-8").splitlines()]
+
+
+CASSETTES: Final = Path("cassettes")
+
+
+PathsArgument = Annotated[
+    list[Path], typer.Argument(metavar="SCENARIO", show_default=False, help="Scenario files or folders.")
+]
+ProviderOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="STATEK's name of the provider that is asked; NAME_API_URL and NAME_API_KEY say where it is.",
+    ),
+]
+ModelOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The model of all agents, instead of their own.")
+]
+CassettesOption = Annotated[Path, typer.Option(metavar="DIR", help="Where the cassettes are.")]
+ModeOption = Annotated[
+    str,
+    typer.Option(
+        metavar="once|new_episodes|all|rewrite", help="What to do with a cassette that is there already."
+    ),
+]
+SelectOption = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Only the scenario with this id, or whose name has TEXT."),
+]
+ProfileOption = Annotated[
+    str | None, typer.Option(metavar="P", help="The behaviour profile; without it the newest release's.")
+]
+PythonOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH", help="Run on the statek of this interpreter instead of the reference runtime."
+    ),
+]
+
+
+@cassette.command()
+def record(
+    paths: PathsArgument,
+    provider: ProviderOption,
+    model: ModelOption = None,
+    cassettes: CassettesOption = CASSETTES,
+    mode: ModeOption = "rewrite",
+    select: SelectOption = None,
+    profile: ProfileOption = None,
+    python: PythonOption = None,
+    secret_name: SecretNameOption = None,
+    secret_pattern: SecretPatternOption = None,
+) -> None:
+    """Record scenarios with a real provider, as cassettes.
+
+    The scenarios' scripts are not used. `statek-sim run --cassettes DIR` replays what was recorded, without a key.
+
+    Example: statek-sim cassette record tests/scenarios --provider OPENAI
+    """
+    from statek_sim.cassettes.secret_rules import OwnSecrets
+    from statek_sim.cassettes.session import RecordMode, record_mode
+    from statek_sim.suite.recorded import Cassettes
+
+    chosen_mode = record_mode(mode)
+    if chosen_mode is RecordMode.NONE:
+        raise BadInput("--mode none: nothing would be recorded; replay with statek-sim run --cassettes")
+    folder = Cassettes(cassettes, provider, model, OwnSecrets.of(secret_name or (), secret_pattern or ()))
+    failed = False
+    with ExitStack() as stack:
+        play, own = _player(stack, python)
+        for scenario, under in _pairs(loaded(paths), select, own if profile is None else profile):
+            recording = _record(scenario, under, folder, play, chosen_mode)
+            failed = failed or bool(recording.result.mismatches)
+            say(_lines(recording))
+    if failed:
+        raise typer.Exit(1)
+
+
+def _pairs(
+    scenarios: tuple[Scenario, ...], select: str | None, profile: str | None
+) -> list[tuple[Scenario, Profile]]:
+    """Return the chosen scenarios, each with the one profile it is recorded under."""
+    from statek_sim.suite.recorded import usual_profile
+    from statek_sim.suite.run import chosen, nothing_chosen
+
+    profiles = None if profile is None else [profile]
+    pairs = chosen(scenarios, profiles=profiles, select=select)
+    if not pairs:
+        raise BadInput(nothing_chosen(scenarios, profiles=profiles, select=select))
+    return [
+        (scenario, under)
+        for scenario, under in pairs
+        if profile is not None or under == usual_profile(scenario)
+    ]
+
+
+def _player(stack: ExitStack, python: str | None) -> tuple[Play, Profile | None]:
+    """Return what runs scenarios, and the only profile it can follow, if there is just one."""
+    from statek_sim.suite.run import run_one
+
+    if python is None:
+
+        def on_the_reference(scenario: Scenario, profile: Profile, *, exchanges: Exchanges) -> ScenarioResult:
+            return run_one(scenario, profile, exchanges=exchanges)
+
+        return on_the_reference, None
+    from statek_sim.backends.installed.peer import Peer, profile_of_peer
+    from statek_sim.suite.installed import run_one_installed
+
+    peer = stack.enter_context(Peer(python))
+
+    def on_the_peer(scenario: Scenario, profile: Profile, *, exchanges: Exchanges) -> ScenarioResult:
+        return run_one_installed(peer, scenario, profile, exchanges=exchanges)
+
+    return on_the_peer, profile_of_peer(peer)
+
+
+def _record(
+    scenario: Scenario, profile: Profile, folder: Cassettes, play: Play, mode: RecordMode
+) -> Recording:
+    """Record one scenario."""
+    from statek_sim.suite.recorded import recorded
+
+    return recorded(scenario, profile, folder, play, mode=mode, environment=os.environ, live=live_transport())
+
+
+def live_transport() -> LiveTransport:
+    """Return what sends real requests; `BadInput` without httpx."""
+    from statek_sim.providers.network import permit_network
+
+    try:
+        from statek_sim.providers.live import LiveTransport
+    except ModuleNotFoundError as missing:
+        if missing.name != "httpx":
+            raise
+        raise BadInput(
+            "real requests are sent by httpx, which is not installed: pip install 'pytest-statek[live]'"
+        ) from None
+    return LiveTransport(permit=permit_network)
+
+
+def _lines(recording: Recording) -> Iterator[str]:
+    """Yield what came of a recording."""
+    from statek_sim.reporting.text_format import plural
+    from statek_sim.suite.diff import failure_text
+
+    result = recording.result
+    recorded = f"{plural(recording.recorded, 'exchange')} recorded in {recording.path}"
+    yield f"{result.id} {result.outcome}: {recorded if recording.recorded else 'nothing was recorded'}"
+    if result.mismatches:
+        yield failure_text(result)

@@ -6,12 +6,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from statek_sim.cli.app import ExecutorOption, Paths, app
+from statek_sim.cli.app import ExecutorOption, JsonFileOption, MarkdownFileOption, Paths, app
 from statek_sim.cli.inputs import check_outputs, loaded, say
 from statek_sim.errors import BadInput
 
@@ -43,12 +42,6 @@ PythonOption = Annotated[
         help="One more interpreter to compare with its profile: with `reference` of any release, else of one of the "
         "sides (repeatable).",
     ),
-]
-JsonFileOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the comparison as JSON to this file.")
-]
-MarkdownFileOption = Annotated[
-    Path | None, typer.Option("--markdown", metavar="FILE", help="Write it as Markdown to this file.")
 ]
 
 

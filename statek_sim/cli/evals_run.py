@@ -6,16 +6,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from statek_sim.cli.app import ExecutorOption
+from statek_sim.cli.app import ExecutorOption, HtmlOption, JsonFileOption, JunitOption, MarkdownFileOption
 from statek_sim.cli.evals import EvalOption, EvalPaths, evals, loaded_evals
-from statek_sim.cli.inputs import check_outputs, say
+from statek_sim.cli.inputs import check_outputs, check_replaceable, say, write_outputs
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -56,18 +55,6 @@ SeedsOption = Annotated[
     ),
 ]
 SEEDS: Final = 10
-JsonOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON, too.")
-]
-MarkdownOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the report as Markdown, too.")
-]
-HtmlOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the report as one page for a browser, too.")
-]
-JunitOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write a test case per scenario and arm.")
-]
 PriceOption = Annotated[
     str | None,
     typer.Option(
@@ -96,55 +83,6 @@ UpdateOption = Annotated[
 DEFAULT_MODEL: Final = "ministral-3-8b-instruct"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outputs:
-    """Where reports go, each None where it is not wanted."""
-
-    json_file: Path | None
-    markdown: Path | None
-    html: Path | None
-    junit: Path | None
-    baseline: Path | None
-
-    def check(self) -> None:
-        """Refuse what cannot be written before anything is run."""
-        check_outputs(
-            {
-                "--json": self.json_file,
-                "--markdown": self.markdown,
-                "--html": self.html,
-                "--junit": self.junit,
-                "--update-baseline": self.baseline,
-            }
-        )
-        if self.baseline is not None:
-            from statek_sim.cli.baselines import check_replaceable
-            from statek_sim.evals.baseline import SCHEMA
-
-            check_replaceable(self.baseline, key="schema", schema=SCHEMA)
-
-    def write(self, summary: Summary, outcomes: Sequence[Outcome], prices: Prices | None) -> None:
-        """Write all that are wanted."""
-        from statek_sim.evals.baseline import baseline_text
-        from statek_sim.reporting.artifact import write_artifact
-        from statek_sim.reporting.evals import evals_json_text, evals_tables, table_markdown
-        from statek_sim.reporting.junit import evals_junit
-        from statek_sim.reporting.page.evals import evals_page
-        from statek_sim.reporting.page.template import write_page
-
-        if self.json_file is not None:
-            write_artifact(self.json_file, evals_json_text(summary))
-        if self.markdown is not None:
-            lines = [line for table in evals_tables(summary, prices) for line in table_markdown(table)]
-            write_artifact(self.markdown, "\n".join(lines))
-        if self.html is not None:
-            write_page(evals_page(summary, outcomes, prices), self.html)
-        if self.junit is not None:
-            write_artifact(self.junit, evals_junit(summary))
-        if self.baseline is not None:
-            write_artifact(self.baseline, baseline_text(summary.experiment, outcomes))
-
-
 @evals.command()
 def run(
     paths: EvalPaths = None,
@@ -153,8 +91,8 @@ def run(
     arms: ArmsOption = None,
     seeds: SeedsOption = None,
     only: EvalOption = None,
-    json_file: JsonOption = None,
-    markdown: MarkdownOption = None,
+    json_file: JsonFileOption = None,
+    markdown: MarkdownFileOption = None,
     html: HtmlOption = None,
     junit: JunitOption = None,
     price: PriceOption = None,
@@ -168,15 +106,19 @@ def run(
     All arms share their random numbers: the same scenario and seed meet the same model. Equal inputs give equal bytes,
     with any executor. Exits 1 when a baseline is not held, or a rule of a policy is broken.
     """
-    from statek_sim.evals.baseline import read_baseline
+    from statek_sim.evals.baseline import SCHEMA, baseline_text, read_baseline
     from statek_sim.evals.experiment import run_experiment
     from statek_sim.evals.summary import summarised
     from statek_sim.executors.executor import executor_for
+    from statek_sim.reporting.evals import evals_json_text, evals_markdown
+    from statek_sim.reporting.junit import evals_junit
+    from statek_sim.reporting.page.evals import evals_page
+    from statek_sim.reporting.page.template import render
 
-    outputs = _Outputs(
-        json_file=json_file, markdown=markdown, html=html, junit=junit, baseline=update_baseline
-    )
-    outputs.check()
+    files = {"--json": json_file, "--markdown": markdown, "--html": html, "--junit": junit}
+    check_outputs({**files, "--update-baseline": update_baseline})
+    if update_baseline is not None:
+        check_replaceable(update_baseline, key="schema", schema=SCHEMA)
     before = None if baseline is None else read_baseline(baseline)
     prices = _prices(price)
     suite = loaded_evals(paths, only)
@@ -193,7 +135,13 @@ def run(
         outcomes = run_experiment(experiment, working, progress())
     summary = summarised(experiment, outcomes)
     _print(summary, prices)
-    outputs.write(summary, outcomes, prices)
+    write_outputs(
+        (json_file, lambda: evals_json_text(summary)),
+        (markdown, lambda: evals_markdown(summary, prices)),
+        (html, lambda: render(evals_page(summary, outcomes, prices))),
+        (junit, lambda: evals_junit(summary)),
+        (update_baseline, lambda: baseline_text(experiment, outcomes)),
+    )
     kept = demanded is None or _obeyed(demanded, experiment, outcomes)
     if before is not None:
         kept &= _held(before, experiment, outcomes, name=str(baseline), arms=bool(arms), only=bool(only))

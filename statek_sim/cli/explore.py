@@ -12,8 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from statek_sim.cli.app import ExecutorOption, Paths, ProfileOption, SelectOption, TagOption, app
-from statek_sim.cli.inputs import check_outputs, loaded
+from statek_sim.cli.app import (
+    ExecutorOption,
+    JsonFileOption,
+    MarkdownFileOption,
+    Paths,
+    PresetOption,
+    PricesOption,
+    ProfileOption,
+    SelectOption,
+    TagOption,
+    app,
+)
+from statek_sim.cli.inputs import check_outputs, loaded, show, write_outputs
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -73,12 +84,6 @@ SaveOption = Annotated[
 ReplayOption = Annotated[
     bool, typer.Option("--replay", help="PATH are found cases: say of each whether it is FIXED or FAILED.")
 ]
-JsonOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
-]
-MarkdownOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the result as Markdown to this file.")
-]
 TokensOption = Annotated[
     int | None,
     typer.Option(metavar="N", min=0, help="Fail when one crash adds more measured tokens to a scenario."),
@@ -87,21 +92,6 @@ CostOption = Annotated[
     float | None,
     typer.Option(
         metavar="X", min=0, help="Fail when one crash adds more cost to a scenario, or nobody knows."
-    ),
-]
-PricesOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Folder of STATEK's price files (STATEK_MODEL_INFO_DIR), for calls whose provider reports no cost.",
-    ),
-]
-PresetOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME|FILE",
-        help="Explore under this preset instead of the scenarios' own: default, local, interactive, batch, or a .env "
-        "file.",
     ),
 ]
 KillOption = Annotated[
@@ -146,8 +136,8 @@ def explore(
     invariant: InvariantOption = None,
     save: SaveOption = None,
     replay: ReplayOption = False,
-    json_file: JsonOption = None,
-    markdown: MarkdownOption = None,
+    json_file: JsonFileOption = None,
+    markdown: MarkdownFileOption = None,
     max_crash_tokens: TokensOption = None,
     max_crash_cost: CostOption = None,
     prices: PricesOption = None,
@@ -169,7 +159,11 @@ def explore(
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.explore.explorer import Bounds
     from statek_sim.explore.result import KINDS
-    from statek_sim.reporting.exploration import explore_lines
+    from statek_sim.reporting.exploration import (
+        exploration_json_text,
+        exploration_markdown,
+        explore_lines,
+    )
     from statek_sim.usage.pricing import load_prices
 
     check_outputs({"--json": json_file, "--markdown": markdown})
@@ -183,14 +177,16 @@ def explore(
     with executor_for(executor, workers=processes) as runs_it:
         found, chosen = _explore(console, chosen, invariant or (), bounds, parse_watchdog(watchdog), runs_it)
     found = _told(found, chosen, statek, save)
-    for line in explore_lines(found, quiet=quiet):
-        console.print(line, soft_wrap=True, highlight=False)
+    show(lambda _width: explore_lines(found, quiet=quiet))
     for sentence in _added(found.scenarios, kill) if only is not None else ():
         typer.echo(sentence)
     over = list(_over_budget(found.scenarios, max_crash_tokens, max_crash_cost))
     for problem in over:
         typer.echo(problem)
-    _write(found, time.monotonic() - started, json_file, markdown)
+    write_outputs(
+        (json_file, lambda: exploration_json_text(found, time.monotonic() - started)),
+        (markdown, lambda: exploration_markdown(found)),
+    )
     if code := _exit_code(found, over):
         raise typer.Exit(code)
 
@@ -235,17 +231,6 @@ def _added(scenarios: Sequence[Explored], kill: str | None) -> Iterator[str]:
     for scenario in reached:
         cost = f"a cost of {scenario.crash.cost:g}" if scenario.crash.priced else "a cost that nobody knows"
         yield f"{scenario.id}: this crash adds {scenario.crash.tokens:,} tokens and {cost}"
-
-
-def _write(found: Exploration, seconds: float, json_file: Path | None, markdown: Path | None) -> None:
-    """Write what was found into the files that were asked for."""
-    from statek_sim.reporting.artifact import write_artifact
-    from statek_sim.reporting.exploration import exploration_json_text, exploration_markdown
-
-    if json_file is not None:
-        write_artifact(json_file, exploration_json_text(found, seconds))
-    if markdown is not None:
-        write_artifact(markdown, exploration_markdown(found))
 
 
 def pairs_of(

@@ -3,21 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import WATCHDOG, WatchdogOption, app
-from statek_sim.cli.baselines import check_replaceable
-from statek_sim.cli.inputs import check_outputs, say, scenarios_among
+from statek_sim.cli.app import WATCHDOG, JsonFileOption, JunitOption, MarkdownFileOption, WatchdogOption, app
+from statek_sim.cli.inputs import check_outputs, check_replaceable, say, scenarios_among, show, write_outputs
 from statek_sim.cli.outputs import check_apart
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
-    from statek_sim.gate.baseline import Baseline
     from statek_sim.gate.gate import GatePlan
     from statek_sim.gate.verdict import GateResult
 
@@ -49,16 +46,6 @@ ScenariosOption = Annotated[
 ]
 ProfileOption = Annotated[
     str, typer.Option(metavar="P", help="Behaviour profile; scenarios without it are left out.")
-]
-JsonFileOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
-]
-JunitOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the verdicts as JUnit XML to this file.")
-]
-MarkdownOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Write a summary as Markdown to this file, like $GITHUB_STEP_SUMMARY."),
 ]
 AllowDefaultsOption = Annotated[
     bool,
@@ -92,7 +79,7 @@ def gate(
     profile: ProfileOption = "docs",
     json_file: JsonFileOption = None,
     junit: JunitOption = None,
-    markdown: MarkdownOption = None,
+    markdown: MarkdownFileOption = None,
     allow_defaults: AllowDefaultsOption = False,
     github: GithubOption = False,
     baseline: BaselineOption = None,
@@ -107,147 +94,78 @@ def gate(
     scenarios = [*positional, *(scenarios or ())]
     if not words:
         raise BadInput("expected a preset: default, local, interactive, batch, or a .env file")
-    outputs = _Outputs(json_file=json_file, junit=junit, markdown=markdown)
-    kept = _KeptBaseline(baseline, update=update_baseline)
-    kept.check()
-    outputs.check()
+    files = {"--json": json_file, "--junit": junit, "--markdown": markdown}
+    place = _baseline_to_write(baseline) if update_baseline else baseline
+    check_outputs(files)
     from statek_sim.gate.gate import gate_plan, has_shipped
+    from statek_sim.reporting.gate import gate_annotations, gate_json_text, gate_lines, gate_markdown
+    from statek_sim.reporting.junit import gate_junit
 
     here, on_shipped = Path.cwd(), has_shipped(scenarios)
     plan = gate_plan(words, policy=policy, folder=here, on_shipped=on_shipped, allow_defaults=allow_defaults)
-    kept.check_files([preset.name for preset in plan.presets], outputs)
-    result = _judged(plan, scenarios, profile, watchdog, kept)
-    _print(result)
-    if github:
-        _annotate(result, here)
-    outputs.write(result)
+    _check_baselines(place, [preset.name for preset in plan.presets], files, update=update_baseline)
+    result = _judged(plan, scenarios, profile, watchdog, place, update=update_baseline)
+    show(lambda width: gate_lines(result, width=width))
+    say(gate_annotations(result, here) if github else ())
+    write_outputs(
+        (json_file, lambda: gate_json_text(result)),
+        (junit, lambda: gate_junit(result)),
+        (markdown, lambda: gate_markdown(result)),
+    )
     if not result.passed:
         raise typer.Exit(1)
 
 
-@dataclass(frozen=True, slots=True)
-class _KeptBaseline:
-    """What presets are held against, or where that is to be written anew."""
-
-    place: Path | None
-    update: bool
-
-    def check(self) -> None:
-        """Refuse to update nothing."""
-        if self.update:
-            require_place(self.place)
-
-    def check_files(self, presets: Sequence[str], outputs: _Outputs) -> None:
-        """Refuse, before anything is judged, a report in a baseline's place, and a baseline in that of another file."""
-        from statek_sim.gate.baseline_file import FORMAT, baseline_paths
-
-        files = [] if self.place is None else list(baseline_paths(self.place, presets).values())
-        check_apart({**outputs.files, "--baseline": files})
-        for file in files if self.update else ():
-            check_outputs({**outputs.files, "--baseline": file})
-            check_replaceable(file, key="format", schema=FORMAT)
+def _baseline_to_write(path: Path | None) -> Path:
+    """Return where baselines are to be written; `BadInput` when nobody said so."""
+    if path is None:
+        raise BadInput("--update-baseline: expected --baseline PATH, which says where baselines are")
+    return path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outputs:
-    """Where the result goes, beside the terminal."""
+def _check_baselines(
+    place: Path | None, presets: Sequence[str], outputs: Mapping[str, Path | None], *, update: bool
+) -> None:
+    """Refuse, before anything is judged, a report in a baseline's place, and a baseline in that of another file."""
+    from statek_sim.gate.baseline_file import FORMAT, baseline_paths
 
-    json_file: Path | None
-    junit: Path | None
-    markdown: Path | None
-
-    def check(self) -> None:
-        """Refuse what could not be written after everything has run."""
-        check_outputs(self.files)
-
-    @property
-    def files(self) -> dict[str, Path | None]:
-        """The files by their options."""
-        return {"--json": self.json_file, "--junit": self.junit, "--markdown": self.markdown}
-
-    def write(self, result: GateResult) -> None:
-        """Write the files that were asked for."""
-        from statek_sim.reporting.artifact import write_artifact
-        from statek_sim.reporting.gate import gate_json_text, gate_markdown
-        from statek_sim.reporting.junit import gate_junit
-
-        written: tuple[tuple[Path | None, Callable[[GateResult], str]], ...] = (
-            (self.json_file, gate_json_text),
-            (self.junit, gate_junit),
-            (self.markdown, gate_markdown),
-        )
-        for path, text in written:
-            if path is not None:
-                write_artifact(path, text(result))
+    files = [] if place is None else list(baseline_paths(place, presets).values())
+    check_apart({**outputs, "--baseline": files})
+    for file in files if update else ():
+        check_outputs({**outputs, "--baseline": file})
+        check_replaceable(file, key="format", schema=FORMAT)
 
 
 def _judged(
-    plan: GatePlan, scenarios: Sequence[str], profile: str, watchdog: str, kept: _KeptBaseline
+    plan: GatePlan, scenarios: Sequence[str], profile: str, watchdog: str, place: Path | None, *, update: bool
 ) -> GateResult:
     """Return the verdicts, those against a baseline among them; or write the baseline that they make."""
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.gate.baseline import compared
+    from statek_sim.gate.baseline_file import baseline_paths, read_baseline
     from statek_sim.gate.gate import judge_presets, workloads
     from statek_sim.suite.run import profile_known
 
-    names, behaviour = [preset.name for preset in plan.presets], profile_known(profile)
-    before = {} if kept.update else baselines_at(kept.place, names, profile=behaviour)
+    behaviour = profile_known(profile)
+    paths = {} if place is None else baseline_paths(place, [preset.name for preset in plan.presets])
+    before = {} if update else {name: read_baseline(file, profile=behaviour) for name, file in paths.items()}
     limits = parse_watchdog(watchdog)
     result = judge_presets(plan, workloads(scenarios), profile=behaviour, watchdog=limits)
-    if kept.update:
-        update_baselines(kept.place, result)
-    elif kept.place is not None:
-        result = compared(result, before, plan)
-    return result
+    if update:
+        _update_baselines(paths, result)
+        return result
+    return result if place is None else compared(result, before, plan)
 
 
-def _print(result: GateResult) -> None:
-    from rich.console import Console
-
-    from statek_sim.reporting.gate import gate_lines
-
-    console = Console()
-    for line in gate_lines(result, width=console.width):
-        console.print(line, soft_wrap=True, highlight=False)
-
-
-def _annotate(result: GateResult, folder: Path) -> None:
-    from statek_sim.reporting.gate import gate_annotations
-
-    say(gate_annotations(result, folder))
-
-
-# -- baselines: what was committed before, and writing it anew --------------------------------------------------
-
-
-def baselines_at(path: Path | None, presets: Sequence[str], *, profile: str) -> Mapping[str, Baseline]:
-    """Return each preset's baseline, before anything runs; `BadInput` when one is missing or wrong."""
-    from statek_sim.gate.baseline_file import baseline_paths, read_baseline
-
-    if path is None:
-        return {}
-    return {
-        preset: read_baseline(file, profile=profile) for preset, file in baseline_paths(path, presets).items()
-    }
-
-
-def update_baselines(path: Path | None, result: GateResult) -> None:
+def _update_baselines(paths: Mapping[str, Path], result: GateResult) -> None:
     """Write each preset's baseline as it is now, and print the diff of what changed."""
     from statek_sim.gate.baseline import baseline_of
-    from statek_sim.gate.baseline_file import baseline_diff, baseline_paths, baseline_text
+    from statek_sim.gate.baseline_file import baseline_diff, baseline_text
     from statek_sim.reporting.artifact import write_artifact
 
-    files = baseline_paths(require_place(path), [preset.name for preset in result.presets])
-    for preset, file in files.items():
+    for preset, file in paths.items():
         text = baseline_text(baseline_of(result, preset))
         diff = baseline_diff(file, text)
         if diff:
             write_artifact(file, text)
         say(diff or [f"{file}: unchanged"])
-
-
-def require_place(path: Path | None) -> Path:
-    """Return where baselines are to be written; `BadInput` when nobody said so."""
-    if path is None:
-        raise BadInput("--update-baseline: expected --baseline PATH, which says where baselines are")
-    return path

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from statek_sim.cli.app import app
-from statek_sim.cli.inputs import check_outputs
+from statek_sim.cli.app import JsonFileOption, app
+from statek_sim.cli.inputs import check_outputs, show, write_outputs
 from statek_sim.errors import BadInput
 from statek_sim.input_files import Unreadable, text_of, why_unreadable
 
@@ -64,9 +64,6 @@ WhatIfOption = Annotated[
 CassettesOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="With --what-if: runs whose model was recorded here.")
 ]
-ReportOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON, too.")
-]
 BaselineOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Fail when a guard got worse than in this --json file."),
@@ -84,7 +81,7 @@ def guards(
     environment: EnvironmentOption = "",
     what_if: WhatIfOption = None,
     cassettes: CassettesOption = None,
-    report: ReportOption = None,
+    report: JsonFileOption = None,
     baseline: BaselineOption = None,
 ) -> None:
     """Measure guards on attacks and on harmless texts.
@@ -93,6 +90,8 @@ def guards(
 
     Example: statek-sim guards --guard injection
     """
+    from statek_sim.reporting.guards import guard_lines, guards_json
+
     check_outputs({"--json": report})
     if what_if:
         _show_what_if(what_if, cassettes, report)
@@ -111,13 +110,10 @@ def guards(
     measured = list(_measured(chosen, corpora))
     if not measured:
         raise BadInput(f'no corpus for {", ".join(chosen)}; name a file of lines {{"id", "text", "bad"}}')
-    _show(measured)
+    show(lambda width: guard_lines(measured, width=width))
     if variants:
         _show_variants(chosen, corpora)
-    if report is not None:
-        from statek_sim.reporting.guards import guards_json
-
-        _write(report, guards_json(measured))
+    write_outputs((report, lambda: _text(guards_json(measured))))
     if baseline is not None and before is not None and _got_worse(baseline, before, measured):
         raise typer.Exit(1)
 
@@ -162,8 +158,7 @@ def _show_what_if(paths: Sequence[Path], cassettes: Path | None, report: Path | 
             typer.echo(f"{run.scenario}[{run.variant}] {line}")
     warned, changed = sum(bool(run.warnings) for run in runs), sum(bool(run.changed) for run in runs)
     typer.echo(f"{len(runs)} runs, {warned} with warnings, {changed} would have ended otherwise")
-    if report is not None:
-        _write(report, what_if_json(runs))
+    write_outputs((report, lambda: _text(what_if_json(runs))))
 
 
 def _verdicts(file: Path, together: GuardSet, tier: str) -> Iterator[str]:
@@ -206,16 +201,6 @@ def _measured(chosen: Mapping[str, Guard], corpora: Sequence[Corpus]) -> Iterato
             yield measure(chosen[corpus.guard], corpus, process_time)
 
 
-def _show(measured: Sequence[Efficacy]) -> None:
-    from rich.console import Console
-
-    from statek_sim.reporting.guards import guard_lines
-
-    console = Console(soft_wrap=True, highlight=False)
-    for line in guard_lines(measured, width=console.width):
-        console.print(line)
-
-
 def _show_variants(chosen: Mapping[str, Guard], corpora: Sequence[Corpus]) -> None:
     from statek_sim.agent.guards.efficacy import disguised
 
@@ -226,10 +211,8 @@ def _show_variants(chosen: Mapping[str, Guard], corpora: Sequence[Corpus]) -> No
                 typer.echo(f"  {name:<16} {found:>4} of {of}")
 
 
-def _write(file: Path, record: Mapping[str, Any]) -> None:
-    from statek_sim.reporting.artifact import write_artifact
-
-    write_artifact(file, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+def _text(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
 
 
 def _before(file: Path) -> Mapping[tuple[str, str], tuple[set[str], set[str]]]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import typer
 
 from statek_sim.errors import BadInput
+from statek_sim.input_files import Unreadable, text_of, why_another, why_unreadable
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from statek_sim.scenario.schema import Scenario
     from statek_sim.scenario.statements import Coverage, Statement
 
@@ -28,6 +31,24 @@ def _without_keys(line: str) -> str:
     from statek_sim.cassettes.redaction import without_keys
 
     return without_keys(line)
+
+
+def show(lines: Callable[[int], Iterable[Text]]) -> None:
+    """Print what `lines` makes for a width in columns, as it is: rich neither wraps nor colours it further."""
+    from rich.console import Console
+
+    console = Console()
+    for line in lines(console.width):
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+def write_outputs(*outputs: tuple[Path | None, Callable[[], str]]) -> None:
+    """Write each file that was asked for."""
+    from statek_sim.reporting.artifact import write_artifact
+
+    for path, text in outputs:
+        if path is not None:
+            write_artifact(path, text())
 
 
 def standard_input() -> BinaryIO:
@@ -140,3 +161,37 @@ def check_outputs(files: Mapping[str, Path | None]) -> None:
         other = options.setdefault(path.resolve(), option)
         if other != option:
             raise BadInput(f"{other} and {option}: both would be written to {path}")
+
+
+def check_replaceable(path: Path, *, key: str, schema: str) -> None:
+    """Raise BadInput for a file that is there and is no baseline: it would be lost without a word.
+
+    A baseline has such a `schema` under `key`, of whatever version; what else is wrong in it is made anew. An empty
+    file has nothing to lose.
+    """
+    from statek_sim.reporting.artifact import check_writable
+
+    check_writable(path)
+    if not path.is_file() or not path.stat().st_size:
+        return
+    why = _why_none(path, key, schema.partition("@")[0] + "@")
+    if why:
+        raise BadInput(
+            f"{path}: is there already, and is no baseline: {why}; name another file, or delete this one"
+        )
+
+
+def _why_none(path: Path, key: str, kind: str) -> str:
+    """Return why a file is no baseline, "" if it is one."""
+    try:
+        text = text_of(path)
+    except Unreadable as error:
+        return why_unreadable(error, path)
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return why_another(error)
+    found = document.get(key) if isinstance(document, dict) else None
+    if isinstance(found, str) and found.startswith(kind):
+        return ""
+    return f"it has no {key!r} that begins with {kind!r}"

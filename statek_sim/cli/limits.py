@@ -3,24 +3,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from statek_sim.cli.app import Paths, SelectOption, TokenizerOption, app
-from statek_sim.cli.inputs import check_writable
-from statek_sim.cli.limit_answers import (
-    Basis,
-    replays_of,
-    show_budget,
-    show_card,
-    show_recorded_budget,
-    show_room,
-    show_stops,
-)
+from statek_sim.cli.app import JsonFileOption, Paths, SelectOption, TokenizerOption, app
+from statek_sim.cli.inputs import check_outputs, loaded, say, show, write_outputs
 from statek_sim.errors import BadInput
+
+if TYPE_CHECKING:
+    from statek_sim.analysis.rerun import Replay
+
+
+class Basis(StrEnum):
+    """What counts as real usage."""
+
+    MEASURED = "measured"
+    REPORTED = "reported"
+
 
 StopsOption = Annotated[
     bool,
@@ -121,9 +126,6 @@ ProfileName = Annotated[
         help="Behaviour profile; scenarios without it are left out, under docs also those of engine agent.",
     ),
 ]
-JsonFile = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
-]
 
 
 @app.command()
@@ -144,7 +146,7 @@ def limits(
     free: FreeOption = None,
     kv: KvOption = None,
     weights: WeightsOption = None,
-    json_file: JsonFile = None,
+    json_file: JsonFileOption = None,
 ) -> None:
     """Show how much room a preset's limits leave to each scenario.
 
@@ -153,6 +155,9 @@ def limits(
 
     Example: statek-sim limits --preset batch
     """
+    for path in paths or ():
+        if path.suffix == ".env":
+            raise BadInput(f"{path}: is a preset, not a scenario file; say --preset {path}")
     budget = {"--cassettes": cassettes, "--basis": basis, "--keep": keep, "--seed": seed, "--all": every}
     _check_goes_with("--budget-tokens", budget_tokens, budget)
     _check_goes_with("--card", card, {"--free": free, "--kv": kv, "--weights": weights})
@@ -162,7 +167,7 @@ def limits(
         raise BadInput(f"{' and '.join(chosen)}: expected one of them; each asks a question of its own")
     if len(preset or ()) > 1 and not stops:
         raise BadInput("--preset: expected one; only --stops compares presets")
-    check_writable(json_file=json_file, folder=None)
+    check_outputs({"--json": json_file})
     if card is not None:
         if paths or preset or select or tokenizer:
             raise BadInput("--card: it runs no scenario; leave PATH, --preset, --select and --tokenizer out")
@@ -181,10 +186,7 @@ def limits(
     else:
         replays = replays_of(paths, profile, preset, select, tokenizer)
         written = show_stops(replays) if stops else show_room(replays)
-    if json_file is not None:
-        from statek_sim.reporting.artifact import write_artifact
-
-        write_artifact(json_file, written)
+    write_outputs((json_file, lambda: written))
 
 
 def _check_goes_with(question: str, chosen: object, options: Mapping[str, object]) -> None:
@@ -198,3 +200,128 @@ def _share(keep: float | None) -> float:
     if keep is not None and not 0 <= keep <= 1:
         raise BadInput(f"--keep {keep:g}: expected a share from 0 to 1")
     return 1.0 if keep is None else keep
+
+
+SHARE: Final = 0.7
+"""The part of a card's free memory that is used."""
+
+
+def show_stops(replays: Sequence[Replay]) -> str:
+    """Print which stops are false or late, and return that as JSON."""
+    from statek_sim.analysis.limits import compare_stops
+    from statek_sim.reporting.limits import stops_json, stops_lines
+
+    found = compare_stops(replays)
+    show(lambda width: stops_lines(found, width=width))
+    return stops_json(found)
+
+
+def show_room(replays: Sequence[Replay]) -> str:
+    """Print what every scenario needs of every limit, and return that as JSON."""
+    from statek_sim.analysis.limits import sensitivities
+    from statek_sim.reporting.limits import sensitivity_json, sensitivity_lines
+
+    found = sensitivities(replays)
+    show(lambda width: sensitivity_lines(found, width=width))
+    return sensitivity_json(found)
+
+
+def show_budget(
+    replays: Sequence[Replay], budget: int, basis: Basis, keep: float, seed: int, *, every: bool
+) -> str:
+    """Print the token limit that keeps scenarios within a budget, and return it as JSON."""
+    from statek_sim.analysis.calibration import calibrate
+    from statek_sim.harness.usage_basis import UsageBasis
+    from statek_sim.reporting.limits import calibration_json, calibration_lines
+
+    found = calibrate(replays, budget, basis=UsageBasis(basis), keep=keep, seed=seed)
+    show(lambda width: calibration_lines(found, width=width, every=every))
+    return calibration_json(found)
+
+
+def show_recorded_budget(
+    cassettes: Path,
+    tokenizers: Sequence[str] | None,
+    budget: int,
+    basis: Basis,
+    keep: float,
+    seed: int,
+    *,
+    every: bool,
+) -> str:
+    """Print the token limit that keeps recorded conversations within a budget, and return it as JSON."""
+    from statek_sim.analysis.calibration import calibrate_recorded
+    from statek_sim.analysis.conversations import traffic_under
+    from statek_sim.harness.usage_basis import UsageBasis
+    from statek_sim.reporting.limits import calibration_json, calibration_lines, traffic_lines
+    from statek_sim.usage.local_tokenizers import registry_of
+
+    traffic = traffic_under(cassettes, registry_of(tokenizers or ()))
+    conversations = traffic.conversations
+    found = calibrate_recorded(conversations, budget, basis=UsageBasis(basis), keep=keep, seed=seed)
+    show(lambda width: calibration_lines(found, width=width, every=every))
+    show(lambda width: traffic_lines(traffic, width=width))
+    return calibration_json(found, traffic)
+
+
+def show_card(name: str, free: Sequence[int], kv: str, weights: int | None) -> str:
+    """Print how many tokens of context fit on the cards, and return that as JSON."""
+    from statek_sim.agent.context.kv_cache import model_called
+    from statek_sim.agent.context.vram import MIB, Card, cards, fitting, mib
+
+    model = model_called(name)
+    size = 0 if weights is None else weights * MIB
+    found = [Card(index=at, name="given", total=one, used=0, free=one) for at, one in enumerate(free)]
+    found = found or cards()
+    fit = fitting(model.shape, [card.free * MIB for card in found], kv=kv, weights=size, share=SHARE)
+    for card in found:
+        say(
+            [f"card {card.index} ({card.name}): {card.free:,} of {card.total:,} MiB free, {card.used:,} used"]
+        )
+    tokens = "any number of" if fit.tokens is None else f"{fit.tokens:,}"
+    rate = f"{mib(fit.per_token * 1000):.1f} MiB per 1,000 tokens of {kv}"
+    say(
+        [
+            f"{model.name}: {len(model.shape.layers)} layers, {rate}",
+            f"{mib(fit.usable):,.0f} MiB for the cache, after {mib(size):,.0f} MiB of weights",
+            f"{tokens} tokens fit, bounded by {fit.bound}",
+        ]
+    )
+    figures = {
+        "schema": "statek-sim/vram@1",
+        "model": model.name,
+        "source": model.shape.source,
+        "kv": kv,
+        "bytes_per_token": fit.per_token,
+        "usable": fit.usable,
+        "weights": size,
+        "tokens": fit.tokens,
+        "bound": fit.bound,
+        "cards": [asdict(card) for card in found],
+    }
+    return json.dumps(figures, indent=1) + "\n"
+
+
+def replays_of(
+    paths: Sequence[Path] | None,
+    profile: str,
+    presets: Sequence[str] | None,
+    select: str | None,
+    tokenizers: Sequence[str] | None,
+) -> list[Replay]:
+    """Return the scenarios to run again, under each preset or else their own."""
+    from statek_sim.analysis.rerun import Replay
+    from statek_sim.suite.run import chosen, located_preset, nothing_chosen
+    from statek_sim.usage.local_tokenizers import registry_of
+
+    scenarios = loaded(paths)
+    located: list[str | None] = [located_preset(preset) for preset in presets or ()]
+    pairs = chosen(scenarios, profiles=[profile], select=select)
+    if not pairs:
+        raise BadInput(nothing_chosen(scenarios, profiles=[profile], select=select))
+    registry = registry_of(tokenizers or ())
+    return [
+        Replay(scenario=scenario, profile=name, preset=preset, tokenizers=registry)
+        for preset in located or [None]
+        for scenario, name in pairs
+    ]

@@ -13,10 +13,23 @@ from statek_sim.cli.inputs import loaded, proven_by_all, say
 from statek_sim.errors import BadInput
 
 listing = typer.Typer(
-    help="List suites, tools, presets, profiles and JSON Schemas.\n\nExample: statek-sim list suites",
-    no_args_is_help=True,
+    invoke_without_command=True,
 )
 app.add_typer(listing, name="list")
+
+
+@listing.callback()
+def overview(context: typer.Context) -> None:
+    """List suites, tools, presets, profiles and JSON Schemas.
+
+    Without a word what there is of each.
+
+    Example: statek-sim list suites
+    """
+    if context.invoked_subcommand is None:
+        from statek_sim.suite.listing import overview_lines
+
+        say(overview_lines(loaded(None)))
 
 
 @listing.command()

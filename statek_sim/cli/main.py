@@ -59,6 +59,7 @@ def _exit_code(arguments: Sequence[str]) -> int | str | None:
     """Run a command and return how to exit: the one place where an error of the outside world becomes a line."""
     try:
         try:
+            _check_not_empty(arguments)
             command = _command()
             commands = vars(command)["commands"]
             words = as_options(arguments, commands)
@@ -85,6 +86,15 @@ def _exit_code(arguments: Sequence[str]) -> int | str | None:
             line = f"{line}; {_GONE}"
         print(without_keys(_in_our_words(line)), file=sys.stderr)
         return 2
+
+
+def _check_not_empty(arguments: Sequence[str]) -> None:
+    """Refuse an empty word, as from a shell's variable that is not set: as a path it would be the current folder."""
+    for place, word in enumerate(arguments):
+        before = arguments[place - 1] if place else ""
+        if not word or (word.startswith("--") and word.endswith("=")):
+            subject = word.rstrip("=") or (before if before.startswith("-") else f"argument {place + 1}")
+            raise BadInput(f"{subject}: the value is empty; for a path, `.` is the current folder")
 
 
 def _working_directory() -> str | None:

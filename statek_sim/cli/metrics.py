@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import WATCHDOG, ProfileOption, SelectOption, TagOption, WatchdogOption, app
-from statek_sim.cli.inputs import check_once, check_outputs, loaded
+from statek_sim.cli.app import (
+    WATCHDOG,
+    JsonFileOption,
+    PricesOption,
+    ProfileOption,
+    SelectOption,
+    TagOption,
+    WatchdogOption,
+    app,
+)
+from statek_sim.cli.inputs import check_once, check_outputs, loaded, show, write_outputs
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
     from statek_sim.telemetry.facts import Cost, TaskFacts
-    from statek_sim.telemetry.report import MetricsReport
 
 _FILES = (".json", ".jsonl")
 
@@ -37,12 +45,6 @@ WorthOption = Annotated[
     str | None,
     typer.Option(metavar="USD", help="What a completed task is worth: an alert when one costs more."),
 ]
-MetricPricesOption = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Folder of STATEK's price files (STATEK_MODEL_INFO_DIR).")
-]
-JsonOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the metrics as JSON, too.")
-]
 OpenMetricsOption = Annotated[
     Path | None,
     typer.Option("--openmetrics", metavar="FILE", help="Write the metrics as OpenMetrics text, too."),
@@ -59,8 +61,8 @@ def metrics(
     watchdog: WatchdogOption = WATCHDOG,
     window: WindowOption = 20,
     worth: WorthOption = None,
-    prices: MetricPricesOption = None,
-    json_file: JsonOption = None,
+    prices: PricesOption = None,
+    json_file: JsonFileOption = None,
     openmetrics_file: OpenMetricsOption = None,
     fail: FailOption = False,
 ) -> None:
@@ -70,8 +72,9 @@ def metrics(
 
     Example: statek-sim metrics scenarios/agent-steps
     """
+    from statek_sim.reporting.metrics import metric_lines
     from statek_sim.telemetry.bands import Bands
-    from statek_sim.telemetry.report import metrics_report
+    from statek_sim.telemetry.report import metrics_json, metrics_report, openmetrics
 
     check_outputs({"--json": json_file, "--openmetrics": openmetrics_file})
     if window < 1:
@@ -79,8 +82,11 @@ def metrics(
     bands = Bands(value_per_task=None if worth is None else _dollars(worth))
     tasks = _tasks(paths or (), profile, select, tag or (), watchdog, _cost(prices))
     report = metrics_report(tasks, size=window, bands=bands)
-    _show(report)
-    _write(report, json_file, openmetrics_file)
+    show(lambda width: metric_lines(report, width=width))
+    write_outputs(
+        (json_file, lambda: json.dumps(metrics_json(report), indent=2, allow_nan=False) + "\n"),
+        (openmetrics_file, lambda: openmetrics(report)),
+    )
     if fail and report.alerts:
         raise typer.Exit(1)
 
@@ -145,23 +151,3 @@ def _of_scenarios(
     if not pairs:
         raise BadInput(nothing_chosen(scenarios, profiles=profiles, select=select, tags=tags))
     return tasks_of(run_watched(pairs, run_one, limits), cost=cost)
-
-
-def _show(report: MetricsReport) -> None:
-    from rich.console import Console
-
-    from statek_sim.reporting.metrics import metric_lines
-
-    console = Console()
-    for line in metric_lines(report, width=console.width):
-        console.print(line, soft_wrap=True, highlight=False)
-
-
-def _write(report: MetricsReport, json_file: Path | None, openmetrics_file: Path | None) -> None:
-    from statek_sim.reporting.artifact import write_artifact
-    from statek_sim.telemetry.report import metrics_json, openmetrics
-
-    if json_file is not None:
-        write_artifact(json_file, json.dumps(metrics_json(report), indent=2, allow_nan=False) + "\n")
-    if openmetrics_file is not None:
-        write_artifact(openmetrics_file, openmetrics(report))

@@ -14,6 +14,8 @@ from statek_sim.cli.app import (
     WATCHDOG,
     Backend,
     BackendOption,
+    HtmlOption,
+    JsonFileOption,
     Paths,
     PresetOption,
     ProfileOption,
@@ -38,12 +40,6 @@ if TYPE_CHECKING:
     from statek_sim.suite.result import ScenarioResult
 
 
-JsonFileOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON to this file.")
-]
-HtmlOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML page to this file.")
-]
 ReportOption = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Write report.json, report.md and report.html into this folder."),
@@ -234,7 +230,7 @@ def _run(
     from rich.console import Console
 
     from statek_sim.reporting.model import build_report
-    from statek_sim.reporting.report_text import unchecked, under_a_preset, verdict
+    from statek_sim.reporting.report_text import runs, unchecked, under_a_preset, verdict
     from statek_sim.reporting.terminal import TerminalReporter
     from statek_sim.suite.watched import run_watched
 
@@ -250,7 +246,8 @@ def _run(
     if quiet:
         for failure in report.failures:
             typer.echo(f"{failure.name}: {failure.text}\n")
-        say([verdict(report.overall), *filter(None, [unchecked(report), under_a_preset(report)])])
+        said = verdict(report.overall) + runs(report)
+        say([said, *filter(None, [unchecked(report), under_a_preset(report)])])
     return results, report
 
 

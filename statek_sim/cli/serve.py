@@ -1,22 +1,31 @@
-"""`statek-sim serve llm`: a fake LLM server that plays a script."""
+"""`statek-sim serve llm` and `serve mcp`: a fake LLM that plays a script, and an MCP server with faults on command."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
+import stat
 from collections.abc import Iterator
+from contextlib import nullcontext
+from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TextIO
 
 import typer
 
 from statek_sim.cli.app import app
-from statek_sim.cli.inputs import say
+from statek_sim.cli.inputs import say, standard_input
 from statek_sim.errors import BadInput
+from statek_sim.input_files import ends, text_of
+from statek_sim.reporting.artifact import number_of
 
 if TYPE_CHECKING:
+    from statek_sim.mcp.server import McpServer
     from statek_sim.server.llm_server import LLMServer
+
 
 _PORTS: Final = 65535
 """The highest port there is."""
@@ -153,3 +162,145 @@ def _problems(server: LLMServer) -> Iterator[str]:
         server.check_finished()
     except ScriptError as error:
         yield str(error)
+
+
+class Transport(StrEnum):
+    """How a client and the server talk."""
+
+    STDIO = "stdio"
+    HTTP = "streamable-http"
+
+
+SourceArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TOOLS",
+        show_default=False,
+        help="module:attribute (a Registry, or a list of functions), or a scenario file whose tools to serve.",
+    ),
+]
+ToolsOfOption = Annotated[
+    str | None, typer.Option("--scenario", metavar="ID", help="The scenario, where the file has several.")
+]
+TransportOption = Annotated[
+    Transport, typer.Option(metavar="stdio|streamable-http", help="How clients talk to it.")
+]
+FaultOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KIND[:TOOL][@N][=VALUE]",
+        help="What goes wrong: slow, silent, dies, changes, malformed, no-json, wrong-id, huge, fails, refuses, "
+        "loops; with every call, those of TOOL (or tools/list), or the N-th of them. Repeatable.",
+    ),
+]
+ListedOption = Annotated[
+    str | None, typer.Option(metavar="A,B", help="The tools that are listed at first; default: all.")
+]
+PageOption = Annotated[
+    int | None, typer.Option(metavar="N", help="Tools on a page of tools/list; default: all.")
+]
+NameOption = Annotated[str, typer.Option(metavar="NAME", help="The name it gives itself.")]
+JournalOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Add what the client asks, as lines of JSON. What is in it already counts for @N: a server that is "
+        "started again is not struck again.",
+    ),
+]
+
+
+@serve.command()
+def mcp(
+    source: SourceArgument,
+    scenario: ToolsOfOption = None,
+    transport: TransportOption = Transport.STDIO,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 0,
+    anywhere: AnywhereOption = False,
+    fault: FaultOption = None,
+    listed: ListedOption = None,
+    page: PageOption = None,
+    name: NameOption = "statek-sim",
+    journal: JournalOption = None,
+) -> None:
+    """Serve tools as an MCP server, to test an MCP client with.
+
+    On stdio it serves one client until that closes its end; over HTTP it runs until it is interrupted or terminated.
+
+    Example: statek-sim serve mcp shop.tools:TOOLS --fault slow
+    """
+    from statek_sim.backends.serving import served_tools
+    from statek_sim.mcp.fault import fault_from
+    from statek_sim.mcp.server import McpJournal, McpServer
+
+    if not 0 <= port <= _PORTS:
+        raise BadInput(f"--port {port}: expected a number from 0 to {_PORTS}")
+    if transport is Transport.STDIO:
+        standard_input()  # Before a journal is made for a client that is not there.
+    # A pipe, such as standard error often is, has nothing in it that was written before, and may never end.
+    before = [] if journal is None or not journal.is_file() else _asked_before(journal)
+    with nullcontext() if journal is None else _added_to(journal) as file:
+        server = McpServer(
+            served_tools(source, scenario),
+            name=name,
+            faults=[fault_from(text) for text in fault or ()],
+            listed=None if listed is None else [part.strip() for part in listed.split(",") if part.strip()],
+            page=page,
+            journal=McpJournal(None if file is None else lambda line: print(line, file=file)),
+        )
+        server.faults.count(before)
+        if transport is Transport.HTTP:
+            _over_http(server, host, port, anywhere=anywhere)
+        else:
+            _over_stdio(server)
+
+
+def _added_to(journal: Path) -> TextIO:
+    """Return a file that lines are added to; `BadInput` for one that nothing can be written into."""
+    try:
+        # Opening a pipe that nobody reads would wait for a reader.
+        waits = 0 if journal.is_file() else getattr(os, "O_NONBLOCK", 0)
+        descriptor = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT | waits, 0o666)
+        if stat.S_ISCHR(os.fstat(descriptor).st_mode) and not ends(descriptor):
+            raise BadInput(f"{journal}: cannot write the journal: a device, which has no end")
+    except (OSError, RuntimeError) as error:
+        nobody = isinstance(error, OSError) and error.errno == errno.ENXIO
+        reason = "a pipe that nobody reads" if nobody else os.strerror(number_of(error))
+        raise BadInput(f"{journal}: cannot write the journal: {reason}") from None
+    if waits:
+        os.set_blocking(descriptor, True)
+    return open(descriptor, "a", encoding="utf-8", buffering=1)
+
+
+def _asked_before(journal: Path) -> list[str]:
+    from statek_sim.mcp.server import counted
+
+    try:
+        return list(counted(text_of(journal).splitlines()))
+    except (ValueError, RecursionError) as error:
+        raise BadInput(
+            f"{journal}: this is no journal: {error}; name a new file, or one that this command wrote"
+        ) from None
+
+
+def _over_stdio(server: McpServer) -> None:
+    from statek_sim.mcp.stdio import serve_stdio
+
+    try:
+        serve_stdio(server)
+    except KeyboardInterrupt:
+        raise typer.Exit from None
+
+
+def _over_http(server: McpServer, host: str, port: int, *, anywhere: bool) -> None:
+    from statek_sim.mcp.http import McpHttpServer
+
+    with (
+        McpHttpServer(server, host=host, port=port, anywhere=anywhere, process=True) as served,
+        Told() as ending,
+    ):
+        say([f"serving {len(server.tools)} tools at {served.url}"])
+        while not ending.to_end and not served.join(_ATTENTION):
+            pass
+    say([f"{len(server.journal.calls)} calls"])

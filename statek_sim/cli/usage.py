@@ -12,15 +12,18 @@ import typer
 
 from statek_sim.cli.app import (
     WATCHDOG,
+    JsonFileOption,
+    MarkdownFileOption,
     Paths,
     PresetOption,
+    PricesOption,
     SelectOption,
     TagOption,
     TokenizerOption,
     WatchdogOption,
     app,
 )
-from statek_sim.cli.inputs import check_outputs, loaded, say
+from statek_sim.cli.inputs import check_outputs, loaded, say, show, write_outputs
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -52,17 +55,6 @@ ProfileOption = Annotated[
 ]
 TurnsOption = Annotated[bool, typer.Option("--turns", help="Show the chosen scenarios turn by turn.")]
 EveryOption = Annotated[bool, typer.Option("--all", help="List every scenario, not the worst ones.")]
-PricesOption = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Folder of STATEK's price files (STATEK_MODEL_INFO_DIR)."),
-]
-JsonFileOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the analysis as JSON to this file.")
-]
-MarkdownFileOption = Annotated[
-    Path | None,
-    typer.Option("--markdown", metavar="FILE", help="Write the analysis as Markdown to this file."),
-]
 
 
 @app.command()
@@ -99,6 +91,8 @@ def usage(
     check_outputs({"--json": json_file, "--markdown": markdown_file})
     from statek_sim.analysis.corpus_model import corpus_table
     from statek_sim.analysis.run_usage import NO_PRICES, analyse
+    from statek_sim.reporting.corpus import corpus_markdown
+    from statek_sim.reporting.usage import usage_json_text, usage_markdown
     from statek_sim.usage.local_tokenizers import registry_of
     from statek_sim.usage.pricing import load_prices
 
@@ -111,8 +105,12 @@ def usage(
         raise BadInput(f"--model {model!r}: {failed.message.splitlines()[0]}")
     analysis = analyse(results, prices=price_list, tokenizers=registry, preset=preset)
     table = corpus_table(analysis) if corpus else None
-    _show(analysis, table, turns=turns, every=every)
-    _write(analysis, table, json_file=json_file, markdown_file=markdown_file)
+    show(lambda width: _lines(analysis, table, width, turns=turns, every=every))
+    above = "" if table is None else f"{corpus_markdown(table)}\n"
+    write_outputs(
+        (json_file, lambda: usage_json_text(analysis, table)),
+        (markdown_file, lambda: above + usage_markdown(analysis)),
+    )
     killed = _killed(results)
     if killed:
         say(killed, err=True)
@@ -142,25 +140,6 @@ def _killed(results: Sequence[ScenarioResult]) -> list[str]:
     return [f"{name}: {error.message}" for name, error in errors.items() if error and error.type == KILLED]
 
 
-def _write(
-    analysis: UsageAnalysis,
-    table: CorpusTable | None,
-    *,
-    json_file: Path | None,
-    markdown_file: Path | None,
-) -> None:
-    """Write the files that were asked for."""
-    from statek_sim.reporting.artifact import write_artifact
-    from statek_sim.reporting.corpus import corpus_markdown
-    from statek_sim.reporting.usage import usage_json_text, usage_markdown
-
-    if json_file is not None:
-        write_artifact(json_file, usage_json_text(analysis, table))
-    if markdown_file is not None:
-        text = usage_markdown(analysis)
-        write_artifact(markdown_file, text if table is None else f"{corpus_markdown(table)}\n{text}")
-
-
 def _chosen(
     paths: Sequence[Path] | None, profile: str, select: str | None, tags: Sequence[str]
 ) -> tuple[tuple[Scenario, Profile], ...]:
@@ -184,19 +163,14 @@ def _corpus(model: str, profile: str) -> tuple[tuple[Scenario, Profile], ...]:
     return tuple((scenario, known) for scenario in corpus_scenarios(model))
 
 
-def _show(analysis: UsageAnalysis, table: CorpusTable | None, *, turns: bool, every: bool) -> None:
-    from rich.console import Console
-
+def _lines(
+    analysis: UsageAnalysis, table: CorpusTable | None, width: int, *, turns: bool, every: bool
+) -> Iterable[Text]:
     from statek_sim.reporting.corpus import corpus_lines
     from statek_sim.reporting.usage import turn_lines, usage_lines
 
-    console = Console()
-    shown: Iterable[Text]
     if table is not None:
-        shown = corpus_lines(table, width=console.width)
-    elif turns:
-        shown = [line for use in analysis.scenarios for line in turn_lines(use, width=console.width)]
-    else:
-        shown = usage_lines(analysis, width=console.width, every=every)
-    for line in shown:
-        console.print(line, soft_wrap=True, highlight=False)
+        return corpus_lines(table, width=width)
+    if turns:
+        return [line for use in analysis.scenarios for line in turn_lines(use, width=width)]
+    return usage_lines(analysis, width=width, every=every)

@@ -76,6 +76,9 @@ Block = Heading | Paragraph | Table | Outcomes
 def upgrade_blocks(upgrade: Upgrade, packages: Sequence[VersionMatrix], *, full: bool) -> Iterator[Block]:
     """Yield the document about an upgrade; `full`: with every change and every aspect of it."""
     before, after = upgrade.before.name, upgrade.after.name
+    if not upgrade.sections:
+        yield from _no_difference(upgrade)
+        return
     yield Heading(1, f"STATEK {before} -> {after}: what changes")
     yield Paragraph(
         f"{_many(upgrade.scenarios, 'scenario')} ran on both sides: {upgrade.changed} behave differently, "
@@ -95,6 +98,14 @@ def upgrade_blocks(upgrade: Upgrade, packages: Sequence[VersionMatrix], *, full:
     if upgrade.unseen:
         yield Heading(2, "Rules that differ and that none of these scenarios shows")
         yield from map(_rule, upgrade.unseen)
+
+
+def _no_difference(upgrade: Upgrade) -> Iterator[Block]:
+    yield Heading(1, f"STATEK {upgrade.before.name} -> {upgrade.after.name}: no difference")
+    yield Paragraph(f"{_many(upgrade.scenarios, 'scenario')} ran on both sides and did the same.")
+    if upgrade.unseen:
+        names = ", ".join(rule.name for rule in upgrade.unseen)
+        yield Paragraph(f"Rules that differ and that none of these scenarios shows: {names}.")
 
 
 def _section(

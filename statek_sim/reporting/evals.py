@@ -271,6 +271,11 @@ def table_markdown(table: TextTable) -> Iterator[str]:
     yield ""
 
 
+def evals_markdown(summary: Summary, prices: Prices | None) -> str:
+    """Return the report as Markdown."""
+    return "\n".join(line for table in evals_tables(summary, prices) for line in table_markdown(table))
+
+
 SCHEMA: Final = "statek-sim/evals@1"
 DIGITS: Final = 6
 

@@ -27,6 +27,15 @@ def verdict(overall: Summary) -> str:
     return f"{count(overall.passed)} passed" + (f", {count(overall.failed)} failed" if overall.failed else "")
 
 
+def runs(report: Report) -> str:
+    """Return how many scenarios and profiles the runs are of: ` (2 scenarios x 3 profiles)`; empty for one profile."""
+    number = len({(row.suite, row.id) for row in report.rows})
+    if number == len(report.rows):
+        return ""
+    by = "x" if number * len(report.profiles) == len(report.rows) else "under"
+    return f" ({plural(number, 'scenario')} {by} {plural(len(report.profiles), 'profile')})"
+
+
 def settings(report: Report) -> str:
     """Return what the scenarios ran under."""
     noun = "profile" if len(report.profiles) == 1 else "profiles"

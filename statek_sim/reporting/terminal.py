@@ -159,7 +159,7 @@ class TerminalReporter:
         took = f" in {seconds(sum(self._seconds.values()))}" if overall.total else ""
         self._paragraph(report_text.unchecked(report), style="yellow")
         self._paragraph(report_text.under_a_preset(report))
-        self._print(Text(report_text.verdict(overall), style).append(took, ""))
+        self._print(Text(report_text.verdict(overall), style).append(report_text.runs(report) + took, ""))
         self._paragraph(report_text.settings(report), style="dim")
         self._print(Text(f"digest {report.digest}", "dim"))
 

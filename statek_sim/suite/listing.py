@@ -78,6 +78,24 @@ _WIDTH: Final = 100
 """Columns to which sentences are wrapped."""
 
 
+def overview_lines(scenarios: Sequence[Scenario]) -> Iterator[str]:
+    """Yield a line for each list that there is: its name, and what is in it."""
+    suites = sorted({scenario.suite for scenario in scenarios})
+    tools = sum(map(len, _TOOLS.values()))
+    rows = {
+        "suites": f"{len(suites)} suites with {len(scenarios):,} scenarios: {', '.join(suites)}",
+        "tools": f"{tools} built-in tools that scenarios can use",
+        "presets": ", ".join(BUILT_IN),
+        "profiles": ", ".join(PROFILES),
+        "schema": "of scenario files; --policy, --baseline, --evals: of other files",
+    }
+    for name, text in rows.items():
+        yield from textwrap.wrap(
+            f"{name:<10}{text}", _WIDTH, subsequent_indent=" " * 10, break_on_hyphens=False
+        )
+    yield "`statek-sim list NAME` prints one of these lists"
+
+
 def suite_lines(scenarios: Sequence[Scenario]) -> Iterator[str]:
     """Yield a table of suites with their numbers of scenarios and of runs (scenarios times profiles)."""
     suites: dict[str, list[Scenario]] = {}

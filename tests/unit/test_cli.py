@@ -89,7 +89,7 @@ def test_a_run_exits_1_when_one_fails_and_tells_how_to_repeat_it(shell: Shell) -
 
 def test_a_quiet_run_prints_failures_and_the_verdict_only(shell: Shell) -> None:
     shell.write("suite/a.yaml", PASSING)
-    assert shell("run", "suite", "--quiet").out == "3 passed\n"
+    assert shell("run", "suite", "--quiet").out == "3 passed (1 scenario x 3 profiles)\n"
     shell.write("suite/b.yaml", FAILING)
     ran = shell("run", "suite", "-q", "--select", "fails", "--profile", "docs")
     assert ran.out.startswith("suite/fails[docs]: llm_calls: expected 3, got 1\n")
@@ -176,7 +176,7 @@ def test_tools_are_imported_from_where_the_command_runs(shell: Shell) -> None:
         "scenarios:\n  - id: a\n    title: A\n    agents: {w: {tools: ['tools_beside_the_suite:double']}}\n"
         "    script: {w: [{code: exit(double(4))}]}\n    expect: {jobs: {main: {exit: 8}}}\n",
     )
-    assert shell("run", "a.yaml", "-q").out == "3 passed\n"
+    assert shell("run", "a.yaml", "-q").out == "3 passed (1 scenario x 3 profiles)\n"
 
 
 def test_reports_are_written(shell: Shell) -> None:
@@ -229,7 +229,7 @@ def test_accept_rewrites_shows_the_diff_and_exits_0(shell: Shell) -> None:
     assert ran.code == 0
     assert "+++ suite/b.yaml (after)" in ran.out
     assert ran.out.endswith("1 expectation written\n")
-    assert shell("run", "suite", "-q").out == "3 passed\n"
+    assert shell("run", "suite", "-q").out == "3 passed (1 scenario x 3 profiles)\n"
 
 
 def test_accept_exits_1_when_something_is_left(shell: Shell) -> None:

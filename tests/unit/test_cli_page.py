@@ -63,7 +63,7 @@ def test_a_page_is_written_and_a_failing_scenario_is_told(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, out, _ = _run(capsys, "run", "suite", "--html", "report.html")
-    assert (code, "\n2 passed, 2 failed in " in out) == (1, True)
+    assert (code, "\n2 passed, 2 failed (2 scenarios x 2 profiles) in " in out) == (1, True)
     index = _index(folder / "report.html")
     assert [run["outcome"] for run in index["runs"]] == ["passed", "passed", "failed", "failed"]
     assert index["corpus"] is None

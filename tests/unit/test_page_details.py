@@ -150,7 +150,7 @@ def test_a_value_that_json_does_not_have_is_told_as_text() -> None:
 
 def test_a_job_of_another_backend_has_its_curve_but_no_waterfall() -> None:
     scenario = result("suite/one", Talk().turn(said("user", "hello")))
-    elsewhere = replace(scenario, record=replace(scenario.record, backend="installed"))
+    elsewhere = replace(scenario, record=replace(scenario.record, backend="installed", calls=()))
     found: dict[str, Any] = details_of(elsewhere)
     check_details(found)
     (job,) = found["jobs"]
