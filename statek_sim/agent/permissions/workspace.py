@@ -14,10 +14,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from statek_sim.agent.effects import ToolFunction
 from statek_sim.agent.permissions.disk import Disk, open_beneath
 from statek_sim.agent.permissions.paths import ScriptedFiles, Unclear, protected_name, resolved
 from statek_sim.agent.permissions.policy import PROTECTED, Policy, decide_path
-from statek_sim.agent.tools.tool import Tool, tool_of_schema
+from statek_sim.agent.tools.tool import Access, Tool, tool_of_schema
 from statek_sim.values import JSON
 
 _MIB: Final = 1024 * 1024
@@ -190,9 +191,7 @@ class Workspace:
 def file_tools(workspace: Workspace) -> list[Tool]:
     """Return the tools `read_file`, `write_file`, `delete_file` and `list_directory` of a workspace."""
     path: JSON = {"type": "string", "description": "Path in the workspace."}
-
-    def schema(**properties: JSON) -> dict[str, JSON]:
-        return {"type": "object", "properties": properties, "required": list(properties)}
+    content: JSON = {"type": "string", "description": "Everything that the file is to have."}
 
     def write_file(path: str, content: str) -> str:
         workspace.write(path, content)
@@ -202,30 +201,14 @@ def file_tools(workspace: Workspace) -> list[Tool]:
         workspace.delete(path)
         return "deleted"
 
-    content: JSON = {"type": "string", "description": "Everything that the file is to have."}
+    def tool(name: str, about: str, run: ToolFunction, access: Access, **more: JSON) -> Tool:
+        properties = {"path": path, **more}
+        parameters: JSON = {"type": "object", "properties": properties, "required": list(properties)}
+        return tool_of_schema(name, about, parameters, run, access={"path": access})
+
     return [
-        tool_of_schema(
-            "read_file", "Read a text file.", schema(path=path), workspace.read, access={"path": "read"}
-        ),
-        tool_of_schema(
-            "write_file",
-            "Write a text file.",
-            schema(path=path, content=content),
-            write_file,
-            access={"path": "write"},
-        ),
-        tool_of_schema(
-            "delete_file",
-            "Delete a file or an empty folder.",
-            schema(path=path),
-            delete_file,
-            access={"path": "write"},
-        ),
-        tool_of_schema(
-            "list_directory",
-            "List the names in a folder.",
-            schema(path=path),
-            workspace.list,
-            access={"path": "read"},
-        ),
+        tool("read_file", "Read a text file.", workspace.read, "read"),
+        tool("write_file", "Write a text file.", write_file, "write", content=content),
+        tool("delete_file", "Delete a file or an empty folder.", delete_file, "write"),
+        tool("list_directory", "List the names in a folder.", workspace.list, "read"),
     ]

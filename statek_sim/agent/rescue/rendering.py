@@ -41,22 +41,36 @@ def _named(before: str, between: str, behind: str) -> Render:
     return render
 
 
-def _elements(before: str, opening: str, closing: str, behind: str) -> Render:
-    """Write an element per argument: `opening` has {key} and {string}; a text with a tag in it cannot be said."""
+def _elements(
+    before: str,
+    opening: str,
+    closing: str,
+    behind: str,
+    *,
+    mark: str = "<",
+    flat: bool = False,
+    bare: bool = False,
+    reserved: tuple[str, ...] = (),
+) -> Render:
+    """Write an element per argument: `opening` has {key} and {string}; a text with a `mark` of a tag cannot be said.
+
+    `flat`: neither can containers and null; `bare`: nor can a text with space around it, or a key that begins as one
+    that is `reserved`.
+    """
 
     def render(name: str, arguments: Mapping[str, JSON]) -> str | None:
+        if "{name}" in behind and _KEY.fullmatch(name) is None:
+            return None
         pieces = [before.format(name=name)]
         for key, value in arguments.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            if (
-                _KEY.fullmatch(key) is None
-                or "<" in text
-                or (text != text.strip() and "\n" in opening + closing)
-            ):
+            padded = text != text.strip() and (bare or "\n" in opening + closing)
+            contained = flat and isinstance(value, dict | list | None)
+            if _KEY.fullmatch(key) is None or key.startswith(reserved) or mark in text or padded or contained:
                 return None
             kind = "true" if isinstance(value, str) else "false"
-            pieces.append(opening.format(key=key, string=kind) + text + closing)
-        return "".join(pieces) + behind
+            pieces.append(opening.format(key=key, string=kind) + text + closing.format(key=key))
+        return "".join(pieces) + behind.format(name=name)
 
     return render
 
@@ -102,51 +116,20 @@ def _shorthand(name: str, arguments: Mapping[str, JSON]) -> str:
     return f"<|tools_prefix|>[{call}]<|tools_suffix|>"
 
 
-def _nested(name: str, arguments: Mapping[str, JSON]) -> str | None:
-    """Write MiniMax M3's elements, for arguments that are texts, numbers or truth values."""
-    mark, pieces = "]<]minimax[>[", []
-    for key, value in arguments.items():
-        text = value if isinstance(value, str) else json.dumps(value)
-        if isinstance(value, dict | list | None) or "]<]" in text or _KEY.fullmatch(key) is None:
-            return None
-        pieces.append(f"{mark}<{key}>{text}{mark}</{key}>")
-    return f'{mark}<tool_call>{mark}<invoke name="{name}">{"".join(pieces)}{mark}</invoke>{mark}</tool_call>'
-
-
-def _plain(before: str, behind: str) -> Render:
-    """Write elements that are called as the arguments are, for texts without a tag, numbers and truth values."""
-
-    def render(name: str, arguments: Mapping[str, JSON]) -> str | None:
-        pieces = [before.format(name=name)]
-        for key, value in arguments.items():
-            text = value if isinstance(value, str) else json.dumps(value)
-            if isinstance(value, dict | list | None) or "<" in text or _KEY.fullmatch(key) is None:
-                return None
-            if text != text.strip() or key.startswith(("param", "arg", "function", "invoke")):
-                return None
-            pieces.append(f"<{key}>{text}</{key}>")
-        return "".join(pieces) + behind
-
-    return render
-
-
-def _tags(name: str, arguments: Mapping[str, JSON]) -> str | None:
-    """Write Cline's tags, which are names: a text on lines of its own, and no text with a tag in it."""
-    pieces = [f"<{name}>\n"]
-    for key, value in arguments.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        if not all(map(_KEY.fullmatch, (name, key))) or "<" in text or text != text.strip():
-            return None
-        pieces.append(f"<{key}>{text}</{key}>\n")
-    return "".join(pieces) + f"</{name}>"
-
-
 def _openai(name: str, arguments: Mapping[str, JSON]) -> str:
     function: JSON = {"name": name, "arguments": _arguments(arguments)}
     return json.dumps(
         {"tool_calls": [{"id": "c1", "type": "function", "function": function}]}, ensure_ascii=False
     )
 
+
+def _plain(before: str, behind: str) -> Render:
+    """Write elements that are called as the arguments are, and not as tags of other formats."""
+    reserved = ("param", "arg", "function", "invoke")
+    return _elements(before, "<{key}>", "</{key}>", behind, flat=True, bare=True, reserved=reserved)
+
+
+_MINIMAX: Final = "]<]minimax[>["
 
 RENDERINGS: Final[Mapping[str, Render]] = {
     "arguments in a string": _in_a_string,
@@ -235,7 +218,7 @@ RENDERINGS: Final[Mapping[str, Render]] = {
         "\n</rfl:parameter>",
         "<|call|>",
     ),
-    "cline": _tags,
+    "cline": _elements("<{name}>\n", "<{key}>", "</{key}>\n", "</{name}>", bare=True),
     "calling": _named("[Calling tool: ", "(", ")]"),
     "gemma": _gemma("<|tool_call>", '<|"|>', "<tool_call|>"),
     "function gemma": _gemma("<start_function_call>", "<escape>", "<end_function_call>"),
@@ -280,7 +263,14 @@ RENDERINGS: Final[Mapping[str, Render]] = {
         "</function>\n</seed:tool_call>",
     ),
     "minicpm": _elements('<function name="{name}">', '<param name="{key}">', "</param>", "</function>"),
-    "minimax m3": _nested,
+    "minimax m3": _elements(
+        f'{_MINIMAX}<tool_call>{_MINIMAX}<invoke name="{{name}}">',
+        f"{_MINIMAX}<{{key}}>",
+        f"{_MINIMAX}</{{key}}>",
+        f"{_MINIMAX}</invoke>{_MINIMAX}</tool_call>",
+        mark="]<]",
+        flat=True,
+    ),
     "minimax m3, mark lost": _plain(
         '<minimax:tool_call><invoke name="{name}">', "</invoke></minimax:tool_call>"
     ),
