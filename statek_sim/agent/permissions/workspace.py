@@ -203,7 +203,11 @@ def file_tools(workspace: Workspace) -> list[Tool]:
 
     def tool(name: str, about: str, run: ToolFunction, access: Access, **more: JSON) -> Tool:
         properties = {"path": path, **more}
-        parameters: JSON = {"type": "object", "properties": properties, "required": list(properties)}
+        parameters: dict[str, JSON] = {
+            "type": "object",
+            "properties": properties,
+            "required": list(properties),
+        }
         return tool_of_schema(name, about, parameters, run, access={"path": access})
 
     return [
