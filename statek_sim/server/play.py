@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from statek_sim.cassettes.redaction import ends_without_secrets
@@ -20,13 +21,14 @@ from statek_sim.server.caches import ReadRequest, read_request
 from statek_sim.server.conversations import Conversations, UnknownAnswer
 from statek_sim.server.embedding import EmbeddingRequest, read_embeddings
 from statek_sim.server.exchange import Answer, Incoming, Later, Silence, Streamed, Whole
-from statek_sim.server.fault import Fate, Fault, FaultRule
+from statek_sim.server.fault import Fate, FaultRule
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.server.message_validation import out_of_turn
 from statek_sim.server.refusals import check_refusals, how_to_have_it_taken
 from statek_sim.server.rendering import (
     Pacing,
     Renderer,
+    ServedRequest,
     embeddings,
     http_error,
     instead,
@@ -104,34 +106,25 @@ class Play:
         """Answer one request for a reply, for embeddings, or for a count; `reading` is what `read` returned for it."""
         number, wire = self.journal.total + 1, FORMATS[found.wire]
         name = f"request {number} (POST {found.path}"
+        record = partial(JournalEntry, number, found.wire, incoming.target, incoming.headers, incoming.body)
         try:
             read, wanted = self._goes_on(reading, found)
         except BadRequest as refused:
-            # It quotes the request, and problems are kept: a hundred bodies of 30 MB would fill the memory.
-            text = str(refused)
-            message = (
-                text
-                if len(text) <= _LONGEST_MESSAGE
-                else shorten(ends_without_secrets(text), _LONGEST_MESSAGE)
-            )
-            wrong = message if refused.code else f"the request cannot be read: {message}"
-            status = 415 if isinstance(refused, EncodedBody) else 400
-            answer: Answer | Later = http_error(
-                wire, status, message=wrong, parameter=refused.parameter, code=refused.code
-            )
-            self._note(number, incoming, found, answer, problem=f"{name}): {wrong}")
-            return answer
+            refusal, why = _refusal(refused, wire)
+            self.journal.add(record(refusal.status, problem=f"{name}): {why}"))
+            return refusal
         request = _request(incoming, read, found, self._at)
         faults = self._fate.faults(request, number) if self._fallible else ()
         early = instead(faults, wire) if faults else None
         if early is not None:
-            self._note(number, incoming, found, early, faults=faults)
+            self.journal.add(record(_status(early), faults=faults))
             return early
         entry: Entry | None = None
         problem: str | None = None
         latency = 0.0
+        answer: Answer | Later
         try:
-            answer, entry = self._answered(name, number, request, read, wanted, wire, faults)
+            answer, entry = self._answered(ServedRequest(number, name, request, read, wire, faults), wanted)
             latency = _latency(entry, answer, self._pacing)
         except Exception as error:  # noqa: BLE001  # a script may call the user's code
             problem = str(error) if isinstance(error, StatekSimError) else f"{type(error).__name__}: {error}"
@@ -139,9 +132,7 @@ class Play:
             status = MISMATCH_STATUS if isinstance(error, ScriptError) else 500
             answer = http_error(wire, status, message=problem)
         self._at += latency
-        self._note(
-            number, incoming, found, answer, entry=entry, faults=faults, problem=problem, latency=latency
-        )
+        self.journal.add(record(_status(answer), entry, faults, problem, latency))
         return answer
 
     def stored(self, incoming: Incoming, found: Route) -> Answer:
@@ -168,80 +159,53 @@ class Play:
         return read, reading.wanted
 
     def _answered(
-        self,
-        name: str,
-        number: int,
-        request: ChatRequest,
-        read: ReadRequest,
-        wanted: EmbeddingRequest | None,
-        wire: WireFormat,
-        faults: tuple[Fault, ...],
+        self, asked: ServedRequest, wanted: EmbeddingRequest | None
     ) -> tuple[Answer | Later, Entry | None]:
         """Return the answer, and the entry of the script that gives it if one does."""
         if wanted is not None:
-            return self._vectors(name, number, request, read, wanted, wire, faults)
+            return self._vectors(asked, wanted)
+        request, name = asked.chat, asked.name
         if request.place == "count_tokens":
             recorded = self.script.scripted(request, name)
             if recorded is None:
-                return with_faults(token_count(read, wire), faults, wire), None
-            return self._renderer.render([recorded], request, read, wire, number, faults), recorded
+                return with_faults(token_count(asked.read, asked.wire), asked.faults, asked.wire), None
+            return self._renderer.render([recorded], asked), recorded
         entries = [self.script.demanded(request, name)]
-        while len(entries) < read.asked.demands.choices and isinstance(
+        while len(entries) < asked.read.asked.demands.choices and isinstance(
             entries[0].reply.answer, Chat | Computed
         ):
             entries.append(self.script.demanded(request, name))
-        answer = self._renderer.render(entries, request, read, wire, number, faults)
-        if wire.NAME == "responses":
-            self._spoken_before.keep(read, answer)
+        answer = self._renderer.render(entries, asked)
+        if asked.wire.NAME == "responses":
+            self._spoken_before.keep(asked.read, answer)
         return answer, entries[0]
 
-    def _vectors(
-        self,
-        name: str,
-        number: int,
-        request: ChatRequest,
-        read: ReadRequest,
-        wanted: EmbeddingRequest,
-        wire: WireFormat,
-        faults: tuple[Fault, ...],
-    ) -> tuple[Answer | Later, Entry | None]:
+    def _vectors(self, asked: ServedRequest, wanted: EmbeddingRequest) -> tuple[Answer | Later, Entry | None]:
         entries: list[Entry | None] = []
-        for message in request.messages:
-            entry = self.script.scripted(replace(request, messages=(message,)), name)
+        for message in asked.chat.messages:
+            entry = self.script.scripted(replace(asked.chat, messages=(message,)), asked.name)
             entries.append(entry)
             if entry is not None and not isinstance(entry.reply.answer, Vector):
-                return self._renderer.render([entry], request, read, wire, number, faults), entry
-        made = embeddings(entries, wanted, request, read, faults)
-        answer = made if isinstance(made, Later) else with_faults(made, faults, wire)
+                return self._renderer.render([entry], asked), entry
+        made = embeddings(entries, wanted, asked)
+        answer = made if isinstance(made, Later) else with_faults(made, asked.faults, asked.wire)
         return answer, next(filter(None, entries), None)
 
-    def _note(
-        self,
-        number: int,
-        incoming: Incoming,
-        found: Route,
-        answer: Answer | Later,
-        *,
-        entry: Entry | None = None,
-        faults: tuple[Fault, ...] = (),
-        problem: str | None = None,
-        latency: float = 0.0,
-    ) -> None:
-        status = 0 if isinstance(answer, Silence) else 200 if isinstance(answer, Later) else answer.status
-        self.journal.add(
-            JournalEntry(
-                number,
-                found.wire,
-                incoming.target,
-                incoming.headers,
-                incoming.body,
-                status,
-                entry,
-                faults,
-                problem,
-                latency,
-            )
-        )
+
+def _status(answer: Answer | Later) -> int:
+    return 0 if isinstance(answer, Silence) else 200 if isinstance(answer, Later) else answer.status
+
+
+def _refusal(refused: BadRequest, wire: WireFormat) -> tuple[Whole, str]:
+    """Return the answer to a request that cannot be read, and why in words."""
+    why = str(refused)
+    if len(why) > _LONGEST_MESSAGE:
+        # It quotes the request, and problems are kept: a hundred bodies of 30 MB would fill the memory.
+        why = shorten(ends_without_secrets(why), _LONGEST_MESSAGE)
+    if not refused.code:
+        why = f"the request cannot be read: {why}"
+    status = 415 if isinstance(refused, EncodedBody) else 400
+    return http_error(wire, status, message=why, parameter=refused.parameter, code=refused.code), why
 
 
 def _latency(entry: Entry | None, answer: Answer | Later, pacing: Pacing) -> float:

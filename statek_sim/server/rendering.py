@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from statek_sim.errors import BadInput, UnmatchedRequest
 from statek_sim.providers.delivery import Manner, computed_reply, usage_of, wire_reply
@@ -65,6 +65,17 @@ class Pacing:
         return 0.0 if self.speed is None else seconds / self.speed
 
 
+class ServedRequest(NamedTuple):
+    """One request of a play: its `number` from 1, its `name` in messages, what it asks, and what strikes it."""
+
+    number: int
+    name: str
+    chat: ChatRequest
+    read: ReadRequest
+    wire: WireFormat
+    faults: tuple[Fault, ...] = ()
+
+
 class Renderer:
     """Renders replies for one script: in the manner of `spoken`, at `pacing`."""
 
@@ -73,47 +84,29 @@ class Renderer:
         self._pacing = pacing
         self._prepared = PreparedBodies()
 
-    def render(
-        self,
-        entries: Sequence[Entry],
-        request: ChatRequest,
-        read: ReadRequest,
-        wire: WireFormat,
-        number: int,
-        faults: tuple[Fault, ...] = (),
-    ) -> Answer:
-        """Return the answer that `entries` are to the request with this number, with `faults` in it.
+    def render(self, entries: Sequence[Entry], asked: ServedRequest) -> Answer:
+        """Return the answer that `entries` are to a request, with its faults.
 
         There is an entry per choice that is asked for; one that is no message answers alone. `ScriptError` for a reply
         that contradicts what the request demands.
         """
         entry = entries[0]
-        reply, params = entry.reply, read.asked
-        if isinstance(reply.answer, Chat) and not faults and not params.stream and len(entries) == 1:
-            body = self._body(entry, reply.answer, request, read, wire, number)
-            answer: Answer = Whole(
-                status=200, body=body, headers=_notes(read, reply), delay=self._pacing.real(reply.latency)
-            )
-            return answer
-        answer = self._answer(entries, request, read, wire, number, faults)
-        return with_faults(answer, faults, wire)
-
-    def _body(
-        self,
-        entry: Entry,
-        chat: Chat,
-        request: ChatRequest,
-        read: ReadRequest,
-        wire: WireFormat,
-        number: int,
-    ) -> bytes:
         reply = entry.reply
+        plain = not asked.faults and not asked.read.asked.stream and len(entries) == 1
+        if plain and isinstance(reply.answer, Chat):
+            body = self._body(entry, reply.answer, asked)
+            delay = self._pacing.real(reply.latency)
+            return Whole(status=200, body=body, headers=_notes(asked.read, reply), delay=delay)
+        return with_faults(self._answer(entries, asked), asked.faults, asked.wire)
+
+    def _body(self, entry: Entry, chat: Chat, asked: ServedRequest) -> bytes:
+        reply, request, params = entry.reply, asked.chat, asked.read.asked
 
         def write(reply_id: str) -> bytes:
-            return wire.reply_body(self._message(entry, reply, chat, request, read, reply_id))
+            return asked.wire.reply_body(self._message(entry, reply, chat, asked, reply_id))
 
-        if read.asked.echo is not None:
-            return write(str(number))
+        if params.echo is not None:
+            return write(str(asked.number))
         key = (
             entry.key,
             entry.position,
@@ -121,17 +114,18 @@ class Renderer:
             request.model,
             request.turn,
             int(request.at + reply.latency),
-            wire.NAME,
-            None if read.asked.demands is NO_DEMANDS else read.asked.demands,
-            read.asked.thinks,
-            read.prompt_tokens() if reply.usage is UsageKind.MEASURED else None,
+            asked.wire.NAME,
+            None if params.demands is NO_DEMANDS else params.demands,
+            params.thinks,
+            asked.read.prompt_tokens() if reply.usage is UsageKind.MEASURED else None,
         )
-        return self._prepared.body(key, write, str(number))
+        return self._prepared.body(key, write, str(asked.number))
 
     def _message(
-        self, entry: Entry, reply: Reply, chat: Chat, request: ChatRequest, read: ReadRequest, reply_id: str
+        self, entry: Entry, reply: Reply, chat: Chat, asked: ServedRequest, reply_id: str
     ) -> WireReply:
         """Return what a reply says, in the form that the request demands."""
+        request, read = asked.chat, asked.read
         manner = replace(self._spoken, measure=read.measured)
         answer = wire_reply(reply, chat, request, manner, reply_id=reply_id)
         params = read.asked
@@ -143,29 +137,24 @@ class Renderer:
             return formed
         return replace(formed, echo=params.echo, thinks=params.thinks)
 
-    def _answer(
-        self,
-        entries: Sequence[Entry],
-        request: ChatRequest,
-        read: ReadRequest,
-        wire: WireFormat,
-        number: int,
-        faults: tuple[Fault, ...],
-    ) -> Answer:
-        given = [_given(entry.reply, request) for entry in entries]
+    def _answer(self, entries: Sequence[Entry], asked: ServedRequest) -> Answer:
+        given = [_given(entry.reply, asked.chat) for entry in entries]
         reply = given[0]
         delay = self._pacing.real(max(reply.latency for reply in given))
         match reply.answer:
             case Chat():
-                choices = self._choices(entries, given, request, read, str(number))
-                gap = self._pacing.real(self._pacing.token_seconds)
-                return _spoken(_reporting(choices, faults), read, wire, delay, gap, _notes(read, reply))
+                message = _reporting(self._choices(entries, given, asked), asked.faults)
+                headers = _notes(asked.read, reply)
+                if asked.read.asked.stream:
+                    return Streamed(frames=tuple(self._frames(message, asked, delay)), headers=headers)
+                body = asked.wire.reply_body(message)
+                return Whole(status=200, body=body, headers=headers, delay=delay)
             case HttpFault(status=status, retry_after=retry_after):
-                return http_error(wire, status, retry_after, delay=delay)
+                return http_error(asked.wire, status, retry_after, delay=delay)
             case RawBody(body=body):
                 return Whole(status=200, body=body, delay=delay)
             case RawStream() as recorded:
-                return self._recorded(recorded, read, wire, delay)
+                return self._recorded(recorded, asked, delay)
             case NoAnswer():
                 return Silence()
             case Vector():
@@ -175,27 +164,27 @@ class Renderer:
             case other:
                 assert_never(other)
 
-    def _choices(
-        self,
-        entries: Sequence[Entry],
-        given: Sequence[Reply],
-        request: ChatRequest,
-        read: ReadRequest,
-        reply_id: str,
-    ) -> WireReply:
+    def _choices(self, entries: Sequence[Entry], given: Sequence[Reply], asked: ServedRequest) -> WireReply:
         choices: list[WireReply] = []
         for entry, reply in zip(entries, given, strict=True):
             if not isinstance(reply.answer, Chat):
                 raise BadInput(
                     f"reply {entry.position} is no message, and the request wants {len(entries)} choices"
                 )
-            choices.append(self._message(entry, reply, reply.answer, request, read, reply_id))
+            choices.append(self._message(entry, reply, reply.answer, asked, str(asked.number)))
         return choices[0] if len(choices) == 1 else together(choices)
 
-    def _recorded(self, recorded: RawStream, read: ReadRequest, wire: WireFormat, delay: float) -> Answer:
+    def _frames(self, message: WireReply, asked: ServedRequest, delay: float) -> Iterator[Frame]:
+        params = asked.read.asked
+        split = partial(token_pieces, model=params.model)
+        for event in asked.wire.reply_stream(message, split, usage=params.stream_usage):
+            yield Frame(delay, event)
+            delay = self._pacing.real(self._pacing.token_seconds)
+
+    def _recorded(self, recorded: RawStream, asked: ServedRequest, delay: float) -> Answer:
         real = self._pacing.real
-        if not read.asked.stream:
-            body = wire.join_stream(recorded.body)
+        if not asked.read.asked.stream:
+            body = asked.wire.join_stream(recorded.body)
             return Whole(status=200, body=body, delay=delay + real(recorded.seconds))
         first, *rest = recorded.pieces or ((0.0, b""),)
         frames = (
@@ -215,16 +204,13 @@ def _notes(read: ReadRequest, reply: Reply) -> tuple[tuple[str, str], ...]:
 
 
 def embeddings(
-    entries: Sequence[Entry | None],
-    wanted: EmbeddingRequest,
-    request: ChatRequest,
-    read: ReadRequest,
-    faults: tuple[Fault, ...] = (),
+    entries: Sequence[Entry | None], wanted: EmbeddingRequest, asked: ServedRequest
 ) -> Whole | Later:
     """Return the vectors that are asked for: what the script says of each text, or what is computed from it.
 
     Many are for later, unless a fault has to strike them.
     """
+    read, faults, model = asked.read, asked.faults, asked.chat.model
     scripted = [
         None if entry is None else _scripted_vector(entry, size)
         for entry, size in zip(entries, wanted.sizes, strict=True)
@@ -236,10 +222,10 @@ def embeddings(
 
     def made() -> Whole:
         vectors = (
-            vector_of(text, request.model, size) if vector is None else vector
+            vector_of(text, model, size) if vector is None else vector
             for vector, text, size in zip(scripted, wanted.texts, wanted.sizes, strict=True)
         )
-        body = embeddings_body(wanted, vectors, request.model, tokens, usage=reported)
+        body = embeddings_body(wanted, vectors, model, tokens, usage=reported)
         return Whole(status=200, body=body, headers=headers)
 
     few = len(scripted) <= _MOST_VECTORS and sum(map(len, wanted.texts)) <= _MOST_EMBEDDED
@@ -310,28 +296,6 @@ def _reporting(reply: WireReply, faults: tuple[Fault, ...]) -> WireReply:
         elif isinstance(fault, NoUsage):
             reply = replace(reply, usage=NO_USAGE)
     return reply
-
-
-def _spoken(
-    answer: WireReply,
-    read: ReadRequest,
-    wire: WireFormat,
-    delay: float,
-    gap: float,
-    headers: tuple[tuple[str, str], ...],
-) -> Answer:
-    if not read.asked.stream:
-        return Whole(status=200, body=wire.reply_body(answer), headers=headers, delay=delay)
-    return Streamed(frames=tuple(_frames(answer, read, wire, delay, gap)), headers=headers)
-
-
-def _frames(
-    answer: WireReply, read: ReadRequest, wire: WireFormat, delay: float, gap: float
-) -> Iterator[Frame]:
-    split = partial(token_pieces, model=read.asked.model)
-    for event in wire.reply_stream(answer, split, usage=read.asked.stream_usage):
-        yield Frame(delay, event)
-        delay = gap
 
 
 def met(reply: WireReply, demands: Demands, *, model: str, name: str) -> WireReply:
