@@ -15,6 +15,7 @@ from typing import Final
 
 from statek_sim.errors import BadRequest
 from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.wire import gemini
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.request import FormatName, WireRequest, text_in
 from statek_sim.server.message_validation import wrong_contents
@@ -104,6 +105,8 @@ def read_request(wire: FormatName, path: str, body: bytes) -> ReadRequest:
 
 def _read(wire: FormatName, path: str, body: bytes) -> ReadRequest:
     given = json_of(body)
+    if wire == "gemini":
+        given = gemini.documented(given)
     request = FORMATS[wire].read_request(given, path)
     wrong = tuple(islice(wrong_contents(wire, given), _MOST_WRONG))
     if wrong:

@@ -21,21 +21,16 @@ Wrong = Iterator[tuple[str, str]]
 
 _PART: Final = frozenset(
     {
-        "text", "inlineData", "inline_data", "fileData", "file_data", "functionCall", "function_call",
-        "functionResponse", "function_response", "executableCode", "executable_code", "codeExecutionResult",
-        "code_execution_result", "toolCall", "tool_call", "toolResponse", "tool_response", "thought",
-        "thoughtSignature", "thought_signature",
+        "text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode",
+        "codeExecutionResult", "toolCall", "toolResponse", "thought", "thoughtSignature",
     }
 )  # fmt: skip
 """What a part may be at Google's."""
 
 _TOOL: Final = frozenset(
     {
-        "functionDeclarations", "function_declarations", "googleSearch", "google_search",
-        "googleSearchRetrieval", "google_search_retrieval", "codeExecution", "code_execution", "urlContext",
-        "url_context", "googleMaps", "google_maps", "computerUse", "computer_use", "fileSearch", "file_search",
-        "retrieval", "enterpriseWebSearch", "enterprise_web_search", "mcpServers", "mcp_servers",
-        "parallelAiSearch", "parallel_ai_search",
+        "functionDeclarations", "googleSearch", "googleSearchRetrieval", "codeExecution", "urlContext", "googleMaps",
+        "computerUse", "fileSearch", "retrieval", "enterpriseWebSearch", "mcpServers", "parallelAiSearch",
     }
 )  # fmt: skip
 """What a tool may be at Google's."""
@@ -70,12 +65,12 @@ def _anthropic(body: Mapping[str, JSON]) -> Wrong:
 
 
 def _gemini(body: Mapping[str, JSON]) -> Wrong:
-    inner = body.get("generateContentRequest", body.get("generate_content_request"))
+    inner = body.get("generateContentRequest")
     members = inner if isinstance(inner, dict) and "contents" not in body else body
     for where, content in _objects(members.get("contents"), "contents"):
         for why in wrong_parts(content.get("parts"), f"{where}.parts"):
             yield "contents", why
-    prompt = members.get("systemInstruction", members.get("system_instruction"))
+    prompt = members.get("systemInstruction")
     if isinstance(prompt, dict):
         for why in wrong_parts(prompt.get("parts"), "systemInstruction.parts"):
             yield "systemInstruction", why

@@ -329,9 +329,9 @@ def _gemini(body: Body, model: str) -> Refusals:
         return
     contents = _objects(body.get("contents"))
     for number, content in contents[_start_of_turn(contents) :]:
-        calls = [part for _, part in _objects(content.get("parts")) if _member(part, "functionCall")]
-        if content.get("role") == "model" and calls and not _member(calls[0], "thoughtSignature"):
-            call = _member(calls[0], "functionCall")
+        calls = [part for _, part in _objects(content.get("parts")) if part.get("functionCall")]
+        if content.get("role") == "model" and calls and not calls[0].get("thoughtSignature"):
+            call = calls[0].get("functionCall")
             name = call.get("name") if isinstance(call, dict) else call
             yield Refusal(
                 "contents",
@@ -345,16 +345,9 @@ def _start_of_turn(contents: list[tuple[int, dict[str, Any]]]) -> int:
     for place in range(len(contents) - 1, -1, -1):
         content = contents[place][1]
         parts = [part for _, part in _objects(content.get("parts"))]
-        if content.get("role", "user") == "user" and not any(
-            _member(part, "functionResponse") for part in parts
-        ):
+        if content.get("role", "user") == "user" and not any(part.get("functionResponse") for part in parts):
             return place
     return 0
-
-
-def _member(part: Body, name: str) -> JSON:
-    """Return a member that Google takes in both spellings, `thoughtSignature` and `thought_signature`."""
-    return part.get(name) or part.get(re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name))
 
 
 def _objects(values: JSON) -> list[tuple[int, dict[str, Any]]]:

@@ -141,16 +141,15 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         raise BadRequest(
             f"the URL: expected to end in MODEL:generateContent or MODEL:streamGenerateContent, got {url!r}"
         )
-    body = body_object(body)
+    body = body_object(documented(body))
     if named["method"] == "countTokens" and "contents" not in body:
-        body = _object(_either(body, "generateContentRequest", "generate_content_request"), "the body")
+        body = _object(body.get("generateContentRequest"), "the body")
     contents = objects(body.get("contents"), where="contents")
-    config = _camel(_object(_either(body, "generationConfig", "generation_config"), "generationConfig"))
-    named_members = _camel(body)
+    config = _object(body.get("generationConfig"), "generationConfig")
     return WireRequest(
         model=named["model"],
         messages=(
-            *_prompt(_either(body, "systemInstruction", "system_instruction")),
+            *_prompt(body.get("systemInstruction")),
             *(
                 heard
                 for number, content in enumerate(contents)
@@ -159,24 +158,22 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         ),
         tools=tuple(_tools(objects(body.get("tools") or [], where="tools"))),
         temperature=number_or_none(config, "temperature"),
-        demands=_demands(config, _either(body, "toolConfig", "tool_config")),
+        demands=_demands(config, body.get("toolConfig")),
         stream=named["method"] == "streamGenerateContent",
         stream_usage=True,
         unheeded=(
-            *GEMINI.unheeded(named_members),
+            *GEMINI.unheeded(body),
             *GEMINI_CONFIG.unheeded(config, within="generationConfig."),
         ),
-        wrong=(*GEMINI.wrong(named_members), *GEMINI_CONFIG.wrong(config, within="generationConfig.")),
+        wrong=(*GEMINI.wrong(body), *GEMINI_CONFIG.wrong(config, within="generationConfig.")),
         thinks=needs_signatures(named["model"]),
     )
 
 
 def _demands(config: Mapping[str, JSON], tool_config: JSON) -> Demands:
     given = _object(tool_config, "toolConfig")
-    calling = _object(
-        _either(given, "functionCallingConfig", "function_calling_config"), "functionCallingConfig"
-    )
-    mode, names = calling.get("mode"), _either(calling, "allowedFunctionNames", "allowed_function_names")
+    calling = _object(given.get("functionCallingConfig"), "functionCallingConfig")
+    mode, names = calling.get("mode"), calling.get("allowedFunctionNames")
     return Demands(
         choices=_candidates(config) or 1,
         stop=stops_of(config.get("stopSequences"), where="generationConfig.stopSequences"),
@@ -198,14 +195,31 @@ def _candidates(config: Mapping[str, JSON]) -> int | None:
     return wanted
 
 
-def _camel(mapping: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the fields by the names that the documents give them: the API takes `max_output_tokens` too."""
-    return {_UNDERSCORE.sub(lambda found: found[1].upper(), key): value for key, value in mapping.items()}
+_USERS_OWN: Final = frozenset(
+    {
+        "args",
+        "labels",
+        "parameters",
+        "parametersJsonSchema",
+        "response",
+        "responseJsonSchema",
+        "responseSchema",
+    }
+)
+"""Members whose insides have names that users choose."""
 
 
-def _either(mapping: Mapping[str, JSON], camel: str, snake: str) -> JSON:
-    """Return a field by either of its names: the API takes both."""
-    return mapping.get(camel, mapping.get(snake))
+def documented(value: JSON) -> JSON:
+    """Return a body with the names that the documents give its members: the API takes `tool_config` too."""
+    if isinstance(value, list):
+        return [documented(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    named: dict[str, JSON] = {}
+    for key, inner in value.items():
+        name = _UNDERSCORE.sub(lambda found: found[1].upper(), key)
+        named[name] = inner if name in _USERS_OWN else documented(inner)
+    return named
 
 
 def _object(value: JSON, where: str) -> dict[str, JSON]:
@@ -232,7 +246,7 @@ def _said(content: dict[str, JSON], where: str) -> Iterator[Message]:
         raise BadRequest(f"{where}.role: expected 'user', 'model', 'function' or 'tool', got {role!r}")
     declarations: list[JSON] = []
     for part in parts:
-        response = _either(part, "functionResponse", "function_response")
+        response = part.get("functionResponse")
         if response is None:
             declarations.append(part)
             continue
@@ -256,7 +270,7 @@ def _result(response: Mapping[str, JSON]) -> Message:
 
 def _turn(parts: list[dict[str, JSON]], where: str) -> Message:
     texts: list[JSON] = [part for part in parts if set(part) == {"text"}]
-    calls = [_call(part, where) for part in parts if _either(part, "functionCall", "function_call")]
+    calls = [_call(part, where) for part in parts if part.get("functionCall")]
     turn: dict[str, JSON] = {"role": "assistant", "content": text_of(texts, where=where) if texts else None}
     if calls:
         turn["tool_calls"] = calls
@@ -266,16 +280,16 @@ def _turn(parts: list[dict[str, JSON]], where: str) -> Message:
 
 
 def _call(part: Mapping[str, JSON], where: str) -> JSON:
-    call = _object(_either(part, "functionCall", "function_call"), f"{where}.functionCall")
+    call = _object(part.get("functionCall"), f"{where}.functionCall")
     arguments = json.dumps(call.get("args", {}))
     return openai_call(call.get("id") or call.get("name", ""), call.get("name"), arguments)
 
 
 def _tools(tools: list[dict[str, JSON]]) -> Iterator[dict[str, JSON]]:
     for tool in tools:
-        declared = _either(tool, "functionDeclarations", "function_declarations")
+        declared = tool.get("functionDeclarations")
         for function in objects(declared or [], where="tools.functionDeclarations"):
-            schema = _either(function, "parameters", "parametersJsonSchema") or {}
+            schema = function.get("parameters", function.get("parametersJsonSchema")) or {}
             yield openai_tool(function.get("name"), function.get("description", ""), schema)
 
 
