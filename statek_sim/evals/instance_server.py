@@ -24,9 +24,9 @@ from statek_sim.evals.scenario import Instance
 from statek_sim.evals.world import ToolError
 from statek_sim.providers.http_provider import HttpRequest, HttpTransport
 from statek_sim.providers.script import ReplyFunction, computed
-from statek_sim.server.exchange import DEFAULT_LIMITS, Answer, Incoming, Whole
+from statek_sim.server.exchange import Answer, Incoming, Whole
 from statek_sim.server.llm import FakeLLM
-from statek_sim.server.llm_server import RunningServer, listen
+from statek_sim.server.llm_server import RunningServer
 
 _TOOLS: Final = "/tools/"
 _OF_THE_LLM: Final = ("/v1", "/statek/")
@@ -60,7 +60,7 @@ class ServedEval:
         self._answer: str | None = None
         self._asked = 0
         self._failure: str | None = None
-        self._running = RunningServer(self._answered, listen(host, port), DEFAULT_LIMITS)
+        self._running = RunningServer(self._answered, host=host, port=port)
         self.url = self._running.url
 
     def __enter__(self) -> Self:

@@ -13,8 +13,8 @@ from typing import Final, Self
 from statek_sim.mcp.server import Asked, McpJournal, McpServer
 from statek_sim.mcp.session import INVALID_REQUEST, VERSIONS, Die, Message, RpcError, Session, error, parsed
 from statek_sim.providers.network import is_loopback
-from statek_sim.server.exchange import DEFAULT_LIMITS, JSON_TYPE, Incoming, Live, Whole
-from statek_sim.server.llm_server import RunningServer, listen
+from statek_sim.server.exchange import JSON_TYPE, Incoming, Live, Whole
+from statek_sim.server.llm_server import RunningServer
 
 PATH: Final = "/mcp"
 """Where the endpoint is."""
@@ -46,9 +46,7 @@ class McpHttpServer:
         self.server = server
         self._process = process
         self._endpoint = _Endpoint(server, self._die, anywhere=anywhere)
-        self._running = RunningServer(
-            self._endpoint.answer, listen(host, port, anywhere=anywhere), DEFAULT_LIMITS
-        )
+        self._running = RunningServer(self._endpoint.answer, host=host, port=port, anywhere=anywhere)
         self.url = f"{self._running.url}{PATH}"
 
     def __enter__(self) -> Self:

@@ -12,8 +12,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
@@ -58,7 +58,7 @@ class LLMServer:
         self.llm = FakeLLM(
             styles=styles, models=models, count_usage=count_usage, pacing=pacing, ignored=ignored
         )
-        self._running = RunningServer(self.llm.begin, listen(host, port, anywhere=anywhere), limits)
+        self._running = RunningServer(self.llm.begin, host=host, port=port, anywhere=anywhere, limits=limits)
         self.url = self._running.url
         self.port = self._running.port
         self.openai_url = f"{self.url}/v1"
@@ -149,9 +149,21 @@ class _RealTimeLoop(asyncio.SelectorEventLoop):
 
 
 class RunningServer:
-    """A server on `host` and `port`; `url` is `http://host:port`."""
+    """A server on `host` and `port`, started and stopped or inside a block; `url` is `http://host:port`.
 
-    def __init__(self, handler: Handler, listening: socket.socket, limits: Limits) -> None:
+    See `listen` for the address.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        anywhere: bool = False,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        listening = listen(host, port, anywhere=anywhere)
         self.host, self.port = listening.getsockname()[:2]
         shown = f"[{self.host}]" if ":" in self.host else self.host
         self.url = f"http://{shown}:{self.port}"
@@ -183,6 +195,15 @@ class RunningServer:
         if self._thread.is_alive():
             raise RuntimeError(f"the LLM server at {self.url} did not stop within {_STOPPING:g} seconds")
         self._loop.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
 
     def halt(self) -> None:
         """Stop from within: what answers in this server's own thread ends it. `stop` waits for that end."""
@@ -259,21 +280,3 @@ def listen(host: str = "127.0.0.1", port: int = 0, *, anywhere: bool = False) ->
         listening.close()
         raise BadInput(f"cannot listen on {host}:{port}: {error.strerror}") from None
     return listening
-
-
-@contextmanager
-def running(
-    handler: Handler,
-    *,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    anywhere: bool = False,
-    limits: Limits = DEFAULT_LIMITS,
-) -> Iterator[RunningServer]:
-    """Serve inside the block; see `listen` for the address."""
-    server = RunningServer(handler, listen(host, port, anywhere=anywhere), limits)
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()

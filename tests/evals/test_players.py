@@ -21,7 +21,7 @@ from statek_sim.evals.verdict import Verdict, judge
 from statek_sim.evals.world import ToolError
 from statek_sim.providers.live import LiveTransport
 from statek_sim.server.exchange import Incoming, Whole
-from statek_sim.server.llm_server import running
+from statek_sim.server.llm_server import RunningServer
 from tests.tables import table_test
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "evals"
@@ -164,7 +164,7 @@ def test_an_agent_that_is_an_endpoint_is_asked_and_works_with_the_worlds_tools()
         return Whole(status=200, body=json.dumps({"answer": worked(job["url"])}).encode())
 
     instance = SUITE["move-money"].instance(1)
-    with running(endpoint) as theirs, ServedEval(instance, replies(instance.plan)) as served:
+    with RunningServer(endpoint) as theirs, ServedEval(instance, replies(instance.plan)) as served:
         served.ask(f"{theirs.url}/agent", LiveTransport())
     assert judge(instance, served.record()).problems == ()
 
@@ -172,7 +172,7 @@ def test_an_agent_that_is_an_endpoint_is_asked_and_works_with_the_worlds_tools()
 def test_an_endpoint_that_breaks_has_given_no_answer() -> None:
     instance = SUITE["move-money"].instance(1)
     with (
-        running(lambda request: Whole(status=500, body=b"oops")) as theirs,
+        RunningServer(lambda request: Whole(status=500, body=b"oops")) as theirs,
         ServedEval(instance, replies(instance.plan)) as served,
     ):
         served.ask(theirs.url, LiveTransport())

@@ -20,7 +20,7 @@ from statek_sim.providers.script import text, timeout
 from statek_sim.providers.wire import gemini
 from statek_sim.server.exchange import Answer, Frame, Incoming, Later, Limits, Live, Streamed, Whole
 from statek_sim.server.fault import Fault, FaultRule, NoAnswerAtAll, Reset, SlowFirstByte, SlowTokens
-from statek_sim.server.llm_server import LLMServer, listen, running
+from statek_sim.server.llm_server import LLMServer, RunningServer, listen
 from statek_sim.values import JSON
 from tests.server.asking import ANTHROPIC, GEMINI, OPENAI, openai
 from tests.tables import table_test
@@ -181,7 +181,7 @@ def test_what_is_given_to_a_client_that_left_is_let_go_of_long_before_its_end() 
     def handler(request: Incoming) -> Streamed | Live:
         return Live(frames=live()) if request.target == "/live" else Streamed(frames=tuple(frames()))
 
-    with running(handler) as server:
+    with RunningServer(handler) as server:
         for target in ("/live", "/frames"):
             with socket.create_connection((server.host, server.port), timeout=60) as connection:
                 connection.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -548,7 +548,7 @@ def test_a_handler_that_breaks_is_the_servers_fault_and_not_the_requests() -> No
     def broken(request: Incoming) -> Answer:
         raise KeyError(request.target)
 
-    with running(broken) as server:
+    with RunningServer(broken) as server:
         connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
         connection.request("GET", "/v1/models")
         response = connection.getresponse()
@@ -573,7 +573,7 @@ def test_an_answer_that_breaks_while_it_is_made_keeps_no_client_waiting() -> Non
     def broken(request: Incoming) -> Later | Live:
         return Later(late) if request.target == "/late" else Live(frames=frames())
 
-    with running(broken) as server:
+    with RunningServer(broken) as server:
         connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
         connection.request("GET", "/late")
         response = connection.getresponse()
