@@ -14,8 +14,7 @@ from pytest_statek.lab import OPENED, Opened, marked, open_lab, or_fail
 from pytest_statek.marker import Wishes
 from pytest_statek.options import REFERENCE, REQUESTED
 from statek_sim.app import StatekApp
-from statek_sim.backends.application import AppJob
-from statek_sim.backends.reference_application import ReferenceApplication
+from statek_sim.backends.application import AppJob, ReferenceApplication
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput
 from statek_sim.harness.current import get_llm_harness

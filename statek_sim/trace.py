@@ -765,3 +765,20 @@ def require_tool(name: str, known: Collection[str], whose: str) -> None:
         return
     hint = suggestion(name, known) or f" It has {', '.join(sorted(known)) or 'none'}"
     raise BadInput(f"tool_calls({name!r}): {whose} has no tool of that name, so none was ever called.{hint}")
+
+
+def event_label(event: Event) -> str:
+    """Return an event in a few words, without what differs in length."""
+    match event:
+        case StatusChanged(new=new):
+            return f"status {new}"
+        case ToolCalled(name=name) | ToolReturned(name=name):
+            return f"{type(event).__name__} {name}"
+        case HandlerRan(name=name) | HandlerRegistered(name=name):
+            return f"{type(event).__name__} {name}"
+        case WorldChanged(subject=subject, change=change):
+            return f"{subject}: {change}"
+        case JobStopped(reason=reason):
+            return f"JobStopped {reason}"
+        case _:
+            return type(event).__name__

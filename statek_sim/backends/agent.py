@@ -35,14 +35,12 @@ from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
 from statek_sim.backends.deviations import undeviating, with_moved_events, with_other_limits
 from statek_sim.backends.driver import check_events
-from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.record import RunError, RunRecord
-from statek_sim.backends.reference import measured, unchanged
-from statek_sim.backends.setup import scenario_harness, script_of, settings_of
+from statek_sim.backends.reference import measured
+from statek_sim.backends.setup import AS_WRITTEN, RunOptions, scenario_harness, script_of, settings_of
 from statek_sim.backends.user_plugins import OwnParts, as_it_is
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError, Untimely
-from statek_sim.harness.harness import LLM_Harness
 from statek_sim.mcp.results import McpFailure
 from statek_sim.providers.http_provider import HttpLLM, access_from, client_options
 from statek_sim.providers.network import forbid_network
@@ -54,7 +52,6 @@ from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, Slot
 from statek_sim.scenario.events import After, Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.trace import Trace
-from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.usage.totals import TurnUsage
 
 if TYPE_CHECKING:
@@ -95,87 +92,61 @@ def simulated(provider: Provider, clock: VirtualClock, person: Asked) -> Driver:
 def run_agent_scenario(
     scenario: Scenario,
     profile: str = PROFILE,
+    options: RunOptions = AS_WRITTEN,
     *,
-    preset: str | None = None,
-    seed: int | None = None,
-    allow_network: bool = False,
-    tokenizers: TokenizerRegistry | None = None,
-    exchanges: Exchanges | None = None,
-    harness: Callable[[LLM_Harness], LLM_Harness] = unchanged,
     driver: MakeDriver = simulated,
     guards: Callable[[Guard], Guard] = as_it_is,
     moments: Moments | None = None,
     compacts: bool = True,
 ) -> RunRecord:
-    """Run one scenario of engine two and return what it left behind.
+    """Run one scenario of engine two and return what it left behind. Agents have one profile.
 
-    The arguments are those of `reference.run_scenario`; `driver` makes what carries out the effects, `guards`
-    changes each of the shipped guards, `moments` notes where the process may die; without
-    `compacts` no history is made shorter. Agents have one profile.
+    `driver` makes what carries out the effects, `guards` changes each of the shipped guards, `moments` notes where the
+    process may die; without `compacts` no history is made shorter.
     """
     if profile != PROFILE:
         raise BadInput(f"no profile of agents is called {profile!r}; expected {PROFILE}")
     if scenario.deviations and moments is None:
         undisturbed = Moments()
+        plain = replace(options, allow_network=False, exchanges=None)
         run_agent_scenario(
-            undeviating(scenario),
-            preset=preset,
-            seed=seed,
-            tokenizers=tokenizers,
-            harness=harness,
-            driver=driver,
-            guards=guards,
-            moments=undisturbed,
+            undeviating(scenario), profile, plain, driver=driver, guards=guards, moments=undisturbed
         )
         moments = Moments(scenario.deviations, undisturbed.taken)
-    run = _Run(
-        scenario,
-        preset=preset,
-        seed=scenario.seed if seed is None else seed,
-        tokenizers=tokenizers,
-        exchanges=exchanges,
-        harness=harness,
-        driver=driver,
-        guards=guards,
-        moments=moments,
-        compacts=compacts,
-    )
-    return run.finish(allow_network=allow_network)
+    return _Run(scenario, options, driver, guards, moments, compacts=compacts).finish()
 
 
 class _Run:
-    """One run in the making."""
+    """One run in the making; the arguments are those of `run_agent_scenario`."""
 
     def __init__(
         self,
         scenario: Scenario,
-        *,
-        preset: str | None,
-        seed: int,
-        tokenizers: TokenizerRegistry | None,
-        exchanges: Exchanges | None,
-        harness: Callable[[LLM_Harness], LLM_Harness],
+        options: RunOptions,
         driver: MakeDriver,
         guards: Callable[[Guard], Guard],
         moments: Moments | None,
+        *,
         compacts: bool,
     ) -> None:
         self.scenario = scenario = with_moved_events(scenario)
+        self.options = options
         self.moments = moments
         self.compacts = compacts
-        self.seed = seed
+        self.seed = seed = scenario.seed if options.seed is None else options.seed
         self.clock = VirtualClock()
         self.trace = Trace(profile=PROFILE, seed=seed)
-        settings = settings_of(scenario, preset=preset)
+        settings = settings_of(scenario, preset=options.preset)
         self.default_provider = settings.default_llm_api_provider
-        limited = harness(scenario_harness(scenario, PROFILE, settings, preset=preset))
+        limited = options.harness(scenario_harness(scenario, PROFILE, settings, preset=options.preset))
         self.harness = with_other_limits(limited, scenario.deviations)
         self.envelopes = Envelopes(
-            tokenizers, PLAIN if exchanges is None else client_options(exchanges.environment)
+            options.tokenizers,
+            PLAIN if options.exchanges is None else client_options(options.exchanges.environment),
         )
         self.people = People()
         self.checks: list[Callable[[], None]] = [self.people.check_answered]
-        self.calls = CallLog(self._provider(tokenizers, exchanges))
+        self.calls = CallLog(self._provider())
         self.desk = None if scenario.slots is None else Desk(_slot_rules(scenario.slots), self.clock)
         self.driver = driver(self.calls, self.clock, self._asked)
         self.driver.after_tool = self._tool_ended
@@ -220,11 +191,14 @@ class _Run:
             self.moments.harness = self.harness
             self.driver.choose = partial(self.moments.choose, self.trace)
 
-    def _provider(self, tokenizers: TokenizerRegistry | None, exchanges: Exchanges | None) -> Provider:
+    def _provider(self) -> Provider:
+        exchanges = self.options.exchanges
         if exchanges is not None:
             self.checks.append(exchanges.check_finished)
             return HttpLLM(exchanges.transport, partial(access_from, exchanges.environment))
-        script = ScriptedLLM(script_of(self.scenario), measure=partial(measured, tokenizers=tokenizers))
+        script = ScriptedLLM(
+            script_of(self.scenario), measure=partial(measured, tokenizers=self.options.tokenizers)
+        )
         if self.moments is not None:
             return PinnedTurns(script, self.moments)
         self.checks.append(script.check_finished)
@@ -508,12 +482,12 @@ class _Run:
 
     # -- running -----------------------------------------------------------------------------------------------
 
-    def finish(self, *, allow_network: bool) -> RunRecord:
+    def finish(self) -> RunRecord:
         """Run to the end and collect the facts."""
         error: RunError | None = None
         settled = False
         with ExitStack() as stack:
-            guard = None if allow_network else stack.enter_context(forbid_network())
+            guard = None if self.options.allow_network else stack.enter_context(forbid_network())
             try:
                 self._schedule()
                 self._moment("nothing yet", "")

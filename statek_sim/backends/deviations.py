@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from statek_sim import trace as events
-from statek_sim.backends.event_label import event_label
 from statek_sim.backends.pinned_replies import FirstRun, PinnedReplies
 from statek_sim.durability.persistence import REPLY_OVER
 from statek_sim.errors import BadScenario
@@ -22,7 +21,7 @@ from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import WorkerKilled
 from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Scenario
-from statek_sim.trace import Event
+from statek_sim.trace import Event, event_label
 
 Place = tuple[int, int]
 """Events so far, and silent things since the last of them."""

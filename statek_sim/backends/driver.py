@@ -1,21 +1,22 @@
 """What the application of a scenario does, on any runtime: when it makes agents and jobs, and lets events happen.
 
 One driver for every side, so that a difference between two runs of a scenario is the runtimes' and not the drivers'.
+`reference_runtime` has the reference runtime's side, `installed.runtime_adapter` the real package's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
-from statek_sim.backends.runtime_port import DrivenSubtask, Side
-from statek_sim.backends.scenario_values import argument
 from statek_sim.call_hooks import CallHooks
 from statek_sim.errors import BadInput, Untimely, UnusedEvents
 from statek_sim.scenario.events import Event
-from statek_sim.scenario.schema import JobText, Scenario
+from statek_sim.scenario.part import JobReference, WorldReference, as_reference
+from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.values import JSON
+from statek_sim.world.world import World
 
 
 class Refused(Exception):
@@ -61,6 +62,42 @@ def check_events(left: Iterable[Event]) -> None:
             )
 
 
+class Side(Protocol):
+    """One runtime with its world, as an application has them in its hands; it knows no events and no order."""
+
+    @property
+    def now(self) -> float:
+        """The virtual second."""
+
+    @property
+    def world(self) -> World:
+        """The world outside the jobs."""
+
+    def at(self, when: float, action: Callable[[], None]) -> None:
+        """Do `action` at virtual second `when`, at once if that has passed; what it made able to run is seen."""
+
+    def enter_agent(self, role: str, text: AgentText) -> None:
+        """Have this agent; SyntaxError or ValueError for warmup that cannot be read."""
+
+    def add_loop(self, role: str) -> None:
+        """Have the runtime's own loop start jobs of this agent for the items of the queue."""
+
+    def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Any:
+        """Create a job; SyntaxError or ValueError for warmup or a model that cannot be read."""
+
+    def job(self, name: str) -> Any:
+        """Return a job by its name."""
+
+    def make_subtask(self, job: Any, subtask_id: str) -> Any:
+        """Make a job a subtask of its parent."""
+
+    def kill(self, reason: str, *, in_call: bool) -> None:
+        """Kill the worker process; with `in_call` from within a tool that has done its work and not returned."""
+
+    def restart(self) -> None:
+        """Start a new worker process."""
+
+
 class Driver:
     """Plays the application of one scenario on a side. `done` names what has happened, for a process that goes on.
 
@@ -77,7 +114,7 @@ class Driver:
         self.acts: Callable[[], AbstractContextManager[None]] = nullcontext
         """What an act of the application happens in: a store keeps all of it or nothing."""
         self.done: set[str] = set()
-        self.subtasks: dict[str, DrivenSubtask] = {}
+        self.subtasks: dict[str, Any] = {}
 
     # -- planning ----------------------------------------------------------------------------------------------
 
@@ -225,3 +262,59 @@ class Driver:
         self.done.update(memory["done"])
         self._due = list(memory["due"])
         self._hooks.count_on((tool, job, count) for tool, job, count in memory["counts"])
+
+
+def metadata_of(text: AgentText) -> dict[str, str]:
+    """Return the metadata of an agent's prompt, its MODEL included."""
+    metadata = {"MODEL": text.model, **{key: str(value) for key, value in text.metadata.items()}}
+    if text.chat_style is not None and text.dialog:
+        metadata["CHAT_STYLE"] = text.chat_style
+    if text.tools_scope is not None:
+        metadata["LLM_TOOLS_SCOPE"] = text.tools_scope
+    if text.temperature is not None:
+        metadata["TEMPERATURE"] = str(text.temperature)
+    return metadata
+
+
+def style_of_all(scenario: Scenario) -> str | None:
+    """Return the chat style that every agent but dialog agents has, which STATEK then gets as its setting."""
+    styles = {text.chat_style for text in scenario.agents.values() if not text.dialog}
+    return styles.pop() if len(styles) == 1 else None
+
+
+def style_of_definitions(text: AgentText, of_all: str | None) -> str | None:
+    """Return the chat style that an application gives to the definition of each of an agent's jobs, None for none.
+
+    There is no other way for a plain agent to have a style that is not the setting's (`of_all`): only dialog agents
+    read theirs from their metadata. A definition that was given one is no other job's (`find_existing_job_def`).
+    """
+    return None if text.dialog or text.chat_style == of_all else text.chat_style
+
+
+def world_object(world: World, reference: WorldReference) -> object:
+    """Return what a reference to the world stands for."""
+    match reference.kind:
+        case "owner":
+            return world.owner_named(reference.name)
+        case "queue":
+            return world.queue_value
+        case "item":
+            return world.queue.items[reference.name]
+        case "future":
+            return world.events[reference.name]
+        case _:
+            assert_never(reference.kind)
+
+
+def argument(value: JSON, world: World, job: Callable[[str], Any]) -> Any:
+    """Return what `value` stands for; references are looked up in `world` and by `job`, new containers hold them."""
+    reference = as_reference(value)
+    if isinstance(reference, JobReference):
+        return job(reference.name)
+    if reference is not None:
+        return world_object(world, reference)
+    if isinstance(value, list):
+        return [argument(item, world, job) for item in value]
+    if isinstance(value, dict):
+        return {key: argument(item, world, job) for key, item in value.items()}
+    return value

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from statek_sim.backends.deviations import Exploring, Place, Watcher
-from statek_sim.backends.driver import Driver
+from statek_sim.backends.driver import Driver, world_object
 from statek_sim.backends.pinned_replies import FirstRun
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import ReferenceRun
-from statek_sim.backends.scenario_values import world_object
+from statek_sim.backends.setup import RunOptions
 from statek_sim.durability.kinds import Anchors, anchored
 from statek_sim.durability.persistence import APPLICATION
 from statek_sim.durability.session import Session
@@ -65,8 +65,7 @@ class DurableRun:
         self.run = ReferenceRun(
             scenario,
             profile,
-            preset=preset,
-            seed=seed,
+            RunOptions(preset=preset, seed=seed),
             exploring=Exploring(
                 first_run=first_run,
                 watch=watch,

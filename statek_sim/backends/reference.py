@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import cache, partial
 from typing import Protocol
@@ -18,16 +18,14 @@ from statek_sim.backends.deviations import (
     with_other_limits,
 )
 from statek_sim.backends.driver import Driver, Refused
-from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.facts import record_of
 from statek_sim.backends.pinned_replies import FirstRun, PinnedReplies
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.reference_runtime import ReferenceSide, agents_of
-from statek_sim.backends.setup import harness_for, job_settings, script_of, world_for
+from statek_sim.backends.setup import AS_WRITTEN, RunOptions, harness_for, job_settings, script_of, world_for
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
-from statek_sim.harness.harness import LLM_Harness
-from statek_sim.providers.http_provider import HttpLLM, access_from, client_options
+from statek_sim.providers.http_provider import Exchanges, HttpLLM, access_from, client_options
 from statek_sim.providers.network import forbid_network
 from statek_sim.providers.protocol import ChatRequest, Provider
 from statek_sim.providers.scripted import ScriptedLLM
@@ -42,77 +40,26 @@ from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
 from statek_sim.wall_clock import frozen_wall_clock
 
 
-def unchanged(harness: LLM_Harness) -> LLM_Harness:
-    """Return the harness as it is."""
-    return harness
-
-
-def run_scenario(
-    scenario: Scenario,
-    profile: str | Profile,
-    *,
-    preset: str | None = None,
-    seed: int | None = None,
-    allow_network: bool = False,
-    tokenizers: TokenizerRegistry | None = None,
-    exchanges: Exchanges | None = None,
-    harness: Callable[[LLM_Harness], LLM_Harness] = unchanged,
-) -> RunRecord:
+def run_reference_scenario(scenario: Scenario, profile: str | Profile, options: RunOptions) -> RunRecord:
     """Run one scenario under one profile, a known one by its name, and return what it left behind.
 
-    `preset` and `seed` replace the scenario's own, `exchanges` its script; `tokenizers` are asked before the vendored
-    ones; `harness` may change the harness that preset and scenario make. A failure of the run itself (the script does
-    not fit, a real connection was tried) is part of the record; bad input raises `BadInput`.
+    A failure of the run itself (the script does not fit, a real connection was tried) is part of the record; bad input
+    raises `BadInput`.
     """
-    if scenario.deviations and exchanges is not None:
-        raise BadScenario(
-            f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: deviations: they depart from a scripted run, "
-            "not from a recorded one"
-        )
-    run = ReferenceRun(
-        scenario,
-        profile,
-        preset=preset,
-        seed=seed,
-        tokenizers=tokenizers,
-        exchanges=exchanges,
-        harness=harness,
-        exploring=_as_written(
-            scenario, profile, preset=preset, seed=seed, tokenizers=tokenizers, harness=harness
-        ),
-    )
-    try:
-        return run.finish(allow_network=allow_network)
-    finally:
-        run.runtime.close()
-
-
-def _as_written(
-    scenario: Scenario,
-    profile: str | Profile,
-    *,
-    preset: str | None,
-    seed: int | None,
-    tokenizers: TokenizerRegistry | None,
-    harness: Callable[[LLM_Harness], LLM_Harness],
-) -> Exploring | None:
-    """Return what a scenario with deviations departs from: its undisturbed run."""
-    if not scenario.deviations:
-        return None
-    undisturbed = ReferenceRun(
-        undeviating(scenario),
-        profile,
-        preset=preset,
-        seed=seed,
-        tokenizers=tokenizers,
-        harness=harness,
-        exploring=Exploring(),
-    )
-    try:
-        undisturbed.play(allow_network=True)
-    finally:
-        undisturbed.runtime.close()
-    return Exploring(first_run=undisturbed.first_run)
+    exploring: Exploring | None = None
+    if scenario.deviations:
+        if options.exchanges is not None:
+            raise BadScenario(
+                f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: deviations: they depart from a scripted "
+                "run, not from a recorded one"
+            )
+        undisturbed = ReferenceRun(undeviating(scenario), profile, options, exploring=Exploring())
+        with closing(undisturbed.runtime):
+            undisturbed.play(allow_network=True)
+        exploring = Exploring(first_run=undisturbed.first_run)
+    run = ReferenceRun(scenario, profile, options, exploring=exploring)
+    with closing(run.runtime):
+        return run.finish(allow_network=options.allow_network)
 
 
 def _llm(
@@ -143,18 +90,15 @@ class ReferenceRun:
         self,
         scenario: Scenario,
         profile: str | Profile,
+        options: RunOptions = AS_WRITTEN,
         *,
-        preset: str | None = None,
-        seed: int | None = None,
-        tokenizers: TokenizerRegistry | None = None,
-        exchanges: Exchanges | None = None,
-        harness: Callable[[LLM_Harness], LLM_Harness] = unchanged,
         exploring: Exploring | None = None,
     ) -> None:
         self.scenario = scenario = with_moved_events(scenario)
-        settings = job_settings(scenario, preset=preset)
+        settings = job_settings(scenario, preset=options.preset)
         behaviour = profile_named(profile) if isinstance(profile, str) else profile
-        self.seed = seed = scenario.seed if seed is None else seed
+        self.seed = seed = scenario.seed if options.seed is None else options.seed
+        exchanges, tokenizers = options.exchanges, options.tokenizers
         llm, self.check_finished = _llm(scenario, tokenizers, exchanges)
         self.script = llm if isinstance(llm, ScriptedLLM) else None
         self._replies = (
@@ -168,7 +112,7 @@ class ReferenceRun:
             profile=behaviour,
             settings=settings,
             harness=with_other_limits(
-                harness(harness_for(scenario.limits, settings, behaviour)), scenario.deviations
+                options.harness(harness_for(scenario.limits, settings, behaviour)), scenario.deviations
             ),
             clock=VirtualClock(),
             seed=seed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from statek_sim.backends.scenario_values import metadata_of, style_of_all, style_of_definitions
+from statek_sim.backends.driver import metadata_of, style_of_all, style_of_definitions
 from statek_sim.backends.setup import tool_named
 from statek_sim.harness.current import get_llm_harness
 from statek_sim.runtime import task

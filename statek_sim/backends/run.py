@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
-from statek_sim.backends import reference
-from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.record import RunRecord
-from statek_sim.backends.reference import unchanged
+from statek_sim.backends.reference import run_reference_scenario
+from statek_sim.backends.setup import RunOptions, unchanged
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.providers.http_provider import Exchanges
+from statek_sim.scenario.schema import Scenario
+from statek_sim.semantics import Profile
 from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
-
-
-class _RunScenario(Protocol):
-    """What either engine offers."""
-
-    def __call__(
-        self,
-        scenario: Scenario,
-        profile: str,
-        /,
-        *,
-        preset: str | None,
-        seed: int | None,
-        allow_network: bool,
-        tokenizers: TokenizerRegistry | None,
-        exchanges: Exchanges | None,
-        harness: Callable[[LLM_Harness], LLM_Harness],
-    ) -> RunRecord:
-        """Run one scenario."""
-
-
-def _agent() -> _RunScenario:
-    """Return engine two; its checks of arguments are not loaded for those who have no scenario of it."""
-    from statek_sim.backends.agent import run_agent_scenario  # noqa: PLC0415
-
-    return run_agent_scenario
 
 
 def run_scenario(
     scenario: Scenario,
-    profile: Profile,
+    profile: str | Profile,
     *,
     preset: str | None = None,
     seed: int | None = None,
@@ -51,11 +26,8 @@ def run_scenario(
     exchanges: Exchanges | None = None,
     harness: Callable[[LLM_Harness], LLM_Harness] = unchanged,
 ) -> RunRecord:
-    """Run one scenario under one profile; see `reference.run_scenario`."""
-    run = _agent() if scenario.engine == "agent" else reference.run_scenario
-    return run(
-        scenario,
-        profile,
+    """Run one scenario under one profile; see `RunOptions`, `run_reference_scenario` and `run_agent_scenario`."""
+    options = RunOptions(
         preset=preset,
         seed=seed,
         allow_network=allow_network,
@@ -63,6 +35,12 @@ def run_scenario(
         exchanges=exchanges,
         harness=harness,
     )
+    if scenario.engine == "statek":
+        return run_reference_scenario(scenario, profile, options)
+    # Its checks of arguments are not loaded for those who have no scenario of it.
+    from statek_sim.backends.agent import run_agent_scenario  # noqa: PLC0415
+
+    return run_agent_scenario(scenario, str(profile), options)
 
 
 def load_for(scenarios: Iterable[Scenario]) -> None:
@@ -76,7 +54,7 @@ def load_for(scenarios: Iterable[Scenario]) -> None:
         engines.add(scenario.engine)
         models.update(agent.model for agent in scenario.agents.values())
     if "agent" in engines:
-        _agent()
+        importlib.import_module("statek_sim.backends.agent")
     for tokenizer in {
         tokenizer_for_model(model).name: tokenizer_for_model(model) for model in models
     }.values():

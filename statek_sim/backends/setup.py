@@ -7,17 +7,19 @@ import json
 import sysconfig
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from statek_sim.backends.scenario_values import style_of_all
+from statek_sim.backends.driver import style_of_all
 from statek_sim.errors import BadScenario
 from statek_sim.harness.harness import LLM_Harness, harness_of
 from statek_sim.harness.limits import ExtensionRule
 from statek_sim.harness.preset import BUILT_IN, load_preset
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.providers.condition import Condition, TextMatch
+from statek_sim.providers.http_provider import Exchanges
 from statek_sim.providers.retry import CLIENT_TIMEOUT
 from statek_sim.providers.script import (
     Chat,
@@ -35,8 +37,34 @@ from statek_sim.scenario.check import unknown_tool
 from statek_sim.scenario.schema import Limits, Scenario
 from statek_sim.scenario.schema import World as WrittenWorld
 from statek_sim.semantics import DOCS, Profile, profile_named
+from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.world.queue import ItemStatus, WorkItem
 from statek_sim.world.world import World
+
+
+def unchanged(harness: LLM_Harness) -> LLM_Harness:
+    """Return the harness as it is."""
+    return harness
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What a run takes besides its scenario and profile.
+
+    `preset` and `seed` replace the scenario's own, `exchanges` its script; `tokenizers` are asked before the vendored
+    ones; `harness` may change the harness that preset and scenario make.
+    """
+
+    preset: str | None = None
+    seed: int | None = None
+    allow_network: bool = False
+    tokenizers: TokenizerRegistry | None = None
+    exchanges: Exchanges | None = None
+    harness: Callable[[LLM_Harness], LLM_Harness] = unchanged
+
+
+AS_WRITTEN: Final = RunOptions()
+"""Everything as the scenario says."""
 
 
 def settings_of(scenario: Scenario, *, preset: str | None = None) -> StatekSettings:

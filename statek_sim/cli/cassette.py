@@ -19,8 +19,8 @@ from statek_sim.cli.inputs import loaded, say
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
-    from statek_sim.backends.exchanges import Exchanges
     from statek_sim.cassettes.session import RecordMode
+    from statek_sim.providers.http_provider import Exchanges
     from statek_sim.providers.live import LiveTransport
     from statek_sim.scenario.schema import Profile, Scenario
     from statek_sim.suite.recorded import Cassettes, Play, Recording

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
-    from statek_sim.backends.exchanges import Exchanges
+    from statek_sim.providers.http_provider import Exchanges
     from statek_sim.scenario.schema import Profile, Scenario
     from statek_sim.suite.recorded import Cassettes
     from statek_sim.suite.result import ScenarioResult

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from statek_sim.backends.record import JobRecord, RunRecord
-from statek_sim.backends.reference import run_scenario
+from statek_sim.backends.run import run_scenario
 from statek_sim.compare.facts import Difference, differences, facts_of
 from statek_sim.compare.sides import Side, differing_rules
 from statek_sim.scenario.schema import Limits, Scenario

@@ -13,7 +13,7 @@ from typing import Any, Final
 from statek_sim.backends.installed.peer import Peer, profile_of_peer
 from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import RunRecord
-from statek_sim.backends.reference import run_scenario
+from statek_sim.backends.run import run_scenario
 from statek_sim.compare.facts import Difference, differences, facts_of, parting
 from statek_sim.errors import BadInput, StatekSimError
 from statek_sim.executors.executor import Executor

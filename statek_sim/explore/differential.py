@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.backends.event_label import event_label
 from statek_sim.backends.installed.peer import Lost, Peer
 from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import JobRecord
@@ -17,6 +16,7 @@ from statek_sim.explore.result import Failure
 from statek_sim.explore.variation import Undisturbed, undisturbed, varied
 from statek_sim.scenario.events import RESTART, Deviation
 from statek_sim.scenario.schema import Scenario
+from statek_sim.trace import event_label
 from statek_sim.values import JSON
 
 STATEKS: Final = "STATEK's"

@@ -10,8 +10,7 @@ from typing import Any
 import httpx
 from forge.clients.openai_compat import OpenAICompatClient
 
-from statek_sim.guests.guest import Guest
-from statek_sim.guests.transport import client_of
+from statek_sim.guests.guest import Guest, client_of
 
 
 class ScriptedClient(OpenAICompatClient):

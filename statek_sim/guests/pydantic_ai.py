@@ -27,8 +27,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from statek_sim.guests.guest import Guest
-from statek_sim.guests.transport import client_of
+from statek_sim.guests.guest import Guest, client_of
 from statek_sim.values import JSON, Message
 
 Processor = Callable[[list[ModelMessage]], list[ModelMessage]]

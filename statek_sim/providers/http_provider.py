@@ -176,3 +176,18 @@ def client_options(environment: Mapping[str, str]) -> ClientOptions:
     """Return what the environment says about requests beside the conversation; only Anthropic's look at it."""
     settings = (environment.get(provider + CACHING, "") for provider in ANTHROPIC_PROVIDERS)
     return ClientOptions(prompt_caching=any(text.lower() in _TRUE for text in settings))
+
+
+class Exchanges(Protocol):
+    """Where the requests of one run go, on either backend."""
+
+    @property
+    def transport(self) -> HttpTransport:
+        """What carries the requests."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """STATEK's variables of the providers: `<P>_API_URL`, `<P>_API_KEY`, `<P>_USE_PROMPT_CACHING`."""
+
+    def check_finished(self) -> None:
+        """Raise a `StatekSimError` when the run left something undone: recordings unplayed, for one."""

@@ -10,8 +10,9 @@ from typing import Final
 from statek_sim import trace as events
 from statek_sim.agent.guards.guard import Guard
 from statek_sim.backends.agent import run_agent_scenario
-from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.record import JobRecord, RunRecord
+from statek_sim.backends.setup import RunOptions
+from statek_sim.providers.http_provider import Exchanges
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.recorded import Cassettes, replayed
 from statek_sim.suite.result import ScenarioResult
@@ -58,9 +59,9 @@ def _played(
     scenario: Scenario, variant: Profile, *, exchanges: Exchanges | None = None, blocks: bool
 ) -> ScenarioResult:
     record = (
-        run_agent_scenario(scenario, variant, exchanges=exchanges, guards=blocking)
+        run_agent_scenario(scenario, variant, RunOptions(exchanges=exchanges), guards=blocking)
         if blocks
-        else run_agent_scenario(scenario, variant, exchanges=exchanges)
+        else run_agent_scenario(scenario, variant, RunOptions(exchanges=exchanges))
     )
     return ScenarioResult(scenario=scenario, profile=variant, record=record, mismatches=(), seconds=0.0)
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from statek_sim import trace as events
-from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.installed.peer import Peer
 from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import RunRecord
-from statek_sim.backends.reference import run_scenario
+from statek_sim.backends.run import run_scenario
+from statek_sim.providers.http_provider import Exchanges
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.load import expectations_for
 from statek_sim.scenario.schema import Profile, Scenario

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.recorded import CassetteExchanges, check_provider_of, recorded_environment
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.secret_rules import NO_OWN, OwnSecrets
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.cassettes.tape import Advice
 from statek_sim.errors import BadInput
-from statek_sim.providers.http_provider import HttpTransport, access_from
+from statek_sim.providers.http_provider import Exchanges, HttpTransport, access_from
 from statek_sim.runtime.execution.model_name import model_provider, models_by_difficulty
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.semantics import LATEST

@@ -11,12 +11,12 @@ from typing import Final
 
 from statek_sim import semantics
 from statek_sim.backends.durable import opened_run, resumed_run
-from statek_sim.backends.exchanges import Exchanges
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.harness.preset import BUILT_IN, load_preset
+from statek_sim.providers.http_provider import Exchanges
 from statek_sim.scenario.load import expectations_for
 from statek_sim.scenario.schema import AGENT_PROFILES, PROFILES, STATEK_PROFILES, Profile, Scenario
 from statek_sim.semantics import profile_named

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from statek_sim.backends.reference import run_scenario
+from statek_sim.backends.run import run_scenario
 from tests.conformance.recording import PROFILES
 from tests.conformance.requests import Played, Told, cases, recorded
 from tests.tables import table_test

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from statek_sim.backends.reference import run_scenario
+from statek_sim.backends.run import run_scenario
 from statek_sim.gate.gate import workloads
 from statek_sim.gate.trial import stops
 from statek_sim.harness.preset import BUILT_IN

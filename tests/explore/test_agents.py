@@ -11,6 +11,7 @@ from statek_sim.agent.simulated import Asked
 from statek_sim.backends.agent import Driver, run_agent_scenario, simulated
 from statek_sim.backends.agent_sessions import Moments
 from statek_sim.backends.deviations import with_deviations
+from statek_sim.backends.setup import RunOptions
 from statek_sim.cli import main
 from statek_sim.clock import VirtualClock
 from statek_sim.explore.agent_player import AgentPlayer
@@ -146,7 +147,7 @@ def test_a_run_departs_from_one_of_the_callers_own(tmp_path: Path) -> None:
         drivers.append(simulated(provider, clock, person))
         return drivers[-1]
 
-    record = run_agent_scenario(departed, "hardened", harness=harness, driver=driver)
+    record = run_agent_scenario(departed, "hardened", RunOptions(harness=harness), driver=driver)
     assert record.jobs["main"].answer is None
     assert (len(asked_for), len(drivers)) == (2, 2)
 

@@ -21,8 +21,7 @@ from statek_sim.errors import (
     UnmatchedRequest,
     UnusedReplies,
 )
-from statek_sim.guests.guest import Guest
-from statek_sim.guests.transport import client_of
+from statek_sim.guests.guest import Guest, client_of
 from statek_sim.providers.script import ScriptEntry, fault, raw, text, timeout, tool_call
 from statek_sim.server.fault import FaultRule, HttpError, Malformed, NoAnswerAtAll, Reset, SlowFirstByte
 from tests.docs.page import DOCS, follow

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statek_sim.backends.reference import run_scenario
+from statek_sim.backends.run import run_scenario
 from statek_sim.gate.gated_preset import GatedPreset, gated_preset, variable_of
 from statek_sim.gate.judge import judge
 from statek_sim.gate.policy import Must, Rule, SelectText

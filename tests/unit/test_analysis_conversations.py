@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from statek_sim.analysis.calibration import calibrate_recorded, conversation_limit
 from statek_sim.analysis.conversations import Conversation, RecordedCall, Traffic, traffic_of, traffic_under
 from statek_sim.backends.record import RunRecord
-from statek_sim.backends.reference import run_scenario
+from statek_sim.backends.run import run_scenario
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.session import RecordMode
 from statek_sim.errors import BadInput

@@ -104,7 +104,7 @@ def play(folder: Path, event: str, *, lost: bool = False) -> None:
         "    world: {futures: [door]}\n    script: {worker: [{code: exit(1)}]}\n"
         f"    events: [{event}{more}]\n",
     )
-    Driver(scenario, MistakenSide(lost=lost)).begin()
+    Driver(scenario, MistakenSide(lost=lost)).begin()  # type: ignore[arg-type]  # its world is not ours
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def fleet(folder: Path, side: MistakenSide) -> Driver:
         "  - id: one\n    title: One\n    agents: {clerk: {}, planner: {}}\n    jobs: {main: {agent: planner}}\n"
         "    loops: [clerk]\n    world: {queue: {items: [a]}}\n    script: {planner: [{code: exit(1)}]}\n",
     )
-    return Driver(scenario, side)
+    return Driver(scenario, side)  # type: ignore[arg-type]  # its world is not ours
 
 
 def test_agents_are_there_before_loops_and_loops_before_jobs(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.backends.exchanges import Exchanges
 from statek_sim.cassettes.session import RecordMode
 from statek_sim.errors import BadInput, BadSetting
+from statek_sim.providers.http_provider import Exchanges
 from statek_sim.providers.script import Reply, fault
 from statek_sim.reporting.model import build_report
 from statek_sim.scenario.schema import Profile, Scenario

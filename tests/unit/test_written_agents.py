@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from statek_sim.backends.scenario_values import metadata_of, style_of_definitions
+from statek_sim.backends.driver import metadata_of, style_of_definitions
 from statek_sim.scenario.schema import AgentText
 from tests.tables import table_test
 

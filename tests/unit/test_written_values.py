@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statek_sim.backends.scenario_values import argument
+from statek_sim.backends.driver import argument
 from statek_sim.values import JSON
 from statek_sim.world.queue import WorkItem
 from statek_sim.world.world import World

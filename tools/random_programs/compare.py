@@ -20,7 +20,7 @@ from typing import Any, Final, Self, TypeVar
 from statek_sim.backends.installed.peer import Peer, profile_of_peer
 from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import RunRecord
-from statek_sim.backends.reference import run_scenario
+from statek_sim.backends.run import run_scenario
 from statek_sim.compare.facts import Difference
 from statek_sim.compare.matrix import MOST_BY_CHANCE, agrees_again, compared
 from statek_sim.errors import StatekSimError

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Final, Protocol, cast
 
-from statek_sim.backends.exchanges import Exchanges
 from statek_sim.errors import (
     ProviderHTTPError,
     ProviderTimeout,
@@ -19,7 +18,7 @@ from statek_sim.errors import (
     ScriptError,
     StatekSimError,
 )
-from statek_sim.providers.http_provider import HttpRequest, HttpTransport
+from statek_sim.providers.http_provider import Exchanges, HttpRequest, HttpTransport
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.format import FAKE_URLS, PROVIDERS, format_of, format_of_url

@@ -15,9 +15,9 @@ from statek.prompt_config import make_system_prompt
 from statek.task import create_new_job, create_sub_task
 
 from statek_sim import trace as events
+from statek_sim.backends.driver import metadata_of
 from statek_sim.backends.installed import stored_objects, stored_world
 from statek_sim.backends.installed.runtime import InstalledRuntime
-from statek_sim.backends.scenario_values import metadata_of
 from statek_sim.scenario.schema import AgentText, JobText
 
 StartJobs = Callable[[int], None]

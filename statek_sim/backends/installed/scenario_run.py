@@ -19,7 +19,7 @@ import statek  # noqa: E402
 from statek.chat_style import ChatStyle  # noqa: E402
 
 from statek_sim import trace as events  # noqa: E402
-from statek_sim.backends.driver import Driver, Refused  # noqa: E402
+from statek_sim.backends.driver import Driver, Refused, metadata_of, style_of_all, style_of_definitions  # noqa: E402  # noqa: E402
 from statek_sim.backends.installed import stored_world  # noqa: E402
 from statek_sim.backends.installed.messages import Line, Message  # noqa: E402
 from statek_sim.backends.installed.runtime import InstalledRuntime, configure  # noqa: E402
@@ -27,10 +27,13 @@ from statek_sim.backends.installed.runtime_adapter import InstalledSide, is_asyn
 from statek_sim.backends.installed.stored_jobs import job_facts  # noqa: E402
 from statek_sim.backends.installed.stored_objects import shown  # noqa: E402
 from statek_sim.backends.installed.virtual_time import allow_nested_runs, install_wall_clock  # noqa: E402
-from statek_sim.backends.installed.watchdog import Watchdog  # noqa: E402
-from statek_sim.backends.installed.worker_crash import Killing, hand_over, take_over  # noqa: E402
+from statek_sim.backends.installed.worker_crash import (  # noqa: E402
+    Killing,
+    Watchdog,
+    hand_over,
+    take_over,
+)
 from statek_sim.backends.installed.worker_loop import Interrupted, waiting_names  # noqa: E402
-from statek_sim.backends.scenario_values import metadata_of, style_of_all, style_of_definitions  # noqa: E402
 from statek_sim.clock import VirtualClock  # noqa: E402
 from statek_sim.errors import StatekSimError  # noqa: E402
 from statek_sim.scenario.schema import Scenario, ScenarioText  # noqa: E402

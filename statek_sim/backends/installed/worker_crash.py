@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
+import sys
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import dbzero
+from statek.executors import utils
 
 from statek_sim.backends.driver import Driver
-from statek_sim.backends.event_label import event_label
 from statek_sim.backends.installed import stored_objects as stored
 from statek_sim.backends.installed import stored_world
 from statek_sim.backends.installed.messages import Message
 from statek_sim.backends.installed.runtime import InstalledRuntime
 from statek_sim.backends.installed.stored_jobs import JobRegistry
-from statek_sim.trace import Event
+from statek_sim.trace import Event, event_label
 from statek_sim.world.queue import ItemStatus, WorkItem
 
 FILE: Final = "handover.json"
@@ -149,3 +152,59 @@ class Killing:
         self._seen, self.restart_at = memory["seen"], memory["restart_at"]
         if memory["killed"]:
             self._order = None
+
+
+MOST_SECONDS: Final = 1.0
+"""Processor seconds that one block of code may take; a scenario's blocks take a thousandth of one."""
+
+MOST_BYTES: Final = 512 * 2**20
+"""Memory that the process may have more than at the beginning, as of a small container."""
+
+_EVERY: Final = 0.02
+
+
+class Watchdog:
+    """Watches while code runs. `lost(kind, message)` is called once and does not come back."""
+
+    def __init__(self, lost: Callable[[str, str], None]) -> None:
+        self._lost = lost
+        self._begun = 0.0
+        self._at_first = _memory()
+        signal.signal(signal.SIGPROF, self._look)
+
+    def install(self) -> None:
+        """Watch every block of code from now on."""
+        run = utils._exec_code_body
+
+        @wraps(run)
+        def watched(*args: Any, **kwargs: Any) -> None:
+            self._begun = _seconds()
+            signal.setitimer(signal.ITIMER_PROF, _EVERY, _EVERY)
+            try:
+                run(*args, **kwargs)
+            finally:
+                signal.setitimer(signal.ITIMER_PROF, 0)
+
+        utils._exec_code_body = watched
+
+    def _look(self, *_: object) -> None:
+        if _memory() - self._at_first > MOST_BYTES:
+            self._lost(
+                "OutOfMemory", f"killed: the code has taken more than {MOST_BYTES // 2**20} MiB of memory"
+            )
+        elif _seconds() - self._begun > MOST_SECONDS:
+            self._lost(
+                "NeverEnds", f"killed: the code ran for {MOST_SECONDS:g} s of processor time without an end"
+            )
+
+
+def _seconds() -> float:
+    """Return the seconds of processor time that this process has used."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _memory() -> int:
+    """Return the most bytes of memory that this process has had."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
