@@ -113,9 +113,9 @@ def _flight_kept() -> Any:
     forget = Scheduler._forget
 
     def keep(self: Any, reason: str) -> None:
-        flight = dict(self._flights._steps)
+        flight = dict(self._in_flight._steps)
         forget(self, reason)
-        self._flights._steps.update(flight)
+        self._in_flight._steps.update(flight)
 
     return replaced((Scheduler, "_forget", keep))
 
@@ -182,7 +182,7 @@ def _charged_again() -> Any:
 def _wait_lost() -> Any:
     def forget(job: Job) -> None:
         if job.awaited_result is not None:
-            job.host.runtime._services.waiting.remove(job)  # type: ignore[attr-defined]  # a Runtime
+            job.host.runtime.services.waiting.remove(job)  # type: ignore[attr-defined]  # a Runtime
             job.awaited_result = None
 
     return _at_restart(forget)

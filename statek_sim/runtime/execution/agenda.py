@@ -174,7 +174,7 @@ MOST_IDLE_POLLS: Final = 12_000
 """How often waiting jobs are asked while nothing else happens: one hour of virtual time."""
 
 
-class Passes:
+class PollLoop:
     """What a pass does before it opens a round. `hooks` are called with the free capacity: loops create jobs there."""
 
     def __init__(self, services: Services, agenda: Agenda, most_idle: int) -> None:

@@ -97,7 +97,7 @@ class Runtime:
         self.trace = Trace(profile=self.profile.name, seed=seed)
         self.default_chat_style = default_style(self.settings)
         self._loops: list[AgentLoop] = []
-        self._services = Services(
+        self.services = Services(
             provider=llm,
             harness=(harness or harness_of(self.settings)).under(ExtensionRule(self.profile.limit_extension)),
             profile=self.profile,
@@ -111,15 +111,14 @@ class Runtime:
             client_options=client_options,
             brought=brought,
         )
-        self.book = JobBook(self._services)
-        self._after_calls = AfterCalls(
-            self._services.budget, lambda action: self.at(self.clock.now(), action)
-        )
+        """What its steps share."""
+        self.book = JobBook(self.services)
+        self._after_calls = AfterCalls(self.services.budget, lambda action: self.at(self.clock.now(), action))
         self.on_tool_returned = self._after_calls.watchers
         """Called with job and tool when a call has done its work and not returned; WorkerKilled kills the worker."""
         self._max_steps = max_steps
         self._scheduler = Scheduler(
-            self._services,
+            self.services,
             self.clock.advance_to,
             order=order,
             max_concurrency=max_concurrency,
@@ -127,7 +126,8 @@ class Runtime:
             max_steps=max_steps,
             idle_polls=idle_polls,
         )
-        self._host = JobHost(self, self.settings, self._services, self._scheduler, self._after_calls)
+        self.host = JobHost(self, self.settings, self.services, self._scheduler, self._after_calls)
+        """What its jobs live in."""
 
     # -- jobs --------------------------------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class Runtime:
         locale = inherited_locale(locale, parent_job)
         params = {**job_params, **(prompt_params or {})}
         definition = self.book.define(agent, warmup_code, chat_style, locale, params, post_processing)
-        job = self.book.make(self._host, name, definition, parent_job, shared_vars or {})
+        job = self.book.make(self.host, name, definition, parent_job, shared_vars or {})
         if message is not None:
             job.push_user_message(message)
         self._scheduler.enter(job)
@@ -187,13 +187,13 @@ class Runtime:
         with ExitStack() as stack:
             stack.enter_context(captured_builtins(format_print_arg))
             stack.enter_context(active(self))
-            stack.enter_context(get_llm_harness.simulated(self._services.harness))
+            stack.enter_context(get_llm_harness.simulated(self.services.harness))
             settled = self._scheduler.run(until)
         return RunOutcome(
             at=self.clock.now(),
             settled=settled,
             worker_alive=self._scheduler.alive,
-            _room=self._services.waiting,
+            _room=self.services.waiting,
         )
 
     def at(self, when: float, action: Callable[[], object]) -> None:
@@ -219,7 +219,7 @@ class Runtime:
             most_at_once=self._max_steps,
         )
         self._loops.append(loop)
-        self._services.register(agent)
+        self.services.register(agent)
         self._scheduler.on_pass.append(loop.start_jobs)
 
     def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
@@ -231,7 +231,7 @@ class Runtime:
     @property
     def limits(self) -> HarnessLimits:
         """The limits of the harness, before any extension."""
-        return self._services.harness.limits
+        return self.services.harness.limits
 
     @property
     def worker_alive(self) -> bool:
@@ -245,7 +245,7 @@ class Runtime:
 
     def end_code(self, death: WorkerKilled) -> NoReturn:
         """Let the worker die in the middle of a job's code, which cannot catch it."""
-        self._services.budget.end(death)
+        self.services.budget.end(death)
 
     def end_tools(self, death: WorkerKilled) -> None:
         """Let no async tool go on: the worker dies in one of them, while another job's is waited for."""
@@ -284,9 +284,9 @@ class Runtime:
         """Return what a new process needs to go on as after a kill: jobs, time, who waits, what loops know."""
         return {
             "now": self.clock.now(),
-            "agents": [*self._services.agents],
+            "agents": [*self.services.agents],
             "book": self.book.saved(),
-            "waiting": self._services.waiting.saved(),
+            "waiting": self.services.waiting.saved(),
             "scheduler": self._scheduler.saved(),
             "loops": [loop.saved() for loop in self._loops],
         }
@@ -295,9 +295,9 @@ class Runtime:
         """Be what another process `saved` after the events of `trace`; loops were added before."""
         self.clock.advance_to(saved["now"])
         self.trace.resume(trace)
-        self._services.resume_agents(saved["agents"])
+        self.services.resume_agents(saved["agents"])
         self.book.resume(saved["book"])
-        self._services.waiting.resume(saved["waiting"], self.book.jobs)
+        self.services.waiting.resume(saved["waiting"], self.book.jobs)
         self._scheduler.resume(saved["scheduler"], self.book.jobs)
         for loop, state in zip(self._loops, saved["loops"], strict=True):
             loop.resume(state)
@@ -309,16 +309,6 @@ class Runtime:
         """
         self.trace.seal()
         self._scheduler.close()
-
-    @property
-    def host(self) -> JobHost:
-        """What its jobs live in."""
-        return self._host
-
-    @property
-    def services(self) -> Services:
-        """What its steps share."""
-        return self._services
 
     def usage(self) -> UsageTotals:
         """Return the usage of all jobs together."""

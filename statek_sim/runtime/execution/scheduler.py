@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from statek_sim import trace as events
 from statek_sim.clock import FOREVER
 from statek_sim.errors import BadInput
-from statek_sim.runtime.execution.agenda import EVENT, MOST_IDLE_POLLS, STEP, Agenda, Passes
+from statek_sim.runtime.execution.agenda import EVENT, MOST_IDLE_POLLS, STEP, Agenda, PollLoop
 from statek_sim.runtime.execution.job_queue import Order, Rounds
 from statek_sim.runtime.execution.suspension import Progress, RunStack, Suspension
-from statek_sim.runtime.execution.worker import Flights
+from statek_sim.runtime.execution.worker import StepsInFlight
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.state.tool_loop import Timer
@@ -48,7 +48,7 @@ class Scheduler:
         self._advance_clock = advance_clock
         self._max_concurrency = max_concurrency
         self._agenda = Agenda()
-        self._passes = Passes(services, self._agenda, idle_polls)
+        self._polling = PollLoop(services, self._agenda, idle_polls)
         self._until = FOREVER
         self._stack = RunStack(self._take_in, self._advance_or_fail)
         self.tools = Suspension(
@@ -59,16 +59,16 @@ class Scheduler:
             self._stack.pause,
             prints_apart=services.profile.prints_stay_apart,
         )
-        self._flights = Flights(
+        self._in_flight = StepsInFlight(
             services, self._agenda, self.tools, max_steps, ended=self._step_ended, died=self.die
         )
         self.alive = True
-        self.on_pass = self._passes.hooks
+        self.on_pass = self._polling.hooks
 
     @property
     def passing(self) -> bool:
         """Whether the worker is between steps and at work: it wakes jobs, its loops create some, or a step begins."""
-        return self._passes.passing or self._flights.beginning
+        return self._polling.passing or self._in_flight.beginning
 
     # -- what may run ------------------------------------------------------------------------------------------
 
@@ -79,13 +79,13 @@ class Scheduler:
 
     def offer(self, job: Job) -> None:
         """Note that `job` may have become able to run; what is happening now is let end first."""
-        if self.alive and job.id not in self._flights:
+        if self.alive and job.id not in self._in_flight:
             self._rounds.offer(job)
 
     def _take_in(self, *, as_offered: bool = False) -> None:
         """Queue what can run. Nothing while a tool has ended that is still waited for: its job goes on first."""
         if self._rounds.offered and not self.tools.returning:
-            self._rounds.take_in(self._flights, None if as_offered else self._services.waiting.rank)
+            self._rounds.take_in(self._in_flight, None if as_offered else self._services.waiting.rank)
 
     def _can_run(self, job: Job) -> bool:
         status = job.life.status
@@ -108,7 +108,7 @@ class Scheduler:
 
     def run(self, until: float) -> bool:
         """Run until nothing is runnable or due, or `until` is reached; return whether everything settled."""
-        self._passes.something_happens()
+        self._polling.something_happens()
         self._until = until
         self.tools.begin_run()
         return self._stack.run(until)
@@ -123,7 +123,7 @@ class Scheduler:
         self.tools.settle()
         if self._step_ready() or self._begin_pass():
             return Progress.MADE
-        if self._agenda.next_at is None and not (self.alive and self._passes.poll_again()):
+        if self._agenda.next_at is None and not (self.alive and self._polling.poll_again()):
             return Progress.NOTHING_LEFT
         if (self._agenda.next_at or 0.0) > self._until:
             self._advance_clock(max(self._until, self._services.clock.now()))
@@ -146,8 +146,8 @@ class Scheduler:
 
     def block(self, seconds: float) -> None:
         """Let time pass in which this process does nothing, as `time.sleep` does: only the world outside goes on."""
-        process, end = self._flights.process, self._services.clock.now() + seconds
-        while self._flights.process == process:
+        process, end = self._in_flight.process, self._services.clock.now() + seconds
+        while self._in_flight.process == process:
             due = self._agenda.next_event(end)
             to = end if due is None else due.at
             if to > self._until and self._stack.pause():
@@ -161,15 +161,15 @@ class Scheduler:
 
     def _step_ready(self) -> bool:
         """Start the next step of this round; return whether there was one."""
-        if not self.alive or len(self._flights) >= self._max_concurrency:
+        if not self.alive or len(self._in_flight) >= self._max_concurrency:
             return False
         job = self._rounds.take()
         if job is None:
             return False
         if self._can_run(job):
-            self._passes.something_happens()
+            self._polling.something_happens()
             self.tools.step_begins()
-            self._flights.begin(job)
+            self._in_flight.begin(job)
         self._take_in()
         return True
 
@@ -179,19 +179,19 @@ class Scheduler:
             return False
         # Steps that ended while a tool was about to return were not taken in.
         self._take_in()
-        death = self._passes.begin(self.offer, lambda: self._max_concurrency - len(self._flights))
+        death = self._polling.begin(self.offer, lambda: self._max_concurrency - len(self._in_flight))
         if death is not None:
             self.die(death)
             return False
         self._take_in(as_offered=True)
-        return len(self._flights) < self._max_concurrency and self._rounds.open()
+        return len(self._in_flight) < self._max_concurrency and self._rounds.open()
 
     def _step_ended(self, job: Job, begun: int) -> None:
         self._rounds.step_ended(job, begun)
         if job in self._services.waiting and job.life.status is JobStatus.WARMING_UP:
             if not self._services.profile.waiting_job_is_dormant:
                 again = self._services.profile.warmup_wait_pass_seconds
-                self._flights.later(again, lambda: self.offer(job))
+                self._in_flight.later(again, lambda: self.offer(job))
             return
         self._services.waiting.forget(job)
         self.offer(job)
@@ -231,22 +231,22 @@ class Scheduler:
 
     def _forget(self, reason: str) -> None:
         """Lose what only the process knew."""
-        self._flights.end_process()
+        self._in_flight.end_process()
         self.tools.die(reason)
-        self._flights.lose()
+        self._in_flight.lose()
         self._agenda.forget_steps()
         self._rounds.clear()
         self._stack.unwind()
 
     def saved(self) -> dict[str, object]:
         """Return what a new process goes on from; what is in flight dies with this one."""
-        return {"alive": self.alive, "rounds": self._rounds.saved(), "flights": self._flights.saved()}
+        return {"alive": self.alive, "rounds": self._rounds.saved(), "flights": self._in_flight.saved()}
 
     def resume(self, saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> None:
         """Go on where another process `saved` it."""
         self.alive = saved["alive"]
         self._rounds.resume(saved["rounds"])
-        self._flights.resume(saved["flights"], jobs)
+        self._in_flight.resume(saved["flights"], jobs)
 
     def close(self) -> None:
         """Give up what is in the middle of something; nobody will run this any more."""

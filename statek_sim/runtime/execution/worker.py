@@ -113,7 +113,7 @@ class _Flight(NamedTuple):
     begun: int
 
 
-class Flights:
+class StepsInFlight:
     """The steps in flight of one worker process; `process` numbers the processes.
 
     `ended` is told of a job whose step has ended and the number of that step, `died` why the process is dead.

@@ -29,7 +29,7 @@ class Job(StoredObject):
     """One durable unit of work. Created by `Runtime.create_job`, never directly.
 
     Fields carry STATEK's names (001). Its parts: `lifecycle` moves the status, `inbox` takes what reaches the job,
-    `job_log` keeps what is written down, `persistence` what the store keeps. `signal` fires when the job becomes DONE.
+    `job_log` keeps what is written down and what the store keeps. `signal` fires when the job becomes DONE.
     `stop`, `exit`, `console`, `locals` and `trace` are the words of a report; the jobs of `statek_app` have the same.
     """
 
