@@ -24,24 +24,36 @@ LIMITS: Final = frozenset({"max_turns", "max_exceptions", "max_consecutive_excep
 
 
 class Runs:
-    """Runs of scenarios, each made once. `preset`: replaces the scenarios' own presets, and their own limits too."""
+    """Runs of scenarios under the rules of two sides, each made once.
 
-    def __init__(self, preset: str | None = None) -> None:
+    `preset` replaces the scenarios' own presets, and their own limits too.
+    """
+
+    def __init__(self, before: Side, after: Side, preset: str | None = None) -> None:
+        self._before, self._after = before.rules, after.rules
+        self._differing = tuple(differing_rules(before.rules, after.rules))
         self._preset = preset
         self._made: dict[tuple[str, Rules], RunRecord] = {}
 
-    def of(self, scenario: Scenario, rules: Rules) -> RunRecord:
-        """Return the run of a scenario under these rules."""
-        key = (scenario.id, rules)
-        if key not in self._made:
-            self._made[key] = self._run(scenario, rules)
-        return self._made[key]
+    def both(self, scenario: Scenario) -> tuple[RunRecord, RunRecord]:
+        """Return the runs of a scenario on both sides."""
+        return self._run(scenario, self._before), self._run(scenario, self._after)
+
+    def causes(self, scenario: Scenario, same: Callable[[RunRecord], bool]) -> tuple[str, ...]:
+        """Return the rules that are enough for what `same` recognises as the outcome of the later side."""
+        return causes(
+            self._before, self._after, self._differing, lambda mixed: self._run(scenario, mixed), same
+        )
 
     def _run(self, scenario: Scenario, rules: Rules) -> RunRecord:
-        if self._preset is None:
-            return run_scenario(scenario, rules)
-        bare = scenario.model_copy(update={"limits": Limits()})
-        return run_scenario(bare, rules, preset=self._preset)
+        key = (scenario.id, rules)
+        if key not in self._made:
+            if self._preset is None:
+                self._made[key] = run_scenario(scenario, rules)
+            else:
+                bare = scenario.model_copy(update={"limits": Limits()})
+                self._made[key] = run_scenario(bare, rules, preset=self._preset)
+        return self._made[key]
 
 
 def behaviour(before: RunRecord, after: RunRecord) -> tuple[Difference, ...]:
@@ -49,17 +61,13 @@ def behaviour(before: RunRecord, after: RunRecord) -> tuple[Difference, ...]:
     return tuple(
         difference
         for difference in differences(facts_of(before), facts_of(after))
-        if _last(difference.field) not in SIZES
+        if difference.field.rpartition(".")[2] not in SIZES
     )
 
 
 def bytes_sent(record: RunRecord) -> int:
     """Return the bytes of all requests of a run."""
     return sum(job.usage.bytes_sent for job in record.jobs.values())
-
-
-def _last(field: str) -> str:
-    return field.rpartition(".")[2]
 
 
 Stops = Mapping[str, tuple[str, int]]
@@ -159,56 +167,34 @@ def find_changes(
     scenarios: Iterable[Scenario], before: Side, after: Side
 ) -> tuple[tuple[Change, ...], tuple[Resized, ...]]:
     """Return what behaves differently as the scenarios are written, and what only differs in size."""
-    runs, rules = Runs(), tuple(differing_rules(before.rules, after.rules))
-    found = [change for scenario in scenarios for change in _changes(scenario, before, after, rules, runs)]
+    runs = Runs(before, after)
+    found = [change for scenario in scenarios for change in _changes(scenario, runs)]
     changes = tuple(change for change in found if isinstance(change, Change))
     return changes, tuple(change for change in found if isinstance(change, Resized))
 
 
-def _changes(
-    scenario: Scenario, before: Side, after: Side, rules: Sequence[str], runs: Runs
-) -> Iterator[Change | Resized]:
-    old, new = runs.of(scenario, before.rules), runs.of(scenario, after.rules)
-    found = behaviour(old, new)
-
-    if found:
-        reasons = causes(
-            before.rules,
-            after.rules,
-            rules,
-            lambda mixed: runs.of(scenario, mixed),
-            lambda record: not behaviour(record, new),
-        )
+def _changes(scenario: Scenario, runs: Runs) -> Iterator[Change | Resized]:
+    old, new = runs.both(scenario)
+    if found := behaviour(old, new):
+        reasons = runs.causes(scenario, lambda record: not behaviour(record, new))
         yield Change(scenario=scenario, before=old, after=new, differences=found, causes=reasons)
     elif bytes_sent(old) != bytes_sent(new):
-        reasons = causes(
-            before.rules,
-            after.rules,
-            rules,
-            lambda mixed: runs.of(scenario, mixed),
-            lambda record: bytes_sent(record) == bytes_sent(new),
-        )
+        reasons = runs.causes(scenario, lambda record: bytes_sent(record) == bytes_sent(new))
         yield Resized(scenario=scenario, before=bytes_sent(old), after=bytes_sent(new), causes=reasons)
 
 
 def find_stops(scenarios: Iterable[Scenario], before: Side, after: Side, preset: str) -> tuple[Stop, ...]:
     """Return the jobs that the two sides treat differently when only the preset limits them."""
-    runs, rules = Runs(preset), tuple(differing_rules(before.rules, after.rules))
-    return tuple(stop for scenario in scenarios for stop in _stops(scenario, before, after, rules, runs))
+    runs = Runs(before, after, preset)
+    return tuple(stop for scenario in scenarios for stop in _stops(scenario, runs))
 
 
-def _stops(scenario: Scenario, before: Side, after: Side, rules: Sequence[str], runs: Runs) -> Iterator[Stop]:
-    old, new = runs.of(scenario, before.rules), runs.of(scenario, after.rules)
+def _stops(scenario: Scenario, runs: Runs) -> Iterator[Stop]:
+    old, new = runs.both(scenario)
     stopped, then = stops(old), stops(new)
     if stopped == then:
         return
-    reasons = causes(
-        before.rules,
-        after.rules,
-        rules,
-        lambda mixed: runs.of(scenario, mixed),
-        lambda record: stops(record) == then,
-    )
+    reasons = runs.causes(scenario, lambda record: stops(record) == then)
     for job in dict.fromkeys((*stopped, *then)):
         if stopped.get(job) == then.get(job):
             continue

@@ -80,24 +80,13 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """What a run used; `cost` in dollars. Tokens as counted here, None where nobody counted."""
-
-    prompt: int
-    completion: int
-    cost: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """What came of one run. `calls` are the world's own log, never what a player claims.
 
-    `stop` is "final" for an answer, else what ended the run (a limit, an error). `usage` is told three ways: as the
-    provider reported it, as counted with the model's tokenizer, as the engine counts bytes; a way may be None.
+    `stop` is "final" for an answer, else what ended the run (a limit, an error).
     """
 
     answer: str | None
     stop: str
     calls: tuple[Called, ...]
     model_calls: int = 0
-    usage: Mapping[str, Usage | None] | None = None

@@ -12,7 +12,7 @@ from statek_sim.agent.effects import Ask, PersonSaid, Question, ToolCall, ToolOu
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.chance import Draws
 from statek_sim.evals.expression import Scope, Unanswerable, each, evaluate, filled, resolved
-from statek_sim.evals.outcome import Called, Record, Usage
+from statek_sim.evals.outcome import Called, Record
 from statek_sim.evals.schema import Change, Draw, Fails, MoreRows, TableText, ToolText
 from statek_sim.values import JSON
 
@@ -123,16 +123,9 @@ class World:
         """Return what expressions of a tool may name: the tables as they are, and its arguments."""
         return {**self.tables, **given}
 
-    def record(
-        self,
-        answer: str | None,
-        stop: str,
-        *,
-        model_calls: int = 0,
-        usage: Mapping[str, Usage | None] | None = None,
-    ) -> Record:
+    def record(self, answer: str | None, stop: str, *, model_calls: int = 0) -> Record:
         """Return what came of the run, with this world's own log of the calls."""
-        return Record(answer=answer, stop=stop, calls=tuple(self.log), model_calls=model_calls, usage=usage)
+        return Record(answer=answer, stop=stop, calls=tuple(self.log), model_calls=model_calls)
 
 
 def _json(name: str, result: Any) -> str:

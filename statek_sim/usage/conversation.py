@@ -10,114 +10,26 @@ import functools
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from json.encoder import encode_basestring_ascii
-from typing import Final, overload
+from typing import overload
 
 from statek_sim.usage.messages import (
-    TOKENS_PER_MESSAGE,
-    TOKENS_PER_TOOL_CALL,
-    json_size,
     message_size,
     message_tokens,
 )
-from statek_sim.usage.tokenizers import SHORT_TEXT, ModelTokenizer
-from statek_sim.values import JSON, Message
-
-_EMPTY_ID: Final = len('""')
-_PLAIN_FRAME: Final = message_size({"role": "", "content": ""}) - 2 * _EMPTY_ID
-"""Bytes of a plain message around its two texts."""
-
-_RESULT_FRAME: Final = message_size({"role": "", "content": "", "tool_call_id": ""}) - 3 * _EMPTY_ID
-"""The same of a tool's result without its id."""
-
-_CALL_FRAME: Final = (
-    message_size(
-        {
-            "role": "",
-            "content": "",
-            "tool_calls": [{"id": "", "type": "function", "function": {"name": "", "arguments": ""}}],
-        }
-    )
-    - 5 * _EMPTY_ID
-)
-"""The same of a message with one tool call without its id."""
-
-_NULL: Final = len("null")
-
-_CACHED: Final = 16_384
-"""Messages of each shape that a meter remembers."""
+from statek_sim.usage.tokenizers import ModelTokenizer
+from statek_sim.values import Message
 
 
 class MessageMeter:
-    """Measures messages with one tokenizer; share one among all jobs, which send the same messages.
+    """Measures messages with one tokenizer, which remembers the counts of texts: jobs send the same ones."""
 
-    The three shapes that STATEK sends (role and content; a tool's result; one tool call) are remembered by
-    their texts. Ids differ from job to job: they are left out of what is remembered, and added to it.
-    """
-
-    __slots__ = ("_call", "_plain", "_result", "model_tokenizer")
+    __slots__ = ("model_tokenizer",)
 
     def __init__(self, model_tokenizer: ModelTokenizer) -> None:
         self.model_tokenizer = model_tokenizer
-        self._plain = functools.lru_cache(_CACHED)(self._measure_plain)
-        self._result = functools.lru_cache(_CACHED)(self._measure_result)
-        self._call = functools.lru_cache(_CACHED)(self._measure_call)
 
     def measure(self, message: Message) -> tuple[int, int]:
         """Return the message's JSON size in bytes and its prompt tokens."""
-        role, content = message.get("role"), message.get("content")
-        if type(role) is str and (content is None or (type(content) is str and len(content) <= SHORT_TEXT)):
-            if len(message) == 2 and content is not None:
-                return self._plain(role, content)
-            if len(message) == 3:
-                return self._measure_linked(message, role, content)
-        return self._measure(message)
-
-    def _measure_linked(self, message: Message, role: str, content: str | None) -> tuple[int, int]:
-        """Measure a message of three keys; the usual third one links a tool call and its result."""
-        if "content" in message:
-            result_id = message.get("tool_call_id")
-            if type(result_id) is str:
-                size, tokens = self._result(role, content)
-                return size + json_size(result_id), tokens
-            call = _single_call(message.get("tool_calls"))
-            if call is not None:
-                call_id, name, arguments = call
-                size, tokens = self._call(role, content, name, arguments)
-                return size + json_size(call_id), tokens
-        return self._measure(message)
-
-    def _measure_plain(self, role: str, content: str) -> tuple[int, int]:
-        """Measure `{"role": role, "content": content}`; the order of the keys does not matter.
-
-        The same as `_measure`, without the detours for other shapes: nearly all messages are of this one.
-        """
-        count = self.model_tokenizer.tokenizer.count
-        size = _PLAIN_FRAME + len(encode_basestring_ascii(role)) + len(encode_basestring_ascii(content))
-        return size, TOKENS_PER_MESSAGE + count(role) + count(content)
-
-    def _measure_result(self, role: str, content: str | None) -> tuple[int, int]:
-        """Measure a tool's result without its id."""
-        size, tokens = self._said(role, content)
-        return size + _RESULT_FRAME, tokens
-
-    def _measure_call(self, role: str, content: str | None, name: str, arguments: str) -> tuple[int, int]:
-        """Measure a message with one tool call without its id."""
-        count = self.model_tokenizer.tokenizer.count
-        size, tokens = self._said(role, content)
-        size += _CALL_FRAME + len(encode_basestring_ascii(name)) + len(encode_basestring_ascii(arguments))
-        return size, tokens + TOKENS_PER_TOOL_CALL + count(name) + count(arguments)
-
-    def _said(self, role: str, content: str | None) -> tuple[int, int]:
-        """Measure what every message has: who says what, without the frame around it."""
-        count = self.model_tokenizer.tokenizer.count
-        size = len(encode_basestring_ascii(role))
-        if content is None:
-            return size + _NULL, TOKENS_PER_MESSAGE + count(role)
-        return size + len(encode_basestring_ascii(content)), TOKENS_PER_MESSAGE + count(role) + count(content)
-
-    def _measure(self, message: Message) -> tuple[int, int]:
-        """Measure a message of any shape."""
         return message_size(message), message_tokens(message, self.model_tokenizer.tokenizer)
 
 
@@ -125,22 +37,6 @@ class MessageMeter:
 def shared_meter(model_tokenizer: ModelTokenizer) -> MessageMeter:
     """Return the meter of a tokenizer, the same for all runs of this process: many say the same."""
     return MessageMeter(model_tokenizer)
-
-
-def _single_call(calls: JSON) -> tuple[str, str, str] | None:
-    """Return id, name and arguments when `calls` is one plain call with short arguments, else None."""
-    if type(calls) is not list or len(calls) != 1:
-        return None
-    call = calls[0]
-    if type(call) is not dict or len(call) != 3 or call.get("type") != "function":
-        return None
-    call_id, function = call.get("id"), call.get("function")
-    if type(call_id) is not str or type(function) is not dict or len(function) != 2:
-        return None
-    name, arguments = function.get("name"), function.get("arguments")
-    if type(name) is not str or type(arguments) is not str or len(arguments) > SHORT_TEXT:
-        return None
-    return call_id, name, arguments
 
 
 class MessageView(Sequence[Message]):
@@ -216,7 +112,7 @@ class MeteredConversation:
 
     @property
     def messages_json(self) -> int:
-        """The JSON sizes of all messages added up, in bytes, without separators: see `sizes.body_size`."""
+        """The JSON sizes of all messages added up, in bytes, without separators: see `messages.body_size`."""
         return self._json_sums[-1] if self._messages else 0
 
     @property

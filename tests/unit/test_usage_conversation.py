@@ -78,30 +78,6 @@ def test_an_empty_conversation_has_no_size() -> None:
     assert conversation.view() == []
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        (HELLO, HELLO),
-        (
-            {"role": "tool", "content": "3", "tool_call_id": "call_1"},
-            {"role": "tool", "content": "3", "tool_call_id": "call_2"},
-        ),
-        (
-            {"role": "assistant", "content": None, "tool_calls": [_call("call_1")]},
-            {"role": "assistant", "content": None, "tool_calls": [_call("call_2")]},
-        ),
-    ],
-)
-def test_conversations_that_share_a_meter_count_a_text_once_whatever_the_ids(
-    first: Message, second: Message
-) -> None:
-    meter, letters = _meter()
-    MeteredConversation(meter).append(first)
-    asked = len(letters.asked)
-    MeteredConversation(meter).append(second)
-    assert len(letters.asked) == asked > 0
-
-
 def test_appending_measures_only_the_new_message() -> None:
     meter, letters = _meter()
     conversation = MeteredConversation(meter, [HELLO] * 100)
