@@ -7,6 +7,7 @@ that server makes of them.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Final
@@ -31,9 +32,9 @@ from statek_sim.mcp.results import (
     silent,
     text_of,
 )
-from statek_sim.mcp.server import Asked, CallResult, McpServer, ServedTool, text_result
+from statek_sim.mcp.server import CallResult, McpServer, ServedTool, text_result
 from statek_sim.mcp.servers import McpServerSpec, in_time
-from statek_sim.mcp.session import INTERNAL_ERROR, INVALID_PARAMS, RpcError
+from statek_sim.mcp.session import INTERNAL_ERROR, Message, Session
 from statek_sim.values import JSON
 
 MALFORMED: Final = "1 validation error for CallToolResult"
@@ -82,55 +83,47 @@ class ScriptedConnection:
 
     async def _call(self, name: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
         self._start_again()
-        server = self._server
-        server.journal.add(Asked(what="request", method="tools/call", name=name, arguments=arguments))
-        tool = next((tool for tool in server.listed if tool.name == name), None)
-        if tool is None:
-            raise refused(self.spec.name, call_of(name), INVALID_PARAMS, f"Unknown tool: {name}")
-        fault = server.faults.strike(name)
-        if fault is None:
-            return await self._run(tool, arguments)
-        server.journal.add(Asked(what="fault", detail=str(fault)))
-        if fault.kind in ("slow", "changes"):
-            if fault.kind == "changes":
-                server.list_only(fault.names)
-            given = await self._run(tool, arguments)
-            await asyncio.sleep(fault.seconds)
-            return given
-        return await self._struck(name, fault)
+        lines: list[str] = []
 
-    async def _struck(self, name: str, fault: McpFault) -> ToolOutcome:
-        doing = call_of(name)
-        match fault.kind:
-            case "dies":
-                await asyncio.sleep(fault.seconds)
-                self._dead = True
-                raise died(self.spec.name, doing)
-            case "malformed":
-                raise no_result(self.spec.name, doing, MALFORMED)
-            case "huge":
-                return self._text([{"type": "text", "text": "x" * fault.size}])
-            case "fails":
-                raise McpToolFailed(fault.value or "it failed")
-            case "refuses":
-                raise refused(self.spec.name, doing, INTERNAL_ERROR, fault.value or "Internal error")
-            case _:
-                self._garbage = self._garbage or ("no JSON" if fault.kind == "no-json" else "")
-                await asyncio.get_running_loop().create_future()
-                raise AssertionError("nobody answers this")
+        async def take(line: str) -> None:
+            lines.append(line)
 
-    async def _run(self, tool: ServedTool, arguments: Mapping[str, JSON]) -> ToolOutcome:
+        def die() -> None:
+            self._dead = True
+            raise died(self.spec.name, call_of(name))
+
+        session = Session(self._server, announce=_nobody_hears, die=die)
         try:
-            given = await tool.run(arguments)
-        except RpcError as error:
-            raise refused(self.spec.name, call_of(tool.name), error.code, str(error)) from error
-        if given.is_error:
-            raise McpToolFailed(text_of(given.content, given.structured, most=self.spec.bounds.text))
-        return self._text(given.content, given.structured)
+            call: Message = {
+                "id": 1,
+                "method": "tools/call",
+                "params": {"name": name, "arguments": dict(arguments)},
+            }
+            await session.receive(call, take)
+        finally:
+            session.close()
+        try:
+            answer: Message = json.loads(lines[-1])
+        except ValueError:
+            self._garbage = self._garbage or "no JSON"
+            await asyncio.get_running_loop().create_future()  # nobody answers this
+            raise
+        return self._outcome(answer, call_of(name))
 
-    def _text(self, content: object, structured: Mapping[str, JSON] | None = None) -> ToolOutcome:
-        assert isinstance(content, list | tuple)
-        return ToolOutcome(ToolStatus.RETURNED, text_of(content, structured, most=self.spec.bounds.text))
+    def _outcome(self, answer: Message, doing: str) -> ToolOutcome:
+        failure, found = answer.get("error"), answer.get("result")
+        if isinstance(failure, dict):
+            raise refused(self.spec.name, doing, int(str(failure["code"])), str(failure["message"]))
+        if not isinstance(found, dict) or not isinstance(content := found.get("content"), list):
+            raise no_result(self.spec.name, doing, MALFORMED)
+        blocks = [block for block in content if isinstance(block, dict)]
+        structured = found.get("structuredContent")
+        text = text_of(
+            blocks, structured if isinstance(structured, dict) else None, most=self.spec.bounds.text
+        )
+        if found.get("isError"):
+            raise McpToolFailed(text)
+        return ToolOutcome(ToolStatus.RETURNED, text)
 
     def _start_again(self) -> None:
         if not self._dead:
@@ -140,6 +133,10 @@ class ScriptedConnection:
         self.restarts += 1
         self._dead, self._garbage = False, ""
         self._server.list_only(self._first)
+
+
+async def _nobody_hears(line: str) -> None:
+    """Drop what concerns no call: `on_change` tells of a list that changed."""
 
 
 def _listing(spec: McpServerSpec, fault: McpFault) -> McpFailure:
