@@ -144,8 +144,9 @@ class CallParser:
             self.found.append(Found(name, arguments, (*stages, *more), start, behind))
         return behind
 
-    def bare(self, at: int) -> int | None:
+    def bare(self, opening: re.Match[str]) -> int | None:
         """Read JSON that nothing wraps. Data is no call; its members are none either."""
+        at = opening.start()
         value, end, repairs = self.json(at, Style())
         calls = self.calls_in(value, wrapped=False)
         return self.take(calls, ("json", *repairs), at, end) if calls else None
@@ -164,11 +165,12 @@ class CallParser:
             self.found.append(Found(name, dict(call.arguments), stages, start, end))
         return end
 
-    def bracket(self, at: int) -> int | None:
+    def bracket(self, opening: re.Match[str]) -> int | None:
         """Read a list without a wrapper: of JSON calls, or of Python calls. What cannot be read of others is text."""
+        at = opening.start()
         call = PYTHON_CALL.match(self.text, at + 1)
         if call is None:
-            return self.bare(at)
+            return self.bare(opening)
         try:
             return self.python(at + 1, "python", at, bracket=True)
         except Broken as error:
@@ -217,8 +219,9 @@ class CallParser:
             self.budget.steps += more.end() - one.end + 1
             at, name, start = more.end(), more["name"], one.end
 
-    def named(self, opening: re.Match[str], dialect: str, at: int | None = None) -> int:
-        """Read the arguments behind the opening, which names the call."""
+    def named(self, opening: re.Match[str], at: int | None = None) -> int:
+        """Read the arguments behind the opening, or at `at`; the opening names the call."""
+        dialect = opening.lastgroup or ""
         at = opening.end() if at is None else at
         one = self.arguments(at, opening[f"{dialect}_name"], dialect, opening.start())
         self.found.append(one)
@@ -226,18 +229,18 @@ class CallParser:
 
     def line(self, opening: re.Match[str]) -> int | None:
         """Read an offered tool's name on a line above its arguments."""
-        return self.named(opening, "line") if opening["line_name"] in self.offered.schemas else None
+        return self.named(opening) if opening["line_name"] in self.offered.schemas else None
 
     def recipient_only(self, opening: re.Match[str]) -> int | None:
         """Read Harmony's call without its namespace."""
         known = opening["recipient_only_name"] in self.offered.schemas
-        return self.named(opening, "recipient_only") if known else None
+        return self.named(opening) if known else None
 
     def deepseek(self, opening: re.Match[str]) -> int:
         """Read a name with the token that separates it, from its type or from its arguments, and these."""
         if _DEEPSEEK_SEP.search(opening.group()) is None:
             raise Broken(opening.end(), "the token between a name and its arguments is missing")
-        return self.named(opening, "deepseek")
+        return self.named(opening)
 
     def kimi(self, opening: re.Match[str]) -> int:
         """Read `functions.N:0<|tool_call_argument_begin|>{...}`, also where a client made `functions_N_0` of that."""
@@ -281,22 +284,23 @@ class CallParser:
         self.found.append(one)
         return one.end
 
-    def elements(self, opening: re.Match[str], dialect: str) -> int:
+    def elements(self, opening: re.Match[str]) -> int:
         """Read a call that is written as one element per argument, or as JSON between its tags."""
+        dialect = opening.lastgroup or ""
         at, name, start = opening.end(), opening[f"{dialect}_name"], opening.start()
         element = _ELEMENTS[dialect]
         if opening.group().startswith("<|DSML"):
             raise Broken(at, "DeepSeek's tags have full-width bars, these have ASCII's")
         json = _JSON.match(self.text, at) if dialect in ("function", "invoke", "param") else None
         if json is not None and dialect != "invoke":
-            return self.named(opening, dialect, json.end())
+            return self.named(opening, json.end())
         if json is not None:
             return self._ended(self.arguments(json.end(), name, dialect, start), element.ends)
         if opening.group().endswith("/>"):
             self.found.append(Found(name, {}, (dialect,), start, closed(self.text, at)))
             return closed(self.text, at)
         if dialect == "invoke" and nested_elements.PLAIN_FIRST.match(self.text, at) is not None:
-            return self.plain_elements(name, ("invoke", "elements"), start, at, nested_elements.PLAIN)
+            return self.nested(name, ("invoke", "elements"), start, at, nested_elements.PLAIN)
         if dialect == "kimi3":
             name = unescape(name)
             inside = _KIMI3_JSON.match(self.text, at)
@@ -321,23 +325,13 @@ class CallParser:
         if not self._stands_before(_M3_SECTION, opening.start()):
             raise Broken(opening.end(), "the section of the call is missing, and this format writes one")
         name, at = opening["minimax_name"], opening.end()
-        return self._nested(name, ("minimax",), opening.start(), at, nested_elements.MINIMAX, frozenset())
+        return self.nested(name, ("minimax",), opening.start(), at, nested_elements.MINIMAX)
 
-    def plain_elements(
+    def nested(
         self, name: str, stages: tuple[str, ...], start: int, at: int, style: nested_elements.Nested
     ) -> int:
-        """Read arguments that are elements without a mark of their own, all of them the tool's where it says some."""
-        return self._nested(name, stages, start, at, style, self._arguments_of(name))
-
-    def _nested(
-        self,
-        name: str,
-        stages: tuple[str, ...],
-        start: int,
-        at: int,
-        style: nested_elements.Nested,
-        known: frozenset[str],
-    ) -> int:
+        """Read arguments that are elements; without a mark of their own all of them are the tool's, if it says some."""
+        known = self._arguments_of(name) if style.plain else frozenset()
         depth = self.limits.max_depth
         arguments, end = nested_elements.read_nested(self.text, at, style, self.budget, depth, known)
         self.found.append(Found(name, arguments, stages, start, end))

@@ -41,17 +41,9 @@ _Read = Callable[[CallParser, re.Match[str]], int | None]
 """Parses the calls behind an opening and returns where they end, or None where there is none. May raise `Broken`."""
 
 
-def _named(kind: str) -> _Read:
-    return lambda parser, opening: parser.named(opening, kind)
-
-
-def _elements(kind: str) -> _Read:
-    return lambda parser, opening: parser.elements(opening, kind)
-
-
 READERS: Final[Mapping[str, _Read]] = {
-    **{kind: _named(kind) for kind in ("harmony", "all_name", "recipient", "qwen_agent", "plamo")},
-    **{kind: _elements(kind) for kind in ("beam", "function", "invoke", "param", "kimi3")},
+    **dict.fromkeys(("harmony", "all_name", "recipient", "qwen_agent", "plamo"), CallParser.named),
+    **dict.fromkeys(("beam", "function", "invoke", "param", "kimi3"), CallParser.elements),
     "wrapper": lambda parser, opening: Wrapper(parser, opening).read(),
     "mistral": CallParser.mistral,
     "deepseek": CallParser.deepseek,
@@ -64,8 +56,8 @@ READERS: Final[Mapping[str, _Read]] = {
     "calling": CallParser.calling,
     "tag": CallParser.tags,
     "code": CallParser.tool_code,
-    "brace": lambda parser, opening: parser.bare(opening.start()),
-    "bracket": lambda parser, opening: parser.bracket(opening.start()),
+    "brace": CallParser.bare,
+    "bracket": CallParser.bracket,
     "python": CallParser.unwrapped_python,
 }
 """What parses each format of `OPENINGS`."""

@@ -120,9 +120,7 @@ class Wrapper:
         parser, key = self.parser, tagged["key"]
         if self.text.startswith("<", tagged.end()):
             style = nested_elements.NAMED[key]
-            end = parser.plain_elements(
-                tagged["name"], (self.dialect, "elements"), start, tagged.end(), style
-            )
+            end = parser.nested(tagged["name"], (self.dialect, "elements"), start, tagged.end(), style)
             parser.found[-1].end = closed(self.text, end)
             return parser.found[-1].end
         one = parser.arguments(tagged.end(), tagged["name"], self.dialect, start)
