@@ -27,7 +27,7 @@ from statek_sim.evals.profile import Profile, load_profile
 from statek_sim.evals.prompt_calls import SeenCall
 from statek_sim.evals.suite import load_suite
 from statek_sim.evals.weak_model import WeakModel
-from statek_sim.executors.processes import ProcessExecutor
+from statek_sim.executors.executor import ProcessExecutor
 from statek_sim.suite.run import builtin_suites
 from statek_sim.values import JSON
 

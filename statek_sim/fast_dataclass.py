@@ -1,4 +1,4 @@
-"""Values that are made a few times per turn, or sent to another process after each run, quickly.
+"""Values that are made a few times per turn, quickly.
 
 A frozen dataclass sets each of its fields by `object.__setattr__`, which looks for the field by its name first. Setting
 its slot takes half as long, and a turn makes twenty such values.
@@ -7,10 +7,8 @@ its slot takes half as long, and a turn makes twenty such values.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from dataclasses import MISSING, fields
-from operator import attrgetter
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -50,40 +48,3 @@ def quick(cls: type[T]) -> type[T]:
     made.__module__ = cls.__module__
     named.__init__ = made
     return cls
-
-
-def sent_quickly(cls: type[T]) -> type[T]:
-    """Return a frozen dataclass with slots that `pickle` and `copy` take apart by its slots.
-
-    What `dataclass` gives them asks it for the fields of every single value, which takes five times as long. A class
-    derived from it says so again. `TypeError` for a class that has other slots than its fields.
-    """
-    named: Any = cls
-    names = tuple(slot.name for slot in fields(named))
-    if (
-        cls.__bases__ != (object,)
-        or set(vars(cls).get("__slots__", ())) != set(names)
-        or len(names) < _SEVERAL
-    ):
-        raise TypeError(f"{cls.__name__}: expected a dataclass with two slots or more, which are its fields")
-    _SENT[cls] = tuple(vars(cls)[name].__set__ for name in names)
-    values = attrgetter(*names)
-
-    def reduce(self: Any) -> tuple[Any, ...]:
-        return _again, (type(self), values(self))
-
-    named.__reduce__ = reduce
-    return cls
-
-
-_SEVERAL: Final = 2
-_SENT: Final[dict[type, tuple[Callable[[Any, Any], None], ...]]] = {}
-"""What sets each slot of a class, in the order of its fields."""
-
-
-def _again(kind: type[T], values: tuple[Any, ...]) -> T:
-    """Return the value that was taken apart into these."""
-    made = object.__new__(kind)
-    for set_slot, value in zip(_SENT[kind], values, strict=True):
-        set_slot(made, value)
-    return made

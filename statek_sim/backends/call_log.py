@@ -10,7 +10,6 @@ from decimal import Decimal
 
 from statek_sim.agent.replies.reading import read_model_reply
 from statek_sim.errors import InvalidFormat, StatekSimError
-from statek_sim.fast_dataclass import sent_quickly
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.request import FormatName
@@ -22,7 +21,6 @@ from statek_sim.usage.totals import TurnUsage
 from statek_sim.values import ToolSpec
 
 
-@sent_quickly
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredCall:
     """One LLM call that was answered and metered: what was asked, the raw answer, and what STATEK counted.

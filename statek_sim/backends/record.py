@@ -11,12 +11,11 @@ from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.backends.call_log import AnsweredCall
-from statek_sim.fast_dataclass import quick, sent_quickly
+from statek_sim.fast_dataclass import quick
 from statek_sim.trace import Event
 from statek_sim.values import JSON, Message
 
 
-@sent_quickly
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandlerCall:
@@ -29,7 +28,6 @@ class HandlerCall:
     failed: str | None
 
 
-@sent_quickly
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRecord:
@@ -45,7 +43,6 @@ class UsageRecord:
     tokenizer: str = "none"
 
 
-@sent_quickly
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
@@ -91,7 +88,6 @@ class JobRecord:
 _LEFT_OVER: Final = ("UnusedEvents", "UnusedReplies", "UnplayedRecordings")
 
 
-@sent_quickly
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunError:
@@ -110,7 +106,6 @@ class RunError:
         )
 
 
-@sent_quickly
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:

@@ -1,7 +1,7 @@
 """Running many independent pieces of work: in processes under a watchdog, in this process, or on a Dask cluster.
 
-`executor` is the seam; `processes` and `dask_cluster` implement it. `pool` and `worker` are the two sides of a watched
-process, `limits` what it may use; `cluster_worker` does the work on another machine.
+`executor` is the seam, with the local executors; `dask_cluster` works on other machines. `pool` and `worker` are the
+two sides of a watched process, `limits` what it may use.
 """
 
 from __future__ import annotations

@@ -14,10 +14,9 @@ from typing import Any, Final, TypeVar
 from statek_sim import progress
 from statek_sim.backends.setup import attribute_at
 from statek_sim.errors import BadInput, StatekSimError
-from statek_sim.executors.executor import Executor
+from statek_sim.executors.executor import Executor, ProcessExecutor
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed
-from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.explore.certificates import worst
 from statek_sim.explore.explorer import AGENT_KINDS, Bounds, Explorer
 from statek_sim.explore.plan import distinct_points

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import pickle
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, overload
+from typing import Protocol
 
 from statek_sim.backends.record import RunError, RunRecord, UsageRecord
 from statek_sim.backends.run import load_for
 from statek_sim.errors import StatekSimError
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed, Pool
-from statek_sim.fast_dataclass import sent_quickly
 from statek_sim.scenario.load import expectations_for
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.expectations import compare
 from statek_sim.suite.result import Mismatch, ScenarioResult
 from statek_sim.trace import packed, unpacked
 
-T = TypeVar("T")
 Pair = tuple[Scenario, Profile]
 """A scenario and the profile that it runs under."""
 
@@ -40,61 +38,27 @@ class Runner(Protocol):
         ...
 
 
-class Sent(Sequence[T]):
-    """What is left of a run in another process and few ask for, its events: read when somebody does.
-
-    `read` makes of what a worker pickled what there was.
-    """
-
-    def __init__(self, sent: bytes, read: Callable[[Any], list[T]] = list) -> None:
-        self._held: bytes | list[T] = sent
-        self._make = read
-
-    def _read(self) -> list[T]:
-        # One attribute, replaced at once: threads may read at the same time, and then both unpack.
-        held = self._held
-        if isinstance(held, bytes):
-            # What a worker of ours wrote.
-            held = self._held = self._make(pickle.loads(held))
-        return held
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._read())
-
-    @overload
-    def __getitem__(self, place: int) -> T: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[T]: ...
-    def __getitem__(self, place: int | slice) -> T | list[T]:
-        """Return one, or some."""
-        return self._read()[place]
-
-    def __iter__(self) -> Iterator[T]:
-        """Yield them in order."""
-        return iter(self._read())
-
-    def __eq__(self, other: object) -> bool:
-        """Whether these are the same in the same order."""
-        return isinstance(other, Sequence) and self._read() == list(other)
-
-    __hash__ = None  # type: ignore[assignment]  # as a list
-
-
-@sent_quickly
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a worker sends of a result: all but its scenario, which is here already and a third of what there is.
-
-    The record's events and calls are pickled by themselves.
-    """
+    """What a worker sends of a result: all but its scenario, which is here already; the record is pickled by itself."""
 
     record: bytes
-    events: bytes
-    calls: bytes
     mismatches: tuple[Mismatch, ...]
     seconds: float
     preset: str | None
+
+    def result(self, scenario: Scenario, profile: Profile) -> ScenarioResult:
+        """Return the result."""
+        # What a worker of ours wrote.
+        record, events = pickle.loads(self.record)
+        return ScenarioResult(
+            scenario=scenario,
+            profile=profile,
+            record=replace(record, events=unpacked(events)),
+            mismatches=self.mismatches,
+            seconds=self.seconds,
+            preset=self.preset,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,17 +117,12 @@ def _answer(run: Runner, scenario: Scenario, profile: Profile) -> _Answer | _Bro
     if isinstance(result, _Broken):
         return result
     try:
-        record, events, calls = (
-            pickle.dumps(part, pickle.HIGHEST_PROTOCOL)
-            for part in (
-                replace(result.record, events=(), calls=()),
-                packed(result.record.events),
-                result.record.calls,
-            )
+        record = pickle.dumps(
+            (replace(result.record, events=()), packed(result.record.events)), pickle.HIGHEST_PROTOCOL
         )
     except Exception as error:  # noqa: BLE001  # a value of a job that no process can be sent
         return _broken(error)
-    return _Answer(record, events, calls, result.mismatches, result.seconds, result.preset)
+    return _Answer(record, result.mismatches, result.seconds, result.preset)
 
 
 def run_watched(
@@ -227,15 +186,7 @@ def _result(
         return killed(scenario, profile, answer, seed=seed)
     if isinstance(answer, _Broken):
         return _failed(scenario, profile, answer.error, seed=seed)
-    record: RunRecord = pickle.loads(answer.record)
-    return ScenarioResult(
-        scenario=scenario,
-        profile=profile,
-        record=replace(record, events=Sent(answer.events, unpacked), calls=Sent(answer.calls)),
-        mismatches=answer.mismatches,
-        seconds=answer.seconds,
-        preset=answer.preset,
-    )
+    return answer.result(scenario, profile)
 
 
 def killed(scenario: Scenario, profile: Profile, why: Killed, *, seed: int | None) -> ScenarioResult:

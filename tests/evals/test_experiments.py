@@ -28,7 +28,7 @@ from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.profile import load_profile
 from statek_sim.evals.statistics import compared, holm
 from statek_sim.evals.summary import Summary, summarised
-from statek_sim.executors.processes import ProcessExecutor, SerialExecutor
+from statek_sim.executors.executor import ProcessExecutor, SerialExecutor
 from statek_sim.intervals import wilson
 from statek_sim.reporting.evals import (
     evals_json,

@@ -15,7 +15,7 @@ from statek_sim.evals.experiment import Experiment, run_experiment
 from statek_sim.evals.failures import FailureClass
 from statek_sim.evals.recorded import recordings_in
 from statek_sim.evals.summary import summarised
-from statek_sim.executors.processes import SerialExecutor
+from statek_sim.executors.executor import SerialExecutor
 from statek_sim.reporting.page.data import PageData, page_schema
 from statek_sim.reporting.page.evals import evals_page, evals_page_schema
 from tests.evals.test_recorded import SMALL

@@ -12,7 +12,7 @@ import pytest
 
 from statek_sim.cli import main
 from statek_sim.errors import BadInput
-from statek_sim.executors import cluster_worker, dask_cluster
+from statek_sim.executors import dask_cluster
 from statek_sim.executors.dask_cluster import DaskExecutor
 from statek_sim.executors.executor import executor_for
 from statek_sim.executors.pool import Killed
@@ -154,5 +154,5 @@ def test_a_cluster_without_workers_is_bad_input(work: Path, monkeypatch: pytest.
 
 
 def test_the_code_here_is_told_by_python_and_sources() -> None:
-    assert cluster_worker.code_here().startswith("Python 3.")
-    assert cluster_worker.code_here() == cluster_worker.code_here()
+    assert dask_cluster.code_here().startswith("Python 3.")
+    assert dask_cluster.code_here() == dask_cluster.code_here()

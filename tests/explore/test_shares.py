@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.executors.processes import ProcessExecutor, SerialExecutor
+from statek_sim.executors.executor import ProcessExecutor, SerialExecutor
 from statek_sim.explore import workers as shares
 from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.result import CrashCost, Explored, Failure, ToolCertificate

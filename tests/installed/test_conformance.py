@@ -9,7 +9,7 @@ import pytest
 
 from statek_sim.backends.installed.peer import Lost, Peer, Ran, profile_of_peer
 from statek_sim.compare.matrix import Verdict, load_declarations, run_matrix
-from statek_sim.executors.processes import ProcessExecutor
+from statek_sim.executors.executor import ProcessExecutor
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.installed import run_one_installed

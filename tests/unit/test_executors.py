@@ -10,9 +10,8 @@ import pytest
 
 from statek_sim.errors import BadInput
 from statek_sim.executors.dask_cluster import GROWTH, LEAST, SCHEDULING, BatchSize
-from statek_sim.executors.executor import Executor, executor_for
+from statek_sim.executors.executor import Executor, ProcessExecutor, SerialExecutor, executor_for
 from statek_sim.executors.pool import Killed
-from statek_sim.executors.processes import ProcessExecutor, SerialExecutor
 from tests.tables import table_test
 
 

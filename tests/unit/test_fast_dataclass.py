@@ -10,7 +10,7 @@ from dataclasses import FrozenInstanceError, dataclass, field, replace
 
 import pytest
 
-from statek_sim.fast_dataclass import quick, sent_quickly
+from statek_sim.fast_dataclass import quick
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,33 +76,3 @@ def test_what_could_differ_is_refused() -> None:
         TypeError, match=r"^Checks: expected a dataclass with slots whose fields are all parameters$"
     ):
         quick(Checks)
-
-
-@sent_quickly
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
-    """One that goes to another process."""
-
-    name: str
-    rest: Mapping[str, int] = field(default_factory=dict)
-
-
-def test_what_is_sent_comes_back_as_it_was() -> None:
-    one = Sent(name="a", rest={"x": 1})
-    came = pickle.loads(pickle.dumps(one, pickle.HIGHEST_PROTOCOL))  # made here
-    assert (type(came), came) == (Sent, one)
-    assert came.rest is not one.rest
-    assert copy.copy(one) == copy.deepcopy(one) == one
-    assert b"_dataclass_" not in pickle.dumps(one)
-
-
-def test_what_has_more_than_its_fields_is_not_sent_so() -> None:
-    @dataclass(frozen=True)
-    class Open:
-        name: str
-        number: int
-
-    with pytest.raises(
-        TypeError, match=r"^Open: expected a dataclass with two slots or more, which are its fields$"
-    ):
-        sent_quickly(Open)

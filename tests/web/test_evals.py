@@ -13,7 +13,7 @@ from statek_sim.evals.experiment import Experiment, run_experiment
 from statek_sim.evals.failures import FailureClass
 from statek_sim.evals.recorded import recordings_in
 from statek_sim.evals.summary import summarised
-from statek_sim.executors.processes import SerialExecutor
+from statek_sim.executors.executor import SerialExecutor
 from statek_sim.reporting.page.evals import evals_page
 from statek_sim.reporting.page.template import write_page
 from tests.evals.weak_models import eval_named, failing

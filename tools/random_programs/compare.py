@@ -24,9 +24,8 @@ from statek_sim.backends.run import run_scenario
 from statek_sim.compare.facts import Difference
 from statek_sim.compare.matrix import MOST_BY_CHANCE, agrees_again, compared
 from statek_sim.errors import StatekSimError
-from statek_sim.executors.executor import Executor, Pending
+from statek_sim.executors.executor import Executor, Pending, ProcessExecutor
 from statek_sim.executors.pool import Killed
-from statek_sim.executors.processes import ProcessExecutor
 from statek_sim.scenario.check import check, jobs_of
 from statek_sim.scenario.schema import Profile, Scenario, ScenarioText
 from statek_sim.semantics import Profile as Behaviour
