@@ -16,17 +16,17 @@ from statek_sim.mcp.results import (
     Definition,
     McpFailure,
     McpToolFailed,
+    bad_answer,
     call_of,
     died,
     gone,
-    no_result,
-    not_there,
     outcome,
     refused,
-    silent,
     text_of,
+    timed_out,
+    unreachable,
 )
-from statek_sim.mcp.servers import Http, McpServerSpec, Stdio, in_time, list_of
+from statek_sim.mcp.servers import Http, McpServerSpec, Stdio, call_within_bounds, list_of
 from statek_sim.values import JSON
 
 try:
@@ -131,9 +131,6 @@ def first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
-# isort: split
-# Behind `transport`, which says what to install where the SDK is missing.
-
 _CLOSING: Final = 10.0
 """Seconds after which a connection that does not close by itself is cut."""
 
@@ -185,7 +182,9 @@ class McpConnection:
 
     async def call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
         """Call a tool; everything that goes wrong is an outcome, by name."""
-        return await in_time(self.spec, tool, self._call(tool, arguments), lambda: self._transport.garbage)
+        return await call_within_bounds(
+            self.spec, tool, self._call(tool, arguments), lambda: self._transport.garbage
+        )
 
     async def _call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
         client = await self._alive()
@@ -196,7 +195,7 @@ class McpConnection:
             if not self._transport.forgotten or error.code == CONNECTION_CLOSED:
                 raise self._refusal(client, error, doing) from error
         except (RuntimeError, ValidationError) as error:
-            raise no_result(name, doing, first_line(error)) from error
+            raise bad_answer(name, doing, first_line(error)) from error
         except BROKEN as error:
             self._lose(client)
             raise died(name, doing) from error
@@ -235,9 +234,9 @@ class McpConnection:
             self._lose(client)
             return died(self.spec.name, doing)
         if error.code == PARSE_ERROR:
-            return no_result(self.spec.name, doing, error.message)
+            return bad_answer(self.spec.name, doing, error.message)
         if error.code == REQUEST_TIMEOUT:
-            return silent(self.spec.name, doing, self.spec.bounds.call, self._transport.garbage)
+            return timed_out(self.spec.name, doing, self.spec.bounds.call, self._transport.garbage)
         return refused(self.spec.name, doing, error.code, error.message)
 
     # -- the connection ----------------------------------------------------------------------------------------
@@ -270,7 +269,7 @@ class McpConnection:
                 await asyncio.shield(ready)
         except TimeoutError:
             await self._close(at_once=True)
-            raise silent(
+            raise timed_out(
                 self.spec.name, "the handshake", self.spec.bounds.connect, self._transport.garbage
             ) from None
         except BaseException:
@@ -327,15 +326,15 @@ class McpConnection:
             case McpFailure():
                 return error
             case FileNotFoundError() | PermissionError():
-                return not_there(name, f"cannot be started: {error}")
+                return unreachable(name, f"cannot be started: {error}")
             case MCPError() if error.code == CONNECTION_CLOSED:
                 return died(name, "the handshake")
             case MCPError():
                 return refused(name, "the handshake", error.code, error.message)
             case _ if isinstance(error, BROKEN):
-                return not_there(name, f"cannot be reached: {first_line(error)}")
+                return unreachable(name, f"cannot be reached: {first_line(error)}")
             case _:
-                return no_result(name, "the handshake", first_line(error))
+                return bad_answer(name, "the handshake", first_line(error))
 
     async def _close(self, *, at_once: bool = False) -> None:
         """End the connection and wait until its process is gone; a cancellation waits for that, too."""

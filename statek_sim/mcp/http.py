@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from statek_sim.mcp.server import Asked, McpJournal, McpServer
+from statek_sim.mcp.server import McpEntry, McpJournal, McpServer
 from statek_sim.mcp.session import INVALID_REQUEST, VERSIONS, Die, Message, RpcError, Session, error, parsed
 from statek_sim.providers.network import is_loopback
 from statek_sim.server.exchange import JSON_TYPE, Incoming, Live, Whole
@@ -51,7 +51,7 @@ class McpHttpServer:
 
     def __enter__(self) -> Self:
         """Start to listen."""
-        self.server.journal.add(Asked(what="started", method="streamable-http", detail=str(os.getpid())))
+        self.server.journal.add(McpEntry(what="started", method="streamable-http", detail=str(os.getpid())))
         self._running.start()
         return self
 
@@ -165,7 +165,7 @@ class _Endpoint:
                     raise _Refused(405, "expected POST, GET or DELETE")
         except _Refused as refusal:
             self._server.journal.add(
-                Asked(what="refused", method=request.method, detail=f"{refusal.status} {refusal}")
+                McpEntry(what="refused", method=request.method, detail=f"{refusal.status} {refusal}")
             )
             body = json.dumps(error(None, refusal.code, str(refusal))).encode()
             allow = (("allow", _METHODS),) if refusal.status == 405 else ()

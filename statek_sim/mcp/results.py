@@ -135,7 +135,7 @@ def gone(server: str, restarts: int, why: str = "") -> McpServerGone:
     return McpServerGone(f"MCP server {server!r} died and {again}{f': {why}' if why else ''}")
 
 
-def not_there(server: str, why: str) -> McpServerGone:
+def unreachable(server: str, why: str) -> McpServerGone:
     """Return that a server was never there."""
     return McpServerGone(f"MCP server {server!r} {why}")
 
@@ -145,13 +145,13 @@ def call_of(tool: str) -> str:
     return f"the call of {tool!r}"
 
 
-def silent(server: str, doing: str, seconds: float, garbage: str = "") -> McpTimedOut:
+def timed_out(server: str, doing: str, seconds: float, garbage: str = "") -> McpTimedOut:
     """Return that a server did not answer; `garbage` is what it sent that nobody could read."""
     sent = "; it sent what is no message" if garbage else ""
     return McpTimedOut(f"MCP server {server!r} did not answer {doing} within {seconds:g} seconds{sent}")
 
 
-def no_result(server: str, doing: str, what: str) -> McpBadAnswer:
+def bad_answer(server: str, doing: str, what: str) -> McpBadAnswer:
     """Return that an answer is no result."""
     return McpBadAnswer(f"MCP server {server!r} answered {doing} with what is no result: {what[:_SHOWN]}")
 

@@ -23,17 +23,17 @@ from statek_sim.mcp.results import (
     Definition,
     McpFailure,
     McpToolFailed,
+    bad_answer,
     call_of,
     definition_of,
     died,
     gone,
-    no_result,
     refused,
-    silent,
     text_of,
+    timed_out,
 )
 from statek_sim.mcp.server import CallResult, McpServer, ServedTool, text_result
-from statek_sim.mcp.servers import McpServerSpec, in_time
+from statek_sim.mcp.servers import McpServerSpec, call_within_bounds
 from statek_sim.mcp.session import INTERNAL_ERROR, Message, Session
 from statek_sim.values import JSON
 
@@ -79,7 +79,7 @@ class ScriptedConnection:
 
     async def call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
         """Call a tool; everything that goes wrong is an outcome, by name."""
-        return await in_time(self.spec, tool, self._call(tool, arguments), lambda: self._garbage)
+        return await call_within_bounds(self.spec, tool, self._call(tool, arguments), lambda: self._garbage)
 
     async def _call(self, name: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
         self._start_again()
@@ -115,7 +115,7 @@ class ScriptedConnection:
         if isinstance(failure, dict):
             raise refused(self.spec.name, doing, int(str(failure["code"])), str(failure["message"]))
         if not isinstance(found, dict) or not isinstance(content := found.get("content"), list):
-            raise no_result(self.spec.name, doing, MALFORMED)
+            raise bad_answer(self.spec.name, doing, MALFORMED)
         blocks = [block for block in content if isinstance(block, dict)]
         structured = found.get("structuredContent")
         text = text_of(
@@ -145,13 +145,13 @@ def _listing(spec: McpServerSpec, fault: McpFault) -> McpFailure:
         case "dies":
             return died(spec.name, "the handshake")
         case "loops":
-            return no_result(spec.name, LIST, "the cursor '0' leads to itself")
+            return bad_answer(spec.name, LIST, "the cursor '0' leads to itself")
         case "malformed" | "no-json":
-            return no_result(spec.name, LIST, "1 validation error for ListToolsResult")
+            return bad_answer(spec.name, LIST, "1 validation error for ListToolsResult")
         case "refuses":
             return refused(spec.name, "the handshake", INTERNAL_ERROR, fault.value or "Internal error")
         case _:
-            return silent(spec.name, "the handshake", spec.bounds.connect)
+            return timed_out(spec.name, "the handshake", spec.bounds.connect)
 
 
 def served(registry: Registry | Iterable[Tool]) -> tuple[ServedTool, ...]:

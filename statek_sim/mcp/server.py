@@ -135,7 +135,7 @@ What = Literal["started", "request", "notification", "response", "fault", "cance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class McpEntry:
     """One entry. `method` is the message's, `name` the tool's, `detail` what a fault or a refusal says."""
 
     what: What
@@ -167,9 +167,9 @@ class McpJournal:
 
     def __init__(self, written: Callable[[str], None] | None = None) -> None:
         self._written = written
-        self.entries: list[Asked] = []
+        self.entries: list[McpEntry] = []
 
-    def add(self, entry: Asked) -> None:
+    def add(self, entry: McpEntry) -> None:
         """Keep an entry."""
         self.entries.append(entry)
         if self._written is not None:

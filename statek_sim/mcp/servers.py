@@ -13,7 +13,15 @@ from pydantic import BaseModel, ValidationError
 from statek_sim.agent.effects import ToolOutcome
 from statek_sim.agent.tools.tool import Tool, tool_of_schema
 from statek_sim.errors import BadInput
-from statek_sim.mcp.results import Definition, McpFailure, call_of, definition_of, no_result, outcome, silent
+from statek_sim.mcp.results import (
+    Definition,
+    McpFailure,
+    bad_answer,
+    call_of,
+    definition_of,
+    outcome,
+    timed_out,
+)
 from statek_sim.values import JSON
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
@@ -174,21 +182,21 @@ async def list_of(client: Listing, spec: McpServerSpec) -> tuple[Definition, ...
             page = await client.list_tools(cursor=cursor)
         except (RuntimeError, ValidationError) as error:
             reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-            raise no_result(spec.name, "tools/list", reason) from error
+            raise bad_answer(spec.name, "tools/list", reason) from error
         found += map(_definition, page.tools)
         if page.next_cursor is None:
             return tuple(found)
         if page.next_cursor == cursor:
-            raise no_result(spec.name, "tools/list", f"the cursor {cursor!r} leads to itself")
+            raise bad_answer(spec.name, "tools/list", f"the cursor {cursor!r} leads to itself")
         cursor = page.next_cursor
-    raise no_result(spec.name, "tools/list", f"a list of more than {spec.bounds.pages} pages")
+    raise bad_answer(spec.name, "tools/list", f"a list of more than {spec.bounds.pages} pages")
 
 
 def _definition(tool: BaseModel) -> Definition:
     return definition_of(tool.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
-async def in_time(
+async def call_within_bounds(
     spec: McpServerSpec, tool: str, calling: Awaitable[ToolOutcome], garbage: Callable[[], str]
 ) -> ToolOutcome:
     """Wait for a call as long as the server's bounds say; `garbage` is what it sent that nobody could read."""
@@ -200,4 +208,4 @@ async def in_time(
     except TimeoutError:
         if not limit.expired():
             raise
-        return outcome(silent(spec.name, call_of(tool), spec.bounds.call, garbage()))
+        return outcome(timed_out(spec.name, call_of(tool), spec.bounds.call, garbage()))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final, NewType
 
 from statek_sim.mcp.fault import LIST, McpFault
-from statek_sim.mcp.server import VERSION, Asked, CallResult, McpServer, text_result
+from statek_sim.mcp.server import VERSION, CallResult, McpEntry, McpServer, text_result
 from statek_sim.values import JSON
 
 Send = Callable[[str], Awaitable[None]]
@@ -59,7 +59,7 @@ class Session:
         if isinstance(method, str):
             self._noticed(method, _params(message))
         else:
-            self._note(Asked(what="response"))
+            self._note(McpEntry(what="response"))
 
     # -- requests ----------------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class Session:
         except RpcError as refusal:
             await reply(_line(error(message["id"], refusal.code, str(refusal))))
         except asyncio.CancelledError:
-            self._note(Asked(what="cancelled", method=method))
+            self._note(McpEntry(what="cancelled", method=method))
             raise
         finally:
             self._running.pop(key, None)
@@ -82,7 +82,7 @@ class Session:
         if method == "tools/call":
             await self._call(message["id"], params, reply)
             return
-        self._note(Asked(what="request", method=method))
+        self._note(McpEntry(what="request", method=method))
         match method:
             case "initialize":
                 answer = self._initialize(params)
@@ -126,7 +126,7 @@ class Session:
         name, arguments = params.get("name"), params.get("arguments", {})
         if not isinstance(name, str) or not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, "expected a name and an object of arguments")
-        self._note(Asked(what="request", method="tools/call", name=name, arguments=arguments))
+        self._note(McpEntry(what="request", method="tools/call", name=name, arguments=arguments))
         tool = next((tool for tool in self.server.listed if tool.name == name), None)
         if tool is None:
             raise RpcError(INVALID_PARAMS, f"Unknown tool: {name}")
@@ -150,7 +150,7 @@ class Session:
         if fault is None:
             await reply(_line(result(id_, answer)))
             return
-        self._note(Asked(what="fault", detail=str(fault)))
+        self._note(McpEntry(what="fault", detail=str(fault)))
         if fault.seconds:
             await asyncio.sleep(fault.seconds)
         match fault.kind:
@@ -180,7 +180,7 @@ class Session:
     # -- notifications -----------------------------------------------------------------------------------------
 
     def _noticed(self, method: str, params: Mapping[str, JSON]) -> None:
-        self._note(Asked(what="notification", method=method))
+        self._note(McpEntry(what="notification", method=method))
         if method == "notifications/cancelled":
             task = self._running.get(id_of(params.get("requestId")))
             if task is not None:
@@ -201,7 +201,7 @@ class Session:
     async def _tell_list_changed(self) -> None:
         await self._announce(_line(notification("notifications/tools/list_changed")))
 
-    def _note(self, entry: Asked) -> None:
+    def _note(self, entry: McpEntry) -> None:
         self.server.journal.add(replace(entry, session=self.name))
 
 

@@ -9,7 +9,7 @@ import stat
 import sys
 from typing import Final, NoReturn, TextIO
 
-from statek_sim.mcp.server import Asked, McpServer
+from statek_sim.mcp.server import McpEntry, McpServer
 from statek_sim.mcp.session import RpcError, Send, Session, error, parsed
 
 DIED: Final = 3
@@ -42,7 +42,7 @@ async def _serve(server: McpServer, out: TextIO) -> None:
             _die()
 
     reader = await _standard_input()
-    server.journal.add(Asked(what="started", method="stdio", detail=str(os.getpid())))
+    server.journal.add(McpEntry(what="started", method="stdio", detail=str(os.getpid())))
     session = Session(server, announce=send, die=_die)
     async with asyncio.TaskGroup() as group:
         taken: set[asyncio.Task[None]] = set()

@@ -12,8 +12,8 @@ from statek_sim.providers.wire import responses
 from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.reply import MALFORMED, ParsedReply
 from statek_sim.providers.wire.request import WireRequest
-from statek_sim.server.caches import ReadRequest
 from statek_sim.server.exchange import Answer, Silence, Whole
+from statek_sim.server.parsed_request import ParsedRequest
 from statek_sim.values import JSON, Message
 
 _MOST_KEPT: Final = 1000
@@ -66,7 +66,7 @@ class Conversations:
             return compact({"id": answer, "object": "response", "deleted": True}).encode()
         return self._kept[answer].body
 
-    def goes_on(self, read: ReadRequest) -> ReadRequest:
+    def continued(self, read: ParsedRequest) -> ParsedRequest:
         """Return a request with what was said before it; `BadRequest` when nothing of it was kept.
 
         Instructions are not carried over, as the API has it.
@@ -80,12 +80,12 @@ class Conversations:
                 code="previous_response_not_found",
             )
         prompt = request.messages[:1] if _instructed(request) else ()
-        return ReadRequest(
+        return ParsedRequest(
             replace(request, messages=(*prompt, *before.messages, *request.messages[len(prompt) :])),
             read.size,
         )
 
-    def keep(self, read: ReadRequest, answer: Answer) -> None:
+    def keep(self, read: ParsedRequest, answer: Answer) -> None:
         """Keep what was asked and answered, unless the client said not to, or the answer is none.
 
         What is more than all that is kept may be is not kept either.

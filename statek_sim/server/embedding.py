@@ -28,8 +28,8 @@ from statek_sim.providers.wire.request import (
     objects,
     text_in,
 )
-from statek_sim.server.caches import LARGEST_BODY, ReadRequest, json_of
 from statek_sim.server.message_validation import wrong_parts
+from statek_sim.server.parsed_request import LARGEST_BODY, ParsedRequest, json_of
 from statek_sim.usage.tokenizers import VOCABULARIES, bare_model_name, load_encoding, tokenizer_for_model
 from statek_sim.values import JSON
 
@@ -64,7 +64,7 @@ class EmbeddingRequest:
     shape: Literal["floats", "base64", "one", "batch"]
 
 
-def read_embeddings(wire: FormatName, path: str, body: bytes) -> tuple[ReadRequest, EmbeddingRequest]:
+def read_embeddings(wire: FormatName, path: str, body: bytes) -> tuple[ParsedRequest, EmbeddingRequest]:
     """Read a request; `BadRequest` or `ValueError` for one that is wrong or no JSON.
 
     What is read has a user message per text, so that conditions and counts see the texts.
@@ -77,7 +77,7 @@ def read_embeddings(wire: FormatName, path: str, body: bytes) -> tuple[ReadReque
         if not text:
             raise BadRequest(f"text {number + 1} is empty: nothing to embed", parameter="input")
     messages = tuple({"role": "user", "content": text} for text in wanted.texts)
-    return ReadRequest(replace(request, messages=messages), len(body)), wanted
+    return ParsedRequest(replace(request, messages=messages), len(body)), wanted
 
 
 def _openai(body: dict[str, JSON]) -> tuple[WireRequest, EmbeddingRequest]:

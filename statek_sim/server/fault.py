@@ -214,7 +214,7 @@ def _check_seconds(seconds: float) -> None:
         raise BadInput(f"a slow answer takes a finite number of seconds, 0 or more, not {seconds!r}")
 
 
-class Fate:
+class FaultSchedule:
     """Decides which faults strike, request by request."""
 
     def __init__(self, rules: Sequence[FaultRule]) -> None:
@@ -296,7 +296,7 @@ _ABOUT_CONTENT: Final = (
 """How the types of the events begin that are about nothing else."""
 
 
-def damaged(answer: Answer, fault: Fault, wire: FormatName) -> Answer:
+def with_fault(answer: Answer, fault: Fault, wire: FormatName) -> Answer:
     """Return `answer` with `fault` in it; a fault that is not about the bytes of an answer changes nothing."""
     if isinstance(answer, Silence) or (isinstance(answer, Streamed) and not answer.frames):
         return answer

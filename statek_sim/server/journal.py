@@ -12,8 +12,8 @@ from statek_sim.cassettes.secret_rules import is_secret_header
 from statek_sim.providers.mismatch import describe
 from statek_sim.providers.scripted import Entry
 from statek_sim.providers.wire.request import FormatName
-from statek_sim.server.caches import json_of
 from statek_sim.server.fault import Fault
+from statek_sim.server.parsed_request import json_of
 from statek_sim.values import JSON
 
 KEPT_ENTRIES: Final = 10_000

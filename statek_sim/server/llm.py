@@ -21,11 +21,11 @@ from statek_sim.providers.scripted import Script
 from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.request import FormatName
-from statek_sim.server.caches import LARGEST_COUNTED, model_tokenizer
 from statek_sim.server.exchange import Answer, Incoming, Later, Whole, worked_out
 from statek_sim.server.fault import FaultRule
 from statek_sim.server.journal import Journal
-from statek_sim.server.play import ASKING, Asked, Play
+from statek_sim.server.parsed_request import LARGEST_COUNTED, model_tokenizer
+from statek_sim.server.play import ASKING, AcceptedRequest, Play
 from statek_sim.server.rendering import Pacing, http_error
 from statek_sim.server.routes import JOURNAL, UNUSED, Place, Route, route
 from statek_sim.server.script_lookup import PlayedScript
@@ -123,7 +123,7 @@ class FakeLLM:
         if found.place is Place.RESPONSE:
             with self._lock:
                 return self._play.stored(request, found)
-        return elsewhere(request, found, self._models, self.journal, self.unused)
+        return fallback_answer(request, found, self._models, self.journal, self.unused)
 
     def _ask(self, play: Play, request: Incoming, found: Route) -> Answer | Later:
         """Answer a request in the play in which it came; it takes its turn among others when it has been read."""
@@ -131,7 +131,7 @@ class FakeLLM:
         # The tokens of a large one are counted before the lock is taken, which others wait for.
         if (
             self._count_usage
-            and isinstance(reading, Asked)
+            and isinstance(reading, AcceptedRequest)
             and reading.wanted is None
             and reading.read.estimated
         ):
@@ -183,7 +183,7 @@ def _model(wire: FormatName, model: str, created: int) -> JSON:
             return {"id": model, "object": "model", "created": created, "owned_by": "statek-sim"}
 
 
-def elsewhere(
+def fallback_answer(
     request: Incoming,
     found: Route,
     models: Sequence[str],

@@ -17,13 +17,13 @@ from statek_sim.providers.script import Chat, Computed, RawStream, Vector
 from statek_sim.providers.scripted import Entry
 from statek_sim.providers.wire.format import FORMATS, WireFormat
 from statek_sim.providers.wire.request import FormatName
-from statek_sim.server.caches import ReadRequest, read_request
 from statek_sim.server.conversations import Conversations, UnknownAnswer
 from statek_sim.server.embedding import EmbeddingRequest, read_embeddings
 from statek_sim.server.exchange import Answer, Incoming, Later, Silence, Streamed, Whole
-from statek_sim.server.fault import Fate, FaultRule
+from statek_sim.server.fault import FaultRule, FaultSchedule
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.server.message_validation import out_of_turn
+from statek_sim.server.parsed_request import ParsedRequest, read_request
 from statek_sim.server.refusals import check_refusals, how_to_have_it_taken
 from statek_sim.server.rendering import (
     Pacing,
@@ -31,7 +31,7 @@ from statek_sim.server.rendering import (
     ServedRequest,
     embeddings,
     http_error,
-    instead,
+    replacement,
     token_count,
     with_faults,
 )
@@ -73,7 +73,7 @@ class Play:
         self.script = script
         self.journal = Journal()
         self.ignored = frozenset(ignored)
-        self._fate = Fate(faults)
+        self._schedule = FaultSchedule(faults)
         self._fallible = bool(faults)
         self._pacing = pacing
         self._renderer = Renderer(manner, pacing)
@@ -89,11 +89,11 @@ class Play:
         left = self.script.unused()
         if left:
             raise UnusedReplies(unused_text(left))
-        missed = self._fate.left()
+        missed = self._schedule.left()
         if missed:
             raise UnusedReplies(f"{missed[0]}; {self.journal.total} came")
 
-    def read(self, incoming: Incoming, found: Route) -> Asked | BadRequest:
+    def read(self, incoming: Incoming, found: Route) -> AcceptedRequest | BadRequest:
         """Read a request for `ask`, as much of it as depends on nothing that was asked before; needs no lock."""
         try:
             return read_asked(incoming, found, self.ignored)
@@ -102,20 +102,20 @@ class Play:
         except ValueError as error:
             return BadRequest(str(error))
 
-    def ask(self, incoming: Incoming, found: Route, reading: Asked | BadRequest) -> Answer | Later:
+    def ask(self, incoming: Incoming, found: Route, reading: AcceptedRequest | BadRequest) -> Answer | Later:
         """Answer one request for a reply, for embeddings, or for a count; `reading` is what `read` returned for it."""
         number, wire = self.journal.total + 1, FORMATS[found.wire]
         name = f"request {number} (POST {found.path}"
         record = partial(JournalEntry, number, found.wire, incoming.target, incoming.headers, incoming.body)
         try:
-            read, wanted = self._goes_on(reading, found)
+            read, wanted = self._continued(reading, found)
         except BadRequest as refused:
             refusal, why = _refusal(refused, wire)
             self.journal.add(record(refusal.status, problem=f"{name}): {why}"))
             return refusal
         request = _request(incoming, read, found, self._at)
-        faults = self._fate.faults(request, number) if self._fallible else ()
-        early = instead(faults, wire) if faults else None
+        faults = self._schedule.faults(request, number) if self._fallible else ()
+        early = replacement(faults, wire) if faults else None
         if early is not None:
             self.journal.add(record(_status(early), faults=faults))
             return early
@@ -146,15 +146,15 @@ class Play:
             return http_error(FORMATS[found.wire], 400, message=str(error), parameter=error.parameter)
         return Whole(status=200, body=body)
 
-    def _goes_on(
-        self, reading: Asked | BadRequest, found: Route
-    ) -> tuple[ReadRequest, EmbeddingRequest | None]:
+    def _continued(
+        self, reading: AcceptedRequest | BadRequest, found: Route
+    ) -> tuple[ParsedRequest, EmbeddingRequest | None]:
         """Return what was read, with what was said before it; `BadRequest` for what the server cannot do."""
         if isinstance(reading, BadRequest):
             raise reading
         if reading.read.asked.previous is None:
             return reading.read, reading.wanted
-        read = self._spoken_before.goes_on(reading.read)
+        read = self._spoken_before.continued(reading.read)
         check_turns(read, found.wire, self.ignored)
         return read, reading.wanted
 
@@ -220,7 +220,7 @@ def _latency(entry: Entry | None, answer: Answer | Later, pacing: Pacing) -> flo
     return reply.latency
 
 
-def _request(incoming: Incoming, read: ReadRequest, found: Route, at: float) -> ChatRequest:
+def _request(incoming: Incoming, read: ParsedRequest, found: Route, at: float) -> ChatRequest:
     headers, params = incoming.headers, read.asked
     retries = headers.get(RETRY_HEADER, "0")
     return ChatRequest(
@@ -245,14 +245,14 @@ class EncodedBody(BadRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AcceptedRequest:
     """A request that was read; `wanted` where it is for embeddings."""
 
-    read: ReadRequest
+    read: ParsedRequest
     wanted: EmbeddingRequest | None
 
 
-def read_asked(incoming: Incoming, found: Route, ignored: Collection[str]) -> Asked:
+def read_asked(incoming: Incoming, found: Route, ignored: Collection[str]) -> AcceptedRequest:
     """Read a request; `BadRequest` for what the server cannot do as well, `ValueError` for what is no JSON."""
     _check_encoding(incoming.headers.get("content-encoding", "identity"))
     wanted = None
@@ -264,7 +264,7 @@ def read_asked(incoming: Incoming, found: Route, ignored: Collection[str]) -> As
     check_refusals(read.refused, ignored, incoming.headers.get("anthropic-beta", ""))
     if wanted is None and read.asked.previous is None:
         check_turns(read, found.wire, ignored)
-    return Asked(read, wanted)
+    return AcceptedRequest(read, wanted)
 
 
 def _check_encoding(encoding: str) -> None:
@@ -274,7 +274,7 @@ def _check_encoding(encoding: str) -> None:
         )
 
 
-def _check_parameters(read: ReadRequest, ignored: Collection[str]) -> None:
+def _check_parameters(read: ParsedRequest, ignored: Collection[str]) -> None:
     params = read.asked
     if params.unheeded and (unheeded := [name for name in params.unheeded if name not in ignored]):
         raise BadRequest(
@@ -288,7 +288,7 @@ def _check_parameters(read: ReadRequest, ignored: Collection[str]) -> None:
             raise BadRequest(why, parameter=name, code="invalid_value")
 
 
-def check_turns(read: ReadRequest, wire: FormatName, ignored: Collection[str]) -> None:
+def check_turns(read: ParsedRequest, wire: FormatName, ignored: Collection[str]) -> None:
     """Refuse a conversation in which calls and results do not belong together, with `BadRequest`."""
     problem = None if "messages" in ignored else out_of_turn(read.asked.messages, wire)
     if problem is not None:

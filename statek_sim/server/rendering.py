@@ -32,10 +32,10 @@ from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.reply import NO_USAGE, ReportedUsage, WireReply, WireToolCall
 from statek_sim.providers.wire.request import NO_DEMANDS, Demands
-from statek_sim.server.caches import PreparedBodies, ReadRequest
 from statek_sim.server.embedding import EmbeddingRequest, embeddings_body, vector_of
 from statek_sim.server.exchange import ESTIMATED, Answer, Frame, Later, Silence, Streamed, Whole
-from statek_sim.server.fault import Fault, HttpError, NoAnswerAtAll, NoUsage, NullUsage, damaged
+from statek_sim.server.fault import Fault, HttpError, NoAnswerAtAll, NoUsage, NullUsage, with_fault
+from statek_sim.server.parsed_request import ParsedRequest, PreparedBodies
 from statek_sim.usage.tokenizers import token_pieces
 from statek_sim.values import JSON
 
@@ -71,7 +71,7 @@ class ServedRequest(NamedTuple):
     number: int
     name: str
     chat: ChatRequest
-    read: ReadRequest
+    read: ParsedRequest
     wire: WireFormat
     faults: tuple[Fault, ...] = ()
 
@@ -96,7 +96,7 @@ class Renderer:
         if plain and isinstance(reply.answer, Chat):
             body = self._body(entry, reply.answer, asked)
             delay = self._pacing.real(reply.latency)
-            return Whole(status=200, body=body, headers=_notes(asked.read, reply), delay=delay)
+            return Whole(status=200, body=body, headers=_usage_headers(asked.read, reply), delay=delay)
         return with_faults(self._answer(entries, asked), asked.faults, asked.wire)
 
     def _body(self, entry: Entry, chat: Chat, asked: ServedRequest) -> bytes:
@@ -129,7 +129,7 @@ class Renderer:
         manner = replace(self._spoken, measure=read.measured)
         answer = wire_reply(reply, chat, request, manner, reply_id=reply_id)
         params = read.asked
-        formed = met(answer, params.demands, model=request.model, name=f"reply {entry.position}")
+        formed = within_demands(answer, params.demands, model=request.model, name=f"reply {entry.position}")
         if formed is not answer and reply.usage is UsageKind.MEASURED:
             usage = usage_of(reply, request, formed.text, formed.calls, read.measured)
             formed = replace(formed, usage=usage)
@@ -138,13 +138,13 @@ class Renderer:
         return replace(formed, echo=params.echo, thinks=params.thinks)
 
     def _answer(self, entries: Sequence[Entry], asked: ServedRequest) -> Answer:
-        given = [_given(entry.reply, asked.chat) for entry in entries]
+        given = [_resolved(entry.reply, asked.chat) for entry in entries]
         reply = given[0]
         delay = self._pacing.real(max(reply.latency for reply in given))
         match reply.answer:
             case Chat():
                 message = _reporting(self._choices(entries, given, asked), asked.faults)
-                headers = _notes(asked.read, reply)
+                headers = _usage_headers(asked.read, reply)
                 if asked.read.asked.stream:
                     return Streamed(frames=tuple(self._frames(message, asked, delay)), headers=headers)
                 body = asked.wire.reply_body(message)
@@ -194,12 +194,12 @@ class Renderer:
         return Streamed(frames=frames)
 
 
-def _given(reply: Reply, request: ChatRequest) -> Reply:
+def _resolved(reply: Reply, request: ChatRequest) -> Reply:
     """Return a reply with its callable asked."""
     return computed_reply(reply, reply.answer, request) if isinstance(reply.answer, Computed) else reply
 
 
-def _notes(read: ReadRequest, reply: Reply) -> tuple[tuple[str, str], ...]:
+def _usage_headers(read: ParsedRequest, reply: Reply) -> tuple[tuple[str, str], ...]:
     return ESTIMATED if read.estimated and reply.usage is UsageKind.MEASURED else ()
 
 
@@ -243,7 +243,7 @@ def _scripted_vector(entry: Entry, size: int | None) -> tuple[float, ...]:
     return answer.values
 
 
-def token_count(read: ReadRequest, wire: WireFormat) -> Whole:
+def token_count(read: ParsedRequest, wire: WireFormat) -> Whole:
     """Return how many tokens a request has, as the provider words it."""
     tokens = read.prompt_tokens()
     body: dict[str, JSON] = {"input_tokens": tokens}
@@ -254,7 +254,7 @@ def token_count(read: ReadRequest, wire: WireFormat) -> Whole:
     return Whole(status=200, body=compact(body).encode(), headers=ESTIMATED if read.estimated else ())
 
 
-def instead(faults: tuple[Fault, ...], wire: WireFormat) -> Answer | None:
+def replacement(faults: tuple[Fault, ...], wire: WireFormat) -> Answer | None:
     """Return the answer of a fault that takes the place of the script's, with the others in it."""
     for fault in faults:
         if isinstance(fault, HttpError):
@@ -267,7 +267,7 @@ def instead(faults: tuple[Fault, ...], wire: WireFormat) -> Answer | None:
 def with_faults(answer: Answer, faults: tuple[Fault, ...], wire: WireFormat) -> Answer:
     """Return `answer` with all the faults in it."""
     for fault in faults:
-        answer = damaged(answer, fault, wire.NAME)
+        answer = with_fault(answer, fault, wire.NAME)
     return answer
 
 
@@ -298,7 +298,7 @@ def _reporting(reply: WireReply, faults: tuple[Fault, ...]) -> WireReply:
     return reply
 
 
-def met(reply: WireReply, demands: Demands, *, model: str, name: str) -> WireReply:
+def within_demands(reply: WireReply, demands: Demands, *, model: str, name: str) -> WireReply:
     """Return what the demands leave of `reply`, which is called `name`; `UnmatchedRequest` when they contradict it."""
     if demands is NO_DEMANDS:
         return reply

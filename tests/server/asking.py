@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from statek_sim.server import caches as known
+from statek_sim.server import parsed_request as known
 from statek_sim.server.exchange import Answer, Incoming, Streamed, Whole
 from statek_sim.server.llm import FakeLLM
 

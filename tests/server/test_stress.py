@@ -20,10 +20,10 @@ from bench.server_stress import (
 from statek_sim.providers.script import text
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.server import play as reading
-from statek_sim.server.caches import LARGEST_COUNTED, ReadRequest, read_request
 from statek_sim.server.exchange import ESTIMATED, Incoming, Whole
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.llm_server import LLMServer
+from statek_sim.server.parsed_request import LARGEST_COUNTED, ParsedRequest, read_request
 from tests.server.asking import OPENAI, ask, counted_lengths, error, openai, whole
 from tests.tables import table_test
 
@@ -100,7 +100,7 @@ def test_another_client_is_answered_while_a_large_request_is_read(
     begun, answered = threading.Event(), threading.Event()
     waited: list[bool] = []
 
-    def waiting(wire: FormatName, path: str, body: bytes) -> ReadRequest:
+    def waiting(wire: FormatName, path: str, body: bytes) -> ParsedRequest:
         if len(body) > LARGEST_COUNTED:
             begun.set()
             waited.append(answered.wait(10))

@@ -27,7 +27,7 @@ from statek_sim.cassettes.store import write
 from statek_sim.cli import main
 from statek_sim.errors import CassetteMiss
 from statek_sim.harness.preset import load_preset
-from statek_sim.mcp.server import Asked, McpJournal
+from statek_sim.mcp.server import McpEntry, McpJournal
 from statek_sim.providers.mismatch import shorten
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.store.database import Sqlite
@@ -250,7 +250,7 @@ def test_the_journal_of_tools_holds_no_secret_of_a_call() -> None:
         "deep": [{"token": SENT}],
         "city": "Oslo",
     }
-    journal.add(Asked(what="request", method="tools/call", name="add", arguments=given))
+    journal.add(McpEntry(what="request", method="tools/call", name="add", arguments=given))
     assert json.loads(lines[0])["arguments"] == {
         "note": "it is REDACTED", "password": "REDACTED", "deep": [{"token": "REDACTED"}], "city": "Oslo",
     }  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from statek_sim.providers.wire import anthropic, gemini, openai, responses
 from statek_sim.providers.wire.reply import ParsedReply, Split, WireReply
-from statek_sim.providers.wire.request import PLAIN, Asked, ClientOptions, FormatName, WireRequest
+from statek_sim.providers.wire.request import PLAIN, ClientOptions, FormatName, RequestContent, WireRequest
 from statek_sim.values import JSON
 
 
@@ -26,7 +26,7 @@ class WireFormat(Protocol):
     def request_headers(self, api_key: str, options: ClientOptions = PLAIN) -> dict[str, str]:
         """Return the headers of a request, `Content-Type` included."""
 
-    def request_body(self, request: Asked, options: ClientOptions = PLAIN) -> dict[str, JSON]:
+    def request_body(self, request: RequestContent, options: ClientOptions = PLAIN) -> dict[str, JSON]:
         """Return the JSON body of a request, keys in STATEK's order."""
 
     def read_reply(self, body: bytes) -> ParsedReply:

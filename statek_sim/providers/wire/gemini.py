@@ -33,10 +33,10 @@ from statek_sim.providers.wire.reply import (
 from statek_sim.providers.wire.request import (
     NATIVE_GEMINI,
     PLAIN,
-    Asked,
     ClientOptions,
     Demands,
     FormatName,
+    RequestContent,
     WireRequest,
     body_object,
     function_of,
@@ -394,7 +394,7 @@ def request_headers(api_key: str, options: ClientOptions = PLAIN) -> dict[str, s
     return {"Content-Type": "application/json", "Authorization": f"Bearer {api_key}"}
 
 
-def request_body(request: Asked, options: ClientOptions = PLAIN) -> dict[str, JSON]:
+def request_body(request: RequestContent, options: ClientOptions = PLAIN) -> dict[str, JSON]:
     """Return the body of a request, keys in STATEK's order."""
     prompt, messages = split_prompt(request.messages)
     body: dict[str, JSON] = {"contents": _contents(messages)}

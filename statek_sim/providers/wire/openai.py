@@ -29,10 +29,10 @@ from statek_sim.providers.wire.reply import (
 from statek_sim.providers.wire.request import (
     NO_DEMANDS,
     PLAIN,
-    Asked,
     ClientOptions,
     Demands,
     FormatName,
+    RequestContent,
     WireRequest,
     body_object,
     limit_of,
@@ -337,7 +337,7 @@ def request_headers(api_key: str, options: ClientOptions = PLAIN) -> dict[str, s
     return {"Authorization": f"Bearer {api_key}", "Content-Type": "application/json"}
 
 
-def request_body(request: Asked, options: ClientOptions = PLAIN) -> dict[str, JSON]:
+def request_body(request: RequestContent, options: ClientOptions = PLAIN) -> dict[str, JSON]:
     """Return the body of a request, keys in STATEK's order (behaviour 12)."""
     body: dict[str, JSON] = {
         "model": request.model,

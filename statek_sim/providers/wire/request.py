@@ -24,7 +24,7 @@ T = TypeVar("T", str, int)
 _NAMES: Final[Mapping[type, str]] = {str: "a string", int: "a whole number"}
 
 
-class Asked(Protocol):
+class RequestContent(Protocol):
     """What a request body is built from: `ChatRequest` and `WireRequest` are both that.
 
     A first message with the role `system` is the system prompt. Formats that have no place for later ones leave

@@ -30,10 +30,10 @@ from statek_sim.providers.wire.reply import (
 )
 from statek_sim.providers.wire.request import (
     PLAIN,
-    Asked,
     ClientOptions,
     Demands,
     FormatName,
+    RequestContent,
     WireRequest,
     body_object,
     limit_of,
@@ -348,7 +348,7 @@ def request_url(api_url: str, model: str) -> str:
     return f"{base}/responses"
 
 
-def request_body(request: Asked, options: ClientOptions = PLAIN) -> dict[str, JSON]:
+def request_body(request: RequestContent, options: ClientOptions = PLAIN) -> dict[str, JSON]:
     """Return the body of a request: a first system message as instructions, the rest as items."""
     prompt, rest = _instructions(list(request.messages))
     body: dict[str, JSON] = {

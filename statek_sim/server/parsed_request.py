@@ -1,6 +1,7 @@
-"""What a server remembers so that it need not work it out again. Bounded; nothing it forgets changes an answer.
+"""Requests as they are read, with the tokens of their prompts, and bodies of answers that differ in their id alone.
 
-Clients under test repeat themselves: the same request many times (load tests), or the same reply to many requests.
+Clients under test repeat themselves: the same request many times (load tests), or the same reply to many requests. So
+small requests and bodies are remembered; that is bounded, and nothing that is forgotten changes an answer.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _parsed: Final = json.JSONDecoder(parse_constant=_no_json).decode
 _ID: Final = "@statek-reply-id@"
 
 
-class ReadRequest:
+class ParsedRequest:
     """A request body that was read: what it asks, and how many tokens its prompt has, counted when first needed.
 
     `estimated`: the body is so large that its tokens are estimated, from samples that are the same every time.
@@ -97,12 +98,12 @@ def model_tokenizer(model: str) -> Tokenizer:
     return tokenizer_for_model(model).tokenizer
 
 
-def read_request(wire: FormatName, path: str, body: bytes) -> ReadRequest:
+def read_request(wire: FormatName, path: str, body: bytes) -> ParsedRequest:
     """Read a request body; `BadRequest` or `ValueError` for one that is wrong or no JSON."""
     return _remembered(wire, path, body) if len(body) <= LARGEST_BODY else _read(wire, path, body)
 
 
-def _read(wire: FormatName, path: str, body: bytes) -> ReadRequest:
+def _read(wire: FormatName, path: str, body: bytes) -> ParsedRequest:
     given = json_of(body)
     if wire == "gemini":
         given = gemini.documented(given)
@@ -115,7 +116,7 @@ def _read(wire: FormatName, path: str, body: bytes) -> ReadRequest:
         where = _MESSAGES.get(wire, "messages")
         raise BadRequest(f"{where}: expected one message at least, with something in it", parameter=where)
     refused = tuple(islice(refusals(wire, given, request.model), _MOST_WRONG))
-    return ReadRequest(request, len(body), refused)
+    return ParsedRequest(request, len(body), refused)
 
 
 _MESSAGES: Final[dict[FormatName, str]] = {"gemini": "contents", "responses": "input"}
