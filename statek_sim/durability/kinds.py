@@ -18,7 +18,6 @@ from typing import Any, Final
 from statek_sim.errors import Damaged
 from statek_sim.runtime import task
 from statek_sim.runtime.agents.agent import Agent, JobDef, JobDefError, RecurringReminder
-from statek_sim.runtime.agents.warmup_source import WarmupBlock
 from statek_sim.runtime.jobs import post_processing, subtask
 from statek_sim.runtime.jobs.inbox import Inbox
 from statek_sim.runtime.jobs.job import Job
@@ -35,10 +34,10 @@ from statek_sim.store.codec import Unstorable
 from statek_sim.usage.totals import TurnUsage
 from statek_sim.world.queue import ItemStatus, WorkItem
 
-KINDS: Final[Mapping[str, type]] = {
+KINDS: Final[Mapping[str, type]] = {"WarmupBlock": chat_log.CodeBlock} | {
     kind.__qualname__: kind
     for kind in (
-        Job, JobDef, JobDefError, WarmupBlock, Difficulty, Inbox, JobLog, Keeping, Life, PyEnv, ConsoleError, Signal,
+        Job, JobDef, JobDefError, Difficulty, Inbox, JobLog, Keeping, Life, PyEnv, ConsoleError, Signal,
         RecurringReminder, post_processing.FinalCheck,
         subtask.SubTaskHandler, subtask.TaskError, task.TaskFutureResult,
         chat_log.CallSpec, chat_log.CodeBlock,
@@ -50,7 +49,10 @@ KINDS: Final[Mapping[str, type]] = {
         WorkItem, EnumValue,
     )
 } | {f"dbzero.{kind.__name__}": kind for kind in (List, Tuple, Dict, Set)}  # fmt: skip
-"""Objects with an identity, by the name in the store. Their attributes are what they consist of."""
+"""Objects with an identity, by the name in the store. Their attributes are what they consist of.
+
+Older stores call a block of warmup code WarmupBlock.
+"""
 
 RECORDS: Final[Mapping[str, type]] = {kind.__qualname__: kind for kind in (TurnUsage, chat_log.Reasoning)}
 """Named tuples."""

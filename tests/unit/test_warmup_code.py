@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.runtime.agents.warmup_source import WarmupBlock, parse_warmup
-from statek_sim.runtime.state.chat_log import CallSpec
+from statek_sim.runtime.agents.warmup_source import parse_warmup
+from statek_sim.runtime.state.chat_log import CallSpec, CodeBlock
 from tests.tables import table_test
 
 
-def parse(source: str | list[str] | None) -> tuple[WarmupBlock, ...]:
+def parse(source: str | list[str] | None) -> tuple[CodeBlock, ...]:
     return parse_warmup(source, bind_assignments=False)
 
 
@@ -34,27 +34,27 @@ def test_a_line_of_ten_dashes_between_lines_separates_blocks(source: str, codes:
 
 
 def test_the_strings_of_a_sequence_are_blocks_as_they_are() -> None:
-    assert parse([" a ", "", "b\n# ----------\nc"]) == (WarmupBlock("a"), WarmupBlock("b\n# ----------\nc"))
+    assert parse([" a ", "", "b\n# ----------\nc"]) == (CodeBlock("a"), CodeBlock("b\n# ----------\nc"))
 
 
 def test_tool_lines_leave_the_code_and_are_numbered_through_all_blocks() -> None:
     first = "x = 1\nf(1, 'a', k=[2], who=owner) #STATEK: as tool"
     second = "mod.g(name)#STATEK: as tool or not\ny"
     assert parse(f"{first}\n# ----------\n{second}") == (
-        WarmupBlock("x = 1", (CallSpec("STATEK-001", "f", (1, "a"), {"k": [2], "who": "owner"}),)),
-        WarmupBlock("y", (CallSpec("STATEK-002", "g", ("name",)),)),
+        CodeBlock("x = 1", (CallSpec("STATEK-001", "f", (1, "a"), {"k": [2], "who": "owner"}),)),
+        CodeBlock("y", (CallSpec("STATEK-002", "g", ("name",)),)),
     )
 
 
 def test_a_marker_with_a_space_is_an_ordinary_comment() -> None:
     assert parse("f() # STATEK: as tool\n# STATEK: hidden = True") == (
-        WarmupBlock("f() # STATEK: as tool\n# STATEK: hidden = True"),
+        CodeBlock("f() # STATEK: as tool\n# STATEK: hidden = True"),
     )
 
 
 def test_a_block_takes_its_metadata_along() -> None:
     _, hidden = parse(["x", "#STATEK: hidden = True\nx"])
-    assert hidden.as_code_block().metadata == {"hidden": True}
+    assert hidden.metadata == {"hidden": True}
 
 
 def test_only_the_literal_true_hides_a_block() -> None:
@@ -64,7 +64,7 @@ def test_only_the_literal_true_hides_a_block() -> None:
 
 def test_metadata_lines_hold_scalar_literals() -> None:
     (block,) = parse("  #STATEK: a = 'x' \n#STATEK:b=-1.5\n#STATEK: c = None\nx")
-    assert block == WarmupBlock("x", (), {"a": "x", "b": -1.5, "c": None})
+    assert block == CodeBlock("x", (), {"a": "x", "b": -1.5, "c": None})
 
 
 @table_test(

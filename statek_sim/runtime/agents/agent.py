@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from statek_sim.errors import BadTool
-from statek_sim.runtime.agents.warmup_source import WarmupBlock, WarmupSource
+from statek_sim.runtime.agents.warmup_source import WarmupSource
 from statek_sim.runtime.state.access import StoredObject
-from statek_sim.runtime.state.chat_log import definition_members
+from statek_sim.runtime.state.chat_log import CodeBlock, definition_members
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.context import traced_job
 from statek_sim.runtime.tools.declaration import record_delivery
@@ -214,7 +214,7 @@ class JobDef(StoredObject):
 
     agent: Agent
     metadata: Mapping[str, str]
-    warmup_code: tuple[WarmupBlock, ...] = ()
+    warmup_code: tuple[CodeBlock, ...] = ()
     job_params: Mapping[str, object] = field(default_factory=dict)
     chat_style: ChatStyle | None = None
     locale: str | None = None

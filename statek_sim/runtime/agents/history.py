@@ -289,7 +289,7 @@ def _block_of(job: LoggedJob, item: WarmupLogItem | LLM_LogItem) -> str | CodeBl
     if isinstance(item, LLM_LogItem):
         return item.llm_resp
     blocks = job.job_def.warmup_code
-    return blocks[item.warmup_block_num].as_code_block() if item.warmup_block_num < len(blocks) else None
+    return blocks[item.warmup_block_num] if item.warmup_block_num < len(blocks) else None
 
 
 def _result(item: WarmupLogItem | LLM_LogItem, position: int) -> str:

@@ -10,7 +10,7 @@ import builtins
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 from typing import Any, Final, TypeAlias, cast
@@ -31,39 +31,7 @@ WarmupSource: TypeAlias = str | Sequence[str] | None
 """Warmup as people write it: one text with separators, a sequence of blocks, or nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class WarmupBlock:
-    """One warmup block: `code` without its tool lines and metadata lines, which come apart."""
-
-    code: str
-    tool_calls: tuple[CallSpec, ...] = ()
-    metadata: Mapping[str, object] = field(default_factory=dict)
-
-    @property
-    def hidden(self) -> bool:
-        """Whether `#STATEK: hidden = True`, exactly, keeps this block out of the conversation."""
-        return self.metadata.get("hidden") is True
-
-    def as_code_block(self) -> CodeBlock:
-        """Return the same block in the form a reply has."""
-        return CodeBlock(self.code, self.tool_calls, self.metadata)
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """A tool line before it gets its id."""
-
-    name: str
-    args: tuple[object, ...]
-    kwargs: Mapping[str, object]
-    bind: _Bind
-
-    def numbered(self, number: int) -> CallSpec:
-        """Return the call with id `number`."""
-        return CallSpec(f"STATEK-{number:03d}", self.name, self.args, self.kwargs, self.bind)
-
-
-def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[WarmupBlock, ...]:
+def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
     """Return the blocks of warmup code, blank ones left out; calls are numbered from STATEK-001.
 
     One string is cut at separator lines (`# ----------`); each string of a sequence is one block.
@@ -77,21 +45,21 @@ def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[Warmu
 
 
 @lru_cache(maxsize=512)
-def _parse_blocks(blocks: tuple[str, ...], *, bind_assignments: bool) -> tuple[WarmupBlock, ...]:
+def _parse_blocks(blocks: tuple[str, ...], *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
     """Parse stripped blocks; the numbering runs through all of them."""
     numbers = count(1)
     texts = [text for block in blocks if (text := block.strip())]
     parsed = [_parse_block(text, bind_assignments=bind_assignments) for text in texts]
     return tuple(
-        WarmupBlock(code, tuple(call.numbered(next(numbers)) for call in calls), metadata)
+        CodeBlock(code, tuple(replace(call, id=f"STATEK-{next(numbers):03d}") for call in calls), metadata)
         for code, calls, metadata in parsed
     )
 
 
-def _parse_block(text: str, *, bind_assignments: bool) -> tuple[str, list[_Call], dict[str, object]]:
-    """Return code, calls and metadata of one block."""
+def _parse_block(text: str, *, bind_assignments: bool) -> tuple[str, list[CallSpec], dict[str, object]]:
+    """Return code, calls without ids, and metadata of one block."""
     code: list[str] = []
-    calls: list[_Call] = []
+    calls: list[CallSpec] = []
     metadata: dict[str, object] = {}
     for line in text.splitlines():
         if entry := _METADATA.fullmatch(line):
@@ -117,7 +85,7 @@ def _metadata_value(key: str, text: str) -> str | int | float | None:
     raise ValueError(f"Invalid warmup metadata value for {key!r}: {text!r}")
 
 
-def _parse_assignment(text: str) -> _Call:
+def _parse_assignment(text: str) -> CallSpec:
     """Read `name = call(...)` or `a, b = call(...)`; anything else as a bare call."""
     try:
         body = ast.parse(text).body
@@ -139,12 +107,12 @@ def _names(target: ast.expr) -> _Bind:
     return names if len(names) == len(target.elts) else None
 
 
-def _parse_call(text: str) -> _Call:
+def _parse_call(text: str) -> CallSpec:
     """Read a bare call."""
     return _read_call(ast.parse(text, mode="eval").body, text, None)
 
 
-def _read_call(node: ast.expr, text: str, bind: _Bind) -> _Call:
+def _read_call(node: ast.expr, text: str, bind: _Bind) -> CallSpec:
     """Return the call that `node` is; a bare name as argument stands for its own text."""
     if not isinstance(node, ast.Call):
         raise ValueError(f"Not a function call: {text!r}")
@@ -152,7 +120,7 @@ def _read_call(node: ast.expr, text: str, bind: _Bind) -> _Call:
     args = tuple(_argument(argument) for argument in node.args)
     kwargs = {keyword.arg: _argument(keyword.value) for keyword in node.keywords}
     # `f(**options)` has no keyword name: STATEK keeps None as the key, and the call fails when it runs.
-    return _Call(name, args, cast("Mapping[str, object]", kwargs), bind)
+    return CallSpec("", name, args, cast("Mapping[str, object]", kwargs), bind)
 
 
 def _function_name(function: ast.expr, text: str) -> str:

@@ -16,14 +16,14 @@ from statek_sim.errors import BadInput
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.runtime.agents.agent import Agent, DialogAgent, JobDef
 from statek_sim.runtime.agents.history import HistoryProjection
-from statek_sim.runtime.agents.warmup_source import WarmupBlock, WarmupSource, parse_warmup
+from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
 from statek_sim.runtime.execution.model_name import models_by_difficulty
 from statek_sim.runtime.execution.scheduler import Scheduler
 from statek_sim.runtime.execution.services import Services
 from statek_sim.runtime.execution.tool_calls import AfterCalls
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.post_processing import PostProcessor, identity, normalised, post_processors
-from statek_sim.runtime.state.chat_log import CallSpec
+from statek_sim.runtime.state.chat_log import CallSpec, CodeBlock
 from statek_sim.runtime.state.chat_style import ChatStyle, parse_chat_style
 from statek_sim.runtime.state.context import Host
 from statek_sim.runtime.state.tool_loop import Running, run_virtual
@@ -138,7 +138,7 @@ class JobBook:
         models_by_difficulty(agent.metadata["MODEL"])
         # STATEK reads the names in it, to copy the caller's variables: in one text as it was written, separators and
         # lines for tool calls included. The agent's warmup fails when it runs.
-        for text in (warmup_code,) if isinstance(warmup_code, str) else [block.code for block in own]:
+        for text in (warmup_code,) if isinstance(warmup_code, str) else [block.code or "" for block in own]:
             ast.parse(text)
         style = _style_of(agent, chat_style)
         explicit = post_processing is not None
@@ -251,7 +251,7 @@ class Work(NamedTuple):
     """What a definition is wanted for; the first `own_blocks` of the warmup are the job's own, not its agent's."""
 
     agent: Agent
-    warmup: tuple[WarmupBlock, ...]
+    warmup: tuple[CodeBlock, ...]
     chat_style: ChatStyle | None
     locale: str | None
     job_params: Mapping[str, object]

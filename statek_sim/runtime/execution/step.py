@@ -91,7 +91,7 @@ def _pending_block(job: Job) -> CodeBlock | None:
     """Return the warmup block or the reply that is to be executed next, if any."""
     if job.life.status in (JobStatus.READY, JobStatus.WARMING_UP):
         blocks = job.job_def.warmup_code
-        return blocks[job.warmup_block_num].as_code_block() if job.warmup_block_num < len(blocks) else None
+        return blocks[job.warmup_block_num] if job.warmup_block_num < len(blocks) else None
     response = job.last_response
     return CodeBlock(response) if isinstance(response, str) else response
 

@@ -118,45 +118,35 @@ def _run_tool(
     """
     token = set_access(FULL)
     try:
-        return _run_trusted(function, args, kwargs, handler, finish)
+        job = traced_job()
+        if job is None:
+            args, kwargs = resolve_names(function, args, kwargs)
+            result = function(*args, **kwargs)
+            if inspect.iscoroutine(result):
+                result = run_virtual(result)
+            _bind_handler(handler, result)
+            return result if finish is None else finish(result)()
+        require_alive(current_execution())
+        # As the caller wrote them: names are looked up only afterwards.
+        record_call(job, function.__name__, args, kwargs)
+        try:
+            # A name may be that of a future that is not ready, and a model's own call cannot wait for it.
+            args, kwargs = resolve_names(function, args, kwargs)
+            result = function(*args, **kwargs)
+            if inspect.iscoroutine(result):
+                result = job.host.finish(job, result)
+            make = None if finish is None else finish(result)
+        except Exception as error:
+            with_full_names(error)
+            record_failure(job, function.__name__, f"{type(error).__name__}: {error}")
+            raise
+        # Of a subtask its job is shown: its handler has no text before it is completed. A worker that dies now leaves
+        # the job without one.
+        record_result(job, function.__name__, result if make is None else getattr(result, "job", result))
+        _bind_handler(handler, result)
+        return result if make is None else make()
     finally:
         reset_access(token)
-
-
-def _run_trusted(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    handler: Callable[..., object] | None,
-    finish: Callable[[Any], Callable[[], Any]] | None,
-) -> Any:
-    job = traced_job()
-    if job is None:
-        args, kwargs = resolve_names(function, args, kwargs)
-        result = function(*args, **kwargs)
-        if inspect.iscoroutine(result):
-            result = run_virtual(result)
-        _bind_handler(handler, result)
-        return result if finish is None else finish(result)()
-    require_alive(current_execution())
-    # As the caller wrote them: names are looked up only afterwards.
-    record_call(job, function.__name__, args, kwargs)
-    try:
-        # A name may be that of a future that is not ready, and a model's own call cannot wait for it.
-        args, kwargs = resolve_names(function, args, kwargs)
-        result = function(*args, **kwargs)
-        if inspect.iscoroutine(result):
-            result = job.host.finish(job, result)
-        make = None if finish is None else finish(result)
-    except Exception as error:
-        with_full_names(error)
-        record_failure(job, function.__name__, f"{type(error).__name__}: {error}")
-        raise
-    # Of a subtask its job is shown: its handler has no text before it is completed. A worker that dies now leaves the
-    # job without one.
-    record_result(job, function.__name__, result if make is None else getattr(result, "job", result))
-    _bind_handler(handler, result)
-    return result if make is None else make()
 
 
 def _bind_handler(handler: Callable[..., object] | None, result: Any) -> None:
