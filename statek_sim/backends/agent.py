@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
-from statek_sim.agent.budget import Budget, Prices
 from statek_sim.agent.checkpoints.persistence import saved_run
-from statek_sim.agent.context.kv_cache import known_models
-from statek_sim.agent.context.manager import ContextManager, ContextSettings
-from statek_sim.agent.context.vram import MIB, fitting
+from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.conversation import Envelopes
-from statek_sim.agent.effects import SUMMARY_PROMPT, CommitPoint, Question, Receipt, SideModel, Snapshot
+from statek_sim.agent.effects import CommitPoint, Question, Receipt, Snapshot
 from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.prompt import Layers
 from statek_sim.agent.resume import resumed
 from statek_sim.agent.run_state import RunDeps
-from statek_sim.agent.simulated import Asked, Said, Simulation
-from statek_sim.agent.slots.queue import SlotRules
-from statek_sim.agent.spec import PROFILE, AgentSpec, Choice
-from statek_sim.agent.steps.enforcement import Step, StepPlan
+from statek_sim.agent.simulated import Said, Simulation
+from statek_sim.agent.spec import PROFILE, AgentSpec
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.backends.agent_facts import record_of
 from statek_sim.backends.agent_sessions import SOON, Moments, PinnedTurns, Sessions
-from statek_sim.backends.agent_setup import People, project_layer, session_layer
+from statek_sim.backends.agent_setup import (
+    People,
+    budget_of,
+    choice_of,
+    context_settings,
+    layers_of,
+    plan_of,
+    side_model,
+    slot_rules,
+)
 from statek_sim.backends.agent_slots import TOKEN, Desk, SlottedRun
 from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
@@ -39,6 +40,7 @@ from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.reference import measured
 from statek_sim.backends.setup import AS_WRITTEN, RunOptions, scenario_harness, script_of, settings_of
 from statek_sim.backends.user_plugins import OwnParts, as_it_is
+from statek_sim.call_hooks import CallHooks
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError, Untimely
 from statek_sim.mcp.results import McpFailure
@@ -48,8 +50,8 @@ from statek_sim.providers.protocol import Provider
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.format import format_of
 from statek_sim.providers.wire.request import PLAIN
-from statek_sim.scenario.agent import BudgetText, ContextText, HarnessText, SlotsText, StepsText, VramText
-from statek_sim.scenario.events import After, Event
+from statek_sim.scenario.agent import HarnessText
+from statek_sim.scenario.events import Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.trace import Trace
 from statek_sim.usage.totals import TurnUsage
@@ -58,35 +60,8 @@ if TYPE_CHECKING:
     from statek_sim.agent.guards.guard import Guard
 
 
-class Driver(Protocol):
-    """What a scenario asks of a driver: plan, start, run to the end."""
-
-    after_tool: Callable[[AgentRun, str], None] | None
-    tool_worked: Callable[[AgentRun, str], None] | None
-    committed: Callable[[Snapshot], None] | None
-    passed_over: Callable[[str, CommitPoint], bool] | None
-    choose: Callable[[Sequence[str]], int] | None
-    receipted: Callable[[Receipt], None] | None
-
-    def kill(self) -> None:
-        """Let the process of the runs die; what `at` planned still happens."""
-
-    def at(self, seconds: float, act: Callable[[], None]) -> None:
-        """Do something at a virtual second."""
-
-    def start(self, run: AgentRun) -> None:
-        """Let a run begin, or go on."""
-
-    def run(self, until: float) -> bool:
-        """Do everything that is due; return whether nothing is left."""
-
-
-MakeDriver = Callable[[Provider, VirtualClock, Asked], Driver]
-
-
-def simulated(provider: Provider, clock: VirtualClock, person: Asked) -> Driver:
-    """Return the simulated driver."""
-    return Simulation(provider, clock=clock, person=person)
+MakeDriver = Callable[..., Simulation]
+"""Makes what carries out the effects of runs, from a provider, a `clock` and the `person` who is asked."""
 
 
 def run_agent_scenario(
@@ -94,7 +69,7 @@ def run_agent_scenario(
     profile: str = PROFILE,
     options: RunOptions = AS_WRITTEN,
     *,
-    driver: MakeDriver = simulated,
+    driver: MakeDriver = Simulation,
     guards: Callable[[Guard], Guard] = as_it_is,
     moments: Moments | None = None,
     compacts: bool = True,
@@ -145,15 +120,20 @@ class _Run:
             PLAIN if options.exchanges is None else client_options(options.exchanges.environment),
         )
         self.people = People()
-        self.checks: list[Callable[[], None]] = [self.people.check_answered]
+        self.left = [event for event in scenario.events if event.after is not None]
+        """Events that follow calls which have not come yet."""
+        self.checks: list[Callable[[], None]] = [
+            lambda: check_events(self.left),
+            self.people.check_answered,
+        ]
         self.calls = CallLog(self._provider())
-        self.desk = None if scenario.slots is None else Desk(_slot_rules(scenario.slots), self.clock)
-        self.driver = driver(self.calls, self.clock, self._asked)
+        self.desk = None if scenario.slots is None else Desk(slot_rules(scenario.slots), self.clock)
+        self.driver = driver(self.calls, clock=self.clock, person=self._asked)
         self.driver.after_tool = self._tool_ended
         self.sessions: Sessions | None = None
         self._listen()
-        self.worked: Counter[tuple[str, str]] = Counter()
-        self.ended: Counter[tuple[str, str]] = Counter()
+        self.crashes, self.acts = CallHooks[Event](), CallHooks[Event]()
+        """What follows calls of tools: crashes after their work, everything else after their end."""
         self.alive = True
         self.tools = ScriptedTools(scenario)
         self.checks.append(self.tools.check_finished)
@@ -216,11 +196,11 @@ class _Run:
                 provider=provider,
                 wire=format_of(provider).NAME,
                 temperature=text.temperature,
-                layers=_layers(text),
+                layers=layers_of(text),
                 registry=self._registry(text),
-                choice=_choice(text),
-                plan=_plan(text.workflow),
-                budget=_budget(harness_text.budget),
+                choice=choice_of(text),
+                plan=plan_of(text.workflow),
+                budget=budget_of(harness_text.budget),
                 max_iterations=harness_text.max_iterations,
                 nudges=harness_text.nudges,
                 nudges_in_all=harness_text.nudges_in_all,
@@ -249,7 +229,7 @@ class _Run:
             return None
         meter = self.envelopes.meter(spec.model)
         return ContextManager(
-            _context_settings(text, None if text.summary == "rule" else self.specs[text.summary]),
+            context_settings(text, None if text.summary == "rule" else self.specs[text.summary]),
             lambda message: meter.measure(message)[1],
             wire=spec.wire,
         )
@@ -261,6 +241,9 @@ class _Run:
         for event in self.scenario.events:
             if event.after is None:
                 self.driver.at(event.at, partial(self._act, event))
+                continue
+            hooks = self.crashes if event.action == "crash" else self.acts
+            hooks.add(event, tool=event.after.tool, call=event.after.call, job=event.after.job)
         for name, text in self.scenario.jobs.items():
             if name not in started:
                 self.driver.at(text.at, partial(self._start, name, text))
@@ -304,7 +287,7 @@ class _Run:
         self.people.forget()
         if self.scenario.slots is not None:
             # Who has a slot, and who waits for one, is known to the process alone.
-            self.desk = Desk(_slot_rules(self.scenario.slots), self.clock)
+            self.desk = Desk(slot_rules(self.scenario.slots), self.clock)
 
     def _end(self) -> None:
         """Let the process end: what Python lets a run clean up that never ended, whenever that is, is no part of it."""
@@ -406,36 +389,23 @@ class _Run:
 
     def _tool_worked(self, run: AgentRun, tool: str) -> None:
         """Kill the process where it is to die in this call, after its work and before anybody knows of it."""
-        self.worked[tool, ""] += 1
-        self.worked[tool, run.job] += 1
+        crashes = self._following(self.crashes, run, tool)
         if self.moments is not None:
             self.moments.worked.append((run.job, tool))
             if not self._moment(f"{tool} worked", run.job):
                 return
-        for event in self.scenario.events:
-            after = event.after
-            if (
-                event.action != "crash"
-                or after is None
-                or after.tool != tool
-                or after.job not in (None, run.job)
-            ):
-                continue
-            if self.worked[tool, after.job or ""] == after.call:
-                self._own_crash()
+        for _ in crashes:
+            self._own_crash()
 
     def _tool_ended(self, run: AgentRun, tool: str) -> None:
         """Let the events happen that follow this call of a tool."""
-        self.ended[tool, ""] += 1
-        self.ended[tool, run.job] += 1
-        for event in self.scenario.events:
-            after = event.after
-            if event.action == "crash" or after is None:
-                continue
-            if after.tool != tool or after.job not in (None, run.job):
-                continue
-            if self.ended[tool, after.job or ""] == after.call:
-                self._act(event)
+        for event in self._following(self.acts, run, tool):
+            self._act(event)
+
+    def _following(self, hooks: CallHooks[Event], run: AgentRun, tool: str) -> list[Event]:
+        following = hooks.returned(tool, run.job)
+        self.left = [event for event in self.left if not any(event is one for one in following)]
+        return following
 
     def _act(self, event: Event) -> None:
         match event.action:
@@ -468,15 +438,6 @@ class _Run:
         elif run.push(event.message):
             self.driver.start(run)
 
-    def _check_events(self) -> None:
-        """Raise `UnusedEvents` when an event follows a call that did not come."""
-        waited = ((event, event.after) for event in self.scenario.events if event.after is not None)
-        check_events(event for event, after in waited if self._calls(event, after) < after.call)
-
-    def _calls(self, event: Event, after: After) -> int:
-        counted = self.worked if event.action == "crash" else self.ended
-        return counted[after.tool, after.job or ""]
-
     def _place(self) -> str:
         return f"{self.scenario.path}:{self.scenario.line}: scenario {self.scenario.id!r}"
 
@@ -492,7 +453,7 @@ class _Run:
                 self._schedule()
                 self._moment("nothing yet", "")
                 settled = self.driver.run(self.scenario.until)
-                for check in (self._check_events, *self.checks):
+                for check in self.checks:
                     check()
             except BadScenario:
                 raise
@@ -512,97 +473,3 @@ class _Run:
             for call in self.calls.answered_of(run.job, run.counters.turns, run.spec.provider.upper())
         )
         return replace(record, calls=tuple(calls))
-
-
-def _slot_rules(text: SlotsText) -> SlotRules:
-    return SlotRules(
-        slots=text.slots,
-        waiting=text.waiting,
-        aging=text.aging,
-        share=text.share,
-        preempts=text.preempts,
-        full=text.full,
-    )
-
-
-def _context_settings(text: ContextText, by: AgentSpec | None) -> ContextSettings:
-    """Return a context's settings; `by` writes the summaries, None: they are made by rule."""
-    return ContextSettings(
-        budget=text.budget if text.vram is None else _fitting(text.vram),
-        reserve=text.reserve,
-        target=text.target,
-        keep=text.keep,
-        pinned=text.pinned,
-        steps=text.steps,
-        summary=None if by is None else side_model(by, SUMMARY_PROMPT),
-        max_summary=text.max_summary,
-    )
-
-
-def _fitting(text: VramText) -> int:
-    """Return how many tokens fit into the cards."""
-    fit = fitting(known_models()[text.model].shape, [free * MIB for free in text.free], kv=text.kv)
-    assert fit.tokens is not None, "every model of the table says its longest context"
-    return fit.tokens
-
-
-def side_model(spec: AgentSpec, prompt: str) -> SideModel:
-    """Return an agent as a model beside another one: its model, its prompt (or this one), its script."""
-    return SideModel(
-        model=spec.model,
-        role=spec.role,
-        prompt=spec.layers.block() or prompt,
-        provider=spec.provider,
-        wire=spec.wire,
-        temperature=spec.temperature,
-    )
-
-
-def _layers(text: AgentText) -> Layers:
-    return Layers(
-        rules=text.prompt,
-        project=project_layer(text.layers),
-        session=session_layer(text.layers),
-        environment=text.layers.environment,
-    )
-
-
-def _choice(text: AgentText) -> Choice:
-    names = tuple(name.rpartition(":")[2] for name in text.tools) if text.said("tools") else None
-    offer = text.offer
-    return Choice(names=names, task=offer.task, all_tags=offer.all_tags, any_tag=offer.any_tag)
-
-
-def _plan(text: StepsText) -> StepPlan:
-    return StepPlan(
-        steps=tuple(
-            Step(tool=step.tool, times=step.times, required=step.required, after=step.after)
-            for step in text.steps
-        ),
-        order=text.order,
-        helpers=text.helpers,
-    )
-
-
-def prices_of(text: BudgetText) -> Prices | None:
-    """Return the prices that an agent's budget says, None where it does not say both."""
-    if text.prompt_price is None or text.completion_price is None:
-        return None
-    return Prices(prompt=Decimal(str(text.prompt_price)), completion=Decimal(str(text.completion_price)))
-
-
-def _budget(text: BudgetText) -> Budget:
-    return Budget(
-        tokens=text.tokens,
-        cost=None if text.cost is None else Decimal(str(text.cost)),
-        seconds=text.seconds,
-        steps=text.steps,
-        answer_tokens=text.answer_tokens,
-        prices=prices_of(text),
-        model_prices={
-            model: Prices(
-                prompt=Decimal(str(price.prompt_price)), completion=Decimal(str(price.completion_price))
-            )
-            for model, price in text.model_prices.items()
-        },
-    )

@@ -1,4 +1,4 @@
-"""What engine two's loop takes from a scenario: its ladder, its layers of instructions and memory, and its person."""
+"""From the words of a scenario of engine two to what its loop takes; and the person that its runs ask."""
 
 from __future__ import annotations
 
@@ -6,15 +6,33 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from statek_sim.agent.approvals import word_of
-from statek_sim.agent.effects import PersonSaid, Question
+from statek_sim.agent.budget import Budget, Prices
+from statek_sim.agent.context.kv_cache import known_models
+from statek_sim.agent.context.manager import ContextSettings
+from statek_sim.agent.context.vram import MIB, fitting
+from statek_sim.agent.effects import SUMMARY_PROMPT, PersonSaid, Question, SideModel
 from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price, QualityCheck, Strategy
 from statek_sim.agent.harness import unanswered
 from statek_sim.agent.memory.handoff import HandoffFile, memory_block
 from statek_sim.agent.memory.instructions import discover, instructions_block
+from statek_sim.agent.prompt import Layers
 from statek_sim.agent.simulated import Said
+from statek_sim.agent.slots.queue import SlotRules
+from statek_sim.agent.spec import AgentSpec, Choice
+from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.errors import BadInput, BadStore, NotAsked, Unanswered
-from statek_sim.scenario.agent import EscalationText, LayersText, LevelText
+from statek_sim.scenario.agent import (
+    BudgetText,
+    ContextText,
+    EscalationText,
+    LayersText,
+    LevelText,
+    SlotsText,
+    StepsText,
+    VramText,
+)
 from statek_sim.scenario.events import Event
+from statek_sim.scenario.schema import AgentText
 from statek_sim.store.simulated_disk import SimulatedDisk
 
 
@@ -56,7 +74,7 @@ def _contains(wanted: str) -> QualityCheck:
     return check
 
 
-def project_layer(text: LayersText) -> str:
+def _project_layer(text: LayersText) -> str:
     """Return the project layer: what is said, then the files that hold for the folder."""
     if not text.files:
         return text.project
@@ -64,7 +82,7 @@ def project_layer(text: LayersText) -> str:
     return instructions_block(discover(content.get, text.folder, own=text.project))
 
 
-def session_layer(text: LayersText) -> str:
+def _session_layer(text: LayersText) -> str:
     """Return the session layer: what is said, then the memory block of the handoff file."""
     if not text.handoff:
         return text.session
@@ -81,6 +99,92 @@ def _block(content: str) -> str:
     except BadStore as error:
         raise BadInput(f"layers.handoff: {error}") from error
     return "" if handoff is None else memory_block(handoff)
+
+
+def slot_rules(text: SlotsText) -> SlotRules:
+    """Return the rules of a scenario's slots."""
+    return SlotRules(**text.model_dump())
+
+
+def context_settings(text: ContextText, by: AgentSpec | None) -> ContextSettings:
+    """Return a context's settings; `by` writes the summaries, None: they are made by rule."""
+    return ContextSettings(
+        budget=text.budget if text.vram is None else _fitting(text.vram),
+        reserve=text.reserve,
+        target=text.target,
+        keep=text.keep,
+        pinned=text.pinned,
+        steps=text.steps,
+        summary=None if by is None else side_model(by, SUMMARY_PROMPT),
+        max_summary=text.max_summary,
+    )
+
+
+def _fitting(text: VramText) -> int:
+    """Return how many tokens fit into the cards."""
+    fit = fitting(known_models()[text.model].shape, [free * MIB for free in text.free], kv=text.kv)
+    assert fit.tokens is not None, "every model of the table says its longest context"
+    return fit.tokens
+
+
+def side_model(spec: AgentSpec, prompt: str) -> SideModel:
+    """Return an agent as a model beside another one: its model, its prompt (or this one), its script."""
+    return SideModel(
+        model=spec.model,
+        role=spec.role,
+        prompt=spec.layers.block() or prompt,
+        provider=spec.provider,
+        wire=spec.wire,
+        temperature=spec.temperature,
+    )
+
+
+def layers_of(text: AgentText) -> Layers:
+    """Return the layers of an agent's system block."""
+    return Layers(
+        rules=text.prompt,
+        project=_project_layer(text.layers),
+        session=_session_layer(text.layers),
+        environment=text.layers.environment,
+    )
+
+
+def choice_of(text: AgentText) -> Choice:
+    """Return which tools an agent is offered."""
+    names = tuple(name.rpartition(":")[2] for name in text.tools) if text.said("tools") else None
+    offer = text.offer
+    return Choice(names=names, task=offer.task, all_tags=offer.all_tags, any_tag=offer.any_tag)
+
+
+def plan_of(text: StepsText) -> StepPlan:
+    """Return the steps of an agent's workflow."""
+    steps = tuple(Step(**step.model_dump()) for step in text.steps)
+    return StepPlan(steps=steps, order=text.order, helpers=text.helpers)
+
+
+def prices_of(text: BudgetText) -> Prices | None:
+    """Return the prices that an agent's budget says, None where it does not say both."""
+    if text.prompt_price is None or text.completion_price is None:
+        return None
+    return Prices(prompt=Decimal(str(text.prompt_price)), completion=Decimal(str(text.completion_price)))
+
+
+def budget_of(text: BudgetText) -> Budget:
+    """Return what an agent may spend."""
+    return Budget(
+        tokens=text.tokens,
+        cost=None if text.cost is None else Decimal(str(text.cost)),
+        seconds=text.seconds,
+        steps=text.steps,
+        answer_tokens=text.answer_tokens,
+        prices=prices_of(text),
+        model_prices={
+            model: Prices(
+                prompt=Decimal(str(price.prompt_price)), completion=Decimal(str(price.completion_price))
+            )
+            for model, price in text.model_prices.items()
+        },
+    )
 
 
 class People:

@@ -13,8 +13,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
-from statek_sim.backends.agent import prices_of, run_agent_scenario
+from statek_sim.backends.agent import run_agent_scenario
 from statek_sim.backends.agent_sessions import SOON, Moments
+from statek_sim.backends.agent_setup import prices_of
 from statek_sim.backends.call_log import billed_usage
 from statek_sim.backends.deviations import with_deviations
 from statek_sim.errors import BadInput, Untimely

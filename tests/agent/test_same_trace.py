@@ -34,7 +34,7 @@ CASES: Final = [
 @table_test(("scenario", "variant"), CASES)
 def test_a_scenario_has_the_same_trace_on_both_drivers(scenario: Scenario, variant: str) -> None:
     simulated = run_agent_scenario(scenario, variant)
-    on_asyncio = run_agent_scenario(scenario, variant, driver=OnAsyncio)
+    on_asyncio = run_agent_scenario(scenario, variant, driver=OnAsyncio)  # type: ignore[arg-type]  # it has the methods
     assert list(on_asyncio.events) == list(simulated.events)
     assert (on_asyncio.digest, on_asyncio.error) == (simulated.digest, simulated.error)
     assert on_asyncio.jobs == simulated.jobs

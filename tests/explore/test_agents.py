@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.agent.simulated import Asked
-from statek_sim.backends.agent import Driver, run_agent_scenario, simulated
+from statek_sim.agent.simulated import Asked, Simulation
+from statek_sim.backends.agent import run_agent_scenario
 from statek_sim.backends.agent_sessions import Moments
 from statek_sim.backends.deviations import with_deviations
 from statek_sim.backends.setup import RunOptions
@@ -137,14 +137,14 @@ def test_a_run_departs_from_one_of_the_callers_own(tmp_path: Path) -> None:
     player = AgentPlayer(scenario(tmp_path), "hardened")
     departed = with_deviations(player.scenario, (Deviation(fault="401", job="main", reply=2),))
     asked_for: list[LLM_Harness] = []
-    drivers: list[Driver] = []
+    drivers: list[Simulation] = []
 
     def harness(given: LLM_Harness) -> LLM_Harness:
         asked_for.append(given)
         return given
 
-    def driver(provider: Provider, clock: VirtualClock, person: Asked) -> Driver:
-        drivers.append(simulated(provider, clock, person))
+    def driver(provider: Provider, clock: VirtualClock, person: Asked) -> Simulation:
+        drivers.append(Simulation(provider, clock=clock, person=person))
         return drivers[-1]
 
     record = run_agent_scenario(departed, "hardened", RunOptions(harness=harness), driver=driver)
