@@ -120,9 +120,7 @@ class Moments:
         place = (events, self._silent)
         self.points.append(Point(place, what, job, at))
         self.states.append((at, self.durable, len(self.worked), self.crashes, self._answers))
-        kill = next(
-            (deviation for deviation in self._kills() if (deviation.kill, deviation.silent) == place), None
-        )
+        kill = next((one for one in self._wanted("kill") if (one.kill, one.silent) == place), None)
         if kill is None or place in self.happened:
             return None
         self.happened.add(place)
@@ -133,14 +131,7 @@ class Moments:
         choice = Choice(len(trace.events), tuple(names))
         self.choices.append(choice)
         number = len(self.choices)
-        wanted = next(
-            (
-                deviation
-                for deviation in self.wanted
-                if deviation.action == "choose" and deviation.choose == number
-            ),
-            None,
-        )
+        wanted = next((one for one in self._wanted("choose") if one.choose == number), None)
         if wanted is not None and wanted.first in choice.jobs:
             self.chosen.add(number)
             return choice.jobs.index(wanted.first)
@@ -174,38 +165,25 @@ class Moments:
 
     def absent(self) -> tuple[str, ...]:
         """Return the kills, faults and choices that the run gave no occasion for."""
-        kills = [
-            deviation
-            for deviation in self._kills()
-            if (deviation.kill, deviation.silent) not in self.happened
-        ]
-        faults = [
-            deviation
-            for deviation in self.wanted
-            if deviation.action == "fault" and (deviation.job, deviation.reply) not in self.failed
-        ]
-        chosen = [
-            deviation
-            for deviation in self.wanted
-            if deviation.action == "choose" and deviation.choose not in self.chosen
-        ]
-        return tuple(map(str, [*kills, *faults, *chosen]))
+        happened: dict[str, Callable[[Deviation], bool]] = {
+            "kill": lambda one: (one.kill, one.silent) in self.happened,
+            "fault": lambda one: (one.job, one.reply) in self.failed,
+            "choose": lambda one: one.choose in self.chosen,
+        }
+        return tuple(
+            str(one) for action, came in happened.items() for one in self._wanted(action) if not came(one)
+        )
 
     def fault_of(self, place: tuple[str, int]) -> Fault | None:
         """Return how the request of a job's turn is to fail, once."""
-        wanted = (
-            deviation
-            for deviation in self.wanted
-            if deviation.action == "fault" and (deviation.job, deviation.reply) == place
-        )
-        found = next(wanted, None)
+        found = next((one for one in self._wanted("fault") if (one.job, one.reply) == place), None)
         if found is None or place in self.failed:
             return None
         self.failed.add(place)
         return found.fault
 
-    def _kills(self) -> list[Deviation]:
-        return [deviation for deviation in self.wanted if deviation.action == "kill"]
+    def _wanted(self, action: str) -> list[Deviation]:
+        return [deviation for deviation in self.wanted if deviation.action == action]
 
 
 class PinnedTurns:

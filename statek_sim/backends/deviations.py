@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from statek_sim import trace as events
 from statek_sim.backends.pinned_replies import FirstRun, PinnedReplies
@@ -52,18 +52,11 @@ class Death:
     ledger: int
 
 
-class Watcher(Protocol):
-    """Looks at a run at every point where its worker may die."""
+Watcher = Callable[[Point], None]
+"""Looks at a run at every point where its worker may die."""
 
-    def __call__(self, point: Point) -> None:
-        """Look."""
-
-
-class Picks(Protocol):
-    """Makes the choices that no deviation makes."""
-
-    def __call__(self, choice: Choice, trace: Sequence[Event], /) -> int:
-        """Return the place of the job that steps next; `trace` are the events so far."""
+Picks = Callable[[Choice, Sequence[Event]], int]
+"""Makes the choices that no deviation makes, from the events so far: returns the place of the job that steps next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

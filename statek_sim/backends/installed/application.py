@@ -22,7 +22,7 @@ from statek_sim.backends.installed.messages import Message, answer_of
 from statek_sim.backends.installed.record import job_record
 from statek_sim.backends.installed.runtime import InstalledRuntime
 from statek_sim.backends.installed.store_remarks import StoredNames
-from statek_sim.backends.installed.stored_jobs import job_facts, parent_of
+from statek_sim.backends.installed.stored_jobs import parent_of
 from statek_sim.backends.installed.virtual_time import let_loops_nest
 from statek_sim.backends.installed.worker_loop import Interrupted, waiting_names
 from statek_sim.clock import FOREVER, VirtualClock
@@ -199,14 +199,13 @@ class InstalledApplication:
         """Return what there is to say about a job."""
         runtime, jobs = self._runtime, self._runtime.jobs.known()
         name = runtime.jobs.name_of(job)
-        facts = {
-            **job_facts(name, jobs, future=FUTURE),
-            "steps": runtime.loop.steps.get(name, 0),
-            "history": runtime.transport.last.get(name, []),
-        }
         tools = (*job.agent.all_tools, *statek.find_tools(None, include_hidden=True))
         return app_job(
-            job_record(name, facts, [event for event in runtime.recorder.events if event.job == name]),
+            job_record(
+                name,
+                runtime.facts_of(name, future=FUTURE),
+                [event for event in runtime.recorder.events if event.job == name],
+            ),
             parent=parent_of(job, jobs),
             tools=(tool.__name__ for tool in tools),
         )

@@ -18,12 +18,13 @@ from statek.task import SubTaskHandler
 from statek_sim import trace as events
 from statek_sim.backends.installed.event_recorder import Recorder, ToolRecorder, current_job
 from statek_sim.backends.installed.instrumentation import Watching
-from statek_sim.backends.installed.stored_jobs import JobRegistry
+from statek_sim.backends.installed.stored_jobs import JobRegistry, job_facts
 from statek_sim.backends.installed.stored_objects import label
 from statek_sim.backends.installed.transport import Ask, Transport
 from statek_sim.backends.installed.virtual_time import VirtualTime
 from statek_sim.backends.installed.worker_loop import WorkerLoop
 from statek_sim.clock import VirtualClock
+from statek_sim.values import JSON
 
 
 class InstalledRuntime:
@@ -93,6 +94,14 @@ class InstalledRuntime:
         """Stand in for `asyncio.sleep`; between two attempts at a request it is STATEK's client that sleeps."""
         self.recorder.asks_again(self.jobs.name_of(current_job()), seconds)
         return await self.time.sleep(seconds, result)
+
+    def facts_of(self, name: str, *, future: str | None = None) -> dict[str, JSON]:
+        """Return what there is to say of a job besides its events, by the names of `backends.record`."""
+        return {
+            **job_facts(name, self.jobs.known(), future=future),
+            "steps": self.loop.steps.get(name, 0),
+            "history": self.transport.last.get(name, []),
+        }
 
     # -- from one process to the next ------------------------------------------------------------------------------
 

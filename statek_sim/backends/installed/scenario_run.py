@@ -24,7 +24,6 @@ from statek_sim.backends.installed import stored_world  # noqa: E402
 from statek_sim.backends.installed.messages import Line, Message  # noqa: E402
 from statek_sim.backends.installed.runtime import InstalledRuntime, configure  # noqa: E402
 from statek_sim.backends.installed.runtime_adapter import InstalledSide, is_async, outbox  # noqa: E402
-from statek_sim.backends.installed.stored_jobs import job_facts  # noqa: E402
 from statek_sim.backends.installed.stored_objects import shown  # noqa: E402
 from statek_sim.backends.installed.virtual_time import allow_nested_runs, install_wall_clock  # noqa: E402
 from statek_sim.backends.installed.worker_crash import (  # noqa: E402
@@ -184,14 +183,7 @@ class Stage:
         """Return everything that was seen of the run, with every job's name where STATEK wrote the store's id."""
         jobs = self.runtime.jobs.known()
         facts: Message = {
-            "jobs": {
-                name: {
-                    **job_facts(name, jobs),
-                    "steps": self.runtime.loop.steps.get(name, 0),
-                    "history": self.runtime.transport.last.get(name, []),
-                }
-                for name in jobs
-            },
+            "jobs": {name: self.runtime.facts_of(name) for name in jobs},
             "events": self.runtime.recorder.taken(),
             "items": stored_world.items_now(),
             "leaked_claims": stored_world.leaked_claims(),
