@@ -73,12 +73,12 @@ class DurableRun:
                 pinned=first_run is not None or bool(scenario.deviations),
             ),
         )
-        self.run.durable = self
+        self.run.go_on, self.run.planned = self._begin, self._begun
         self._session = Session(store, lease, self.run.runtime, _anchors(self.run), self._saved)
 
     # -- from one process to the next --------------------------------------------------------------------------
 
-    def begin(self, driver: Driver) -> None:
+    def _begin(self, driver: Driver) -> None:
         """Let the driver go on where the process before ended, if there was one."""
         driver.acts = self._session.acts
         stored = self._stored
@@ -99,9 +99,9 @@ class DurableRun:
             self.run.runtime.crash_worker(self._reason(place))
         if not begun:
             # Also in one process this comes before what the application plans then.
-            self.begun()
+            self._begun()
 
-    def begun(self) -> None:
+    def _begun(self) -> None:
         """Plan the new workers once everything is planned that the process before had planned before its death."""
         assert self.run.deviations is not None, "every durable run is explored"
         restarts, self._restarts = self._restarts, []

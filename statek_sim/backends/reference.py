@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import cache, partial
-from typing import Protocol
 
 from statek_sim import trace as events
 from statek_sim.backends.call_log import AnsweredCall, CallLog
@@ -73,16 +72,6 @@ def _llm(
     return script, script.check_finished
 
 
-class Durable(Protocol):
-    """Makes a run durable: it hears of the driver before anything is planned."""
-
-    def begin(self, driver: Driver) -> None:
-        """Let the driver go on where the process before ended, if there was one."""
-
-    def begun(self) -> None:
-        """Go on once everything is planned."""
-
-
 class ReferenceRun:
     """One run in the making: `finish` plays it and collects the facts, `play` leaves it to be looked at."""
 
@@ -126,8 +115,10 @@ class ReferenceRun:
         self.world = world_for(scenario.world, self._world_changed, self._may_change)
         self.agents = agents_of(scenario, self.world)
         self.driver = Driver(scenario, ReferenceSide(self.runtime, self.world, self.agents))
-        self.durable: Durable | None = None
-        """What makes this run durable; None: it ends with its process."""
+        self.go_on: Callable[[Driver], None] = lambda _driver: None
+        """Lets the driver of a durable run go on where the process before ended, before anything is planned."""
+        self.planned: Callable[[], None] = lambda: None
+        """Called once everything is planned."""
         self.resumed = False
         """Whether an earlier process began it."""
         self.begun = False
@@ -168,14 +159,12 @@ class ReferenceRun:
         driver.prepare()
         if driver.follows_calls:
             self.runtime.on_tool_returned.append(driver.tool_returned)
-        if self.durable is not None:
-            self.durable.begin(driver)
+        self.go_on(driver)
         if self.deviations is not None and not self.resumed:
             self.deviations.begin()
         driver.begin()
         self.begun = True
-        if self.durable is not None:
-            self.durable.begun()
+        self.planned()
 
     def finish(self, *, allow_network: bool) -> RunRecord:
         """Run to the end and collect the facts."""
