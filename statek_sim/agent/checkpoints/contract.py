@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from statek_sim.errors import ContractViolation
+from statek_sim.adapters import Trial, checked, findings
 
 
 class StoreFinding(StrEnum):
@@ -77,32 +77,27 @@ def check_checkpoint_store(make_store: MakeStore, *, allow: frozenset[StoreFindi
     Raises `ContractViolation` with the first that shows a `StoreFinding`, which is the smallest of its kind. `allow`
     are findings that a store does not promise against.
     """
-    played = 0
-    for finding, wrong in _every(make_store):
-        played += 1
-        if wrong is not None and finding not in allow:
-            raise ContractViolation(f"{finding}: {wrong}")
-    return played
+    return checked(
+        (None if finding in allow else finding, f"{finding}: {wrong}")
+        for finding, wrong in _every(make_store)
+    )
 
 
 def store_findings(make_store: MakeStore) -> dict[StoreFinding, str]:
     """Return everything that is wrong with a store, each with the smallest example."""
-    found: dict[StoreFinding, str] = {}
-    for finding, wrong in _every(make_store):
-        if wrong is not None:
-            found.setdefault(finding, wrong)
-    return found
+    return findings(_every(make_store))
 
 
 _Probe = Callable[["_Place"], str | None]
 
 
-def _every(make_store: MakeStore) -> Iterator[tuple[StoreFinding, str | None]]:
+def _every(make_store: MakeStore) -> Iterator[Trial[StoreFinding]]:
     for finding, probe in _probes():
         with tempfile.TemporaryDirectory(prefix="statek-store-") as folder:
             place = _Place(make_store, Path(folder) / "store")
             try:
-                yield finding, probe(place)
+                wrong = probe(place)
+                yield (None, "") if wrong is None else (finding, wrong)
             finally:
                 place.close()
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from itertools import product
 from typing import Final
 
+from statek_sim.adapters import Trial, checked, findings
 from statek_sim.agent.context.history import (
     Count,
     Unit,
@@ -23,7 +24,7 @@ from statek_sim.agent.context.history import (
     units_of,
 )
 from statek_sim.agent.context.wire_check import wire_faults
-from statek_sim.errors import BadInput, ContextOverflow, ContractViolation
+from statek_sim.errors import BadInput, ContextOverflow
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.usage.messages import message_tokens
 from statek_sim.usage.tokenizers import tokenizer_for_model
@@ -76,14 +77,7 @@ MakeCompact = Callable[[Limits], Compact]
 """Returns a fresh compactor for these limits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wrong:
-    """One history that shows what is wrong, the smallest there is, and a sentence."""
-
-    finding: Finding
-    history: tuple[Message, ...]
-    budget: int
-    sentence: str
+_Wrong = tuple[Finding, str]
 
 
 def check_compaction(
@@ -103,12 +97,7 @@ def check_compaction(
     fact or what has to be answered, reordered, over the budget, given up for no reason, changed where it fits,
     changed again when it is given back, changed in place, or not the same twice.
     """
-    tried = 0
-    for case in _cases(make_compact, wire, overflow, count, most):
-        tried += 1
-        if isinstance(case, Wrong):
-            raise ContractViolation(case.sentence)
-    return tried
+    return checked(_cases(make_compact, wire, overflow, count, most))
 
 
 def compaction_findings(
@@ -120,11 +109,7 @@ def compaction_findings(
     most: int = 3,
 ) -> dict[Finding, str]:
     """Return everything that is wrong with a compactor, each with the sentence of its smallest history."""
-    found: dict[Finding, str] = {}
-    for case in _cases(make_compact, wire, overflow, count, most):
-        if isinstance(case, Wrong):
-            found.setdefault(case.finding, case.sentence)
-    return found
+    return findings(_cases(make_compact, wire, overflow, count, most))
 
 
 def _cases(
@@ -133,7 +118,7 @@ def _cases(
     overflow: type[Exception] | tuple[type[Exception], ...],
     count: Count | None,
     most: int,
-) -> Iterator[Wrong | None]:
+) -> Iterator[Trial[Finding]]:
     """Yield, for every history and budget, the first thing that is wrong, None for nothing; small histories first."""
     if most < 1:
         raise BadInput(f"histories have up to {most} units, expected 1 or more")
@@ -147,7 +132,7 @@ def _cases(
             whole = sum(measured(message) for message in history)
             for share in _SHARES:
                 tried = _Case(history, words, max(1, int(whole * share)), measured, wire, overflow)
-                yield tried.wrong(make_compact)
+                yield tried.wrong(make_compact) or (None, "")
 
 
 # -- histories ---------------------------------------------------------------------------------------------------
@@ -225,7 +210,7 @@ class _Case:
         self._count, self._wire, self._overflow = count, wire, overflow
         self._units = units_of(history, count, (PINNED,))
 
-    def wrong(self, make_compact: MakeCompact) -> Wrong | None:
+    def wrong(self, make_compact: MakeCompact) -> _Wrong | None:
         """Return the first thing that is wrong, in the order of what explains the others."""
         limits = Limits(budget=self.budget, pinned=(PINNED,), count=self._sum, wire=self._wire)
         given = copy.deepcopy(self.history)
@@ -242,7 +227,7 @@ class _Case:
         made = self.history if result is None else list(result)
         return self._made_wrong(made) or self._again(make_compact, limits, made)
 
-    def _made_wrong(self, made: list[Message]) -> Wrong | None:
+    def _made_wrong(self, made: list[Message]) -> _Wrong | None:
         if self._sum(self.history) <= self.budget:
             if made != self.history:
                 return self._found(
@@ -251,7 +236,7 @@ class _Case:
             return None
         return self._torn(made) or self._lost(made) or self._other(made)
 
-    def _torn(self, made: list[Message]) -> Wrong | None:
+    def _torn(self, made: list[Message]) -> _Wrong | None:
         for unit in units_of(made, self._count):
             ids = call_ids(unit.messages[0])
             answers = [
@@ -263,7 +248,7 @@ class _Case:
         faults = wire_faults(made, self._wire)
         return self._found(Finding.INVALID, faults[0].sentence) if faults else None
 
-    def _lost(self, made: list[Message]) -> Wrong | None:
+    def _lost(self, made: list[Message]) -> _Wrong | None:
         texts = [text for message in made for text in texts_of(message)]
         system = [text for message in made if message.get("role") == "system" for text in texts_of(message)]
         if not any(_SYSTEM in text for text in system):
@@ -282,7 +267,7 @@ class _Case:
             kept = last.messages[0] in made if not ids else any(call_ids(message) == ids for message in made)
         return None if kept else self._found(Finding.OPEN_LOST, f"the newest, {_short(last)}, is not there")
 
-    def _other(self, made: list[Message]) -> Wrong | None:
+    def _other(self, made: list[Message]) -> _Wrong | None:
         places = [self.history.index(message) for message in made if message in self.history]
         if places != sorted(set(places)):
             return self._found(Finding.REORDERED, f"messages come in the order {places}")
@@ -291,7 +276,7 @@ class _Case:
             return self._found(Finding.OVER, f"{tokens} tokens are left and nothing is raised")
         return None
 
-    def _again(self, make_compact: MakeCompact, limits: Limits, made: list[Message]) -> Wrong | None:
+    def _again(self, make_compact: MakeCompact, limits: Limits, made: list[Message]) -> _Wrong | None:
         try:
             second = make_compact(limits)(copy.deepcopy(self.history))
             settled = make_compact(limits)(copy.deepcopy(made))
@@ -305,7 +290,7 @@ class _Case:
             )
         return None
 
-    def _given_up(self) -> Wrong | None:
+    def _given_up(self) -> _Wrong | None:
         at = open_from(self._units)
         must = [unit for position, unit in enumerate(self._units) if unit.stays or position >= at]
         least = self._sum(messages_of(must))
@@ -320,10 +305,10 @@ class _Case:
     def _sum(self, messages: Sequence[Message]) -> int:
         return sum(self._count(message) for message in messages)
 
-    def _found(self, finding: Finding, why: str) -> Wrong:
+    def _found(self, finding: Finding, why: str) -> _Wrong:
         parts = ", ".join(("system", "task", *self.words))
         sentence = f"the compactor {finding.value}: of [{parts}] with {self.budget} tokens allowed, {why}"
-        return Wrong(finding=finding, history=tuple(self.history), budget=self.budget, sentence=sentence)
+        return finding, sentence
 
 
 def _short(unit: Unit) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
-from statek_sim.errors import ContractViolation
+from statek_sim.adapters import Trial, checked, findings
 from statek_sim.store.disk import Disk
 from statek_sim.store.simulated_disk import Killed, SimulatedDisk
 
@@ -63,24 +63,15 @@ MakeHandoff = Callable[[Disk], HandoffAdapter]
 
 def check_handoff(make: MakeHandoff) -> int:
     """Kill a session at every moment; return how many states were resumed, or raise `ContractViolation`."""
-    states = 0
-    for finding, how in _played(make):
-        if finding is not None:
-            raise ContractViolation(f"{how}: {finding.value}")
-        states += 1
-    return states
+    return checked((finding, f"{how}: {finding}") for finding, how in _played(make))
 
 
 def handoff_findings(make: MakeHandoff) -> dict[HandoffFinding, str]:
     """Return everything that is wrong, each with the first way to see it."""
-    found: dict[HandoffFinding, str] = {}
-    for finding, how in _played(make):
-        if finding is not None:
-            found.setdefault(finding, how)
-    return found
+    return findings(_played(make))
 
 
-def _played(make: MakeHandoff) -> Iterator[tuple[HandoffFinding | None, str]]:
+def _played(make: MakeHandoff) -> Iterator[Trial[HandoffFinding]]:
     disk = SimulatedDisk()
     _lived(make(disk), [], [])
     for point in range(disk.operations):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from statek_sim.errors import Damaged, Fenced, Held, OtherPlan
@@ -89,7 +89,7 @@ class HandoffFile:
             there = self.read()
             if there is None or there.status != "in_progress":
                 return None
-            return self._put(_changed(there, fence=there.fence + 1))
+            return self._put(replace(there, fence=there.fence + 1))
 
     def start(self, step: str) -> Handoff:
         """Note that a step is about to be done."""
@@ -132,10 +132,10 @@ class HandoffFile:
                 raise Fenced(
                     f"{self._path}: the task {there.task!r} was taken over by another session; nothing was written"
                 )
-            return self._put(_changed(there, **change(there)))
+            return self._put(replace(there, **change(there)))
 
     def _put(self, new: Handoff) -> Handoff:
-        new = _changed(new, last_updated=self._wall())
+        new = replace(new, last_updated=self._wall())
         write_durably(self._disk, self._path, _bytes(new))
         self._fence = new.fence
         return new
@@ -143,11 +143,6 @@ class HandoffFile:
 
 def _with(items: tuple[str, ...], item: str) -> tuple[str, ...]:
     return items if item in items else (*items, item)
-
-
-def _changed(old: Handoff, **changes: Any) -> Handoff:
-    fields = {name: getattr(old, name) for name in Handoff.__dataclass_fields__}
-    return Handoff(**(fields | changes))
 
 
 def _bytes(handoff: Handoff) -> bytes:
