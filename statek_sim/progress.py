@@ -6,14 +6,13 @@ turn it is in, and a watched worker process (`executors/worker.py`) keeps that w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final
 
 
-class Listener(Protocol):
-    """Hears how far this process is."""
+class Listener:
+    """Hears how far this process is; this one hears nothing: nobody watches."""
 
-    ends_runs: bool
+    ends_runs = False
     """Whether it ends a run that takes too much of the machine."""
 
     def at(self, job: str, turns: int) -> None:
@@ -23,41 +22,25 @@ class Listener(Protocol):
         """Hear that work begins which has all its time before it."""
 
 
-class Nobody:
-    """Hears nothing: nobody watches this process."""
-
-    ends_runs = False
-
-    def at(self, job: str, turns: int) -> None:
-        """Forget it."""
-
-    def afresh(self) -> None:
-        """Forget it."""
-
-
-@dataclass(slots=True)
-class _Watched:
-    listener: Listener = field(default_factory=Nobody)
-
-
-_WATCHED = _Watched()
+_LISTENERS: Final = [Listener()]
+"""The one that hears it."""
 
 
 def at(job: str, turns: int) -> None:
     """Say that `job` begins a step after so many LLM turns."""
-    _WATCHED.listener.at(job, turns)
+    _LISTENERS[0].at(job, turns)
 
 
 def afresh() -> None:
     """Say that another run of the same piece of work begins: limits of time and memory are those of one run."""
-    _WATCHED.listener.afresh()
+    _LISTENERS[0].afresh()
 
 
 def is_watched() -> bool:
     """Return whether somebody ends runs of this process that take too much of the machine."""
-    return _WATCHED.listener.ends_runs
+    return _LISTENERS[0].ends_runs
 
 
 def listen(listener: Listener) -> None:
     """Let `listener` hear it from now on; there is one per process."""
-    _WATCHED.listener = listener
+    _LISTENERS[0] = listener

@@ -13,7 +13,7 @@ import stat
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from math import log2
 from pathlib import Path
@@ -26,7 +26,6 @@ from statek_sim.cassettes.secret_finder import (
     Sought,
     apart,
     bare,
-    by_redact,
     in_address,
     in_body,
     in_header,
@@ -69,7 +68,6 @@ MOST_COMPRESSED: Final = 4
 """Compressions of a body in one another that are undone."""
 _SHOWN: Final = 4
 """Characters of a credential that are shown, so that the report does not leak it."""
-_OF_TEAM: Final = "what statek_cassette_redact replaces"
 _INTERACTIONS: Final = "interactions"
 _ENCODED: Final = "!!binary"
 """What has this in it shows its values to nobody who reads it as text."""
@@ -237,12 +235,6 @@ def _setting() -> re.Pattern[str]:
 
 def _in_lines(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
     lines = _LineNumbers(text)
-    if by_redact(text, sought.own) != text:
-        numbered = [*enumerate(text.split("\n"), start=1)]
-        # What goes over lines is told at the first one.
-        changed = [(number, line) for number, line in numbered if by_redact(line, sought.own) != line]
-        for number, line in changed or numbered[:1]:
-            yield Leak(path, number, _OF_TEAM, line.strip()[:_SHOWN])
     found = in_body(text, sought)
     if _suffixes(path) & _WITH_NAMES:
         found += [
@@ -347,8 +339,6 @@ def _in_comments(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
     for number, line in enumerate(text.split("\n"), start=1) if "#" in text else ():
         if "#" in line:
             comment = line[line.index("#") :]
-            if by_redact(comment, sought.own) != comment:
-                yield Leak(path, number, _OF_TEAM, comment[:_SHOWN])
             for finding in in_text(comment, sought):
                 yield Leak(path, number, finding.kind, comment[finding.start : finding.end][:_SHOWN])
 
@@ -380,7 +370,7 @@ def _sent(entry: object, own: OwnSecrets) -> tuple[str, ...]:
         for value in (values if isinstance(values, list) else [values])
         if isinstance(value, str)
     )
-    return sent_with(uri if isinstance(uri, str) else "", pairs, replace(own, redact=None))
+    return sent_with(uri if isinstance(uri, str) else "", pairs, own)
 
 
 def _walk(value: object, keypath: Keypath, walk: _Walk, name: str) -> Iterator[_Hit]:
@@ -433,8 +423,6 @@ def _in_value(value: str | bytes, keypath: Keypath, walk: _Walk, name: str) -> I
         value_found = text[finding.start : finding.end]
         if finding.replacement and not is_placeholder(value_found):
             yield _Hit(keypath, lines.of(finding.start), finding.kind, value_found)
-    if by_redact(text, sought.own) != text:
-        yield _Hit(keypath, 0, _OF_TEAM, text)
 
 
 def _content_encoding(headers: object) -> str:

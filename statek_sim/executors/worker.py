@@ -44,7 +44,7 @@ class Use:
     memory: int
 
 
-class Place:
+class Place(progress.Listener):
     """Where a worker is, in memory that it shares with its parent: `turn 3 of job main`, and how its run began.
 
     The worker itself notes what it has used when a run begins: it costs less than to ask for it from outside.

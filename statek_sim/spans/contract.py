@@ -37,11 +37,10 @@ class SpanLike(Protocol):
 
 def check_spans(spans: Iterable[SpanLike]) -> int:
     """Return how many spans the conventions know; raise `ContractViolation` for the first that is not as they say."""
-    known = [span for span in spans if _operation(span) is not None]
-    for span in known:
-        for problem in _problems(span):
-            raise ContractViolation(f"span {span.name!r}: {problem}")
-    return len(known)
+    every = list(spans)
+    for finding in span_findings(every):
+        raise ContractViolation(finding)
+    return sum(_operation(span) is not None for span in every)
 
 
 def span_findings(spans: Iterable[SpanLike]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from statek_sim.telemetry.bands import BANDS, WINDOW, Bands, Finding, Status, Window, judged
 from statek_sim.telemetry.facts import TaskFacts
-from statek_sim.telemetry.measures import METRICS, Measure, MetricName
+from statek_sim.telemetry.measures import METRICS, Measure
 from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/metrics@1"
@@ -116,19 +116,8 @@ def _metric(found: Measure, finding: Finding) -> JSON:
     }
 
 
-_UNITS: Final[dict[MetricName, str]] = {
-    "steps_per_task": "",
-    "tool_error_rate": "ratio",
-    "loop_detections": "",
-    "tokens_per_subtask": "",
-    "completion_rate": "ratio",
-    "cost_per_task": "dollars",
-    "escalation_rate": "ratio",
-    "checkpoint_restores": "",
-    "guard_blocks_per_task": "",
-    "step_latency_p95": "seconds",
-}
-"""Units as the format wants them: a suffix of the name."""
+_UNITS: Final = {"share": "ratio", "dollars": "dollars", "seconds": "seconds"}
+"""Units that the format wants as a suffix of the name, by ours."""
 
 _GRADES: Final = {Status.HEALTHY: 0, Status.WARN: 1, Status.ALERT: 2}
 
@@ -141,7 +130,7 @@ def openmetrics(report: MetricsReport) -> str:
 def _lines(report: MetricsReport) -> Iterator[str]:
     yield from _tasks(report)
     for name, metric in METRICS.items():
-        unit = _UNITS[name]
+        unit = _UNITS.get(metric.unit, "")
         family = f"statek_{name}_{unit}" if unit else f"statek_{name}"
         yield f"# TYPE {family} gauge"
         if unit:
@@ -159,27 +148,18 @@ def _tasks(report: MetricsReport) -> Iterator[str]:
     yield "# HELP statek_tasks Tasks by how they ended."
     for group, window in report.groups:
         found = window.measured
-        for outcome, count in _outcomes(found.tasks, found.completed, found.open):
+        failed = found.tasks - found.completed
+        for outcome, count in (("completed", found.completed), ("failed", failed), ("open", found.open)):
             yield f"statek_tasks{_labels(group=group, outcome=outcome)} {count}"
-
-
-def _outcomes(ended: int, completed: int, still_open: int) -> Iterator[tuple[str, int]]:
-    yield "completed", completed
-    yield "failed", ended - completed
-    yield "open", still_open
 
 
 def _statuses(report: MetricsReport) -> Iterator[str]:
     yield "# TYPE statek_metric_status gauge"
     yield "# HELP statek_metric_status 0 healthy, 1 warning, 2 alert."
     for group, window in report.groups:
-        yield from _status(group, window)
-
-
-def _status(group: str, window: Window) -> Iterator[str]:
-    for name, finding in window.findings.items():
-        if finding.status in _GRADES:
-            yield f"statek_metric_status{_labels(group=group, metric=name)} {_GRADES[finding.status]}"
+        for name, finding in window.findings.items():
+            if finding.status in _GRADES:
+                yield f"statek_metric_status{_labels(group=group, metric=name)} {_GRADES[finding.status]}"
 
 
 def _labels(**labels: str) -> str:

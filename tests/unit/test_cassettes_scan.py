@@ -19,7 +19,6 @@ from statek_sim.cassettes import bodies
 from statek_sim.cassettes import scan as scanning
 from statek_sim.cassettes.scan import Scanned, Skipped, files_under, scan, scanned
 from statek_sim.cassettes.secret_finder import in_body, replaced
-from statek_sim.cassettes.secret_rules import OwnSecrets
 from statek_sim.cli import main
 
 OF_GROQ = "gsk_" + "4f9Qm2Zr8TtYw1Lk7Xc3Vb6N" * 2
@@ -298,21 +297,6 @@ def test_the_scan_takes_numbers_for_no_secrets_and_tells_a_value_with_a_hash_onc
     path = tmp_path / "it.yaml"
     path.write_text(f"max_tokens: 4096\ntoken: 50\npassword: 71828182\nnote: 'see # {OF_GROQ}'\n", "utf-8")
     assert [leak.line for leak in scan(path)] == [4]
-
-
-def test_what_a_team_redacts_is_found_in_plain_text_and_in_comments(tmp_path: Path) -> None:
-    own = OwnSecrets.of(
-        redact=lambda place, text: text.replace("Cleo", "NAME").replace("from\nOslo", "PLACE")
-    )
-    note, document, lines = tmp_path / "note.txt", tmp_path / "a.yaml", tmp_path / "lines.log"
-    note.write_text("Hello,\nthis is Cleo.\n")
-    document.write_text("a: 1\nb: 2  # of Cleo\n")
-    lines.write_text("she is from\nOslo\n")
-    assert [(leak.line, leak.kind) for path in (note, document, lines) for leak in scan(path, own)] == [
-        (2, "what statek_cassette_redact replaces"),
-        (2, "what statek_cassette_redact replaces"),
-        (1, "what statek_cassette_redact replaces"),
-    ]
 
 
 def test_encoded_values_that_cannot_be_read_are_told_and_the_rest_is_read_as_text(tmp_path: Path) -> None:
