@@ -227,6 +227,7 @@ def reply_at(where: str, entry: written.Reply) -> Reply:
         job=entry.job,
         truncated=entry.truncated,
         malformed_arguments=entry.malformed_arguments if entry.said("malformed_arguments") else None,
+        is_mistaken=entry.mistaken,
     )
 
 

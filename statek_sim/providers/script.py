@@ -152,6 +152,7 @@ class Reply:
     `malformed_arguments`: sent verbatim as the arguments of the last tool call.
     `fence`: whether code is fenced; None leaves it to the chat style.
     `place`: what it answers; other places than `chat` are asked over HTTP only.
+    `is_mistaken`: its calls are not those that were offered, and are meant so.
     """
 
     answer: Answer
@@ -164,6 +165,7 @@ class Reply:
     malformed_arguments: str | None = None
     fence: bool | None = None
     place: Place = "chat"
+    is_mistaken: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.answer, Vector) and self.place != "embeddings":
@@ -242,6 +244,10 @@ class Reply:
     def forever(self) -> Reply:
         """Answer any number of requests. Without a condition no later reply is ever reached."""
         return replace(self, repeat=None)
+
+    def mistaken(self) -> Reply:
+        """Call tools that are not offered, or with other arguments: the model is wrong here, and the agent copes."""
+        return replace(self, is_mistaken=True)
 
     def only_for(self, job: str) -> Reply:
         """Answer only the job with this id."""

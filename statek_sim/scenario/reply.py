@@ -186,6 +186,10 @@ class Reply(Part):
     malformed_arguments: str = Field(
         default="", description="Send this text as the arguments of the last tool call."
     )
+    mistaken: bool = Field(
+        default=False,
+        description="The calls are wrong on purpose: a served script is not held against the tools that are offered.",
+    )
     job: Name | None = Field(default=None, description="Only this job may take the reply.")
 
     @property

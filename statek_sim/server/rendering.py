@@ -35,6 +35,7 @@ from statek_sim.providers.wire.request import NO_DEMANDS, Demands
 from statek_sim.server.embedding import EmbeddingRequest, embeddings_body, vector_of
 from statek_sim.server.exchange import ESTIMATED, Answer, Frame, Later, Silence, Streamed, Whole
 from statek_sim.server.fault import Fault, HttpError, NoAnswerAtAll, NoUsage, NullUsage, with_fault
+from statek_sim.server.offered_calls import check_offered
 from statek_sim.server.parsed_request import ParsedRequest, PreparedBodies
 from statek_sim.usage.tokenizers import token_pieces
 from statek_sim.values import JSON
@@ -92,6 +93,8 @@ class Renderer:
         """
         entry = entries[0]
         reply = entry.reply
+        for one in entries:
+            check_offered(one, asked.read.asked.tools)
         plain = not asked.faults and not asked.read.asked.stream and len(entries) == 1
         if plain and isinstance(reply.answer, Chat):
             body = self._body(entry, reply.answer, asked)

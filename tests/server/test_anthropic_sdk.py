@@ -19,7 +19,9 @@ anthropic = pytest.importorskip("anthropic", reason="it comes with the dev extra
 
 MODEL = "claude-test"
 HELLO: Any = [{"role": "user", "content": "Hello?"}]
-TOOLS: Any = [{"name": "look", "description": "Look.", "input_schema": {"type": "object", "properties": {}}}]
+TOOLS: Any = [
+    {"name": "look", "description": "Look.", "input_schema": {"type": "object", "properties": {"where": {}}}}
+]
 
 
 @pytest.fixture
