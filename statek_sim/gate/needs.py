@@ -111,8 +111,7 @@ class Counted:
 class Checks:
     """All checks of one run.
 
-    `passed` has one entry for checks of the same kind and the same extensions, with the most that any of them counted.
-    `failed` are the others, in order. `limits_read`: a tool read limits of the harness.
+    `failed` are those that found a limit exceeded. `limits_read`: a tool read limits of the harness.
     """
 
     rule: ExtensionRule
@@ -136,14 +135,10 @@ def decision(counted: Counted, limits: HarnessLimits, rule: ExtensionRule) -> Ex
     return exceeded(in_force, counted)
 
 
-_Key = tuple[When, int | None, int]
-_NOTHING: Final = (0, 0, 0, 0)
-
-
 class WatchedHarness(LLM_Harness):
     """Answers as STATEK's does and notes every check."""
 
-    __slots__ = ("_failed", "_most", "_read")
+    __slots__ = ("_failed", "_passed", "_read")
 
     def __init__(self, limits: HarnessLimits, rule: ExtensionRule) -> None:
         super().__init__(
@@ -154,7 +149,7 @@ class WatchedHarness(LLM_Harness):
             limits.limit_extension_per_completion,
             rule=rule,
         )
-        self._most: dict[_Key, tuple[int, int, int, int]] = {}
+        self._passed: list[Counted] = []
         self._failed: list[tuple[Counted, Exceeded]] = []
         self._read = False
 
@@ -162,35 +157,42 @@ class WatchedHarness(LLM_Harness):
         """Return what was noted so far."""
         return Checks(
             rule=self.rule,
-            passed=tuple(_counted(key, most) for key, most in self._most.items()),
+            passed=tuple(self._passed),
             failed=tuple(self._failed),
             limits_read=self._read,
         )
 
     def check_before_step(self, job: HarnessSubject) -> None:
         """Check turns and exceptions; raise `LLM_HarnessError` as STATEK does."""
-        counts = (job.num_turns, job.exception_count, job.max_consecutive_exceptions, 0)
-        self._check((When.BEFORE, job.num_completions, 0), counts)
+        self._check(
+            Counted(
+                when=When.BEFORE,
+                num_completions=job.num_completions,
+                num_turns=job.num_turns,
+                exception_count=job.exception_count,
+                max_consecutive_exceptions=job.max_consecutive_exceptions,
+            )
+        )
 
     def check_after_step(self, job: HarnessSubject) -> None:
         """Check tokens and exceptions; raise `LLM_HarnessError` as STATEK does."""
-        counts = (0, job.exception_count, job.max_consecutive_exceptions, job.approx_token_usage)
-        self._check((When.AFTER, job.num_completions, job.difficulty_token_extension), counts)
-
-    def _check(self, key: _Key, counts: tuple[int, int, int, int]) -> None:
-        counted = _counted(key, counts)
-        exceeded = decision(counted, self._limits, self._rule)
-        if exceeded is None:
-            before = self._most.get(key, _NOTHING)
-            self._most[key] = (
-                max(counts[0], before[0]),
-                max(counts[1], before[1]),
-                max(counts[2], before[2]),
-                max(counts[3], before[3]),
+        self._check(
+            Counted(
+                when=When.AFTER,
+                num_completions=job.num_completions,
+                difficulty_token_extension=job.difficulty_token_extension,
+                exception_count=job.exception_count,
+                max_consecutive_exceptions=job.max_consecutive_exceptions,
+                approx_token_usage=job.approx_token_usage,
             )
-            return
-        self._failed.append((counted, exceeded))
-        raise harness_error(exceeded)
+        )
+
+    def _check(self, counted: Counted) -> None:
+        exceeded = decision(counted, self._limits, self._rule)
+        if exceeded is not None:
+            self._failed.append((counted, exceeded))
+            raise harness_error(exceeded)
+        self._passed.append(counted)
 
     # -- what a tool may read ----------------------------------------------------------------------------------
 
@@ -199,16 +201,3 @@ class WatchedHarness(LLM_Harness):
         """The limits; reading them, or one of them, is noted."""
         self._read = True
         return self._limits
-
-
-def _counted(key: _Key, counts: tuple[int, int, int, int]) -> Counted:
-    when, completions, extension = key
-    return Counted(
-        when=when,
-        num_completions=completions,
-        difficulty_token_extension=extension,
-        num_turns=counts[0],
-        exception_count=counts[1],
-        max_consecutive_exceptions=counts[2],
-        approx_token_usage=counts[3],
-    )
