@@ -92,7 +92,7 @@ def check(
 
     Exits 1 when a check does not tell them apart, and with --demands when a demand is never broken.
     """
-    from statek_sim.evals.ideal_run import failure_line, proofs
+    from statek_sim.evals.proofs import failure_line, proofs
 
     suite = loaded_evals(paths, only)
     if demands:
@@ -131,7 +131,7 @@ def chance(
 
 def _each_demand(suite: Sequence[EvalScenario], seeds: int) -> None:
     """Say which demands are needed, which are implied by others, and which nothing ever breaks."""
-    from statek_sim.evals.check_ablation import check_ablations
+    from statek_sim.evals.proofs import check_ablations
 
     by_scripts = by_forgeries = implied = idle = 0
     for scenario in suite:

@@ -95,7 +95,7 @@ def proven_by_all(
 
     Only evals count whose right script passes and whose wrong scripts fail, which they are played for.
     """
-    from statek_sim.evals.ideal_run import tells_apart
+    from statek_sim.evals.proofs import tells_apart
     from statek_sim.evals.suite import load_suite
     from statek_sim.scenario.files import STATEMENTS, find_files, is_eval_file
     from statek_sim.scenario.statements import coverage, load_statements

@@ -7,9 +7,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statek_sim.evals.ideal_run import follower
 from statek_sim.evals.outcome import Called
-from statek_sim.evals.players import play
+from statek_sim.evals.players import follower, play
 from statek_sim.evals.suite import load_suite
 from statek_sim.evals.verdict import judge, plain, says
 from tests.tables import table_test

@@ -12,9 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from statek_sim.evals.ideal_run import follower, replies
 from statek_sim.evals.instance_server import ServedEval
-from statek_sim.evals.players import Assignment, TooManyCalls, play
+from statek_sim.evals.players import Assignment, TooManyCalls, follower, play, replies
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.suite import load_suite
 from statek_sim.evals.verdict import Verdict, judge

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from statek_sim.cli.app import app
 from statek_sim.errors import BadInput, ProviderUnreachable
-from statek_sim.evals.ideal_run import replies
 from statek_sim.evals.instance_server import ServedEval
+from statek_sim.evals.players import replies
 from statek_sim.providers.http_provider import HttpRequest, HttpResponse
 from statek_sim.providers.live import LiveTransport
 from statek_sim.providers.network import forbid_network

@@ -11,8 +11,8 @@ import pytest
 
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.cli.main import main
-from statek_sim.evals.check_ablation import check_ablations, relaxations, wrong_runs
-from statek_sim.evals.ideal_run import MODEL, planned, played
+from statek_sim.evals.players import MODEL, planned, played
+from statek_sim.evals.proofs import check_ablations, relaxations, wrong_runs
 from statek_sim.evals.runner import context_settings
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.suite import load_suite

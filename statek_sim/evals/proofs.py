@@ -1,4 +1,4 @@
-"""Checks with one demand less: what every single demand of an eval is good for.
+"""Prove evals: the ideal plan passes, wrong scripts fail, and every single demand of a check is needed.
 
 A demand that some wrong run breaks, and breaks alone, is needed: without it that run would pass. One that is only
 ever broken together with others is implied by them. One that nothing breaks has never been tried.
@@ -6,19 +6,72 @@ ever broken together with others is implied by them. One that nothing breaks has
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import Final
 
-from statek_sim.evals.ideal_run import follower
+from statek_sim.errors import BadInput
 from statek_sim.evals.outcome import Called, Record
-from statek_sim.evals.players import play
+from statek_sim.evals.players import follower, play, played
 from statek_sim.evals.scenario import Demands, EvalScenario, Instance, demands
 from statek_sim.evals.schema import CheckText, EvalText, WantedCall
-from statek_sim.evals.verdict import judge, meets
+from statek_sim.evals.verdict import Verdict, judge, meets
 from statek_sim.evals.world import World
 
-MOST_CALLS = 60
+IDEAL: Final = "ideal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What came of one script on one seed; `script` is "ideal", or the id of a wrong one."""
+
+    script: str
+    seed: int
+    verdict: Verdict
+    model_calls: int
+
+    @property
+    def as_it_should(self) -> bool:
+        """Whether the ideal script passed with all points, or a wrong one failed."""
+        if self.script == IDEAL:
+            return self.verdict.passed and self.verdict.score == 1.0
+        return not self.verdict.passed
+
+
+def failure_line(scenario: EvalScenario, proof: Proof) -> str:
+    """Return what is wrong with a script that did not come out as it should, with the eval's place."""
+    reason = "passes, which it should not" if proof.verdict.passed else "; ".join(proof.verdict.problems)
+    place = f"{scenario.path}:{scenario.line}: eval {scenario.id!r}"
+    return f"{place}: script {proof.script!r} on seed {proof.seed}: {reason}"
+
+
+def tells_apart(scenario: EvalScenario, seeds: Iterable[int] = (0,)) -> list[str]:
+    """Return what is wrong with an eval's scripts, a line each; nothing where it tells right from wrong."""
+    return [failure_line(scenario, proof) for proof in proofs(scenario, seeds) if not proof.as_it_should]
+
+
+def proofs(scenario: EvalScenario, seeds: Iterable[int]) -> Iterator[Proof]:
+    """Play an eval's scripts in the loop of engine agent, on these seeds; `BadInput` for one that cannot be played."""
+    for seed in seeds:
+        for script in (IDEAL, *[wrong.id for wrong in scenario.text.wrong]):
+            instance = scenario.instance(seed)
+            plan = instance.plan if script == IDEAL else instance.plan_of(script)
+            try:
+                record = played(instance, plan)
+            except BadInput as error:
+                raise BadInput(
+                    f"{scenario.path}:{scenario.line}: eval {scenario.id!r}: script {script!r} on seed {seed}: {error}"
+                ) from None
+            yield Proof(
+                script=script, seed=seed, verdict=judge(instance, record), model_calls=record.model_calls
+            )
+
+
+# -- demands, one by one ----------------------------------------------------------------------------------------
+
+MOST_CALLS: Final = 60
+"""Calls of a wrong script after which it is stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +100,6 @@ class CheckAblation:
     def needed(self) -> bool:
         """Whether something would pass without it that should not."""
         return bool(self.scripts or self.forgeries)
-
-
-# -- demands, one by one ----------------------------------------------------------------------------------------
 
 
 def relaxations(text: EvalText) -> Iterator[Relaxed]:
