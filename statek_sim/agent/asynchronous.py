@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
@@ -20,7 +20,9 @@ from statek_sim.agent.effects import (
     AskPerson,
     CallTools,
     Commit,
+    CommitPoint,
     Delayed,
+    Invocation,
     LetTimePass,
     PersonSaid,
     Question,
@@ -191,6 +193,12 @@ class AsyncDriver:
         self.tool_worked: Callable[[AgentRun, str], None] | None = None
         """Is told of a tool that has done its work, before there is a receipt."""
         self.after_tool: Callable[[AgentRun, str], None] | None = None
+        self.passed_over: Callable[[str, CommitPoint], bool] | None = None
+        """Is asked before the snapshot of a job's commit is made whether nobody needs it."""
+        self.in_order: (
+            Callable[[Sequence[Invocation], Mapping[int, Delayed]], Mapping[int, Delayed]] | None
+        ) = None
+        """Is asked when calls end that say how long they take, by their positions, in the order in which they do."""
 
     async def run(self, run: AgentRun) -> None:
         """Take a run to its end, or on after it was pushed a message."""
@@ -222,7 +230,8 @@ class AsyncDriver:
                     case Wait():
                         answer = await waited(effect)
                     case Commit():
-                        if self._committed is not None:
+                        skips = self.passed_over
+                        if self._committed is not None and not (skips and skips(effect.job, effect.point)):
                             await _by_a_part(self._committed(effect.snapshot()))
                         answer = None
         except BaseException:
@@ -254,13 +263,12 @@ class AsyncDriver:
 
     async def _ask_person(self, run: AgentRun, effect: AskPerson) -> Sequence[PersonSaid]:
         """Ask everything at once; a person who raises takes the other questions back, and the run ends."""
-        if len(effect.questions) == 1:
+        positions = range(len(effect.questions))
+        if len(positions) == 1:
             return [await self._answer(run, effect, 0)]
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(self._answer(run, effect, at)) for at in range(len(effect.questions))
-                ]
+                tasks = [group.create_task(self._answer(run, effect, at)) for at in positions]
         except BaseExceptionGroup as failures:
             raise first_of(failures) from None
         return [task.result() for task in tasks]
@@ -309,6 +317,8 @@ class AsyncDriver:
                 outcomes[position] = await self._ended(run, effect, position, now)
             else:
                 waiting.append((position, now))
+        if self.in_order is not None:
+            waiting = _reordered(waiting, partial(self.in_order, effect.calls))
 
         async def wait(position: int, start: Callable[[], Any]) -> None:
             call = effect.calls[position].call
@@ -351,10 +361,40 @@ def _at_once(start: Callable[[], Any]) -> ToolOutcome | Callable[[], Any]:
         if inspect.isawaitable(value):
             return lambda: value
         if isinstance(value, Delayed) and value.seconds:
-            return lambda: value
+            return _After(value)
         return outcome_of(value)[1]
     except OWN_FAILURES as error:
         return raised(error)
+
+
+class _After:
+    """What is left of a plain function that says how long it takes: its result, after that."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Delayed) -> None:
+        self.value = value
+
+    def __call__(self) -> Delayed:
+        """Return what the function returned."""
+        return self.value
+
+
+def _reordered(
+    waiting: list[tuple[int, Callable[[], Any]]],
+    in_order: Callable[[Mapping[int, Delayed]], Mapping[int, Delayed]],
+) -> list[tuple[int, Callable[[], Any]]]:
+    """Return what is waited for, where calls that say how long they take end `in_order`."""
+    delayed = {position: start.value for position, start in waiting if isinstance(start, _After)}
+    if len(delayed) < 2:
+        return waiting
+    ends = in_order(delayed)
+    others = [(position, start) for position, start in waiting if position not in delayed]
+    return (
+        [*others, *((position, _After(value)) for position, value in ends.items())]
+        if ends is not delayed
+        else waiting
+    )
 
 
 async def _uncancelled(plain: Callable[[], T]) -> T:

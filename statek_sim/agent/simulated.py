@@ -1,57 +1,28 @@
-"""The simulated driver: runs in virtual time, one thing after another, in an order that is the same everywhere."""
+"""The simulated driver: runs in virtual time, one thing after another, in an order that is the same everywhere.
+
+Effects are carried out by the asyncio driver, on a loop whose time is virtual. What is added here is what no run knows
+of: things that the world does at some second, the death of the process, and choices of what goes on first.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import heapq
-import inspect
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import Context, ContextVar, copy_context
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Final
 
-from statek_sim.agent.approvals import EXPIRED
-from statek_sim.agent.effects import (
-    Answer,
-    AskModel,
-    AskPerson,
-    CallTools,
-    Commit,
-    CommitPoint,
-    Delayed,
-    Invocation,
-    LetTimePass,
-    PersonSaid,
-    Question,
-    Receipt,
-    Snapshot,
-    ToolOutcome,
-    Wait,
-    Waited,
-    receipt_of,
-)
-from statek_sim.agent.execution import (
-    OWN_FAILURES,
-    first_of,
-    limited,
-    outcome_of,
-    part_cancelled,
-    raised,
-    started,
-    timed_out,
-    waited,
-)
+from statek_sim.agent.asynchronous import AsyncDriver
+from statek_sim.agent.effects import CommitPoint, Delayed, Invocation, PersonSaid, Question, Receipt, Snapshot
 from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.run_state import Steps
-from statek_sim.agent.tools.tool import code_of
-from statek_sim.agent.virtual_loop import VirtualLoop, run_in
+from statek_sim.agent.virtual_loop import STUCK, Timer, VirtualLoop, all_cancelled, apart
 from statek_sim.clock import VirtualClock
-from statek_sim.errors import ProviderFailure, Unanswered
-from statek_sim.providers.protocol import Provider
+from statek_sim.errors import AsyncToolStuck, ProviderFailure
+from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.retry import ask, bug_of
-
-_Act = Callable[[], None]
-_Entry = tuple[float, int, _Act]
-"""When something is done, its number, and what."""
 
 Said = Callable[[PersonSaid], bool]
 """Is told what came of a question; returns whether it was still open."""
@@ -59,16 +30,15 @@ Said = Callable[[PersonSaid], bool]
 Asked = Callable[[Question, Said], None]
 """Is asked a question, and says what came of it by calling what it is given, now or later."""
 
-
-_Ended = tuple[float, int, ToolOutcome]
-"""Seconds after which a call ended, its position, and what came of it."""
-
 Renewal = tuple[float, Callable[[], None]]
 """Seconds, and what is called each time they have passed, to say that the process is alive."""
 
+_JOB: Final[ContextVar[str | None]] = ContextVar("job", default=None)
+"""The job of the run that code belongs to, None: the world's."""
+
 
 class Simulation:
-    """Carries out the effects of runs. Entries of the agenda are taken by time, and in the order they were made.
+    """Carries out the effects of runs. What is due at one second comes in the order in which it was planned.
 
     `person` is asked what runs want to know; `committed` is given every snapshot, and `receipted` what came of every
     call and question, before the run hears of it. `renewed` is called every so many virtual seconds, until a `kill`.
@@ -95,83 +65,115 @@ class Simulation:
         """Is asked before the snapshot of a job's commit is made whether nobody needs it."""
         self.tool_worked: Callable[[AgentRun, str], None] | None = None
         """Is told of a tool that has done its work, before there is a receipt."""
+        self.after_tool: Callable[[AgentRun, str], None] | None = None
         self.choose: Callable[[Sequence[str]], int] | None = None
         """Is asked which of several goes on first, by names: runs that may at the same second, calls that end. Without
         it, or at place 0, runs go on as long as they can, and calls end when they say.
         """
-        self._own: dict[int, str] = {}
-        self._agenda: list[tuple[float, int, _Act]] = []
-        self._seq = 0
-        self._life = 0
-        self._loop: VirtualLoop | None = None
-        self._void: set[int] = set()
-        self._ready: list[_Act] = []
         self.waiting: dict[str, Question] = {}
         """Questions that are open, by their tokens."""
-        self.after_tool: Callable[[AgentRun, str], None] | None = None
+        self._life = 0
+        self._open = 0
+        """How many things are planned, and how many runs go on."""
+        self._failure: BaseException | None = None
+        self._goes_on = False
+        self._loop = _Agenda(self, clock)
+        self._outside = copy_context()
+        self._outside.run(_JOB.set, None)
+        self._driver = AsyncDriver(
+            self._complete,
+            clock=clock.now,
+            timeout=None,
+            person=None if person is None else self._asked,
+            committed=self._committed,
+            receipted=self._receipted,
+        )
+        self._driver.passed_over = self._passed_over
+        self._driver.tool_worked = self._tool_worked
+        self._driver.after_tool = self._after_tool
+        self._driver.in_order = self._in_order
 
-    def at(self, seconds: float, act: _Act) -> None:
+    def at(self, seconds: float, act: Callable[[], None]) -> None:
         """Do something at virtual second `seconds`, after what was planned for it before."""
-        self._seq += 1
-        heapq.heappush(self._agenda, (seconds, self._seq, act))
+        self._plan(seconds, act, self._outside.copy())
 
     def start(self, run: AgentRun) -> None:
         """Let a run begin, or go on after it was pushed a message, once everything else that is due now is done."""
-        self._for_runs(run.job, self._clock.now(), lambda: self._go_on(run, run.go(), None))
+        context = self._outside.copy()
+        context.run(_JOB.set, run.job)
+        self._plan(self._clock.now(), partial(self._begin, run, self._life), context)
 
-    def _for_runs(self, job: str, seconds: float, act: _Act) -> None:
-        """Plan what dies with the process that runs the runs."""
-        self.at(seconds, act)
-        self._own[self._seq] = job
+    def _plan(self, seconds: float, act: Callable[[], None], context: Context) -> None:
+        self._open += 1
+        self._loop.call_at(seconds, self._do, act, context=context)
+
+    def _do(self, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except BaseException as failure:  # noqa: BLE001  # raised by `run`
+            self._fail(failure)
+        self._over()
+
+    def _begin(self, run: AgentRun, life: int) -> None:
+        if life == self._life:
+            self._open += 1
+            self._loop.create_task(self._driver.run(run)).add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None:
+            self._fail(failure)
+        self._over()
+
+    def _over(self) -> None:
+        self._open -= 1
+        if not self._open:
+            self._halt()
+
+    def _fail(self, failure: BaseException) -> None:
+        self._failure = self._failure or failure
+        self._halt()
+
+    def _halt(self) -> None:
+        if self._goes_on:
+            self._loop.stop()
 
     def kill(self) -> None:
         """Let the process die that runs the runs: they do nothing any more. What `at` planned still happens."""
-        self._void |= self._own.keys() & {seq for _, seq, _ in self._agenda}
-        self._own.clear()
-        self._ready.clear()
+        self._life += 1
         self.waiting.clear()
         self._renewal = None
-        self._loop = None
-        self._life += 1
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
 
     def run(self, until: float) -> bool:
         """Do everything that is due by `until`; return whether nothing is left and nobody is waited for."""
-        agenda, clock = self._agenda, self._clock
-        while agenda and (agenda[0][0] <= until or agenda[0][1] in self._void):
-            due, seq, act = self._next()
-            self._own.pop(seq, None)
-            if seq in self._void:
-                self._void.remove(seq)
-                continue
-            self._advance_to(max(due, clock.now()))
-            act()
-            while self._ready:
-                self._ready.pop(0)()
-        return not agenda and not self.waiting
+        loop = self._loop
+        loop.until = until
+        with apart():
+            if self._open:
+                self._goes_on = True
+                try:
+                    loop.run_forever()
+                finally:
+                    self._goes_on = False
+            left = asyncio.all_tasks(loop)
+            if self._failure is not None or not self._open:
+                loop.until = math.inf
+                if left:
+                    loop.run_until_complete(all_cancelled(left))
+            else:
+                for task in left:
+                    # It goes on in another `run`, or never.
+                    task._log_destroy_pending = False  # type: ignore[attr-defined]
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+        if self._open and not self.waiting and not loop.timers:
+            raise AsyncToolStuck(STUCK)
+        return not self._open
 
-    def _next(self) -> _Entry:
-        """Take the entry that is next: of those of several runs at one second, one that is chosen."""
-        first = heapq.heappop(self._agenda)
-        if self.choose is None or not self._may_swap(first):
-            return first
-        others = [first]
-        while self._agenda and self._agenda[0][0] == first[0] and self._may_swap(self._agenda[0]):
-            others.append(heapq.heappop(self._agenda))
-        # Of one run its first: what comes of it comes in this order.
-        runs: dict[str, _Entry] = {}
-        for entry in others:
-            runs.setdefault(self._own[entry[1]], entry)
-        chosen = [*runs.values()][self.choose([*runs]) if len(runs) > 1 else 0]
-        for entry in others:
-            if entry is not chosen:
-                heapq.heappush(self._agenda, entry)
-        return chosen
-
-    def _may_swap(self, entry: _Entry) -> bool:
-        """Return whether an entry is of a run that lives; what the world does has its own time."""
-        return entry[1] in self._own and entry[1] not in self._void
-
-    def _advance_to(self, seconds: float) -> None:
+    def advance_to(self, seconds: float) -> None:
         """Let time pass, in which the process says that it is alive."""
         if self._renewal is not None:
             every, renew = self._renewal
@@ -181,315 +183,160 @@ class Simulation:
                 renew()
         self._clock.advance_to(seconds)
 
-    # -- effects -----------------------------------------------------------------------------------------------
+    # -- what the asyncio driver asks --------------------------------------------------------------------------
 
-    def _go_on(self, run: AgentRun, steps: Steps, answer: Answer) -> None:
-        """Carry out effects until one takes time, or the process dies; what ends the run is told to its gates."""
-        try:
-            self._effects(run, steps, answer)
-        except Exception:
-            if run.batch is not None:
-                run.batch.dropped()
-            raise
-
-    def _effects(self, run: AgentRun, steps: Steps, answer: Answer) -> None:
+    @contextmanager
+    def _deadly(self) -> Iterator[None]:
+        """End the run that goes on where what is done inside lets its process die."""
         life = self._life
-        while life == self._life:
-            try:
-                effect = steps.send(answer)
-            except StopIteration:
-                return
-            except asyncio.CancelledError as error:
-                raise part_cancelled(error) from error
-            match effect:
-                case AskModel():
-                    latency, answer = self._ask(effect)
-                    if not latency and self.choose is not None:
-                        self._first(run, steps, answer)
-                        return
-                case CallTools():
-                    outcomes = self._call(run, steps, effect)
-                    if outcomes is None:
-                        return
-                    answer = outcomes
-                    continue
-                case LetTimePass():
-                    latency, answer = effect.seconds, None
-                case AskPerson():
-                    self._ask_person(run, steps, effect)
-                    return
-                case Wait():
-                    latency, answer = self._wait(effect)
-                case Commit():
-                    self._commit(effect)
-                    answer = None
-                    continue
-            if latency:
-                self._later(latency, run, steps, answer)
-                return
+        yield
+        if life != self._life:
+            raise asyncio.CancelledError
 
-    def _commit(self, effect: Commit) -> None:
-        if self.passed_over is not None and self.passed_over(effect.job, effect.point):
-            return
-        if self.committed is not None:
-            self.committed(effect.snapshot())
-
-    def _later(self, seconds: float, run: AgentRun, steps: Steps, answer: Answer) -> None:
-        self._for_runs(run.job, self._clock.now() + seconds, lambda: self._go_on(run, steps, answer))
-
-    def _first(self, run: AgentRun, steps: Steps, answer: Answer) -> None:
-        """Let a run go on now, before all others unless one of these is chosen."""
-        self._seq += 1
-        heapq.heappush(self._agenda, (self._clock.now(), -self._seq, lambda: self._go_on(run, steps, answer)))
-        self._own[-self._seq] = run.job
-
-    def _ask(self, effect: AskModel) -> tuple[float, Answer]:
+    async def _complete(self, request: ChatRequest) -> RawReply:
+        came: RawReply | ProviderFailure
         try:
-            reply = ask(self._provider, effect.request)
+            came = ask(self._provider, request)
         except ProviderFailure as failure:
-            return failure.latency, failure
+            came = failure
         except (SystemExit, asyncio.CancelledError) as error:
             raise bug_of(type(self._provider).__name__, error) from error
-        return reply.latency, reply
+        if came.latency:
+            await asyncio.sleep(came.latency)
+        elif self.choose is not None:
+            # It goes on now, before all others unless one of these is chosen.
+            turn = asyncio.Event()
+            self._loop.call_first(turn.set)
+            await turn.wait()
+        if isinstance(came, ProviderFailure):
+            raise came
+        return came
 
-    def _wait(self, effect: Wait) -> tuple[float, Waited]:
-        """Wait in time of its own, from now on; return how long it took."""
-        began = self._clock.now()
-        loop = self._loop_at(began)
-        done = run_in(loop, waited(effect), close=False)
-        return loop.time() - began, done
+    async def _asked(self, question: Question) -> PersonSaid:
+        assert self._person is not None, "without a person nobody is asked"
+        answer: asyncio.Future[PersonSaid] = self._loop.create_future()
 
-    def _loop_at(self, seconds: float) -> VirtualLoop:
-        """Return the process's one loop at this second: what tools share, a semaphore or a client, is bound to it."""
-        if self._loop is None or self._loop.is_running():
-            self._loop = VirtualLoop()
-        self._loop.begin_at(seconds)
-        return self._loop
-
-    # -- people ------------------------------------------------------------------------------------------------
-
-    def _ask_person(self, run: AgentRun, steps: Steps, effect: AskPerson) -> None:
-        """Ask everything at once; the run goes on, after whatever happens now, when the last question is settled."""
-        person = self._person or _nobody
-        if self._person is None:
-            for question in effect.questions:
-                if question.seconds is None:
-                    raise Unanswered(f"{question.text!r}: nobody is there to ask; give the driver a person")
-        by_position: dict[int, PersonSaid] = {}
-        life = self._life
-
-        def tell(position: int, deadline: int | None, answer: PersonSaid) -> bool:
-            if position in by_position or life != self._life:
+        def settle(words: PersonSaid) -> bool:
+            if answer.done():
                 return False
-            by_position[position] = answer
-            token = effect.questions[position].token
-            del self.waiting[token]
-            if deadline is not None and answer is not EXPIRED:
-                self._void.add(deadline)
-            self._note(run, token, answer)
-            if life != self._life:
-                return True
-            effect.said(position, answer)
-            if len(by_position) == len(effect.questions):
-                answers = [by_position[at] for at in range(len(by_position))]
-                self._ready.append(lambda: self._go_on(run, steps, answers))
+            answer.set_result(words)
+            self.waiting.pop(question.token, None)
             return True
 
-        for position, question in enumerate(effect.questions):
-            self.waiting[question.token] = question
-            deadline = None
-            if question.seconds is not None:
-                deadline = self._seq + 1
-                expires = self._clock.now() + question.seconds
-                self._for_runs(run.job, expires, partial(_expire, partial(tell, position, deadline)))
-            person(question, partial(tell, position, deadline))
-
-    # -- tools -------------------------------------------------------------------------------------------------
-
-    def _call(self, run: AgentRun, steps: Steps, effect: CallTools) -> Sequence[ToolOutcome] | None:
-        """Call tools; return their outcomes, or None when the run has to wait for one of them.
-
-        As under asyncio: plain functions at once, in their order, then what is awaited, side by side.
-        """
-        outcomes: list[ToolOutcome | None] = [None] * len(effect.calls)
-        waiting: list[tuple[int, Callable[[], Any]]] = []
-        life = self._life
-        context = _Time(self._clock.now())
-        for position, invocation in enumerate(effect.calls):
-            now = _at_once(invocation, context)
-            if isinstance(now, ToolOutcome):
-                outcomes[position] = now
-                self._ended(run, effect, position, now)
-                if life != self._life:
-                    return None
-            else:
-                waiting.append((position, now))
-        if waiting:
-            later = []
-            for ended in self._awaited(effect.calls, waiting, context):
-                seconds, position, outcome = ended
-                outcomes[position] = outcome
-                if seconds:
-                    later.append(ended)
-                    continue
-                self._ended(run, effect, position, outcome)
-                if life != self._life:
-                    return None
-            if later:
-                self._wait_for(run, steps, effect, outcomes, later)
-                return None
-        return [outcome for outcome in outcomes if outcome is not None]
-
-    def _wait_for(
-        self,
-        run: AgentRun,
-        steps: Steps,
-        effect: CallTools,
-        outcomes: Sequence[ToolOutcome | None],
-        later: Sequence[_Ended],
-    ) -> None:
-        """Let the run go on when the last of its calls has ended."""
-        left, life = len(later), self._life
-
-        def end(position: int, outcome: ToolOutcome) -> None:
-            nonlocal left
-            left -= 1
-            self._ended(run, effect, position, outcome)
-            if not left and life == self._life:
-                self._go_on(run, steps, [outcome for outcome in outcomes if outcome is not None])
-
-        now = self._clock.now()
-        outcome_at = {position: outcome for _, position, outcome in later}
-        for seconds, position in self._in_order(effect, [ended[:2] for ended in later]):
-            self._for_runs(run.job, now + seconds, partial(end, position, outcome_at[position]))
-
-    def _awaited(
-        self, calls: Sequence[Invocation], waiting: Sequence[tuple[int, Callable[[], Any]]], context: _Time
-    ) -> Sequence[_Ended]:
-        """Return how calls ended that are awaited, in the order in which they did; their code runs now."""
-        ended: list[_Ended] = []
-        if all(isinstance(start, _After) for _, start in waiting):
-            for position, start in waiting:
-                seconds, outcome = outcome_of(start())
-                limit = calls[position].timeout
-                if limit is not None and seconds >= limit:
-                    seconds, outcome = limit, timed_out(calls[position])
-                ended.append((seconds, position, outcome))
-            return ended
-
-        loop = context.loop = self._loop_at(context.began)
-
-        async def end(position: int, start: Callable[[], Any]) -> None:
-            outcome = await limited(calls[position], start)
-            ended.append((loop.time() - context.began, position, outcome))
-
-        async def side_by_side() -> None:
-            async with asyncio.TaskGroup() as group:
-                for position, start in waiting:
-                    group.create_task(end(position, start))
-
+        self.waiting[question.token] = question
         try:
-            run_in(loop, end(*waiting[0]) if len(waiting) == 1 else side_by_side(), close=False)
-        except BaseExceptionGroup as failures:
-            raise first_of(failures) from None
-        return ended
+            self._person(question, settle)
+            return await answer
+        finally:
+            if self.waiting.get(question.token) is question:
+                del self.waiting[question.token]
 
-    def _in_order(self, effect: CallTools, taking: list[tuple[float, int]]) -> list[tuple[float, int]]:
+    async def _committed(self, snapshot: Snapshot) -> None:
+        if self.committed is not None:
+            with self._deadly():
+                self.committed(snapshot)
+
+    async def _receipted(self, receipt: Receipt) -> None:
+        if self.receipted is not None:
+            with self._deadly():
+                self.receipted(receipt)
+
+    def _passed_over(self, job: str, point: CommitPoint) -> bool:
+        if self.committed is None:
+            return True
+        if self.passed_over is None:
+            return False
+        with self._deadly():
+            return self.passed_over(job, point)
+
+    def _tool_worked(self, run: AgentRun, tool: str) -> None:
+        if self.tool_worked is not None:
+            with self._deadly():
+                self.tool_worked(run, tool)
+
+    def _after_tool(self, run: AgentRun, tool: str) -> None:
+        if self.after_tool is not None:
+            with self._deadly():
+                self.after_tool(run, tool)
+
+    def _in_order(self, calls: Sequence[Invocation], taking: Mapping[int, Delayed]) -> Mapping[int, Delayed]:
         """Return when each call ends, by its position: where others are chosen first, these end at its second."""
-        last = max((seconds for seconds, _ in taking), default=0.0)
+        seconds = {at: min(one.seconds, calls[at].timeout or math.inf) for at, one in taking.items()}
+        last = max(seconds.values())
         # One with a timeout cannot take as long as any other, and one that ended by it takes just that long.
-        free = [(s, at) for s, at in taking if (effect.calls[at].timeout or last + 1) > last]
+        free = [at for at in taking if (calls[at].timeout or last + 1) > last]
         if self.choose is None or len(free) < 2:
             return taking
-        names = dict(
-            zip(
-                (at for _, at in free),
-                _told_apart([effect.calls[at].call.name for _, at in free]),
-                strict=True,
-            )
-        )
-        left = [at for _, at in sorted(free)]
-        found: list[tuple[float, int]] = []
-        for second, _ in sorted(free):
-            at = left.pop(self.choose([names[one] for one in left]) if len(left) > 1 else 0)
-            found.append((second, at))
-        if found == sorted(free):
+        names = dict(zip(free, _told_apart([calls[at].call.name for at in free]), strict=True))
+        undisturbed = sorted(free, key=lambda at: (seconds[at], at))
+        left, chosen = [*undisturbed], list[int]()
+        while left:
+            chosen.append(left.pop(self.choose([names[at] for at in left]) if len(left) > 1 else 0))
+        if chosen == undisturbed:
             return taking
-        return sorted([*found, *(one for one in taking if one not in free)], key=lambda one: one[0])
-
-    def _note(self, run: AgentRun, key: str, came: ToolOutcome | PersonSaid) -> None:
-        if self.receipted is not None:
-            self.receipted(receipt_of(run.job, key, came, at=self._clock.now()))
-
-    def _ended(self, run: AgentRun, effect: CallTools, position: int, outcome: ToolOutcome) -> None:
-        name, life = effect.calls[position].call.name, self._life
-        if self.tool_worked is not None and not effect.calls[position].checks:
-            self.tool_worked(run, name)
-            if life != self._life:
-                return
-        self._note(run, effect.calls[position].key, outcome)
-        if life != self._life:
-            return
-        effect.done(position, outcome)
-        if self.after_tool is not None:
-            self.after_tool(run, name)
+        moved = {
+            at: replace(taking[at], seconds=seconds[instead])
+            for at, instead in zip(chosen, undisturbed, strict=True)
+        }
+        fixed = {at: one for at, one in taking.items() if at not in moved}
+        return {**moved, **fixed}
 
 
-def _nobody(question: Question, answered: Said) -> None:
-    """Answer nothing: the question's deadline ends it."""
+class _Agenda(VirtualLoop):
+    """The loop of a simulation: goes on until a second, and asks which of several runs goes on first."""
 
+    def __init__(self, simulation: Simulation, clock: VirtualClock) -> None:
+        super().__init__()
+        self._simulation = simulation
+        self._clock = clock
+        self.until = 0.0
 
-class _Time:
-    """The `ToolContext` of calls that begin together: the time of the loop that they are awaited in."""
+    def time(self) -> float:
+        """Return the clock's seconds."""
+        return self._clock.now()
 
-    __slots__ = ("began", "loop")
+    def advance(self, seconds: float) -> None:
+        """Move the clock."""
+        try:
+            self._simulation.advance_to(seconds)
+        except BaseException as failure:  # noqa: BLE001  # raised by `run`
+            self._simulation._fail(failure)
 
-    def __init__(self, began: float) -> None:
-        self.began = began
-        self.loop: VirtualLoop | None = None
-
-    def now(self) -> float:
-        """Return seconds since the run began."""
-        return self.began if self.loop is None else self.loop.time()
-
-    async def sleep(self, seconds: float) -> None:
-        """Let virtual time pass."""
-        await asyncio.sleep(seconds)
-
-
-class _After:
-    """Begins what is left of a plain function that says how long it takes: its result, after that."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: Delayed) -> None:
-        self._value = value
-
-    def __call__(self) -> Delayed:
-        """Return what the function returned."""
-        return self._value
-
-
-def _at_once(invocation: Invocation, context: _Time) -> ToolOutcome | Callable[[], Any]:
-    """Call a plain function; return its outcome, or what begins what is left to be waited for."""
-    code = code_of(invocation.run)
-    if code.waits:
-        return partial(started, invocation, context)
-    try:
-        call = code if code.conversions else code.function
-        if code.context is not None:
-            value = call(**invocation.call.arguments, **{code.context: context})
+    def next_timer(self) -> None:
+        """Go to the next timer, unless none is due."""
+        self.forget_cancelled()
+        if self.timers and self.timers[0][0] <= self.until:
+            super().next_timer()
         else:
-            value = call(**invocation.call.arguments)
-        # A text is no awaitable; asking `inspect` costs more than all else here.
-        if not isinstance(value, str):
-            if inspect.isawaitable(value):
-                return partial(_same, value)
-            if isinstance(value, Delayed) and value.seconds:
-                return _After(value)
-        return outcome_of(value)[1]
-    except OWN_FAILURES as error:
-        return raised(error)
+            self.stop()
+
+    def take(self) -> Timer:
+        """Return the next timer: of those of several runs at one second, one that is chosen."""
+        choose = self._simulation.choose
+        first = super().take()
+        if choose is None or _job_of(first) is None:
+            return first
+        others = [first]
+        while self.timers and self.timers[0][0] == first[0] and _job_of(self.timers[0]) is not None:
+            other = super().take()
+            others.append(other)
+            self.forget_cancelled()
+        # Of one run its first: what comes of it comes in this order.
+        runs: dict[str | None, Timer] = {}
+        for timer in others:
+            runs.setdefault(_job_of(timer), timer)
+        names = [name for name in runs if name is not None]
+        chosen = runs[names[choose(names)]] if len(names) > 1 else first
+        for timer in others:
+            if timer is not chosen:
+                self.put(timer)
+        return chosen
+
+
+def _job_of(timer: Timer) -> str | None:
+    """Return the job of the run that planned a timer, None: what the world does has its own time."""
+    context: Context = timer[2]._context  # type: ignore[attr-defined]  # asyncio keeps it there
+    return context.get(_JOB)
 
 
 def _told_apart(names: Sequence[str]) -> list[str]:
@@ -497,11 +344,3 @@ def _told_apart(names: Sequence[str]) -> list[str]:
     return [
         f"{name}-{n}" if (n := [*names[: at + 1]].count(name)) > 1 else name for at, name in enumerate(names)
     ]
-
-
-def _expire(tell: Said) -> None:
-    tell(EXPIRED)
-
-
-def _same(value: Any) -> Any:
-    return value

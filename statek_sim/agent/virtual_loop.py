@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Coroutine, Set
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Set
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
 
 from statek_sim.agent.uncancellable import GRACE, cancelled_in_time
 from statek_sim.clock import checked_moment
 from statek_sim.errors import AsyncToolStuck
 
 T = TypeVar("T")
+
+Timer = tuple[float, int, asyncio.TimerHandle]
+"""When something is done, its number among those of that second, and what."""
+
+STUCK: Final = (
+    "async code awaits something that virtual time cannot bring "
+    "(sockets, threads and subprocesses are not simulated); await timers or other coroutines"
+)
 
 
 MOST_PASSES = 1_000_000
@@ -44,7 +53,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._selector = _Waiting(self)
         self._now = start
         self._moved = moved
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self.timers: list[Timer] = []
         self._made = 0
 
     def time(self) -> float:
@@ -56,10 +65,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if not self.is_closed() and not self.is_running():
             self.close()
 
-    def begin_at(self, seconds: float) -> None:
-        """Let time be `seconds`, also earlier ones, for work that begins; timers of work that ended are forgotten."""
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
         self._now = seconds
-        self._timers.clear()
+        if self._moved is not None:
+            self._moved(seconds)
 
     def call_at(  # type: ignore[override]  # typeshed's names of the arguments
         self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
@@ -67,25 +77,36 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Plan a callback; equal times come in the order in which they were planned."""
         timer = asyncio.TimerHandle(checked_moment(when), callback, args, self, context)
         self._made += 1
-        heapq.heappush(self._timers, (when, self._made, timer))
+        self.put((when, self._made, timer))
         return timer
+
+    def call_first(self, callback: Callable[..., object]) -> None:
+        """Plan a callback for now, before all others."""
+        self._made += 1
+        self.put((self.time(), -self._made, asyncio.TimerHandle(self.time(), callback, (), self)))
+
+    def put(self, timer: Timer) -> None:
+        """Plan a timer, or once more one that was taken."""
+        heapq.heappush(self.timers, timer)
+
+    def take(self) -> Timer:
+        """Return the next timer, which is planned no more."""
+        return heapq.heappop(self.timers)
+
+    def forget_cancelled(self) -> None:
+        """Leave out timers that were cancelled, up to the next one that was not."""
+        while self.timers and self.timers[0][2].cancelled():
+            heapq.heappop(self.timers)
 
     def next_timer(self) -> None:
         """Go to the next timer that was not cancelled and make it ready; without one nothing can ever happen."""
-        while self._timers:
-            when, _, timer = heapq.heappop(self._timers)
-            if timer.cancelled():
-                continue
-            if when > self._now:
-                self._now = when
-                if self._moved is not None:
-                    self._moved(when)
-            self._ready.append(timer)  # type: ignore[attr-defined]  # where asyncio keeps what it runs next
-            return
-        raise AsyncToolStuck(
-            "async code awaits something that virtual time cannot bring "
-            "(sockets, threads and subprocesses are not simulated); await timers or other coroutines"
-        )
+        self.forget_cancelled()
+        if not self.timers:
+            raise AsyncToolStuck(STUCK)
+        when, _, timer = self.take()
+        if when > self.time():
+            self.advance(when)
+        self._ready.append(timer)  # type: ignore[attr-defined]  # where asyncio keeps what it runs next
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """A cancelled timer is passed over when its time comes."""
@@ -97,27 +118,34 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Nothing to wake: the loop never sleeps."""
 
 
-def run_in(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T], *, close: bool = True) -> T:
-    """Run `coroutine` to its end and close the loop; works inside a running loop too, which it leaves as it was.
-
-    Without `close` the loop can be used again, and what is bound to it: locks, semaphores, a client's session.
-
-    Tasks that it started and did not await are cancelled, and closed when they go on: nothing outlives the call.
-    """
+@contextmanager
+def apart() -> Iterator[None]:
+    """Let a loop run inside of a running one, which is left as it was."""
     outer = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     try:
-        return loop.run_until_complete(coroutine)
+        yield
     finally:
+        asyncio._set_running_loop(outer)
+
+
+def run_in(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run `coroutine` to its end and close the loop; works inside a running loop too, which it leaves as it was.
+
+    Tasks that it started and did not await are cancelled, and closed when they go on: nothing outlives the call.
+    """
+    with apart():
         try:
-            leftovers = asyncio.all_tasks(loop)
-            if leftovers:
-                loop.run_until_complete(_all_cancelled(leftovers))
+            return loop.run_until_complete(coroutine)
         finally:
-            if close:
+            try:
+                leftovers = asyncio.all_tasks(loop)
+                if leftovers:
+                    loop.run_until_complete(all_cancelled(leftovers))
+            finally:
                 loop.close()
-            asyncio._set_running_loop(outer)
 
 
-async def _all_cancelled(tasks: Set[asyncio.Task[Any]]) -> None:
+async def all_cancelled(tasks: Set[asyncio.Task[Any]]) -> None:
+    """Cancel tasks, and close those that go on."""
     await asyncio.gather(*(cancelled_in_time(task, GRACE) for task in tasks))

@@ -60,35 +60,28 @@ if TYPE_CHECKING:
     from statek_sim.agent.guards.guard import Guard
 
 
-MakeDriver = Callable[..., Simulation]
-"""Makes what carries out the effects of runs, from a provider, a `clock` and the `person` who is asked."""
-
-
 def run_agent_scenario(
     scenario: Scenario,
     profile: str = PROFILE,
     options: RunOptions = AS_WRITTEN,
     *,
-    driver: MakeDriver = Simulation,
     guards: Callable[[Guard], Guard] = as_it_is,
     moments: Moments | None = None,
     compacts: bool = True,
 ) -> RunRecord:
     """Run one scenario of engine two and return what it left behind. Agents have one profile.
 
-    `driver` makes what carries out the effects, `guards` changes each of the shipped guards, `moments` notes where the
-    process may die; without `compacts` no history is made shorter.
+    `guards` changes each of the shipped guards, `moments` notes where the process may die; without `compacts` no
+    history is made shorter.
     """
     if profile != PROFILE:
         raise BadInput(f"no profile of agents is called {profile!r}; expected {PROFILE}")
     if scenario.deviations and moments is None:
         undisturbed = Moments()
         plain = replace(options, allow_network=False, exchanges=None)
-        run_agent_scenario(
-            undeviating(scenario), profile, plain, driver=driver, guards=guards, moments=undisturbed
-        )
+        run_agent_scenario(undeviating(scenario), profile, plain, guards=guards, moments=undisturbed)
         moments = Moments(scenario.deviations, undisturbed.taken)
-    return _Run(scenario, options, driver, guards, moments, compacts=compacts).finish()
+    return _Run(scenario, options, guards, moments, compacts=compacts).finish()
 
 
 class _Run:
@@ -98,7 +91,6 @@ class _Run:
         self,
         scenario: Scenario,
         options: RunOptions,
-        driver: MakeDriver,
         guards: Callable[[Guard], Guard],
         moments: Moments | None,
         *,
@@ -128,7 +120,7 @@ class _Run:
         ]
         self.calls = CallLog(self._provider())
         self.desk = None if scenario.slots is None else Desk(slot_rules(scenario.slots), self.clock)
-        self.driver = driver(self.calls, clock=self.clock, person=self._asked)
+        self.driver = Simulation(self.calls, clock=self.clock, person=self._asked)
         self.driver.after_tool = self._tool_ended
         self.sessions: Sessions | None = None
         self._listen()

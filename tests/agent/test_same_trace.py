@@ -1,43 +1,21 @@
-"""The same scenario gives the same trace on both drivers."""
+"""Tools that are code give the same trace in a harness and on an event loop of the caller's."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 from dataclasses import replace
-from typing import Any, Final
-
-import pytest
+from typing import Any
 
 from statek_sim.agent.asynchronous import AsyncDriver, model_of
 from statek_sim.agent.effects import Delayed, ToolContext
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.tools.tool import tool_from
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
-from statek_sim.backends.agent import run_agent_scenario
 from statek_sim.clock import VirtualClock
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.scenario.load import load_or_fail
-from statek_sim.scenario.schema import Scenario
-from statek_sim.suite.run import builtin_suites
-from tests.agent.on_asyncio import OnAsyncio
 from tests.tables import table_test
-
-CASES: Final = [
-    pytest.param(scenario, variant, id=f"{scenario.id}[{variant}]")
-    for scenario in load_or_fail(sorted(builtin_suites().glob("agent-*")))
-    for variant in scenario.profiles
-]
-
-
-@table_test(("scenario", "variant"), CASES)
-def test_a_scenario_has_the_same_trace_on_both_drivers(scenario: Scenario, variant: str) -> None:
-    simulated = run_agent_scenario(scenario, variant)
-    on_asyncio = run_agent_scenario(scenario, variant, driver=OnAsyncio)  # type: ignore[arg-type]  # it has the methods
-    assert list(on_asyncio.events) == list(simulated.events)
-    assert (on_asyncio.digest, on_asyncio.error) == (simulated.digest, simulated.error)
-    assert on_asyncio.jobs == simulated.jobs
 
 
 def plain(n: int) -> str:
@@ -103,7 +81,3 @@ def test_tools_that_are_code_end_in_the_same_order_on_both_drivers(seed: int) ->
     run_in(VirtualLoop(moved=clock.advance_to), driver.run(run))
     assert list(run.trace.events) == list(simulated.trace.events)
     assert run.answer == "done"
-
-
-def test_there_are_scenarios_to_compare() -> None:
-    assert len(CASES) >= 160

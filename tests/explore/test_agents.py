@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.agent.simulated import Asked, Simulation
 from statek_sim.backends.agent import run_agent_scenario
 from statek_sim.backends.agent_sessions import Moments
 from statek_sim.backends.deviations import with_deviations
 from statek_sim.backends.setup import RunOptions
 from statek_sim.cli import main
-from statek_sim.clock import VirtualClock
 from statek_sim.explore.agent_player import AgentPlayer
 from statek_sim.explore.agent_variation import AgentVariation
 from statek_sim.explore.explorer import Bounds, Explorer
@@ -23,7 +21,6 @@ from statek_sim.explore.result import Count
 from statek_sim.explore.workers import explore_one, own_invariants
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import LimitName
-from statek_sim.providers.protocol import Provider
 from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
@@ -137,19 +134,14 @@ def test_a_run_departs_from_one_of_the_callers_own(tmp_path: Path) -> None:
     player = AgentPlayer(scenario(tmp_path), "hardened")
     departed = with_deviations(player.scenario, (Deviation(fault="401", job="main", reply=2),))
     asked_for: list[LLM_Harness] = []
-    drivers: list[Simulation] = []
 
     def harness(given: LLM_Harness) -> LLM_Harness:
         asked_for.append(given)
         return given
 
-    def driver(provider: Provider, clock: VirtualClock, person: Asked) -> Simulation:
-        drivers.append(Simulation(provider, clock=clock, person=person))
-        return drivers[-1]
-
-    record = run_agent_scenario(departed, "hardened", RunOptions(harness=harness), driver=driver)
+    record = run_agent_scenario(departed, "hardened", RunOptions(harness=harness))
     assert record.jobs["main"].answer is None
-    assert (len(asked_for), len(drivers)) == (2, 2)
+    assert len(asked_for) == 2
 
 
 OWN_CRASH = "events: [{at: 1, crash: worker}, {at: 2, restart: worker}]"
