@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from statek_sim.runtime.agents.agent import JobDef, JobDefError
 from statek_sim.runtime.agents.dialog import (
@@ -26,12 +26,11 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.post_processing import LLM_StepData, identity, is_final
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
 from statek_sim.runtime.state import futures
-from statek_sim.runtime.state.access import FULL, current_access, missing
+from statek_sim.runtime.state.access import FULL, attribute, current_access, missing
 from statek_sim.runtime.state.chat_log import LLM_LogItem, UserLogItem, job_members
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.stored.attributes import attribute
 from statek_sim.runtime.stored.ordering import Shows
 from statek_sim.runtime.stored.storable_types import KEEPER, EnumValue, object_text
 from statek_sim.shim.covered_names import NotCovered
@@ -48,6 +47,8 @@ from statek_sim.shim.queries import as_tag
 from statek_sim.shim.shared_context import ContextCategoryDict, init_shared_context
 from statek_sim.shim.store import open_store
 from statek_sim.shim.tools import registered
+
+T = TypeVar("T")
 
 TaskDifficulty: Final = enum("TaskDifficulty", ["low", "medium", "high"])
 
@@ -75,40 +76,42 @@ def _refuse(kind: str, name: str, owner: object) -> Any:
     raise missing(owner, name)
 
 
-@dataclass_there
+def _in_place_of(base: type) -> Callable[[type[T]], type[T]]:
+    """Decorate our class in the place of STATEK's: agents read what that has, and what it has beyond ours is named."""
+
+    def decorate(given: type[T]) -> type[T]:
+        kind: Any = dataclass_there(given)  # its methods are replaced
+        kind.__name__ = kind.__qualname__ = base.__name__
+        read: Any = base.__getattribute__
+
+        def get(self: Any, name: str) -> Any:
+            return read_by_agents(self, base, name) if is_read_by_agents() else read(self, name)
+
+        kind.__getattribute__ = get
+        kind.__getattr__ = lambda self, name: _refuse(base.__name__, name, self)
+        return given
+
+    return decorate
+
+
+@_in_place_of(PyEnv)
 class AppPyEnv(PyEnv):
     """A workspace."""
 
-    def __getattribute__(self, name: str) -> Any:
-        if is_read_by_agents():
-            return read_by_agents(self, PyEnv, name)
-        return super().__getattribute__(name)
 
-    def __getattr__(self, name: str) -> Any:
-        return _refuse("PyEnv", name, self)
-
-
-@dataclass_there
+@_in_place_of(LLM_Usage)
 class AppUsage(LLM_Usage):
     """What a job has used, and what that costs by the application's prices."""
 
     pricing: ModelPricing
-
-    def __getattribute__(self, name: str) -> Any:
-        if is_read_by_agents():
-            return read_by_agents(self, LLM_Usage, name)
-        return super().__getattribute__(name)
 
     @property
     def total_cost(self) -> float | None:
         """Return the cost by the prices of the job's model, else what the provider reported, else None."""
         return self.pricing.cost_of(self)
 
-    def __getattr__(self, name: str) -> Any:
-        return _refuse("LLM_Usage", name, self)
 
-
-@dataclass_there
+@_in_place_of(JobDef)
 class AppJobDef(JobDef):
     """A definition of jobs, with STATEK's way to say what model and style it has."""
 
@@ -119,11 +122,6 @@ class AppJobDef(JobDef):
         return len(self.warmup_code) < 2 and not self.job_params and self._identity() == other._identity()
 
     __hash__ = object.__hash__
-
-    def __getattribute__(self, name: str) -> Any:
-        if is_read_by_agents():
-            return read_by_agents(self, JobDef, name)
-        return super().__getattribute__(name)
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -187,9 +185,6 @@ class AppJobDef(JobDef):
         for job in _runtime().jobs:
             if job.job_def is self:
                 job.chat_style = self.chat_style
-
-    def __getattr__(self, name: str) -> Any:
-        return _refuse("JobDef", name, self)
 
 
 class AppJob(Job):
@@ -339,9 +334,8 @@ def _settings() -> Any:
 
 setattr(AppJobDef, KEEPER, InMemory())
 
-for _named, _base in ((AppJob, Job), (AppJobDef, JobDef), (AppPyEnv, PyEnv), (AppUsage, LLM_Usage)):
-    # Agents and error messages show the names of classes.
-    _named.__name__ = _named.__qualname__ = _base.__name__
+# Agents and error messages show the names of classes.
+AppJob.__name__ = AppJob.__qualname__ = Job.__name__
 
 
 def _tools() -> tuple[Any, ...]:

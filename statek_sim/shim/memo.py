@@ -19,11 +19,14 @@ from statek_sim.runtime.state.access import (
     IN_METHOD,
     RESTRICTED,
     access,
+    attribute,
     current_access,
     denied,
+    ended_in,
     full_name,
+    is_entered,
+    nothing_to_delete,
 )
-from statek_sim.runtime.stored.attributes import attribute, ended_in, is_entered, nothing_to_delete
 from statek_sim.runtime.stored.containers import Kept
 from statek_sim.runtime.stored.ordering import OBJECTS
 from statek_sim.runtime.stored.storable_types import (

@@ -14,9 +14,8 @@ from types import FunctionType, MethodType
 from typing import Any, ClassVar, NoReturn
 
 from statek_sim.errors import BadInput
-from statek_sim.runtime.state.access import FULL, access, current_access, denied
+from statek_sim.runtime.state.access import FULL, access, attribute, current_access, denied, nothing_to_delete
 from statek_sim.runtime.state.futures import Signal
-from statek_sim.runtime.stored.attributes import attribute, nothing_to_delete
 from statek_sim.runtime.stored.storable_types import object_text, read_by
 from statek_sim.sandbox.policy import RestrictedMethod
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from statek_sim.call_hooks import CallHooks
 from statek_sim.errors import FAILS_THE_RUN
 from statek_sim.runtime.execution.workspace import Output, contained_reason, run_block, set_exit
+from statek_sim.runtime.state.access import ended_in
 from statek_sim.runtime.state.chat_log import (
     PYTHON_CLI,
     CallSpec,
@@ -25,7 +26,6 @@ from statek_sim.runtime.state.chat_style import is_empty_code
 from statek_sim.runtime.state.context import Execution, reset_execution, set_execution
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.status import PASSING, Contained, Unlogged, WorkerKilled
-from statek_sim.runtime.stored.attributes import ended_in
 from statek_sim.runtime.stored.block_end import Remark
 from statek_sim.runtime.stored.containers import StoreKills, stored_text, unstorable
 from statek_sim.runtime.stored.storable_types import with_full_names

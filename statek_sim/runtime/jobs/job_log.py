@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from statek_sim import trace as events
+from statek_sim.runtime.state.access import attribute, ended_in
 from statek_sim.runtime.state.chat_log import ChatItem, CodeBlock, LLM_LogItem, UserLogItem, WarmupLogItem
 from statek_sim.runtime.state.context import CurrentJob
 from statek_sim.runtime.state.counters import Counters, PositionCounters, TurnCounters
 from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
-from statek_sim.runtime.stored.attributes import attribute, ended_in
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, foresee, remark_of
 from statek_sim.runtime.stored.containers import Kept, kept, put, stored_text, unstorable
 from statek_sim.sandbox.ordered_set import without_addresses

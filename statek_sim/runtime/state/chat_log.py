@@ -12,9 +12,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
-from statek_sim.runtime.state.access import FULL, access
+from statek_sim.runtime.state.access import FULL, access, ended_in
 from statek_sim.runtime.state.context import current
-from statek_sim.runtime.stored.attributes import ended_in
 from statek_sim.runtime.stored.containers import inside
 from statek_sim.runtime.stored.ordering import SOMETHING, Shows, in_store_order, shown_members
 from statek_sim.values import JSON
