@@ -49,10 +49,7 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
     """Return the wishes of a marked test; nearer markers win, then options, then ini keys. `BadInput` if unclear."""
     arguments = _arguments(item)
     config = item.config
-    allow = arguments.get(
-        "allow_unplayed",
-        config.getoption("--statek-allow-unplayed") or config.getini("statek_allow_unplayed"),
-    )
+    allow = arguments.get("allow_unplayed", config.getini("statek_allow_unplayed"))
     if not isinstance(allow, bool):
         raise BadInput(f"allow_unplayed={allow!r}: expected True or False")
     return CassetteWishes(

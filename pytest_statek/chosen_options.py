@@ -1,7 +1,6 @@
-"""What options say, key by key, or else the configuration file.
+"""What was asked of the gate or of evals, on the command line and in the configuration file.
 
-`--statek-gate`, `--statek-gate-policy` are the options of the part `gate`, `statek_gate` and `statek_gate_policy` its
-ini keys. The option that has the name of the part asks for it; the others say how.
+`--statek-gate` and `statek_gate` ask for the part `gate`; `statek_gate_policy` and the other keys say how.
 """
 
 from __future__ import annotations
@@ -31,43 +30,36 @@ class ChosenOptions:
         self._there = config.rootpath if config.inipath is None else config.inipath.parent
         # Absent or None, by version, when pytest only prints its help.
         self.given: list[str] = config.getoption("file_or_dir", None) or []
-        requested: list[str] = self._option("")
+        requested: list[str] = config.getoption(f"--statek-{part}")
         self.alone = bool(requested) and not self.given
-        written = [] if self.given else self._key("")
+        written = [] if self.given else self._key(None)
         self.names = self._found(requested, self._here) or self._found(written, self._there)
 
     def text(self, name: str) -> str | None:
-        """Return the text of an option."""
-        return self._option(name) or self._key(name) or None
+        """Return the text of a key."""
+        return self._key(name) or None
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return the texts of an option that may be repeated."""
-        return tuple(self._option(name) or self._key(name))
+        """Return the texts of a key that has several."""
+        return tuple(self._key(name))
 
     def path(self, name: str) -> str | None:
-        """Return the path of an option, as people read it."""
-        return path_from(self._option(name), self._here, self._here) or path_from(
-            self._key(name), self._there, self._here
-        )
+        """Return the path of a key, as people read it."""
+        return path_from(self._key(name), self._there, self._here)
 
     def name(self, name: str) -> str | None:
-        """Return what an option names: a path where there is something at it, else the text."""
-        texts = [text for text in (self._option(name),) if text]
-        written = [text for text in (self._key(name),) if text]
-        return next(iter(self._found(texts, self._here) or self._found(written, self._there)), None)
+        """Return what a key names: a path where there is something at it, else the text."""
+        return found(text, self._there, self._here) if (text := self.text(name)) else None
 
     def named(self, name: str) -> tuple[str, ...]:
-        """Return what an option names that may be repeated, as `name` does each."""
-        return self._found(self._option(name), self._here) or self._found(self._key(name), self._there)
+        """Return what a key names that has several, as `name` does each."""
+        return self._found(self._key(name), self._there)
 
     def _found(self, texts: Sequence[str], base: Path) -> tuple[str, ...]:
         return tuple([found(text, base, self._here) for text in texts])
 
-    # Any: a text, a list of texts or None, as the part declared it.
-    def _option(self, name: str) -> Any:
-        return self._config.getoption("-".join(filter(None, ("--statek", self._part, name))))
-
-    def _key(self, name: str) -> Any:
+    # Any: a text or a list of texts, as the key was declared.
+    def _key(self, name: str | None) -> Any:
         return self._config.getini("_".join(filter(None, ("statek", self._part, name))))
 
 

@@ -31,15 +31,14 @@ _YOUR_OWN: Final = "evals of your own are --statek-evals=PATH, a .yaml file or a
 class EvalsRequested:
     """What was asked for: key by key the command line's, or else the configuration file's. Read, not yet checked.
 
-    `alone`: nothing but what this plugin collects is to run. `named`: there are arguments that may be files of evals.
+    `alone`: nothing but what this plugin collects is to run.
     """
 
-    __slots__ = ("alone", "arms", "baseline", "model", "named", "paths", "policy", "seeds")
+    __slots__ = ("alone", "arms", "baseline", "model", "paths", "policy", "seeds")
 
     def __init__(self, config: pytest.Config) -> None:
         options = ChosenOptions(config, "evals")
         self.alone = options.alone
-        self.named = any(path.partition("::")[0].endswith(SCENARIO_SUFFIXES) for path in options.given)
         self.paths = options.names
         self.model = options.name("model")
         self.baseline = options.path("baseline")
@@ -94,7 +93,7 @@ def _runs(requested: EvalsRequested) -> ScriptRuns | ModelRuns:
         given = {"baseline": requested.baseline, "policy": requested.policy, "arm": requested.arms}
         for option, value in given.items():
             if value:
-                raise BadInput(f"--statek-evals-{option}: whose runs? Say --statek-evals-model=PROFILE too")
+                raise BadInput(f"statek_evals_{option}: whose runs? Set statek_evals_model, too")
         return ScriptRuns(seeds=seeds or SEEDS)
     return _model_runs(requested, requested.model, seeds)
 
@@ -103,8 +102,8 @@ def _model_runs(requested: EvalsRequested, model: str, seeds: int | None) -> Mod
     profile = load_profile(model)
     if requested.baseline is None and requested.policy is None:
         raise BadInput(
-            f"--statek-evals-model={model}: a weak model is wrong at times, so that its runs fail against a baseline "
-            "or a policy only; say --statek-evals-policy=FILE, or --statek-evals-baseline=FILE too, and write it by "
+            f"statek_evals_model = {model}: a weak model is wrong at times, so that its runs fail against a baseline "
+            "or a policy only; set statek_evals_policy, or statek_evals_baseline, too, and write it by "
             f"`statek-sim evals run --model {model} --arms full --update-baseline FILE`"
         )
     before, arms = (
@@ -128,19 +127,19 @@ def _baseline(name: str, requested: EvalsRequested, profile: Profile) -> tuple[B
     before = read_baseline(Path(name))
     if not before.parts:
         raise BadInput(f"{name}: it has no arms; write it again with --update-baseline")
-    arms = parse_arms(requested.arms or before.parts, said_by="--statek-evals-arm")
+    arms = parse_arms(requested.arms or before.parts, said_by="statek_evals_arm")
     refuse_another(before, profile, arms, name=name)
     missing = [arm.name for arm in arms if arm.name not in before.parts]
     if missing:
         known = ", ".join(before.parts) or "none"
-        raise BadInput(f"--statek-evals-arm={missing[0]}: {name} has no such arm; expected one of {known}")
+        raise BadInput(f"statek_evals_arm = {missing[0]}: {name} has no such arm; expected one of {known}")
     return before, arms
 
 
 def _rule_arms(policy: EvalsPolicy, wanted: Sequence[str]) -> tuple[Arm, ...]:
     """Return the arms in which rules judge: those that were asked for, or else what the rules say themselves."""
     if wanted:
-        return parse_arms(wanted, said_by="--statek-evals-arm")
+        return parse_arms(wanted, said_by="statek_evals_arm")
     named = dict.fromkeys(rule.arm for rule, _ in policy.rules)
     return parse_arms(list(named), said_by=f"{policy.path}: arm")
 
@@ -149,14 +148,12 @@ def _seeds(text: str | None) -> int | None:
     if text is None:
         return None
     if not text.isdecimal() or not 1 <= int(text) <= MOST:
-        raise BadInput(f"--statek-evals-seeds={text}: expected a whole number from 1 to {MOST}")
+        raise BadInput(f"statek_evals_seeds = {text}: expected a whole number from 1 to {MOST}")
     return int(text)
 
 
 def _files(requested: EvalsRequested) -> tuple[Path, ...]:
     """Return the files of evals; a path without any is refused, since the option may have taken a test's."""
-    if not requested.paths and not requested.named:
-        raise BadInput("which evals? Say --statek-evals too, or --statek-evals=PATH")
     files: dict[Path, None] = {}
     for text in requested.paths:
         path = builtin_suites() / EVALS if text == BUILT_IN else Path(text)

@@ -71,7 +71,7 @@ class PolicyNode(pytest.Collector):
             experiment = Experiment(
                 suite=tuple(self._suite), model=self._runs.profile, arms=self._runs.rule_arms, seeds=1
             )
-            check_evals_policy(self._policy, experiment, option="--statek-evals-arm")
+            check_evals_policy(self._policy, experiment, option="statek_evals_arm")
         except BadInput as problem:
             raise self.CollectError(str(problem)) from None
         for rule in self._policy.rules:

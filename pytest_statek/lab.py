@@ -189,7 +189,7 @@ def _stored_otherwise(opened: Opened) -> str | None:
 def bind_what_is_kept(remarks: Iterable[StoreRemark]) -> str:
     """Return what the store did, and what to do about it."""
     remarked = "; ".join(dict.fromkeys(remark.told for remark in remarks))
-    return f"{remarked}. Bind what dbzero keeps (docs/storage.md), or accept it with --statek-storage=warn"
+    return f"{remarked}. Bind what dbzero keeps (docs/storage.md), or accept it with statek_storage = warn"
 
 
 def _hidden(refusals: Iterable[ScriptError], path: Path) -> str | None:

@@ -69,10 +69,25 @@ INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
     "statek_preset": ("string", "as --statek-preset"),
     "statek_profile": ("linelist", "as --statek-profile, one per line"),
     "statek_seed": ("string", "as --statek-seed"),
-    "statek_watchdog": ("string", "as --statek-watchdog"),
-    "statek_storage": ("string", "as --statek-storage"),
+    "statek_watchdog": (
+        "string",
+        (
+            "what one scenario may use of this machine: seconds of processor time, seconds that pass, bytes of memory; "
+            "cpu=20,wall=60,memory=1024m by default, off: no limit. One that uses more is killed and fails"
+        ),
+    ),
+    "statek_storage": (
+        "string",
+        (
+            "strict or warn: whether a value that STATEK's store loses or changes fails a test (what statek_app does), "
+            "or is a warning (what the other statek_ fixtures do); strict fails scenarios, too"
+        ),
+    ),
     "statek_report": ("string", "as --statek-report"),
-    "statek_allow_network": ("bool", "as --statek-allow-network"),
+    "statek_allow_network": (
+        "bool",
+        "do not forbid real network connections in tests that use statek_ fixtures",
+    ),
     "statek_cassette_ignore": (
         "linelist",
         (
@@ -95,17 +110,56 @@ INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
             "per line: image/png, audio/*"
         ),
     ),
-    "statek_allow_unplayed": ("bool", "as --statek-allow-unplayed"),
+    "statek_allow_unplayed": (
+        "bool",
+        "do not fail a test that leaves recordings of its cassette unplayed",
+    ),
     "statek_gate": ("linelist", "as --statek-gate, one per line: judged when no path is given"),
-    "statek_gate_policy": ("string", "as --statek-gate-policy"),
-    "statek_gate_baseline": ("string", "as --statek-gate-baseline"),
-    "statek_gate_scenarios": ("linelist", "as --statek-gate-scenarios, one per line"),
+    "statek_gate_policy": (
+        "string",
+        "what is demanded of the presets, a file; none: the shipped policy",
+    ),
+    "statek_gate_baseline": (
+        "string",
+        (
+            "nothing may be worse than in this baseline: a .json file, or a folder with one per preset; an item per "
+            "scenario in it"
+        ),
+    ),
+    "statek_gate_scenarios": (
+        "linelist",
+        "judge on the scenarios in these files or folders, one per line; none, or `built-in`: the shipped workloads",
+    ),
     "statek_evals": ("linelist", "as --statek-evals, one per line: when no path is given"),
-    "statek_evals_model": ("string", "as --statek-evals-model"),
-    "statek_evals_baseline": ("string", "as --statek-evals-baseline"),
-    "statek_evals_policy": ("string", "as --statek-evals-policy"),
-    "statek_evals_seeds": ("string", "as --statek-evals-seeds"),
-    "statek_evals_arm": ("linelist", "as --statek-evals-arm, one per line"),
+    "statek_evals_model": (
+        "string",
+        (
+            "let this simulated model work on the evals, an item per eval and arm: a shipped profile or a .toml file; "
+            "needs statek_evals_baseline or statek_evals_policy"
+        ),
+    ),
+    "statek_evals_baseline": (
+        "string",
+        "fail where fewer runs are right than in this baseline of `statek-sim evals run --update-baseline`",
+    ),
+    "statek_evals_policy": (
+        "string",
+        "what is demanded of the model's runs, as `statek-sim evals run --policy` has it: an item per rule",
+    ),
+    "statek_evals_seeds": (
+        "string",
+        (
+            "how many seeds, from 0: of scripts 3 where nothing is said, of a model all that the baseline has, "
+            "or 10 without one"
+        ),
+    ),
+    "statek_evals_arm": (
+        "linelist",
+        (
+            "parts of the harness that the model works under, one per line, as `statek-sim evals run --arms` has them; "
+            "none: all arms of the baseline, and of each rule its own"
+        ),
+    ),
 }
 """Keys of the configuration file, each with its kind and what `pytest --help` says of it."""
 
@@ -165,17 +219,11 @@ class Requested:
         self.profiles: tuple[str, ...] = tuple(profiles or config.getini("statek_profile"))
         self.seed: str | int | None = (config.getini("statek_seed") or None) if seed is None else seed
         self.report = report or _folder(config.getini("statek_report"), there)
-        self.allow_network: bool = config.getoption("--statek-allow-network") or config.getini(
-            "statek_allow_network"
-        )
-
+        self.allow_network: bool = config.getini("statek_allow_network")
         self.explore: bool = config.getoption("--statek-explore") or config.getini("statek_explore")
         self.invariants: tuple[str, ...] = tuple(config.getini("statek_invariants"))
-        said_limits: str | None = config.getoption("--statek-watchdog")
-        self.watchdog: str = said_limits or config.getini("statek_watchdog") or ""
-        self.storage: str | None = (
-            config.getoption("--statek-storage") or config.getini("statek_storage") or None
-        )
+        self.watchdog: str = config.getini("statek_watchdog")
+        self.storage: str | None = config.getini("statek_storage") or None
 
     @property
     def collects(self) -> bool:
@@ -249,25 +297,6 @@ def _add_how_it_runs(group: pytest.OptionGroup) -> None:
         help="write report.json, report.md and report.html about the scenarios into this folder",
     )
     group.addoption(
-        "--statek-watchdog",
-        metavar="LIMITS|off",
-        help="what one scenario may use of this machine: seconds of processor time, seconds that pass, bytes of "
-        "memory; cpu=20,wall=60,memory=1024m by default. One that uses more is killed and fails",
-    )
-    group.addoption(
-        "--statek-allow-network",
-        action="store_true",
-        default=False,
-        help="do not forbid real network connections in tests that use statek_ fixtures",
-    )
-    group.addoption(
-        "--statek-storage",
-        choices=STORAGE_MODES,
-        metavar="strict|warn",
-        help="whether a value that STATEK's store loses or changes fails a test (what statek_app does), or is a "
-        "warning (what the other statek_ fixtures do); strict fails scenarios, too",
-    )
-    group.addoption(
         "--statek-explore",
         action="store_true",
         default=False,
@@ -285,24 +314,6 @@ def _add_gate(group: pytest.OptionGroup) -> None:
         "batch, or a .env file (repeatable). Added to the tests whose paths are given; without any path, only these "
         "items and scenarios run",
     )
-    group.addoption(
-        "--statek-gate-policy",
-        metavar="FILE",
-        help="what is demanded of the presets; none: the shipped policy",
-    )
-    group.addoption(
-        "--statek-gate-scenarios",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="judge on the scenarios in this file or folder (repeatable); none, or `built-in`: the shipped workloads",
-    )
-    group.addoption(
-        "--statek-gate-baseline",
-        metavar="PATH",
-        help="nothing may be worse than in this baseline: a .json file, or a folder with one per preset; an item per "
-        "scenario in it",
-    )
 
 
 def _add_evals(group: pytest.OptionGroup) -> None:
@@ -317,36 +328,6 @@ def _add_evals(group: pytest.OptionGroup) -> None:
         "ideal script has to pass, the wrong ones have to fail. Added to the tests whose paths are given; without any "
         "path, only evals, scenarios and gates run",
     )
-    group.addoption(
-        "--statek-evals-model",
-        metavar="PROFILE",
-        help="let this simulated model work on them instead, an item per eval and arm: a shipped profile or a .toml "
-        "file; needs --statek-evals-baseline or --statek-evals-policy",
-    )
-    group.addoption(
-        "--statek-evals-baseline",
-        metavar="FILE",
-        help="fail where fewer runs are right than in this baseline of `statek-sim evals run --update-baseline`",
-    )
-    group.addoption(
-        "--statek-evals-policy",
-        metavar="FILE",
-        help="what is demanded of the model's runs, as `statek-sim evals run --policy` has it: an item per rule",
-    )
-    group.addoption(
-        "--statek-evals-seeds",
-        metavar="N",
-        help="how many seeds, from 0: of scripts 3 where nothing is said, of a model all that the baseline has, "
-        "or 10 without one",
-    )
-    group.addoption(
-        "--statek-evals-arm",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="parts of the harness that the model works under, as `statek-sim evals run --arms` has them "
-        "(repeatable); none: all arms of the baseline, and of each rule its own",
-    )
 
 
 def _add_cassettes(group: pytest.OptionGroup) -> None:
@@ -357,12 +338,6 @@ def _add_cassettes(group: pytest.OptionGroup) -> None:
         help=f"when tests marked {CASSETTE} may reach real providers: none (the default) plays cassettes only, once "
         "records those that do not exist, new_episodes adds what is missing, all records everything and keeps what "
         "was not asked again, rewrite starts each cassette from nothing",
-    )
-    group.addoption(
-        "--statek-allow-unplayed",
-        action="store_true",
-        default=False,
-        help="do not fail a test that leaves recordings of its cassette unplayed",
     )
     group.addoption(
         "--statek-cassette-list",
@@ -415,13 +390,12 @@ def _check_cassette_list(path: str | None) -> None:
         )
 
 
-def part_is_wanted(config: pytest.Config, part: str, *how: str) -> bool:
-    """Return whether a run asks for a part, `gate` or `evals`, or says `how` (names of its options) without asking."""
+def part_is_wanted(config: pytest.Config, part: str) -> bool:
+    """Return whether a run asks for a part, `gate` or `evals`."""
     parts: list[str] = config.getoption(f"--statek-{part}")
     # The configuration file's list of what to run does not count where the command line names tests.
-    if parts or (not config.getoption("file_or_dir", None) and config.getini(f"statek_{part}")):
-        return True
-    return any(config.getoption(f"--statek-{part}-{name}") for name in how)
+    written = not config.getoption("file_or_dir", None) and config.getini(f"statek_{part}")
+    return bool(parts or written)
 
 
 def cassettes_are_wanted(config: pytest.Config, items: list[pytest.Item]) -> bool:

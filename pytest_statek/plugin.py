@@ -87,9 +87,9 @@ def pytest_configure(config: pytest.Config) -> None:
     keep_stderr(config)
     if requested.collects or requested.needs_check or requested.backend:
         config.pluginmanager.import_plugin("pytest_statek.scenarios")
-    if options.part_is_wanted(config, "gate", "policy", "baseline", "scenarios"):
+    if options.part_is_wanted(config, "gate"):
         config.pluginmanager.import_plugin("pytest_statek.gate")
-    if options.part_is_wanted(config, "evals", "model", "baseline", "policy", "seeds", "arm"):
+    if options.part_is_wanted(config, "evals"):
         config.pluginmanager.import_plugin("pytest_statek.evals")
 
 

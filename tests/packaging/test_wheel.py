@@ -45,7 +45,7 @@ def report_of(environment: Environment) -> dict[str, Any]:
         "statek_sim/usage/vocab/o200k_base.xz",
         "statek_sim/py.typed",
         "statek_sim/reporting/page/charts.js.xz",
-        "statek_sim/reporting/page/page.html",
+        "statek_sim/reporting/page/page.html.j2",
         "statek_sim/reporting/page/page_schema.json",
         "statek_sim/reporting/page/evals_page_schema.json",
         "statek_sim/reporting/page/view/page.js",

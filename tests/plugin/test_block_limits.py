@@ -29,7 +29,7 @@ def run(pytester: pytest.Pytester, code: str, reason: str, *args: str) -> pytest
 
 
 @pytest.mark.parametrize(
-    ("seconds", "args"), [pytest.param(4, (), marks=pytest.mark.slow), (1, ("--statek-watchdog=cpu=1",))]
+    ("seconds", "args"), [pytest.param(4, (), marks=pytest.mark.slow), (1, ("-ostatek_watchdog=cpu=1",))]
 )
 def test_code_that_takes_too_long_ends_its_job_as_contained(
     pytester: pytest.Pytester, seconds: int, args: tuple[str, ...]
@@ -46,13 +46,13 @@ def test_code_that_wants_too_much_memory_ends_its_job_as_contained(pytester: pyt
 def test_c_code_that_does_not_return_ends_the_run_with_the_block_and_the_test(
     pytester: pytest.Pytester,
 ) -> None:
-    result = run(pytester, ENDLESS_IN_C, "", "--statek-watchdog=cpu=1")
+    result = run(pytester, ENDLESS_IN_C, "", "-ostatek_watchdog=cpu=1")
     assert result.ret == -signal.SIGVTALRM
     result.stderr.fnmatch_lines(["*in block 'marker = 5.5*", '*test_it.py", line 7 in test_hostile'])
 
 
 @pytest.mark.slow
 def test_c_code_that_does_not_return_fails_its_test_under_xdist(pytester: pytest.Pytester) -> None:
-    result = run(pytester, ENDLESS_IN_C, "", "--statek-watchdog=cpu=1", "-n", "1")
+    result = run(pytester, ENDLESS_IN_C, "", "-ostatek_watchdog=cpu=1", "-n", "1")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*crashed while running 'test_it.py::test_hostile'*"])

@@ -246,7 +246,7 @@ def test_unplayed_recordings_can_be_allowed(pytester: pytest.Pytester, live: Pro
     project(pytester, live.url, shorter, arguments="allow_unplayed=True" if how == "marker" else "")
     if how == "ini":
         pytester.makeini("[pytest]\nstatek_allow_unplayed = true")
-    pytester.runpytest(*["--statek-allow-unplayed"] * (how == "option")).assert_outcomes(passed=1)
+    pytester.runpytest(*["-ostatek_allow_unplayed=true"] * (how == "option")).assert_outcomes(passed=1)
 
 
 def test_a_miss_that_the_code_under_test_hides_still_fails(pytester: pytest.Pytester, live: Provider) -> None:

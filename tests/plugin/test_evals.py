@@ -19,7 +19,7 @@ from tests.evals.test_writing import GOOD
 Write = Callable[[str, str], Path]
 
 MODEL = "ministral-3-8b-instruct"
-RUN = ("--statek-evals=evals", f"--statek-evals-model={MODEL}", "--statek-evals-baseline=base.json")
+RUN = ("--statek-evals=evals", f"-ostatek_evals_model={MODEL}", "-ostatek_evals_baseline=base.json")
 LOOKS = 'plan: [{call: look, with: {name: "{name}"}}, {answer: X-1}]'
 TWO = GOOD + GOOD.removeprefix("evals:\n").replace("id: one", "id: two").replace("tier: easy", "tier: hard")
 
@@ -75,7 +75,7 @@ def test_a_wrong_script_that_passes_fails_the_item_with_a_command_that_shows_it(
     pytester: pytest.Pytester, write: Write
 ) -> None:
     write("evals/mine.yaml", TWO.replace("plan: [{answer: X-1}]", LOOKS, 1))
-    result = pytester.runpytest("--statek-evals=evals", "--statek-evals-seeds=2")
+    result = pytester.runpytest("--statek-evals=evals", "-ostatek_evals_seeds=2")
     result.assert_outcomes(passed=1, failed=1)
     said = "evals/mine.yaml:2: eval 'one': script 'none' on seed {}: passes, which it should not"
     command = "statek-sim evals check evals/mine.yaml --eval one --seeds 2"
@@ -88,7 +88,7 @@ def test_an_ideal_script_that_fails_is_told_with_what_is_missing(
     pytester: pytest.Pytester, write: Write
 ) -> None:
     write("evals/mine.yaml", TWO.replace("value: X-1", "value: X-2", 1))
-    result = pytester.runpytest("--statek-evals=evals", "--statek-evals-seeds=1")
+    result = pytester.runpytest("--statek-evals=evals", "-ostatek_evals_seeds=1")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
         ["evals/mine.yaml:2: eval 'one': script 'ideal' on seed 0: the answer does not cite 'X-2'"]
@@ -115,7 +115,7 @@ def test_without_paths_only_evals_run_and_with_paths_they_are_added(pytester: py
     pytester.runpytest("test_own.py", "--statek-evals=evals").assert_outcomes(passed=3)
 
 
-@pytest.mark.parametrize("option", ["--statek-evals=evals", "--statek-evals-seeds=1", "-q"])
+@pytest.mark.parametrize("option", ["--statek-evals=evals", "-ostatek_evals_seeds=1", "-q"])
 def test_an_eval_is_run_by_its_node_id(pytester: pytest.Pytester, option: str) -> None:
     result = pytester.runpytest("evals/mine.yaml::two", "--collect-only", "-q", option)
     assert "evals/mine.yaml::one" not in ids(result)
@@ -146,7 +146,7 @@ def test_a_model_is_held_against_a_baseline_in_each_of_its_arms(pytester: pytest
         f"evals/mine.yaml::{name}[{arm}]" for name in ("one", "two") for arm in ("full", "bare")
     ]
     result.stdout.fnmatch_lines([f"statek evals: {MODEL} in the arms full, bare, held against base.json"])
-    pytester.runpytest(*RUN, "--statek-evals-arm=bare").assert_outcomes(passed=2)
+    pytester.runpytest(*RUN, "-ostatek_evals_arm=bare").assert_outcomes(passed=2)
 
 
 def test_fewer_runs_that_are_right_fail_the_item_with_seed_problem_and_command(
@@ -180,7 +180,7 @@ def test_evals_are_shared_out_over_workers(pytester: pytest.Pytester, write: Wri
     write_baseline(parse_arms(["full", "bare"]), seeds=1)
     pytester.runpytest(*RUN, "-n", "2").assert_outcomes(passed=4)
     write("evals/mine.yaml", TWO.replace("value: X-1", "value: X-2", 1))
-    result = pytester.runpytest("--statek-evals=evals", "--statek-evals-seeds=1", "-n", "2")
+    result = pytester.runpytest("--statek-evals=evals", "-ostatek_evals_seeds=1", "-n", "2")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
         ["evals/mine.yaml:2: eval 'one': script 'ideal' on seed 0: the answer does not*"]
@@ -192,7 +192,7 @@ def test_fewer_seeds_than_the_baseline_has_are_run_when_they_are_asked_for(
 ) -> None:
     write_baseline([named_after(())])
     write("evals/mine.yaml", TWO.replace("value: X-1", "value: X-2"))
-    result = pytester.runpytest(*RUN, "--statek-evals-seeds=1")
+    result = pytester.runpytest(*RUN, "-ostatek_evals_seeds=1")
     result.stdout.fnmatch_lines([f"statek evals: {MODEL} in the arms bare on seeds below 1, held against *"])
     result.stdout.fnmatch_lines(["base.json [[]bare]: of 1 runs 1 are wrong that were right, *"])
     # The command runs all seeds: fewer than a baseline has do not hold it.
@@ -213,7 +213,7 @@ def test_evals_that_the_baseline_has_and_nobody_finds_are_a_collection_error(
 
 def test_what_the_baseline_does_not_know_fails(pytester: pytest.Pytester, write: Write) -> None:
     write_baseline([named_after(())])
-    result = pytester.runpytest(*RUN, "--statek-evals-seeds=5")
+    result = pytester.runpytest(*RUN, "-ostatek_evals_seeds=5")
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(
         [
@@ -248,7 +248,7 @@ def test_the_configuration_file_may_say_all_of_it(pytester: pytest.Pytester) -> 
 
 
 RULE = '[[rule]]\nname = "{name}"\narm = "{arm}"\n{demand}\n'
-JUDGED = (*RUN[:2], "--statek-evals-policy=rules.toml", "--statek-evals-seeds=3")
+JUDGED = (*RUN[:2], "-ostatek_evals_policy=rules.toml", "-ostatek_evals_seeds=3")
 
 
 def write_policy(*rules: tuple[str, str, str]) -> None:
@@ -273,7 +273,7 @@ def test_each_rule_of_a_policy_is_an_item_that_fails_with_its_sentence(pytester:
 def test_a_policy_and_a_baseline_are_held_together(pytester: pytest.Pytester) -> None:
     write_baseline([named_after(())], seeds=2)
     write_policy(("done", "bare", "right_percent = 0"))
-    pytester.runpytest(*RUN, "--statek-evals-policy=rules.toml").assert_outcomes(passed=3)
+    pytester.runpytest(*RUN, "-ostatek_evals_policy=rules.toml").assert_outcomes(passed=3)
 
 
 @pytest.mark.parametrize(
@@ -281,8 +281,8 @@ def test_a_policy_and_a_baseline_are_held_together(pytester: pytest.Pytester) ->
     [
         (
             ("a", "bare", "right_percent = 1"),
-            ("--statek-evals-arm=full",),
-            "rules.toml:2: rule 'a': arm 'bare' is not run; expected one of full, or --statek-evals-arm",
+            ("-ostatek_evals_arm=full",),
+            "rules.toml:2: rule 'a': arm 'bare' is not run; expected one of full, or statek_evals_arm",
         ),
         (
             ("a", "bare", 'right_percent = 1\nselect = {evals = ["gone"]}'),
@@ -316,36 +316,35 @@ def test_a_rule_that_judges_no_run_is_a_collection_error(
             "*to check the built-in ones beside the tests there, write `pytest test_own",
         ),
         (
-            ("--statek-evals=evals", "--statek-evals-seeds=many"),
-            "--statek-evals-seeds=many: expected a whole number",
+            ("--statek-evals=evals", "-ostatek_evals_seeds=many"),
+            "statek_evals_seeds = many: expected a whole number",
         ),
         (
-            ("--statek-evals=evals", "--statek-evals-seeds=0"),
-            "--statek-evals-seeds=0: expected a whole number",
+            ("--statek-evals=evals", "-ostatek_evals_seeds=0"),
+            "statek_evals_seeds = 0: expected a whole number",
         ),
         (
-            ("--statek-evals=evals", "--statek-evals-arm=full"),
-            "*-arm: whose runs? Say --statek-evals-model=PROFILE",
+            ("--statek-evals=evals", "-ostatek_evals_arm=full"),
+            "statek_evals_arm: whose runs? Set statek_evals_model, too",
         ),
-        ((*RUN[:1], RUN[2]), "--statek-evals-baseline: whose runs? Say --statek-evals-model=PROFILE too"),
-        (RUN[:2], "*fail against a baseline or a policy only; say --statek-evals-policy=FILE, or --statek-"),
+        ((*RUN[:1], RUN[2]), "statek_evals_baseline: whose runs? Set statek_evals_model, too"),
+        (RUN[:2], "*fail against a baseline or a policy only; set statek_evals_policy, or statek_evals_b*"),
         (
-            ("--statek-evals=evals", "--statek-evals-policy=rules.toml"),
-            "--statek-evals-policy: whose runs? Say --statek-evals-model=PROFILE too",
+            ("--statek-evals=evals", "-ostatek_evals_policy=rules.toml"),
+            "statek_evals_policy: whose runs? Set statek_evals_model, too",
         ),
-        ((*RUN[:2], "--statek-evals-policy=no.toml"), "no.toml: no such file"),
+        ((*RUN[:2], "-ostatek_evals_policy=no.toml"), "no.toml: no such file"),
         (
-            (*RUN, "--statek-evals-policy=test_own.py"),
+            (*RUN, "-ostatek_evals_policy=test_own.py"),
             "test_own.py:1: not TOML",
         ),
-        (RUN[1:], "which evals? Say --statek-evals too"),
-        ((*RUN[:2], "--statek-evals-baseline=no.json"), "no.json: no such file or folder"),
-        ((*RUN, "--statek-evals-model=gpt-9"), "no profile is called 'gpt-9'"),
-        ((*RUN, "--statek-evals-model=lfm2.5-8b-a1b"), f"base.json: it is of model '{MODEL}'"),
-        ((*RUN, "--statek-evals-arm=resque"), "--statek-evals-arm: 'resque' is no part"),
+        ((*RUN[:2], "-ostatek_evals_baseline=no.json"), "no.json: no such file or folder"),
+        ((*RUN, "-ostatek_evals_model=gpt-9"), "no profile is called 'gpt-9'"),
+        ((*RUN, "-ostatek_evals_model=lfm2.5-8b-a1b"), f"base.json: it is of model '{MODEL}'"),
+        ((*RUN, "-ostatek_evals_arm=resque"), "statek_evals_arm: 'resque' is no part"),
         (
-            (*RUN, "--statek-evals-arm=full"),
-            "--statek-evals-arm=full: base.json has no such arm; expected one of bare",
+            (*RUN, "-ostatek_evals_arm=full"),
+            "statek_evals_arm = full: base.json has no such arm; expected one of bare",
         ),
     ],
 )
@@ -363,7 +362,7 @@ def test_a_mistake_in_the_configuration_file_is_told_as_text_where_an_eval_is_na
 ) -> None:
     pytester.makeini(f"[pytest]\nstatek_evals_model = {MODEL}\n")
     result = pytester.runpytest("evals/mine.yaml::one")
-    result.stdout.fnmatch_lines([f"statek: --statek-evals-model={MODEL}: a weak model is wrong at times, *"])
+    result.stdout.fnmatch_lines([f"statek: statek_evals_model = {MODEL}: a weak model is wrong at times, *"])
     result.stdout.no_fnmatch_line("*Traceback*")
     result.stdout.no_fnmatch_line("*evals.py:*")
 

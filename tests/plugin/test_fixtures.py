@@ -361,7 +361,7 @@ def test_a_connection_that_the_code_hides_fails_the_test(pytester: pytest.Pytest
 
 @pytest.mark.parametrize(
     ("marker", "args"),
-    [("allow_network=True", ()), ("", ("--statek-allow-network",))],
+    [("allow_network=True", ()), ("", ("-ostatek_allow_network=true",))],
     ids=["marker", "option"],
 )
 def test_the_network_can_be_allowed(pytester: pytest.Pytester, marker: str, args: tuple[str, ...]) -> None:

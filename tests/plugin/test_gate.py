@@ -13,7 +13,7 @@ from tests.unit.gate_samples import POLICY, ROOMY, TIGHT, WORKLOADS
 Write = Callable[[str, str], Path]
 
 USEFUL = "work finishes::sample/useful[docs]"
-OPTIONS = ("--statek-gate-policy=gate/policy.toml", "--statek-gate-scenarios=gate/workloads.yaml")
+OPTIONS = ("-ostatek_gate_policy=gate/policy.toml", "-ostatek_gate_scenarios=gate/workloads.yaml")
 
 
 @pytest.fixture(autouse=True)
@@ -115,8 +115,7 @@ def test_the_profile_of_the_run_is_the_one_judged_under(pytester: pytest.Pyteste
     ("arguments", "problem"),
     [
         (("--statek-gate=nothing.env",), "*preset 'nothing.env': no such file*"),
-        (("--statek-gate=presets/roomy.env", "--statek-gate-policy=no.toml"), "*no.toml: no such file*"),
-        ((OPTIONS[0],), "*which preset is to be judged? Say --statek-gate=PRESET too*"),
+        (("--statek-gate=presets/roomy.env", "-ostatek_gate_policy=no.toml"), "*no.toml: no such file*"),
     ],
 )
 def test_a_mistake_ends_the_run_in_one_line(
@@ -146,7 +145,7 @@ def test_what_is_noticed_about_a_preset_is_in_the_header(pytester: pytest.Pytest
 
 def test_what_is_worse_than_the_baseline_fails(pytester: pytest.Pytester, write: Write) -> None:
     write_baseline(pytester)
-    options = ("--statek-gate=presets/roomy.env", *OPTIONS, "--statek-gate-baseline=base.json")
+    options = ("--statek-gate=presets/roomy.env", *OPTIONS, "-ostatek_gate_baseline=base.json")
     pytester.runpytest(*options).assert_outcomes(passed=6)
     write("presets/roomy.env", ROOMY.replace("MAX_TURNS=10", "MAX_TURNS=20"))
     result = pytester.runpytest(*options, "-n", "2")
@@ -166,7 +165,7 @@ def test_what_has_vanished_from_the_baseline_fails(pytester: pytest.Pytester, wr
 
 
 def test_a_baseline_that_is_none_ends_the_run_in_one_line(pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest("--statek-gate=presets/roomy.env", *OPTIONS, "--statek-gate-baseline=no.json")
+    result = pytester.runpytest("--statek-gate=presets/roomy.env", *OPTIONS, "-ostatek_gate_baseline=no.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: statek: no.json: no such file or folder*"])
 
@@ -212,7 +211,7 @@ def test_a_scenario_that_hangs_fails_its_rules_and_is_killed_once(
         """
     )
     result = pytester.runpytest_subprocess(
-        "--statek-gate=presets/roomy.env", *OPTIONS, "--statek-watchdog=cpu=1", "-p", "no:randomly"
+        "--statek-gate=presets/roomy.env", *OPTIONS, "-ostatek_watchdog=cpu=1", "-p", "no:randomly"
     )
     result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines(

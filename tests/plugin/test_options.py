@@ -168,7 +168,7 @@ def test_a_key_of_the_wrong_kind_in_the_configuration_file_is_refused(
 
 
 def test_a_key_that_is_true_or_false_is_named_when_it_is_neither(pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest("-o", "statek_explore=perhaps")
+    result = pytester.runpytest("-ostatek_explore=perhaps")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "ERROR: statek: statek_explore: expected true or false: invalid truth value 'perhaps'" in (
         result.stderr.lines

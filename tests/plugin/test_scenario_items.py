@@ -215,7 +215,9 @@ scenarios:
 """
 
 
-@pytest.mark.parametrize(("options", "outcome"), [((), "failed"), (("--statek-allow-network",), "passed")])
+@pytest.mark.parametrize(
+    ("options", "outcome"), [((), "failed"), (("-ostatek_allow_network=true",), "passed")]
+)
 def test_a_scenario_may_connect_only_when_the_network_is_allowed(
     pytester: pytest.Pytester, options: tuple[str, ...], outcome: str
 ) -> None:

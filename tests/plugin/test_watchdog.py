@@ -40,7 +40,7 @@ def test_a_scenario_that_hangs_fails_and_the_others_go_on(
 
 
 def test_limits_that_are_none_are_a_usage_error(hostile: pytest.Pytester) -> None:
-    result = hostile.runpytest_subprocess("--statek-scenarios=hostile.yaml", "--statek-watchdog=cpu=soon")
+    result = hostile.runpytest_subprocess("--statek-scenarios=hostile.yaml", "-ostatek_watchdog=cpu=soon")
     result.stderr.fnmatch_lines(["*--watchdog: cpu=soon is not a number of seconds above 0*"])
 
 
@@ -71,6 +71,6 @@ def test_without_a_watchdog_and_under_a_debugger_scenarios_run_where_pytest_runs
             expect: {jobs: {main: {exit: true}}}
         """,
     )
-    for option, passed in (("--statek-watchdog=off", 1), ("--pdb", 1), ("--statek-seed=1", 0)):
+    for option, passed in (("-ostatek_watchdog=off", 1), ("--pdb", 1), ("--statek-seed=1", 0)):
         result = pytester.runpytest_subprocess("--statek-scenarios=where.yaml", option)
         result.assert_outcomes(passed=passed, failed=1 - passed)
