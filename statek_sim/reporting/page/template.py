@@ -1,15 +1,7 @@
 """The page's file: the template beside this module with data and scripts put in, so that it needs no other file.
 
-Places in `page.html`, each filled once:
-
-- `{{title}}`: the page's title, as text; `{{name}}`: what stands at its top.
-- `{{index}}`: the index, as JSON for the inside of a `script` element.
-- `{{details}}`: one `script` element for each run that has details.
-- `{{style:NAME}}`: a `style` element that holds the file NAME of this folder.
-- `{{script:NAME}}`: a `script` element that holds the file NAME; NAME may end in `.xz`, for a file that is packed.
-- `{{modules:view}}`: a `script` element that holds the page's own module and all that it imports.
-- `{{script-sources}}`, `{{style-sources}}`: the hashes of those scripts and styles, for a Content-Security-Policy
-  that lets no others work.
+`page.html.j2` escapes what it is given, but for what stands inside `script` and `style` elements, whose end is refused
+there. Its Content-Security-Policy lets no other scripts and styles work: it has their hashes.
 
 JavaScript modules become one script: each module a function of its own, in the order of their imports, since a page of
 one file has no addresses to import from. The modules keep to a few forms, one per line; anything else is refused rather
@@ -21,18 +13,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import lzma
 import posixpath
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from statek_sim.reporting.artifact import write_artifact
 from statek_sim.reporting.page.data import PageData
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 _IMPORT: Final = re.compile(r'^import \{([^}]*)\} from "(\.{1,2}/[\w./-]+)";?$', re.MULTILINE)
 _EXPORT: Final = re.compile(
@@ -84,21 +78,32 @@ def _beside(name: str, path: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
 
 
-_PLACE: Final = re.compile(r"\{\{([\w-]+(?::[\w./-]+)?)\}\}")
 _ENDS_ELEMENT: Final = re.compile(r"</(?:script|style)|<!--", re.IGNORECASE)
 
 
 def render(page: PageData) -> str:
     """Return the whole page as one file that needs no other. Equal data gives equal text."""
-    template = page_file("page.html")
-    data = {
-        "name": html.escape(page.name),
-        "title": html.escape(_readable(page.title)),
-        "index": page.index,
-        "details": "\n".join(map(_details, page.details, page.details.values())),
-    }
-    fill = {**_elements(template, page.view), **data}
-    return _PLACE.sub(lambda place: fill[place[1]], template)
+    return _template().render(
+        page=page,
+        title=_readable(page.title),
+        style=page_file("view/page.css"),
+        scripts=(page_file("charts.js.xz"), joined_modules(page.view, page_file)),
+    )
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  # only where a page is written
+
+    environment = Environment(
+        loader=PackageLoader("statek_sim.reporting", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(inside=_inside, source=_source)
+    return environment.get_template("page.html.j2")
 
 
 def write_page(page: PageData, path: Path) -> None:
@@ -113,42 +118,17 @@ def page_file(name: str) -> str:
     return (lzma.decompress(content) if name.endswith(".xz") else content).decode("utf-8")
 
 
-def _elements(template: str, view: str) -> Mapping[str, str]:
-    """Return what the template's own places are filled with: they do not depend on the data."""
-    styles = {place: _inside(place, page_file(name)) for place, name in _named(template, "style")}
-    scripts = {place: _inside(place, page_file(name)) for place, name in _named(template, "script")}
-    scripts["modules:view"] = _inside("modules:view", joined_modules(view, page_file))
-    return {
-        "script-sources": " ".join(map(_source, scripts.values())),
-        "style-sources": " ".join(map(_source, styles.values())),
-        **{place: f"<style>{text}</style>" for place, text in styles.items()},
-        **{place: f"<script>{text}</script>" for place, text in scripts.items()},
-    }
-
-
-def _named(template: str, kind: str) -> list[tuple[str, str]]:
-    """Return the places `kind:NAME` of a template, each with its NAME."""
-    places = [place.partition(":") for place in _PLACE.findall(template)]
-    return [(f"{before}:{name}", name) for before, _, name in places if before == kind]
-
-
-def _inside(place: str, text: str) -> str:
+def _inside(text: str) -> str:
+    """Return the text of a `script` or `style` element; ValueError where it would end the element."""
     if found := _ENDS_ELEMENT.search(text):
-        raise ValueError(
-            f"{place}: {found[0]!r} would end the element that holds it, or begin a comment in it"
-        )
+        raise ValueError(f"{found[0]!r} would end the element that holds it, or begin a comment in it")
     return text
 
 
 def _source(text: str) -> str:
+    """Return a script or style as a Content-Security-Policy names it."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
-
-
-def _details(n: int, text: str) -> str:
-    return (
-        f'<script type="application/json" class="details" data-run="{n}" data-encoding="json">{text}</script>'
-    )
 
 
 def _readable(text: str) -> str:
