@@ -45,7 +45,7 @@ format: $(READY) ## rewrite the sources in the one format
 	@$(BIN)/ruff check --quiet --fix-only . && $(BIN)/ruff format .
 
 docs: $(READY) ## write the reference pages anew, from docstrings and the schema
-	@$(BIN)/python -m tools.reference
+	@$(BIN)/python -m tools.reference && $(BIN)/python -m tools.rooms
 
 report: $(READY) ## write the sample reports anew, reports/sample
 	@$(BIN)/python -m tools.sample_report
