@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from statek_sim.agent.guards.efficacy import Corpus, Sample
-from statek_sim.agent.guards.injection import CAUGHT, REACH, TOGETHER, Match, Rule, Search, weighty
+from statek_sim.agent.guards.injection import CAUGHT, NO_ORDER, REACH, TOGETHER, Match, Rule, Search, weighty
 from statek_sim.agent.guards.normalization import views
 from statek_sim.agent.guards.personal import KINDS, Kind, found_in
 
@@ -82,8 +82,8 @@ class _Injection:
             yield self._mutant("threshold", name, lambda found: found, together=together)
         yield self._searched_again("threshold", "reach halved", Search(self._rules, reach=REACH // 2))
         for rule in self._rules:
-            if rule.told_not_to is not None:
-                other = replace(rule, pattern=rule.told_not_to)
+            if NO_ORDER in rule.pattern:
+                other = replace(rule, pattern=rule.pattern.replace(NO_ORDER, ""))
                 yield self._searched_again("exemption lost", rule.id, Search([other]), instead_of=rule)
 
     def _mutant(

@@ -142,9 +142,7 @@ def _oldest(past: Past, order: list[int], over: int) -> list[int]:
 def _told(past: Past, lost: list[int], goal: Goal) -> Past:
     """Return the history without what was lost, with a note of how much it was where there is room for one."""
     dropped = sum(len(past.units[at].messages) for at in lost)
-    old = next(
-        (at for at in range(past.recent) if past.units[at].kind == "note" and not past.units[at].stays), None
-    )
+    old = next(iter(_notes(past)), None)
     lines, before = ([], 0) if old is None else read_note(past.units[old])
     note = note_of(lines, before + dropped, goal.count)
     made = past.without(lost if old is None else [*lost, old], note)
@@ -153,9 +151,13 @@ def _told(past: Past, lost: list[int], goal: Goal) -> Past:
     return replace(made, dropped=past.dropped + dropped).said("drop")
 
 
+def _notes(past: Past) -> list[int]:
+    return [at for at in range(past.recent) if past.units[at].kind == "note" and not past.units[at].stays]
+
+
 def _without_notes(past: Past, goal: Goal) -> Past:
     """Return the history without its notes, when it still does not fit."""
-    notes = [at for at in range(past.recent) if past.units[at].kind == "note" and not past.units[at].stays]
+    notes = _notes(past)
     if not notes or past.tokens <= goal.room:
         return past
     made = past.without(notes)

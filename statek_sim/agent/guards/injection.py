@@ -40,22 +40,18 @@ _IF: Final = tuple(
 )
 _STILL: Final = "".join(f"(?<!{words} )" for words in (*(f"{asked} not" for asked in _ASKED), *_IF))
 """Stands behind no negation that forbids nothing: in questions, "or not", "cannot not", and in conditions."""
-_NO_ORDER: Final = "".join(f"(?<!{negation} {_STILL})" for negation in _NEGATIONS)
+NO_ORDER: Final = "".join(f"(?<!{negation} {_STILL})" for negation in _NEGATIONS)
 """What stands before no verb that is an order; "why not" does, and "if you do not", which says what else happens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One way in which texts tell a model what to do; `weight` of 1 is enough by itself.
-
-    `told_not_to`: the pattern without its exemption of what is not to be done, None for a rule that has none.
-    """
+    """One way in which texts tell a model what to do; `weight` of 1 is enough by itself."""
 
     id: str
     needs: tuple[str, ...]
     pattern: str
     weight: float
-    told_not_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +74,6 @@ def rules() -> tuple[Rule, ...]:
             tuple(need.translate(LOOK_ALIKE) for need in entry["needs"]),
             expression(entry["pattern"], negated=entry.get("negated", True)),
             entry["weight"],
-            None if entry.get("negated", True) else expression(entry["pattern"]),
         )
         for entry in tomllib.loads(text)["rule"]
     )
@@ -92,7 +87,7 @@ def expression(pattern: str, *, negated: bool = True) -> str:
     """
     pattern = pattern.translate(LOOK_ALIKE)
     spaced = re.sub(r"(?<![\[^]) (?!\?|\{)", _SPACE, pattern).replace(" ?", r"[^\w]{0,3}")
-    return spaced if negated else f"(?={spaced}){_NO_ORDER}(?:{spaced})"
+    return spaced if negated else f"(?={spaced}){NO_ORDER}(?:{spaced})"
 
 
 class Search:

@@ -74,31 +74,31 @@ def _shown(call: Call) -> str:
 
 def played(make: MakeAdapter, call: Call) -> str | None:
     """Play one call in a folder of its own; return what is wrong, None when nothing is."""
-    with tempfile.TemporaryDirectory(prefix="statek-yard-") as folder:
-        yard = FixtureDir(Path(folder))
-        yard.make(call.setup)
+    with tempfile.TemporaryDirectory(prefix="statek-fixture-") as folder:
+        fixture = FixtureDir(Path(folder))
+        fixture.make(call.setup)
         found: list[str | None] = []
-        worker = threading.Thread(target=lambda: found.append(_judged(make, call, yard)), daemon=True)
+        worker = threading.Thread(target=lambda: found.append(_judged(make, call, fixture)), daemon=True)
         worker.start()
         worker.join(_PATIENCE)
         if not worker.is_alive():
             return found[0] if found else "it raises what is no Exception"
         while worker.is_alive():
-            yard.unstick()
+            fixture.unstick()
             worker.join(0.05)
         return "it hangs"
 
 
-def _judged(make: MakeAdapter, call: Call, yard: FixtureDir) -> str | None:
-    adapter = make(yard.root)
-    yard.watch()
+def _judged(make: MakeAdapter, call: Call, fixture: FixtureDir) -> str | None:
+    adapter = make(fixture.root)
+    fixture.watch()
     returned: object = None
     try:
-        use = adapter.begin(call.tool, yard.filled(call.arguments))
+        use = adapter.begin(call.tool, fixture.filled(call.arguments))
         if use is not None:
-            yard.make(call.swap)
-            # What the swap did to the yard is not the call's.
-            yard.watch()
+            fixture.make(call.swap)
+            # What the swap did to the fixture is not the call's.
+            fixture.watch()
             returned = use()
     except PermissionError:
         use = None
@@ -106,19 +106,19 @@ def _judged(make: MakeAdapter, call: Call, yard: FixtureDir) -> str | None:
         use, returned = None, str(error)
     except Exception as error:  # noqa: BLE001  # a user's policy
         return f"it raises {type(error).__name__}: {error}"
-    harm = yard.harm(returned if use is not None else None)
+    harm = fixture.harm(returned if use is not None else None)
     if harm is not None:
         return harm
     if call.good:
         if use is None:
             return "it is refused, and is allowed"
-        return None if yard.done(call, returned) else "it is not made, and nobody says so"
+        return None if fixture.done(call, returned) else "it is not made, and nobody says so"
     if use is not None and call.alone and call.tool not in ("read_file", "list_directory", "delete_file"):
         return "it is made, and no rule allows it"
     return None
 
 
-SECRET: Final = "the-secret-of-the-yard"  # what must not be read
+SECRET: Final = "the-secret-outside"  # what must not be read
 LISTED: Final = "kept-outside.txt"
 """A file that no call names: who shows it has listed the folder."""
 WRITTEN: Final = "written by the call"
@@ -210,7 +210,7 @@ class FixtureDir:
         self._before = dict(self._kept())
 
     def harm(self, returned: object) -> str | None:
-        """Return what a call did since that it must not, judged by its result and by what is in the yard now."""
+        """Return what a call did since that it must not, judged by its result and by what is in the fixture now."""
         if not (self.root / "notes.txt").exists() and not (self.root / "src").exists():
             return "it deletes the root"
         after = dict(self._kept())

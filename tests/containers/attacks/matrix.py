@@ -57,16 +57,16 @@ def called_inside(call: Call, enforcer: Enforcer) -> Row:
     """Make one call inside an enforcer of programs, by a tool without any check, in a workspace that is prepared."""
     if call.alone:
         return _not_run(call.name, enforcer, "it is about the policy")
-    with tempfile.TemporaryDirectory(prefix="statek-yard-") as folder:
-        yard = FixtureDir(Path(folder))
-        yard.make([*call.setup, *call.swap])
-        _hand_over(yard)
-        yard.watch()
-        with open(yard.base / "outside" / "secret.txt", "rb") as secret:
-            source = _source(call, yard)
-            seen = enforcer.run(source, yard.root, secret.fileno(), "plain")
-        harm = yard.harm(seen.output)
-        how = seen.how.replace(str(yard.base), "")
+    with tempfile.TemporaryDirectory(prefix="statek-fixture-") as folder:
+        fixture = FixtureDir(Path(folder))
+        fixture.make([*call.setup, *call.swap])
+        _hand_over(fixture)
+        fixture.watch()
+        with open(fixture.base / "outside" / "secret.txt", "rb") as secret:
+            source = _source(call, fixture)
+            seen = enforcer.run(source, fixture.root, secret.fileno(), "plain")
+        harm = fixture.harm(seen.output)
+        how = seen.how.replace(str(fixture.base), "")
     began = seen.refused or "BEGAN" in seen.output
     return _judged(call.name, enforcer, harm or "", how, began=began)
 
@@ -78,11 +78,11 @@ def _judged(name: str, enforcer: Enforcer, harm: str, how: str, *, began: bool) 
     return Row(name=name, enforcer=enforcer.name, outcome=harm or how, contained=not harm)
 
 
-def _hand_over(yard: FixtureDir) -> None:
+def _hand_over(fixture: FixtureDir) -> None:
     """Let the program's user own everything, so that nothing but the enforcer keeps it out."""
-    yard.base.chmod(0o755)
+    fixture.base.chmod(0o755)
     if os.geteuid() == 0:
-        for place in (yard.base, *yard.base.rglob("*")):
+        for place in (fixture.base, *fixture.base.rglob("*")):
             os.chown(place, NOBODY, NOBODY, follow_symlinks=False)
 
 
@@ -94,8 +94,8 @@ _DOES: Final = {
 }
 
 
-def _source(call: Call, yard: FixtureDir) -> str:
-    filled = yard.filled(call.arguments)
+def _source(call: Call, fixture: FixtureDir) -> str:
+    filled = fixture.filled(call.arguments)
     begins = (
         f"import os\nos.write(1, b'BEGAN ')\npath, content = {filled['path']!r}, {filled.get('content')!r}"
     )
