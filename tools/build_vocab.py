@@ -12,12 +12,23 @@ import base64
 import hashlib
 import lzma
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from statek_sim.usage.tokenizers import VOCABULARIES, Vocabulary, pack_tokens
+from statek_sim.usage.tokenizers import VOCABULARIES, Vocabulary
 
 VOCAB_DIR: Final = Path(__file__).resolve().parent.parent / "statek_sim" / "usage" / "vocab"
+
+
+def pack_tokens(tokens: Iterable[bytes]) -> bytes:
+    """Return `tokens`, given in rank order, each behind its length byte. No token may exceed 255 bytes."""
+    return b"".join(bytes((len(token),)) + token for token in tokens)
+
+
+def tiktoken_file(tokens: Iterable[bytes]) -> bytes:
+    """Return the `.tiktoken` file of `tokens`: one line of base64, a space and the rank for each."""
+    return b"".join(b"%b %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(tokens))
 
 
 def parse_tiktoken_file(raw: bytes) -> list[bytes]:

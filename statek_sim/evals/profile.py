@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
 
 from statek_sim.agent.rescue.rendering import RENDERINGS
 from statek_sim.did_you_mean import suggestion
@@ -137,12 +137,14 @@ class Profile:
 
 SCHEMA: Final = "statek-sim/evals-profile/1"
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
+Share = Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
+Above0 = Annotated[float, Field(gt=0.0, strict=False)]
 
 
 class _Class(BaseModel):
     model_config = _STRICT
     name: FailureClass = Field(strict=False)
-    beta: tuple[float, float] = Field(strict=False)
+    beta: tuple[Above0, Above0] = Field(strict=False)
     share: float = Field(default=1.0, gt=0.0, le=1.0, strict=False)
     tier: Tier | None = None
 
@@ -157,9 +159,9 @@ class _File(BaseModel):
     window: int = Field(ge=256)
     long_prompt: int = Field(ge=1)
     classes: list[_Class] = Field(alias="class")
-    rates: dict[str, Annotated[float, Field(ge=0.0, le=1.0, strict=False)]]
+    rates: dict[str, Share]
     damage: dict[str, Annotated[float, Field(ge=0.0, strict=False)]]
-    scenarios: dict[str, dict[str, Annotated[float, Field(ge=0.0, le=1.0, strict=False)]]] = {}
+    scenarios: dict[str, dict[Annotated[FailureClass, Strict(False)], Share]] = {}
 
 
 def shipped() -> tuple[str, ...]:
@@ -226,18 +228,15 @@ def _profile(file: _File) -> Profile:
         classes=_classes(file.classes),
         rates=file.rates,
         damage=file.damage,
-        scenarios={name: _own(name, shares) for name, shares in file.scenarios.items()},
+        scenarios=file.scenarios,
     )
 
 
 def _classes(classes: Iterable[_Class]) -> tuple[ClassRate, ...]:
     found: dict[tuple[FailureClass, str | None], ClassRate] = {}
     for row in classes:
-        where = f"class {row.name.value}"
-        if min(row.beta) <= 0:
-            raise ValueError(f"{where}: beta is {list(row.beta)}; expected two numbers above 0")
         if (row.name, row.tier) in found:
-            raise ValueError(f"{where}: it is there twice for the same tier")
+            raise ValueError(f"class {row.name.value}: it is there twice for the same tier")
         found[row.name, row.tier] = ClassRate(
             failure=row.name, a=row.beta[0], b=row.beta[1], share=row.share, tier=row.tier
         )
@@ -245,12 +244,6 @@ def _classes(classes: Iterable[_Class]) -> tuple[ClassRate, ...]:
     if absent:
         raise ValueError(f"class: {', '.join(absent)} is missing; name a rate of nearly 0, too")
     return tuple(found.values())
-
-
-def _own(scenario: str, shares: dict[str, float]) -> dict[FailureClass, float]:
-    for name in shares:
-        _one_of(name, [each.value for each in FailureClass], f"scenarios.{scenario}")
-    return {FailureClass(name): share for name, share in shares.items()}
 
 
 def _one_of(name: str, known: Iterable[str], where: str) -> None:

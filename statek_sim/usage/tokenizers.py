@@ -13,12 +13,11 @@ breaks it for the whole environment.
 
 from __future__ import annotations
 
-import base64
 import codecs
 import functools
 import lzma
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Final, Protocol
@@ -77,13 +76,8 @@ VOCABULARIES: Final[Mapping[str, Vocabulary]] = {
 """The vendored vocabularies by tiktoken's name for them."""
 
 
-def pack_tokens(tokens: Iterable[bytes]) -> bytes:
-    """Return `tokens`, given in rank order, each behind its length byte. No token may exceed 255 bytes."""
-    return b"".join(bytes((len(token),)) + token for token in tokens)
-
-
 def unpack_tokens(packed: bytes) -> list[bytes]:
-    """Return the tokens of a `pack_tokens` result in rank order."""
+    """Return the tokens of a vocabulary's file in rank order."""
     tokens: list[bytes] = []
     start, end = 0, len(packed)
     while start < end:
@@ -91,11 +85,6 @@ def unpack_tokens(packed: bytes) -> list[bytes]:
         tokens.append(packed[start + 1 : stop])
         start = stop
     return tokens
-
-
-def tiktoken_file(tokens: Iterable[bytes]) -> bytes:
-    """Return the `.tiktoken` file of `tokens`: one line of base64, a space and the rank for each."""
-    return b"".join(b"%b %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(tokens))
 
 
 def load_tokens(name: str) -> list[bytes]:

@@ -24,7 +24,7 @@ MINISTRAL = "ministral-3-8b-instruct"
         ("stays_in_loop", "# stays_in_loop", "stays_in_loop is missing"),
         ('dialect = "mistral 11"', 'dialect = "mistral 12"', "expected one of"),
         ("fence = 3.0", "fence = -3.0", "damage.fence: Input should be greater than or equal to 0"),
-        ("beta = [", "beta = [-", "expected two numbers above 0"),
+        ("beta = [", "beta = [-", "class.0.beta.0: Input should be greater than 0"),
     ],
 )
 def test_a_profile_that_does_not_say_why_its_rates_are_assumed_or_says_nonsense_is_refused(

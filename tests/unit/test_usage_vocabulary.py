@@ -18,8 +18,6 @@ from statek_sim.usage.tokenizers import (
     VOCABULARIES,
     load_encoding,
     load_tokens,
-    pack_tokens,
-    tiktoken_file,
     unpack_tokens,
 )
 
@@ -42,7 +40,7 @@ def _build_vocab() -> ModuleType:
 
 @pytest.mark.parametrize("name", sorted(PINNED))
 def test_the_original_file_rebuilt_from_ours_has_the_digest_that_tiktoken_pins(name: str) -> None:
-    assert hashlib.sha256(tiktoken_file(load_tokens(name))).hexdigest() == PINNED[name]
+    assert hashlib.sha256(_build_vocab().tiktoken_file(load_tokens(name))).hexdigest() == PINNED[name]
     assert VOCABULARIES[name].sha256 == PINNED[name]
 
 
@@ -88,12 +86,12 @@ def test_an_unknown_vocabulary_is_an_error_that_names_the_known_ones() -> None:
 
 def test_packing_and_unpacking_keep_tokens_and_their_order() -> None:
     tokens = [b"\x00", b"\n", b"b" * 255, b"a"]
-    assert unpack_tokens(pack_tokens(tokens)) == tokens
+    assert unpack_tokens(_build_vocab().pack_tokens(tokens)) == tokens
 
 
 def test_the_build_tool_makes_the_vendored_file_from_the_original() -> None:
     tool = _build_vocab()
-    raw = tiktoken_file(load_tokens("cl100k_base"))
+    raw = _build_vocab().tiktoken_file(load_tokens("cl100k_base"))
     vendored = (ROOT / "statek_sim" / "usage" / "vocab" / "cl100k_base.xz").read_bytes()
     built = tool.build(VOCABULARIES["cl100k_base"], raw)
     assert lzma.decompress(built) == lzma.decompress(vendored)
