@@ -177,7 +177,7 @@ class AppJobDef(JobDef):
     def provider(self) -> str | None:
         """Who is asked: the model's name says it, the metadata, or the settings."""
         from_name = model_provider(self.model or "")
-        return from_name or self.metadata.get("PROVIDER") or _settings().default_llm_api_provider
+        return from_name or self.metadata.get("PROVIDER") or _runtime().settings.default_llm_api_provider
 
     def set_chat_style(self, chat_style: Any) -> None:
         """Give the definition, and all its jobs, a style; None takes it away."""
@@ -326,10 +326,6 @@ class AppJob(Job):
 
 def _runtime() -> Any:
     return current_runtime()
-
-
-def _settings() -> Any:
-    return _runtime().settings
 
 
 setattr(AppJobDef, KEEPER, InMemory())

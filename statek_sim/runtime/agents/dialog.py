@@ -262,6 +262,3 @@ class LoggedJob(Protocol):
     @property
     def console_pos(self) -> int:
         """The length of the console."""
-
-    def spend(self, seconds: float) -> None:
-        """Note virtual seconds that a tool slept."""

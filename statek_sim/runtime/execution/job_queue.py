@@ -10,15 +10,11 @@ import heapq
 import random
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from statek_sim.errors import BadInput
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
-
-if TYPE_CHECKING:
-    from statek_sim.runtime.jobs.job import Job
-
 
 Order = Literal["fifo", "newest", "shuffled"]
 ORDERS: Final[tuple[Order, ...]] = get_args(Order)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
 from statek_sim.errors import FAILS_THE_RUN, ProviderFailure
@@ -16,6 +15,8 @@ from statek_sim.providers.wire.reply import ParsedReply, ReportedUsage
 from statek_sim.providers.wire.request import ClientOptions, WireRequest
 from statek_sim.runtime.agents.agent import RecurringReminder
 from statek_sim.runtime.agents.dialog import deliver
+from statek_sim.runtime.execution.services import Envelope, Services
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.post_processing import is_final, processed
 from statek_sim.runtime.state.chat_log import (
     CallSpec,
@@ -27,17 +28,13 @@ from statek_sim.runtime.state.chat_log import (
 )
 from statek_sim.runtime.state.chat_style import ChatStyle, extract_dialog, strip_markup
 from statek_sim.runtime.state.pyenv import ErrorKind
+from statek_sim.runtime.state.tool_loop import Running
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, refused_because
 from statek_sim.runtime.stored.containers import stored_text
 from statek_sim.usage.conversation import MeteredConversation
 from statek_sim.usage.messages import REPLY_PRIMING, body_size, completion_tokens
 from statek_sim.usage.totals import TurnUsage
 from statek_sim.values import JSON, Message, in_common
-
-if TYPE_CHECKING:
-    from statek_sim.runtime.execution.services import Envelope, Services
-    from statek_sim.runtime.jobs.job import Job
-    from statek_sim.runtime.state.tool_loop import Running
 
 
 def ask_model(services: Services, job: Job) -> Generator[float | Running, None, None]:

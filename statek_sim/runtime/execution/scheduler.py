@@ -7,22 +7,20 @@ served. Within a round the order of jobs is one of `ORDERS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.clock import FOREVER
 from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.agenda import EVENT, MOST_IDLE_POLLS, STEP, Agenda, PollLoop
 from statek_sim.runtime.execution.job_queue import Order, Rounds
+from statek_sim.runtime.execution.services import Services
 from statek_sim.runtime.execution.suspension import Progress, RunStack, Suspension
 from statek_sim.runtime.execution.worker import StepsInFlight
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.state.tool_loop import Timer
-
-if TYPE_CHECKING:
-    from statek_sim.runtime.execution.services import Services
-    from statek_sim.runtime.jobs.job import Job
 
 _RUNNABLE: Final = frozenset({JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED})
 

@@ -8,11 +8,12 @@ are waited for inside of the step (see `suspension`). The order of phases and of
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from statek_sim import progress
 from statek_sim.errors import FAILS_THE_RUN
 from statek_sim.runtime.execution.model_request import ask_model
+from statek_sim.runtime.execution.services import Services
 from statek_sim.runtime.execution.tool_calls import CliLog, run_cli_call, run_regular_calls
 from statek_sim.runtime.execution.workspace import job_output, run_block
 from statek_sim.runtime.jobs.job import Job
@@ -21,13 +22,9 @@ from statek_sim.runtime.state.chat_style import ChatStyle, is_empty_code
 from statek_sim.runtime.state.futures import FutureError
 from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.state.status import Contained, JobStatus, Unlogged, WorkerKilled
+from statek_sim.runtime.state.tool_loop import Running
 from statek_sim.runtime.stored.storable_types import load_all
 from statek_sim.sandbox.llm_repr import shown
-
-if TYPE_CHECKING:
-    from statek_sim.runtime.execution.services import Services
-    from statek_sim.runtime.jobs.job import Job
-    from statek_sim.runtime.state.tool_loop import Running
 
 
 def fail_warmup(job: Job, error: Exception) -> None:
@@ -50,7 +47,7 @@ def next_warmup_block(job: Job) -> bool:
 
 
 NO_CODE: Final = "Error: no code submitted."
-Step: TypeAlias = "Generator[float | Running, None, None]"
+Step: TypeAlias = Generator[float | Running, None, None]
 """Yields virtual seconds to let pass, or what to wait for."""
 
 

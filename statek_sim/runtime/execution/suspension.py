@@ -18,20 +18,17 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from statek_sim import progress
 from statek_sim.clock import FOREVER
 from statek_sim.errors import AsyncToolStuck
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.context import Execution, current_execution, printing_to
 from statek_sim.runtime.state.status import WorkerKilled
 from statek_sim.runtime.state.tool_loop import STUCK, Running, Timer, ToolLoop, in_charge
+from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.time_limit import paused
-
-if TYPE_CHECKING:
-    from statek_sim.runtime.jobs.job import Job
-    from statek_sim.sandbox.budget import ExecutionBudget
-
 
 T = TypeVar("T")
 

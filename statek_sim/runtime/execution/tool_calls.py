@@ -8,11 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from statek_sim.call_hooks import CallHooks
 from statek_sim.errors import FAILS_THE_RUN
+from statek_sim.runtime.execution.toolbox import Toolbox
 from statek_sim.runtime.execution.workspace import Output, contained_reason, run_block, set_exit
+from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.access import ended_in
 from statek_sim.runtime.state.chat_log import (
     PYTHON_CLI,
@@ -34,10 +36,6 @@ from statek_sim.runtime.tools.tool_scope import runs_a_call
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.ordered_set import without_addresses
-
-if TYPE_CHECKING:
-    from statek_sim.runtime.execution.toolbox import Toolbox
-    from statek_sim.runtime.jobs.job import Job
 
 
 class AfterCalls:

@@ -6,31 +6,23 @@
 from __future__ import annotations
 
 import traceback
-from typing import TYPE_CHECKING
-
-from statek_sim.errors import LLM_HarnessError, ProviderFailure, StatekSimError
-from statek_sim.runtime.agents.agent import JobDefError
-from statek_sim.runtime.execution.model_name import BadModelName
-from statek_sim.runtime.execution.step import Step, job_step
-from statek_sim.runtime.state.pyenv import ErrorKind
-from statek_sim.runtime.state.status import Contained, Escaped
-from statek_sim.runtime.stored.storable_types import with_full_names
-
-if TYPE_CHECKING:
-    from statek_sim.runtime.execution.services import Services
-    from statek_sim.runtime.jobs.job import Job
 from collections.abc import Callable, Mapping
 from inspect import GEN_RUNNING, getgeneratorstate
 from typing import Any, NamedTuple
 
 from statek_sim import trace as events
-from statek_sim.errors import Livelock, RunawayJob
+from statek_sim.errors import Livelock, LLM_HarnessError, ProviderFailure, RunawayJob, StatekSimError
 from statek_sim.harness.limits import MOST_ESCAPES
+from statek_sim.runtime.agents.agent import JobDefError
 from statek_sim.runtime.execution.agenda import STEP, Agenda
+from statek_sim.runtime.execution.model_name import BadModelName
 from statek_sim.runtime.execution.services import Services
+from statek_sim.runtime.execution.step import Step, job_step
 from statek_sim.runtime.execution.suspension import Suspension
 from statek_sim.runtime.jobs.job import Job, reset_job, set_job
-from statek_sim.runtime.state.status import JobStatus, WorkerKilled
+from statek_sim.runtime.state.pyenv import ErrorKind
+from statek_sim.runtime.state.status import Contained, Escaped, JobStatus, WorkerKilled
+from statek_sim.runtime.stored.storable_types import with_full_names
 
 
 def worker_step(services: Services, job: Job) -> Step:
