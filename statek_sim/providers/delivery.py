@@ -2,9 +2,9 @@
 
 Where code goes depends on the chat style of the agent that asked (behaviour 6.2):
 
-    MARKDOWN, MD_DIALOG   a ```python fence in the content CONSOLE, None         the raw content; fenced when
-    there is text beside it, which would run as code otherwise DIRECT                one `python_cli` tool
-    call
+    MARKDOWN, MD_DIALOG   a ```python fence in the content
+    CONSOLE, None         the raw content; fenced when there is text beside it, which would run as code otherwise
+    DIRECT                one `python_cli` tool call
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from statek_sim.errors import BadRequest, InvalidFormat
 from statek_sim.providers.wire import responses
 from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.reply import MALFORMED, ParsedReply
-from statek_sim.providers.wire.request import WireRequest
+from statek_sim.providers.wire.request import WireRequest, openai_call
 from statek_sim.server.exchange import Answer, Silence, Whole
 from statek_sim.server.parsed_request import ParsedRequest
 from statek_sim.values import JSON, Message
@@ -122,11 +122,7 @@ def _instructed(request: WireRequest) -> bool:
 
 def _message(reply: ParsedReply) -> Message:
     calls: list[JSON] = [
-        {
-            "id": call.id,
-            "type": "function",
-            "function": {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)},
-        }
+        openai_call(call.id, call.name, json.dumps(call.arguments, ensure_ascii=False))
         for call in reply.tool_calls
     ]
     return {"role": "assistant", "content": reply.text or None, **({"tool_calls": calls} if calls else {})}

@@ -302,7 +302,7 @@ def with_fault(answer: Answer, fault: Fault, wire: FormatName) -> Answer:
         return answer
     match fault:
         case WrongContentType(content_type=content_type):
-            return _typed(answer, content_type)
+            return replace(answer, content_type=content_type)
         case SlowFirstByte(seconds=seconds):
             return _later(answer, seconds)
         case SlowTokens(seconds=seconds):
@@ -317,10 +317,6 @@ def with_fault(answer: Answer, fault: Fault, wire: FormatName) -> Answer:
             return _emptied(answer, wire)
         case _:
             return answer
-
-
-def _typed(answer: Whole | Streamed, content_type: str) -> Whole | Streamed:
-    return replace(answer, content_type=content_type)
 
 
 def _later(answer: Whole | Streamed, seconds: float) -> Whole | Streamed:

@@ -1,8 +1,8 @@
 """A fake LLM that is being served: what the fixture hands to a test, and what a `with` block gives anyone else.
 
 with LLMServer() as server:
-server.script([text("Hello.").on("Hi.")])
-client = OpenAI(base_url=server.openai_url, api_key="none")
+    server.script([text("Hello.").on("Hi.")])
+    client = OpenAI(base_url=server.openai_url, api_key="none")
 """
 
 from __future__ import annotations

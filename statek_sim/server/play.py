@@ -159,36 +159,38 @@ class Play:
         return read, reading.wanted
 
     def _answered(
-        self, asked: ServedRequest, wanted: EmbeddingRequest | None
+        self, served: ServedRequest, wanted: EmbeddingRequest | None
     ) -> tuple[Answer | Later, Entry | None]:
         """Return the answer, and the entry of the script that gives it if one does."""
         if wanted is not None:
-            return self._vectors(asked, wanted)
-        request, name = asked.chat, asked.name
+            return self._vectors(served, wanted)
+        request, name = served.chat, served.name
         if request.place == "count_tokens":
             recorded = self.script.scripted(request, name)
             if recorded is None:
-                return with_faults(token_count(asked.read, asked.wire), asked.faults, asked.wire), None
-            return self._renderer.render([recorded], asked), recorded
+                return with_faults(token_count(served.read, served.wire), served.faults, served.wire), None
+            return self._renderer.render([recorded], served), recorded
         entries = [self.script.demanded(request, name)]
-        while len(entries) < asked.read.asked.demands.choices and isinstance(
+        while len(entries) < served.read.asked.demands.choices and isinstance(
             entries[0].reply.answer, Chat | Computed
         ):
             entries.append(self.script.demanded(request, name))
-        answer = self._renderer.render(entries, asked)
-        if asked.wire.NAME == "responses":
-            self._spoken_before.keep(asked.read, answer)
+        answer = self._renderer.render(entries, served)
+        if served.wire.NAME == "responses":
+            self._spoken_before.keep(served.read, answer)
         return answer, entries[0]
 
-    def _vectors(self, asked: ServedRequest, wanted: EmbeddingRequest) -> tuple[Answer | Later, Entry | None]:
+    def _vectors(
+        self, served: ServedRequest, wanted: EmbeddingRequest
+    ) -> tuple[Answer | Later, Entry | None]:
         entries: list[Entry | None] = []
-        for message in asked.chat.messages:
-            entry = self.script.scripted(replace(asked.chat, messages=(message,)), asked.name)
+        for message in served.chat.messages:
+            entry = self.script.scripted(replace(served.chat, messages=(message,)), served.name)
             entries.append(entry)
             if entry is not None and not isinstance(entry.reply.answer, Vector):
-                return self._renderer.render([entry], asked), entry
-        made = embeddings(entries, wanted, asked)
-        answer = made if isinstance(made, Later) else with_faults(made, asked.faults, asked.wire)
+                return self._renderer.render([entry], served), entry
+        made = embeddings(entries, wanted, served)
+        answer = made if isinstance(made, Later) else with_faults(made, served.faults, served.wire)
         return answer, next(filter(None, entries), None)
 
 

@@ -85,7 +85,7 @@ class Renderer:
         self._pacing = pacing
         self._prepared = PreparedBodies()
 
-    def render(self, entries: Sequence[Entry], asked: ServedRequest) -> Answer:
+    def render(self, entries: Sequence[Entry], served: ServedRequest) -> Answer:
         """Return the answer that `entries` are to a request, with its faults.
 
         There is an entry per choice that is asked for; one that is no message answers alone. `ScriptError` for a reply
@@ -94,22 +94,22 @@ class Renderer:
         entry = entries[0]
         reply = entry.reply
         for one in entries:
-            check_offered(one, asked.read.asked.tools)
-        plain = not asked.faults and not asked.read.asked.stream and len(entries) == 1
+            check_offered(one, served.read.asked.tools)
+        plain = not served.faults and not served.read.asked.stream and len(entries) == 1
         if plain and isinstance(reply.answer, Chat):
-            body = self._body(entry, reply.answer, asked)
+            body = self._body(entry, reply.answer, served)
             delay = self._pacing.real(reply.latency)
-            return Whole(status=200, body=body, headers=_usage_headers(asked.read, reply), delay=delay)
-        return with_faults(self._answer(entries, asked), asked.faults, asked.wire)
+            return Whole(status=200, body=body, headers=_usage_headers(served.read, reply), delay=delay)
+        return with_faults(self._answer(entries, served), served.faults, served.wire)
 
-    def _body(self, entry: Entry, chat: Chat, asked: ServedRequest) -> bytes:
-        reply, request, params = entry.reply, asked.chat, asked.read.asked
+    def _body(self, entry: Entry, chat: Chat, served: ServedRequest) -> bytes:
+        reply, request, params = entry.reply, served.chat, served.read.asked
 
         def write(reply_id: str) -> bytes:
-            return asked.wire.reply_body(self._message(entry, reply, chat, asked, reply_id))
+            return served.wire.reply_body(self._message(entry, reply, chat, served, reply_id))
 
         if params.echo is not None:
-            return write(str(asked.number))
+            return write(str(served.number))
         key = (
             entry.key,
             entry.position,
@@ -117,18 +117,18 @@ class Renderer:
             request.model,
             request.turn,
             int(request.at + reply.latency),
-            asked.wire.NAME,
+            served.wire.NAME,
             None if params.demands is NO_DEMANDS else params.demands,
             params.thinks,
-            asked.read.prompt_tokens() if reply.usage is UsageKind.MEASURED else None,
+            served.read.prompt_tokens() if reply.usage is UsageKind.MEASURED else None,
         )
-        return self._prepared.body(key, write, str(asked.number))
+        return self._prepared.body(key, write, str(served.number))
 
     def _message(
-        self, entry: Entry, reply: Reply, chat: Chat, asked: ServedRequest, reply_id: str
+        self, entry: Entry, reply: Reply, chat: Chat, served: ServedRequest, reply_id: str
     ) -> WireReply:
         """Return what a reply says, in the form that the request demands."""
-        request, read = asked.chat, asked.read
+        request, read = served.chat, served.read
         manner = replace(self._spoken, measure=read.measured)
         answer = wire_reply(reply, chat, request, manner, reply_id=reply_id)
         params = read.asked
@@ -140,24 +140,24 @@ class Renderer:
             return formed
         return replace(formed, echo=params.echo, thinks=params.thinks)
 
-    def _answer(self, entries: Sequence[Entry], asked: ServedRequest) -> Answer:
-        given = [_resolved(entry.reply, asked.chat) for entry in entries]
+    def _answer(self, entries: Sequence[Entry], served: ServedRequest) -> Answer:
+        given = [_resolved(entry.reply, served.chat) for entry in entries]
         reply = given[0]
         delay = self._pacing.real(max(reply.latency for reply in given))
         match reply.answer:
             case Chat():
-                message = _reporting(self._choices(entries, given, asked), asked.faults)
-                headers = _usage_headers(asked.read, reply)
-                if asked.read.asked.stream:
-                    return Streamed(frames=tuple(self._frames(message, asked, delay)), headers=headers)
-                body = asked.wire.reply_body(message)
+                message = _reporting(self._choices(entries, given, served), served.faults)
+                headers = _usage_headers(served.read, reply)
+                if served.read.asked.stream:
+                    return Streamed(frames=tuple(self._frames(message, served, delay)), headers=headers)
+                body = served.wire.reply_body(message)
                 return Whole(status=200, body=body, headers=headers, delay=delay)
             case HttpFault(status=status, retry_after=retry_after):
-                return http_error(asked.wire, status, retry_after, delay=delay)
+                return http_error(served.wire, status, retry_after, delay=delay)
             case RawBody(body=body):
                 return Whole(status=200, body=body, delay=delay)
             case RawStream() as recorded:
-                return self._recorded(recorded, asked, delay)
+                return self._recorded(recorded, served, delay)
             case NoAnswer():
                 return Silence()
             case Vector():
@@ -167,27 +167,27 @@ class Renderer:
             case other:
                 assert_never(other)
 
-    def _choices(self, entries: Sequence[Entry], given: Sequence[Reply], asked: ServedRequest) -> WireReply:
+    def _choices(self, entries: Sequence[Entry], given: Sequence[Reply], served: ServedRequest) -> WireReply:
         choices: list[WireReply] = []
         for entry, reply in zip(entries, given, strict=True):
             if not isinstance(reply.answer, Chat):
                 raise BadInput(
                     f"reply {entry.position} is no message, and the request wants {len(entries)} choices"
                 )
-            choices.append(self._message(entry, reply, reply.answer, asked, str(asked.number)))
+            choices.append(self._message(entry, reply, reply.answer, served, str(served.number)))
         return choices[0] if len(choices) == 1 else together(choices)
 
-    def _frames(self, message: WireReply, asked: ServedRequest, delay: float) -> Iterator[Frame]:
-        params = asked.read.asked
+    def _frames(self, message: WireReply, served: ServedRequest, delay: float) -> Iterator[Frame]:
+        params = served.read.asked
         split = partial(token_pieces, model=params.model)
-        for event in asked.wire.reply_stream(message, split, usage=params.stream_usage):
+        for event in served.wire.reply_stream(message, split, usage=params.stream_usage):
             yield Frame(delay, event)
             delay = self._pacing.real(self._pacing.token_seconds)
 
-    def _recorded(self, recorded: RawStream, asked: ServedRequest, delay: float) -> Answer:
+    def _recorded(self, recorded: RawStream, served: ServedRequest, delay: float) -> Answer:
         real = self._pacing.real
-        if not asked.read.asked.stream:
-            body = asked.wire.join_stream(recorded.body)
+        if not served.read.asked.stream:
+            body = served.wire.join_stream(recorded.body)
             return Whole(status=200, body=body, delay=delay + real(recorded.seconds))
         first, *rest = recorded.pieces or ((0.0, b""),)
         frames = (
@@ -198,7 +198,7 @@ class Renderer:
 
 
 def _resolved(reply: Reply, request: ChatRequest) -> Reply:
-    """Return a reply with its callable asked."""
+    """Return a reply with its callable served."""
     return computed_reply(reply, reply.answer, request) if isinstance(reply.answer, Computed) else reply
 
 
@@ -207,13 +207,13 @@ def _usage_headers(read: ParsedRequest, reply: Reply) -> tuple[tuple[str, str], 
 
 
 def embeddings(
-    entries: Sequence[Entry | None], wanted: EmbeddingRequest, asked: ServedRequest
+    entries: Sequence[Entry | None], wanted: EmbeddingRequest, served: ServedRequest
 ) -> Whole | Later:
     """Return the vectors that are asked for: what the script says of each text, or what is computed from it.
 
     Many are for later, unless a fault has to strike them.
     """
-    read, faults, model = asked.read, asked.faults, asked.chat.model
+    read, faults, model = served.read, served.faults, served.chat.model
     scripted = [
         None if entry is None else _scripted_vector(entry, size)
         for entry, size in zip(entries, wanted.sizes, strict=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from statek_sim.errors import BadRequest
@@ -49,6 +50,7 @@ from statek_sim.providers.wire.request import (
     split_prompt,
     stops_of,
     text_of,
+    user_messages,
 )
 from statek_sim.values import JSON, Message, ToolSpec
 
@@ -230,22 +232,15 @@ def _said(message: dict[str, JSON], where: str) -> Iterator[Message]:
     elif isinstance(content, str):
         yield {"role": "user", "content": content}
     else:
-        yield from _blocks(objects(content, where=f"{where}.content"), where)
+        blocks = objects(content, where=f"{where}.content")
+        yield from user_messages(blocks, partial(_result, where=where), where=where)
 
 
-def _blocks(blocks: list[dict[str, JSON]], where: str) -> Iterator[Message]:
-    content: list[JSON] = []
-    for block in blocks:
-        if block.get("type") == "tool_result":
-            if content:
-                yield {"role": "user", "content": text_of(content, where=where)}
-                content = []
-            result = text_of(block.get("content"), where=f"{where}.content")
-            yield {"role": "tool", "content": result or "", "tool_call_id": block.get("tool_use_id", "")}
-        else:
-            content.append(block)
-    if content:
-        yield {"role": "user", "content": text_of(content, where=where)}
+def _result(block: Mapping[str, JSON], where: str) -> Message | None:
+    if block.get("type") != "tool_result":
+        return None
+    result = text_of(block.get("content"), where=f"{where}.content")
+    return {"role": "tool", "content": result or "", "tool_call_id": block.get("tool_use_id", "")}
 
 
 def _turn(content: JSON, where: str) -> Message:

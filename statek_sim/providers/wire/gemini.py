@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypedDict
 
 from statek_sim.errors import BadRequest
@@ -48,6 +49,7 @@ from statek_sim.providers.wire.request import (
     split_prompt,
     stops_of,
     text_of,
+    user_messages,
 )
 from statek_sim.values import JSON, Message, ToolSpec
 
@@ -244,21 +246,13 @@ def _said(content: dict[str, JSON], where: str) -> Iterator[Message]:
         return
     if role not in ("user", "function", "tool"):
         raise BadRequest(f"{where}.role: expected 'user', 'model', 'function' or 'tool', got {role!r}")
-    declarations: list[JSON] = []
-    for part in parts:
-        response = part.get("functionResponse")
-        if response is None:
-            declarations.append(part)
-            continue
-        if declarations:
-            yield {"role": "user", "content": text_of(declarations, where=where)}
-            declarations = []
-        yield _result(_object(response, f"{where}.functionResponse"))
-    if declarations:
-        yield {"role": "user", "content": text_of(declarations, where=where)}
+    yield from user_messages(parts, partial(_result, where=where), where=where)
 
 
-def _result(response: Mapping[str, JSON]) -> Message:
+def _result(part: Mapping[str, JSON], where: str) -> Message | None:
+    if part.get("functionResponse") is None:
+        return None
+    response = _object(part["functionResponse"], f"{where}.functionResponse")
     given = response.get("response")
     text = given.get("content") if isinstance(given, dict) and set(given) == {"content"} else None
     return {

@@ -8,7 +8,7 @@ unchanged), and then decides over `content` and `tool_calls`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeVar
 
@@ -177,6 +177,27 @@ def openai_tool(name: JSON, description: JSON, parameters: JSON) -> dict[str, JS
     """Return a tool in OpenAI's shape."""
     function: dict[str, JSON] = {"name": name, "description": description, "parameters": parameters}
     return {"type": "function", "function": function}
+
+
+def user_messages(
+    parts: Sequence[dict[str, JSON]],
+    result_of: Callable[[dict[str, JSON]], Message | None],
+    *,
+    where: str,
+) -> Iterator[Message]:
+    """Yield what a user's turn says in OpenAI's shape, where results of tools are messages of their own."""
+    content: list[JSON] = []
+    for part in parts:
+        result = result_of(part)
+        if result is None:
+            content.append(part)
+            continue
+        if content:
+            yield {"role": "user", "content": text_of(content, where=where)}
+            content = []
+        yield result
+    if content:
+        yield {"role": "user", "content": text_of(content, where=where)}
 
 
 def function_of(holder: JSON) -> dict[str, JSON]:
