@@ -14,7 +14,7 @@ from statek_sim.cassettes.bodies import Undecodable, opened, original
 from statek_sim.cassettes.emit import CHUNKS, REMARKS, VERSION
 from statek_sim.cassettes.exchange import Chunk, Exchange, Headers, Request, Response, header, without
 from statek_sim.cassettes.matching import address_of
-from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded, no_garbage_collection
+from statek_sim.cassettes.yaml_values import Document, Keypath, loaded, no_garbage_collection
 from statek_sim.errors import BadCassette
 from statek_sim.input_files import content_of, why_unreadable
 
@@ -93,7 +93,7 @@ def parse(source: bytes, path: Path) -> list[Exchange]:
         raise BadCassette(f"{path}:1: the cassette is empty; {_ADVICE}")
     with no_garbage_collection():
         document = loaded(text, path)
-        return list(_exchanges(_Spot(path, text, document.value), document))
+        return list(_exchanges(_Spot(path, document, document.value), document))
 
 
 def _exchanges(top: _Spot, document: Document) -> Iterator[Exchange]:
@@ -107,7 +107,7 @@ def _exchanges(top: _Spot, document: Document) -> Iterator[Exchange]:
     if version != VERSION or isinstance(version, bool):
         raise top.at("version").error(f"version {version!r}; this reads vcrpy's version {VERSION}")
     # An alias has no lines of its own.
-    lines = chain(document.lines, repeat(document.end))
+    lines = chain(document.lines_of("interactions"), repeat(document.end))
     for spot, line in zip(top.at("interactions").items(), lines, strict=False):
         yield Exchange(
             request=_request(spot.at("request")), response=_response(spot.at("response")), line=line
@@ -192,10 +192,10 @@ _ANOTHER_TOOLS: Final = {"type", "content"}
 
 @dataclass(slots=True)
 class _Spot:
-    """A value and its place in a text. Errors name its line, which is only then looked for."""
+    """A value and its place in a text. Errors name its line."""
 
     path: Path
-    source: str
+    document: Document
     value: object
     keypath: Keypath = ()
 
@@ -208,13 +208,13 @@ class _Spot:
         mapping = self.mapping()
         if key not in mapping:
             raise self.error(f"{self.name} has no `{key}`")
-        return _Spot(self.path, self.source, mapping[key], (*self.keypath, key))
+        return _Spot(self.path, self.document, mapping[key], (*self.keypath, key))
 
     def items(self) -> Iterator[_Spot]:
         if not isinstance(self.value, list):
             raise self.error(f"{self.name}: expected a list, got {self._short()}")
         for number, value in enumerate(self.value):
-            yield _Spot(self.path, self.source, value, (*self.keypath, number))
+            yield _Spot(self.path, self.document, value, (*self.keypath, number))
 
     def mapping(self) -> Mapping[object, object]:
         if not isinstance(self.value, dict):
@@ -262,7 +262,7 @@ class _Spot:
         return self.value
 
     def error(self, message: str) -> BadCassette:
-        return BadCassette(f"{self.path}:{Lines(self.source).at(self.keypath)}: {message}")
+        return BadCassette(f"{self.path}:{self.document.line(self.keypath)}: {message}")
 
     def _short(self) -> str:
         return brief(self.value)

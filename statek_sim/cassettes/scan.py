@@ -40,7 +40,7 @@ from statek_sim.cassettes.secret_rules import (
     is_secret_variable,
     rows,
 )
-from statek_sim.cassettes.yaml_values import Document, Keypath, Lines, loaded
+from statek_sim.cassettes.yaml_values import Document, Keypath, loaded
 from statek_sim.errors import BadCassette, BadInput
 from statek_sim.input_files import link_problem, why_unreadable
 
@@ -326,11 +326,12 @@ def _in_document(path: Path, text: str, document: Document, sought: Sought) -> S
     comments = [] if path.suffix.lower() in _WITHOUT_COMMENTS else sorted({*_in_comments(path, text, sought)})
     if not hits and not walk.unopened:
         return Scanned(comments, [], _odd(path, text, {leak.line for leak in comments}))
-    places = Lines(text)
-    placed = {_placed(path, places, hit) for hit in hits}
+    placed = {_placed(path, document, hit) for hit in hits}
     lines = {leak.line for leak in placed}
     leaks = sorted({*(leak for leak in comments if leak.line not in lines), *placed})
-    unopened = sorted(Unopened(path, places.at(keypath), reason) for keypath, reason in walk.unopened.items())
+    unopened = sorted(
+        Unopened(path, document.line(keypath), reason) for keypath, reason in walk.unopened.items()
+    )
     return Scanned(leaks, unopened, _odd(path, text, {leak.line for leak in leaks}))
 
 
@@ -453,8 +454,8 @@ def _text(value: str | bytes, encoding: str = "") -> str:
     return "" if text.binary else text.text
 
 
-def _placed(path: Path, lines: Lines, hit: _Hit) -> Leak:
-    start = lines.at(hit.keypath)
-    if lines.is_block(hit.keypath):
+def _placed(path: Path, document: Document, hit: _Hit) -> Leak:
+    start = document.line(hit.keypath)
+    if document.is_block(hit.keypath):
         start += 1 + hit.line
     return Leak(path, start, hit.kind, bare(hit.text)[:_SHOWN])

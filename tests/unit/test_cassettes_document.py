@@ -146,7 +146,7 @@ CASES = [
         "interactions:\n- request:\n    body: !!binary é\n",
         "3: !!binary: string argument should contain only ASCII characters",
     ),
-    ("interactions: *nothing\nversion: 1\n", "1: nothing is called &nothing above"),
+    ("interactions: *nothing\nversion: 1\n", "1: not valid YAML: found undefined alias"),
     (
         f"interactions: {'[' * 130}{']' * 130}\nversion: 1\n",
         "1: nested deeper than 100 levels: not a cassette",
