@@ -11,18 +11,16 @@ from typing import Any, Final, Self, TextIO
 
 from pydantic import ValidationError
 
-from statek_sim.agent.effects import ToolOutcome, ToolStatus
+from statek_sim.agent.effects import ToolOutcome
 from statek_sim.mcp.results import (
     Definition,
     McpFailure,
-    McpToolFailed,
     bad_answer,
     call_of,
     died,
     gone,
-    outcome,
     refused,
-    text_of,
+    returned,
     timed_out,
     unreachable,
 )
@@ -219,11 +217,8 @@ class McpConnection:
         content = [
             block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content
         ]
-        structured = result.structured_content
-        text = text_of(content, structured, most=self.spec.bounds.text)
-        if result.is_error:
-            return outcome(McpToolFailed(text))
-        return ToolOutcome(ToolStatus.RETURNED, text)
+        structured, most = result.structured_content, self.spec.bounds.text
+        return returned(content, structured, is_error=bool(result.is_error), most=most)
 
     def _lose(self, client: Client) -> None:
         """Take note that a connection is of no use any more, unless another call has made a new one since."""

@@ -161,6 +161,20 @@ def refused(server: str, doing: str, code: int, message: str) -> McpRefused:
     return McpRefused(f"MCP server {server!r} refused {doing}: {message[:_SHOWN]} ({code})")
 
 
+def returned(
+    content: Sequence[Mapping[str, JSON]],
+    structured: Mapping[str, JSON] | None,
+    *,
+    is_error: bool,
+    most: int,
+) -> ToolOutcome:
+    """Return the result of a call as a model reads it; see `text_of`. `McpToolFailed` for one that is an error."""
+    text = text_of(content, structured, most=most)
+    if is_error:
+        raise McpToolFailed(text)
+    return ToolOutcome(ToolStatus.RETURNED, text)
+
+
 def outcome(failure: McpFailure) -> ToolOutcome:
     """Return a failure as the result of a call."""
     status = ToolStatus.TIMED_OUT if isinstance(failure, McpTimedOut) else ToolStatus.RAISED

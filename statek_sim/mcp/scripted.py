@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Final
 
-from statek_sim.agent.effects import Invocation, ToolCall, ToolOutcome, ToolStatus
+from statek_sim.agent.effects import Invocation, ToolCall, ToolOutcome
 from statek_sim.agent.execution import Context, limited, started
 from statek_sim.agent.tools.arguments import ArgumentCheck
 from statek_sim.agent.tools.hinted import problems_of
@@ -22,14 +22,13 @@ from statek_sim.mcp.fault import LIST, McpFault
 from statek_sim.mcp.results import (
     Definition,
     McpFailure,
-    McpToolFailed,
     bad_answer,
     call_of,
     definition_of,
     died,
     gone,
     refused,
-    text_of,
+    returned,
     timed_out,
 )
 from statek_sim.mcp.server import CallResult, McpServer, ServedTool, text_result
@@ -118,12 +117,12 @@ class ScriptedConnection:
             raise bad_answer(self.spec.name, doing, MALFORMED)
         blocks = [block for block in content if isinstance(block, dict)]
         structured = found.get("structuredContent")
-        text = text_of(
-            blocks, structured if isinstance(structured, dict) else None, most=self.spec.bounds.text
+        return returned(
+            blocks,
+            structured if isinstance(structured, dict) else None,
+            is_error=bool(found.get("isError")),
+            most=self.spec.bounds.text,
         )
-        if found.get("isError"):
-            raise McpToolFailed(text)
-        return ToolOutcome(ToolStatus.RETURNED, text)
 
     def _start_again(self) -> None:
         if not self._dead:
