@@ -12,7 +12,7 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting, BadTool
 from statek_sim.harness.preset import BUILT_IN
 from statek_sim.harness.settings import StatekSettings
-from statek_sim.scenario.engines import agent_findings, engine_findings
+from statek_sim.scenario.engines import agent_findings, engine_findings, known_name
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import JobReference, WorldReference, references_in
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, dotted
@@ -110,15 +110,15 @@ def _jobs(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
             (), f"several agents ({', '.join(scenario.agents)}) but no jobs; say which jobs there are"
         )
     for position, role in enumerate(scenario.loops):
-        yield from _known(("loops", position), role, scenario.agents, "agent")
+        yield from known_name(("loops", position), role, scenario.agents, "agent")
     declared: list[str] = []
     for name, job in scenario.jobs.items():
         if job.agent is not None:
-            yield from _known(("jobs", name, "agent"), job.agent, scenario.agents, "agent")
+            yield from known_name(("jobs", name, "agent"), job.agent, scenario.agents, "agent")
         elif len(scenario.agents) > 1:
             yield Finding(("jobs", name), f"jobs.{name}: which agent? One of {', '.join(scenario.agents)}")
         if job.parent is not None:
-            yield from _known(("jobs", name, "parent"), job.parent, declared, "job declared before it")
+            yield from known_name(("jobs", name, "parent"), job.parent, declared, "job declared before it")
         if job.subtask is not None and job.parent is None:
             yield Finding(("jobs", name, "subtask"), f"jobs.{name}: a subtask needs a parent")
         declared.append(name)
@@ -151,14 +151,14 @@ def _reference(
     at: Keypath, reference: WorldReference | JobReference, scenario: ScenarioText
 ) -> Iterator[Finding]:
     if isinstance(reference, JobReference):
-        yield from _known(at, reference.name, _job_names(scenario), "job")
+        yield from known_name(at, reference.name, _job_names(scenario), "job")
     elif reference.kind == "future":
-        yield from _known(at, reference.name, scenario.world.futures, "future of the world")
+        yield from known_name(at, reference.name, scenario.world.futures, "future of the world")
     elif scenario.world.queue is None:
         yield Finding(at, f"{dotted(at)}: the world has no queue")
     elif reference.kind == "item":
         items = [item.id for item in scenario.world.queue.items]
-        yield from _known(at, reference.name, items, "item of the queue")
+        yield from known_name(at, reference.name, items, "item of the queue")
 
 
 def _world(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
@@ -177,12 +177,14 @@ def _script(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     jobs = _job_names(scenario)
     for key, replies in scenario.script.items():
         if key.startswith("job:"):
-            yield from _known(("script", key), key.removeprefix("job:"), jobs, "job", made=_MADE_JOB)
+            yield from known_name(("script", key), key.removeprefix("job:"), jobs, "job", made=_MADE_JOB)
         else:
-            yield from _known(("script", key), key, scenario.agents, "agent")
+            yield from known_name(("script", key), key, scenario.agents, "agent")
         for position, reply in enumerate(replies):
             if reply.job is not None:
-                yield from _known(("script", key, position, "job"), reply.job, jobs, "job", made=_MADE_JOB)
+                yield from known_name(
+                    ("script", key, position, "job"), reply.job, jobs, "job", made=_MADE_JOB
+                )
 
 
 def _events(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
@@ -192,19 +194,19 @@ def _events(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     for position, event in enumerate(scenario.events):
         at: Keypath = ("events", position, event.action)
         if event.after is not None and event.after.job is not None:
-            yield from _known(
+            yield from known_name(
                 ("events", position, "after", "job"), event.after.job, jobs, "job", made=_MADE_JOB
             )
         match event.action:
             case "resolve" | "fail":
-                yield from _known(at, event.target, scenario.world.futures, "future of the world")
+                yield from known_name(at, event.target, scenario.world.futures, "future of the world")
             case "push" | "notify" | "answer" | "refuse":
-                yield from _known(at, event.target, jobs, "job", made=_MADE_JOB)
+                yield from known_name(at, event.target, jobs, "job", made=_MADE_JOB)
             case "start":
-                yield from _known(at, event.target, scenario.jobs, "declared job")
+                yield from known_name(at, event.target, scenario.jobs, "declared job")
                 started.append(event.target)
             case "complete" if not _mentions(scenario, event.target):
-                yield from _known(at, event.target, _subtasks(scenario), "subtask")
+                yield from known_name(at, event.target, _subtasks(scenario), "subtask")
     yield from _repeated(("events",), started)
     for name in started:
         if name in scenario.jobs and scenario.jobs[name].said("at"):
@@ -247,7 +249,7 @@ def _mentions(scenario: ScenarioText, name: str) -> bool:
 def _goes_bad(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     jobs = _job_names(scenario)
     for name in scenario.goes_bad:
-        yield from _known(("goes_bad", name), name, jobs, "job", made=_MADE_JOB)
+        yield from known_name(("goes_bad", name), name, jobs, "job", made=_MADE_JOB)
 
 
 def _expect(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
@@ -265,27 +267,18 @@ def _expect(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 def _expectations(at: Keypath, expect: Expect, scenario: ScenarioText) -> Iterator[Finding]:
     jobs = _job_names(scenario)
     for name in expect.jobs:
-        yield from _known((*at, "jobs", name), name, jobs, "job", made=_MADE_JOB)
+        yield from known_name((*at, "jobs", name), name, jobs, "job", made=_MADE_JOB)
     queue = scenario.world.queue
     items = [item.id for item in queue.items] if queue else []
     for item in expect.world.items:
         if _mentions(scenario, item):
             continue
-        yield from _known((*at, "world", "items", item), item, items, "item of the queue")
+        yield from known_name((*at, "world", "items", item), item, items, "item of the queue")
     for position, handler in enumerate(expect.handlers):
         if handler.job:
-            yield from _known((*at, "handlers", position, "job"), handler.job, jobs, "job", made=_MADE_JOB)
-
-
-def _known(
-    at: Keypath, name: str, options: Iterable[str], noun: str, *, made: re.Pattern[str] | None = None
-) -> Iterator[Finding]:
-    """Yield a finding unless `name` is among `options` or matches `made`, the names a run gives itself."""
-    known = list(options)
-    if name in known or (made is not None and made.fullmatch(name)):
-        return
-    hint = suggestion(name, known) or (f" Known: {', '.join(known)}" if known else " There is none")
-    yield Finding(at, f"{dotted(at)}: {name!r} is no {noun}.{hint}")
+            yield from known_name(
+                (*at, "handlers", position, "job"), handler.job, jobs, "job", made=_MADE_JOB
+            )
 
 
 def _repeated(at: Keypath, names: Iterable[str]) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -155,12 +156,12 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         known = [*registered, *own]
         for position, name in enumerate(agent.tools):
             if ":" not in name:
-                yield from _known((*at, "tools", position), name, registered, "tool of this scenario")
+                yield from known_name((*at, "tools", position), name, registered, "tool of this scenario")
         yield from _context((*at, "harness"), agent.harness, scenario.agents)
         yield from _guards((*at, "harness", "guards"), agent.harness, scenario.agents)
         for name in agent.harness.approvals:
             approval: Keypath = (*at, "harness", "approvals", name)
-            yield from _known(approval, name, [*registered, *own], "tool")
+            yield from known_name(approval, name, [*registered, *own], "tool")
         yield from _permissions(
             (*at, "harness", "permissions"), agent.harness.permissions, [*registered, *own]
         )
@@ -169,18 +170,18 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         flow: Keypath = (*at, "workflow")
         yield from _plan(flow, agent.workflow)
         for position, step in enumerate(agent.workflow.steps):
-            yield from _known((*flow, "steps", position), step.tool, known, "tool")
+            yield from known_name((*flow, "steps", position), step.tool, known, "tool")
             for number, before in enumerate(step.after):
-                yield from _known((*flow, "steps", position, "after", number), before, known, "tool")
+                yield from known_name((*flow, "steps", position, "after", number), before, known, "tool")
         for position, name in enumerate(agent.workflow.helpers or ()):
-            yield from _known((*flow, "helpers", position), name, known, "tool")
+            yield from known_name((*flow, "helpers", position), name, known, "tool")
 
 
 def _offer(at: Keypath, scenario: ScenarioText, agent: AgentText) -> Iterator[Finding]:
     """Yield what an offer names and nothing is."""
     offer = agent.offer
     if offer.task is not None:
-        yield from _known((*at, "task"), offer.task, scenario.task_types, "type of task")
+        yield from known_name((*at, "task"), offer.task, scenario.task_types, "type of task")
     for key in ("all_tags", "any_tag"):
         if getattr(offer, key) == ():
             here: Keypath = (*at, key)
@@ -219,7 +220,7 @@ def _task_types(scenario: ScenarioText) -> Iterator[Finding]:
     known += [name.rpartition(":")[2] for agent in agents for name in agent.tools if ":" in name]
     for task, names in scenario.task_types.items():
         for position, name in enumerate(names):
-            yield from _known(("task_types", task, position), name, known, "tool")
+            yield from known_name(("task_types", task, position), name, known, "tool")
 
 
 def _plan(at: Keypath, workflow: StepsText) -> Iterator[Finding]:
@@ -244,7 +245,7 @@ def _permissions(at: Keypath, permissions: PermissionsText | None, tools: Sequen
     for key in ("allow", "ask", "deny"):
         for position, rule in enumerate(getattr(permissions, key)):
             if rule.tool and "*" not in rule.tool:
-                yield from _known((*at, key, position, "tool"), rule.tool, tools, "tool")
+                yield from known_name((*at, key, position, "tool"), rule.tool, tools, "tool")
 
 
 def _references(scenario: ScenarioText) -> Iterator[Finding]:
@@ -259,9 +260,9 @@ def _references(scenario: ScenarioText) -> Iterator[Finding]:
         for place, value in shown:
             for path, kind, referred in _references_in(value, place):
                 if kind == "$state":
-                    yield from _known(path, referred, sorted(states), "value that a result sets")
+                    yield from known_name(path, referred, sorted(states), "value that a result sets")
                 elif (declared := _declared(tool)) is not None:
-                    yield from _known(path, referred, declared, f"argument of tool {name!r}")
+                    yield from known_name(path, referred, declared, f"argument of tool {name!r}")
 
 
 def _declared(tool: ToolText) -> Sequence[str] | None:
@@ -296,7 +297,7 @@ def _servers(scenario: ScenarioText) -> Iterator[Finding]:
             yield Finding(at, f"{dotted(at)}: no tool says `server: {name}`")
             continue
         for position, listed in enumerate(server.listed or ()):
-            yield from _known((*at, "listed", position), listed, own, f"tool of server {name!r}")
+            yield from known_name((*at, "listed", position), listed, own, f"tool of server {name!r}")
         for position, text in enumerate(server.faults):
             here = (*at, "faults", position)
             try:
@@ -329,7 +330,7 @@ def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterat
             here, f"{dotted(here)}: expected only one of context, compactor; both make the history shorter"
         )
     if context.summary != "rule":
-        yield from _known(
+        yield from known_name(
             (*here, "summary"), context.summary, ["rule", *agents], "agent of this scenario, nor 'rule'"
         )
     vram = context.vram
@@ -337,7 +338,7 @@ def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterat
         # Imported where a scenario has cards: the table of models is read.
         from statek_sim.agent.context.kv_cache import known_models  # noqa: PLC0415
 
-        yield from _known((*here, "vram", "model"), vram.model, known_models(), "model that is known")
+        yield from known_name((*here, "vram", "model"), vram.model, known_models(), "model that is known")
 
 
 def _guards(at: Keypath, harness: HarnessText, agents: Mapping[str, AgentText]) -> Iterator[Finding]:
@@ -351,7 +352,7 @@ def _guards(at: Keypath, harness: HarnessText, agents: Mapping[str, AgentText]) 
 
         judge = text.entry.get("by")
         if isinstance(judge, str):
-            yield from _known((*here, "by"), judge, agents, "agent of this scenario")
+            yield from known_name((*here, "by"), judge, agents, "agent of this scenario")
         try:
             guard_of(text.entry, judges=lambda name: SideModel(model=name, prompt=_prompt_of(agents, name)))
         except BadInput as error:
@@ -372,8 +373,12 @@ def own_name(name: str, tool: ToolText) -> str:
     return name.removeprefix(f"{tool.server}__")
 
 
-def _known(at: Keypath, name: str, options: Iterable[str], noun: str) -> Iterator[Finding]:
+def known_name(
+    at: Keypath, name: str, options: Iterable[str], noun: str, *, made: re.Pattern[str] | None = None
+) -> Iterator[Finding]:
+    """Yield a finding unless `name` is among `options` or matches `made`, the names a run gives itself."""
     known = list(options)
-    if name not in known:
-        hint = suggestion(name, known) or (f" Known: {', '.join(known)}" if known else " There is none")
-        yield Finding(at, f"{dotted(at)}: {name!r} is no {noun}.{hint}")
+    if name in known or (made is not None and made.fullmatch(name)):
+        return
+    hint = suggestion(name, known) or (f" Known: {', '.join(known)}" if known else " There is none")
+    yield Finding(at, f"{dotted(at)}: {name!r} is no {noun}.{hint}")
