@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -76,14 +77,7 @@ def _job(job: JobRecord) -> JSON:
 
 
 def _usage(usage: Usage) -> JSON:
-    return {
-        "bytes_sent": usage.bytes_sent,
-        "bytes_received": usage.bytes_received,
-        "approx_tokens": usage.approx_tokens,
-        "measured_tokens": usage.measured_tokens,
-        "reported_tokens": usage.reported_tokens,
-        "tokenizer": usage.tokenizer,
-    }
+    return asdict(usage)
 
 
 def _exit(value: JSON) -> JSON:
