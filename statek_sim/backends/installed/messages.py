@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, BinaryIO, Final, Protocol, cast
 
 from statek_sim.errors import (
@@ -72,10 +72,6 @@ class Line:
 class Answers(Protocol):
     """Where the requests of one run go."""
 
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """STATEK's variables of the providers; those it does not say are nowhere."""
-
     def answer(self, message: Message) -> Message:
         """Answer one request: a status and a body, or a timeout, a broken connection, the end of the run."""
 
@@ -90,11 +86,6 @@ class Scripted:
         self._llm = llm
         self._asked: Provider = AskedAgain(llm) if killed else llm
         self._killed = killed
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """No provider is anywhere."""
-        return {}
 
     def answer(self, message: Message) -> Message:
         """Answer one request with the reply that the script has for it."""
@@ -135,11 +126,6 @@ class Exchanged:
 
     def __init__(self, exchanges: Exchanges) -> None:
         self._exchanges = exchanges
-
-    @property
-    def environment(self) -> Mapping[str, str]:
-        """The addresses and keys that belong to the exchanges."""
-        return self._exchanges.environment
 
     def answer(self, message: Message) -> Message:
         """Answer one request with what came back for it."""

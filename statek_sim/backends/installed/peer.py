@@ -175,7 +175,7 @@ class Peer:
             )
         if exchanges is not None:
             answers = Exchanged(exchanges)
-            order = _order(scenario, profile, preset, seed, answers.environment)
+            order = _order(scenario, profile, preset, seed, exchanges.environment)
             return self._usable(scenario, self._try(order, answers, _Deadline(EXCHANGES_DEADLINE)))
 
         def once() -> Ran | Lost:

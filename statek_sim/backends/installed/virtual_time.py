@@ -23,9 +23,6 @@ from statek_sim.world import tools
 EVENT: Final = 0
 STEP: Final = 1
 
-_IDLE_ROUNDS: Final = 4
-"""Rounds of the loop without work for anybody else; after them all tasks wait."""
-
 _sleep = asyncio.sleep
 
 
