@@ -43,7 +43,7 @@ def run_one_installed(
     """Run one scenario on `peer`'s STATEK and compare what can be compared there.
 
     `exchanges` take the place of the scenario's script. Of a scenario whose code the reference runtime stops, only how
-    it ends there is looked at (`suite.endings`).
+    it ends there is looked at.
     """
     started = time.perf_counter()
     outcome = peer.run(
