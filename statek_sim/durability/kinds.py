@@ -34,7 +34,7 @@ from statek_sim.store.codec import Unstorable
 from statek_sim.usage.totals import TurnUsage
 from statek_sim.world.queue import ItemStatus, WorkItem
 
-KINDS: Final[Mapping[str, type]] = {"WarmupBlock": chat_log.CodeBlock} | {
+KINDS: Final[Mapping[str, type]] = {
     kind.__qualname__: kind
     for kind in (
         Job, JobDef, JobDefError, Difficulty, Inbox, JobLog, Keeping, Life, PyEnv, ConsoleError, Signal,
@@ -49,10 +49,7 @@ KINDS: Final[Mapping[str, type]] = {"WarmupBlock": chat_log.CodeBlock} | {
         WorkItem, EnumValue,
     )
 } | {f"dbzero.{kind.__name__}": kind for kind in (List, Tuple, Dict, Set)}  # fmt: skip
-"""Objects with an identity, by the name in the store. Their attributes are what they consist of.
-
-Older stores call a block of warmup code WarmupBlock.
-"""
+"""Objects with an identity, by the name in the store. Their attributes are what they consist of."""
 
 RECORDS: Final[Mapping[str, type]] = {kind.__qualname__: kind for kind in (TurnUsage, chat_log.Reasoning)}
 """Named tuples."""
