@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from statek_sim.analysis.rerun import LIMITS, TOKENS, Ending, Replay
-from statek_sim.harness.limits import LimitName, count_for
+from statek_sim.analysis.rerun import TOKENS, Ending, Replay
+from statek_sim.harness.limits import LIMITS, LimitName, count_for
 from statek_sim.harness.usage_basis import UsageBasis
 
 

@@ -16,8 +16,6 @@ from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.usage.tokenizers import TokenizerRegistry
 
 TOKENS = LimitName.MAX_TOKEN_USAGE.value
-LIMITS = frozenset(limit.value for limit in LimitName)
-"""What `stop` says of a job that the harness stopped."""
 
 _SCRIPT_ENDS = frozenset({ScriptExhausted.__name__, UnmatchedRequest.__name__})
 _IN_ORDER = frozenset({*_SCRIPT_ENDS, UnusedEvents.__name__, UnusedReplies.__name__})

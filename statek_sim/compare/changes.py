@@ -13,14 +13,12 @@ from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.compare.facts import Difference, differences, facts_of
 from statek_sim.compare.sides import Side, differing_rules
+from statek_sim.harness.limits import LIMITS
 from statek_sim.scenario.schema import Limits, Scenario
 from statek_sim.semantics import Profile as Rules
 
 SIZES: Final = frozenset({"bytes_sent", "bytes_received", "approx_tokens", "reported_tokens"})
 """Facts of a job that say how much went over the wire; nearly every change of a tool's text changes them."""
-
-LIMITS: Final = frozenset({"max_turns", "max_exceptions", "max_consecutive_exceptions", "max_token_usage"})
-"""Stop reasons that are the harness's."""
 
 
 class Runs:

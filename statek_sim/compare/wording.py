@@ -10,8 +10,9 @@ from itertools import zip_longest
 from typing import Final
 
 from statek_sim.backends.record import JobRecord, RunRecord
-from statek_sim.compare.changes import LIMITS, Change
+from statek_sim.compare.changes import Change
 from statek_sim.compare.facts import Difference
+from statek_sim.harness.limits import LIMITS
 from statek_sim.values import JSON
 
 _LONGEST: Final = 160

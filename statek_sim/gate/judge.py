@@ -11,9 +11,9 @@ from statek_sim.gate.failure_cost import burnt, replay_command
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.needs import needs_said
 from statek_sim.gate.policy import Must, Rule
-from statek_sim.gate.trial import LIMITS, Trial, stops, unfinished
+from statek_sim.gate.trial import Trial, stops, unfinished
 from statek_sim.gate.verdict import Burnt, CrashAdded, CrashPlace, LimitFigure, Stop, Verdict
-from statek_sim.harness.limits import LimitName
+from statek_sim.harness.limits import LIMITS, LimitName
 from statek_sim.scenario.check import MAIN
 from statek_sim.usage.pricing import PriceList
 

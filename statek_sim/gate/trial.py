@@ -14,7 +14,7 @@ from statek_sim.gate.needs import Checks, WatchedHarness, unlimited
 from statek_sim.gate.needs import needed as needed_of
 from statek_sim.gate.verdict import CrashAdded, LimitFigure, Stop
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.harness.limits import HarnessLimits, LimitName, count_for
+from statek_sim.harness.limits import LIMITS, HarnessLimits, LimitName, count_for
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.trace import JobStopped, LLMReplied
@@ -22,8 +22,6 @@ from statek_sim.usage.pricing import PriceList
 
 OWN_ENDS = frozenset({"exit", "final"})
 """What `stop` says of a job that came to its own end."""
-
-LIMITS = frozenset(limit.value for limit in LimitName)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,9 @@ class LimitName(StrEnum):
     MAX_TOKEN_USAGE = "max_token_usage"
 
 
+LIMITS: Final = frozenset(limit.value for limit in LimitName)
+"""What `stop` says of a job that the harness stopped."""
+
 EXCEEDED: Final = {
     LimitName.MAX_TURNS: "Maximum number of turns exceeded",
     LimitName.MAX_EXCEPTIONS: "Maximum number of exceptions exceeded",

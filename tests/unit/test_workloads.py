@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from statek_sim.analysis.rerun import LIMITS, Replay
-from statek_sim.harness.limits import HarnessLimits
+from statek_sim.analysis.rerun import Replay
+from statek_sim.harness.limits import LIMITS, HarnessLimits
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import DEFAULT_PROFILES, Profile, Scenario
 from statek_sim.suite.run import builtin_suites
