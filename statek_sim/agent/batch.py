@@ -27,8 +27,7 @@ from statek_sim.agent.effects import (
     WrittenCall,
 )
 from statek_sim.agent.guard_points import call_withdrawn, guarded
-from statek_sim.agent.replies.calls import Refusal, resolved
-from statek_sim.agent.replies.correction import answer_calls, fail, watch
+from statek_sim.agent.replies.calls import Refusal, answer_calls, fail, resolved, watch
 from statek_sim.agent.replies.nudges import PREFIX, Failure, nudge_text
 from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.run_state import NothingToDo, RunState, Steps

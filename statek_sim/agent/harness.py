@@ -14,13 +14,12 @@ from statek_sim.agent.context.manager import ContextManager, ContextSettings
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import NO_PARTS, Delayed, Parts, PersonSaid, Question, ToolFunction
 from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.prompt import Layers
 from statek_sim.agent.reliability import BreakerGate, LoopWatcher, loop_watcher, reader_of, rescued
 from statek_sim.agent.replies.nudges import LIMIT, LIMIT_IN_ALL
 from statek_sim.agent.resume import resumed
 from statek_sim.agent.run_state import RunDeps
 from statek_sim.agent.simulated import Said, Simulation
-from statek_sim.agent.spec import MAX_ITERATIONS, PROFILE, TOOL_TIMEOUT, AgentSpec, Choice
+from statek_sim.agent.spec import MAX_ITERATIONS, PROFILE, TOOL_TIMEOUT, AgentSpec, Choice, Layers
 from statek_sim.agent.steps.enforcement import Step, StepPlan, check_plan, never_offered
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool

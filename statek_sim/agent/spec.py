@@ -8,7 +8,6 @@ from typing import Final
 
 from statek_sim.agent.budget import Budget
 from statek_sim.agent.effects import Choice as Choice
-from statek_sim.agent.prompt import Layers
 from statek_sim.agent.replies.nudges import LIMIT, LIMIT_IN_ALL
 from statek_sim.agent.steps.enforcement import NO_STEPS, StepPlan
 from statek_sim.agent.tools.registry import Offer, Registry
@@ -23,6 +22,29 @@ TOOL_TIMEOUT = 30.0
 
 PROFILE: Final = "hardened"
 """The profile that traces and results of agents name."""
+
+
+SEPARATOR: Final = "\n\n---\n\n"
+"""What stands between the layers (004 §4, `_build_system_block`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layers:
+    """The layers of the system block, from the most general to the most specific; later ones override earlier ones.
+
+    They are set once: whatever changes between turns (the time, say) would make every prompt a new one for the
+    provider's cache, so it belongs into the history.
+    """
+
+    rules: str = ""
+    project: str = ""
+    session: str = ""
+    environment: str = ""
+
+    def block(self) -> str:
+        """Return the system block: the layers that say something, in this order."""
+        parts = (self.rules, self.project, self.session, self.environment)
+        return SEPARATOR.join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,10 +15,9 @@ from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price, 
 from statek_sim.agent.harness import unanswered
 from statek_sim.agent.memory.handoff import HandoffFile, memory_block
 from statek_sim.agent.memory.instructions import discover, instructions_block
-from statek_sim.agent.prompt import Layers
 from statek_sim.agent.simulated import Said
 from statek_sim.agent.slots.queue import SlotRules
-from statek_sim.agent.spec import AgentSpec, Choice
+from statek_sim.agent.spec import AgentSpec, Choice, Layers
 from statek_sim.agent.steps.enforcement import Step, StepPlan
 from statek_sim.errors import BadInput, BadStore, NotAsked, Unanswered
 from statek_sim.scenario.agent import (

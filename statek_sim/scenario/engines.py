@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from statek_sim.agent.effects import SideModel
 from statek_sim.agent.steps.enforcement import Step, StepPlan, beyond
-from statek_sim.agent.tools.names import server_tool_name
+from statek_sim.agent.tools.registry import server_tool_name
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.mcp.fault import Faults, fault_from

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.steps.enforcement import Step
-from statek_sim.agent.tools.names import LONGEST, server_tool_name
-from statek_sim.agent.tools.registry import Registry
+from statek_sim.agent.tools.registry import LONGEST, Registry, server_tool_name
 from statek_sim.agent.tools.tool import Tool, tool_from, tool_of_schema
 from statek_sim.errors import BadInput, BadTool
 from statek_sim.mcp.fault import LIST, Faults, McpFault, fault_from

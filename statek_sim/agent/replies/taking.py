@@ -6,8 +6,7 @@ from statek_sim import trace as events
 from statek_sim.agent.batch import Batch
 from statek_sim.agent.effects import GuardPoint
 from statek_sim.agent.guard_points import guarded
-from statek_sim.agent.replies.calls import numbered, shown
-from statek_sim.agent.replies.correction import fail_reply
+from statek_sim.agent.replies.calls import fail_reply, numbered, shown
 from statek_sim.agent.replies.nudges import ROLE, Failure
 from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.run_state import RunState, Steps

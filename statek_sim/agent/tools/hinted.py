@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import types
+from collections import deque
 from collections.abc import Iterable, Mapping, MutableMapping, MutableSequence, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from statek_sim.agent.tools.ordered import with_ordered_sets
 from statek_sim.errors import StatekSimError
 from statek_sim.providers.mismatch import shorten
+from statek_sim.sandbox.ordered_set import stable_set
 from statek_sim.values import JSON
 
 Conversions = Mapping[str, TypeAdapter[Any]]
@@ -146,3 +148,32 @@ def _steps(loc: tuple[int | str, ...], value: Any) -> str:
 
 def _shown(value: object) -> str:
     return shorten(json.dumps(value, ensure_ascii=False, default=str), _SHOWN)
+
+
+def with_ordered_sets(value: Any) -> Any:
+    """Return what a conversion made with all its sets in a fixed order; models and dataclasses are changed in place.
+
+    A tool that joins the items of a set must not differ from run to run, however deep in an argument it stands.
+    """
+    kind = type(value)
+    if kind in (set, frozenset):
+        return stable_set(kind(map(with_ordered_sets, value)))
+    if kind in (list, tuple):
+        return kind(map(with_ordered_sets, value))
+    if kind is deque:
+        return deque(map(with_ordered_sets, value), value.maxlen)
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(map(with_ordered_sets, value))
+    if isinstance(value, dict):
+        for key, item in value.items():
+            value[key] = with_ordered_sets(item)
+    elif isinstance(value, BaseModel):
+        for held in (value.__dict__, value.__pydantic_extra__ or {}):
+            for name, item in held.items():
+                held[name] = with_ordered_sets(item)
+    elif is_dataclass(value):
+        for each in fields(value):
+            if hasattr(value, each.name):
+                # A frozen one is ours alone so far.
+                object.__setattr__(value, each.name, with_ordered_sets(getattr(value, each.name)))
+    return value

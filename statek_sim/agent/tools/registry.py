@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from statek_sim.agent.effects import ToolFunction
 from statek_sim.agent.tools.arguments import ArgumentCheck
-from statek_sim.agent.tools.names import server_tool_name
 from statek_sim.agent.tools.tool import Tool, code_of, tool_from
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadTool
@@ -293,3 +294,24 @@ def _owner(tool: Tool) -> str:
 
 def _key(names: Sequence[str] | None) -> tuple[str, ...] | None:
     return None if names is None else tuple(names)
+
+
+LONGEST: Final = 64
+"""Characters of a tool's name that all providers take."""
+
+_UNSENDABLE: Final = re.compile(r"[^A-Za-z0-9_-]")
+_DIGITS: Final = 8
+
+
+def server_tool_name(prefix: str, tool: str) -> str:
+    """Return the name of a server's tool: `prefix__tool`, or the tool's own where the prefix is empty.
+
+    MCP allows 128 characters, and dots; providers take 64 letters, digits, `_` and `-`. What they refuse becomes `_`,
+    and a name that was changed or cut ends in 8 digits of its SHA-256, so that two names do not become one.
+    """
+    whole = f"{prefix}__{tool}" if prefix else tool
+    fitting = _UNSENDABLE.sub("_", whole)
+    if fitting == whole and len(whole) <= LONGEST:
+        return whole
+    digest = hashlib.sha256(whole.encode()).hexdigest()[:_DIGITS]
+    return f"{fitting[: LONGEST - _DIGITS - 1]}_{digest}"
