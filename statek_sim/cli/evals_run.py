@@ -122,14 +122,7 @@ def run(
     before = None if baseline is None else read_baseline(baseline)
     prices = _prices(price)
     suite = loaded_evals(paths, only)
-    if cassettes is None:
-        experiment = _simulated(
-            suite, model or DEFAULT_MODEL, arms or ["ablation"], SEEDS if seeds is None else seeds
-        )
-    elif model is not None:
-        raise BadInput("--model goes with simulated models; recordings in --cassettes say whose they are")
-    else:
-        experiment = _recorded(suite, cassettes, arms or (), seeds)
+    experiment = _experiment(suite, model, cassettes, arms, seeds)
     demanded = None if policy is None else _demanded(policy, experiment)
     with executor_for(executor) as working:
         outcomes = run_experiment(experiment, working, progress())
@@ -147,6 +140,22 @@ def run(
         kept &= _held(before, experiment, outcomes, name=str(baseline), arms=bool(arms), only=bool(only))
     if not kept:
         raise typer.Exit(1)
+
+
+def _experiment(
+    suite: tuple[EvalScenario, ...],
+    model: str | None,
+    cassettes: Path | None,
+    arms: Sequence[str] | None,
+    seeds: int | None,
+) -> Experiment:
+    if cassettes is None:
+        return _simulated(
+            suite, model or DEFAULT_MODEL, arms or ["ablation"], SEEDS if seeds is None else seeds
+        )
+    if model is not None:
+        raise BadInput("--model goes with simulated models; recordings in --cassettes say whose they are")
+    return _recorded(suite, cassettes, arms or (), seeds)
 
 
 def _simulated(suite: tuple[EvalScenario, ...], model: str, arms: Sequence[str], seeds: int) -> Experiment:

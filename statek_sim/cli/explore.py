@@ -157,38 +157,44 @@ def explore(
 
     from statek_sim.executors.executor import executor_for
     from statek_sim.executors.limits import parse_watchdog
-    from statek_sim.explore.explorer import Bounds
-    from statek_sim.explore.result import KINDS
     from statek_sim.reporting.exploration import (
         exploration_json_text,
         exploration_markdown,
         explore_lines,
     )
-    from statek_sim.usage.pricing import load_prices
 
     check_outputs({"--json": json_file, "--markdown": markdown})
     started = time.monotonic()
     chosen = _under(preset, pairs_of(loaded(paths), profile, select, tag or ()))
     only = _place_of(kill, kind, chosen)
-    kinds = ("crashes",) if only else tuple(map(str, kind)) if kind else KINDS
-    listed = None if prices is None else load_prices(prices)
-    bounds = Bounds(kinds=kinds, only=only, depth=depth, orders=orders, pairs=pairs, prices=listed)
-    console = Console()
+    bounds = _bounds(kind, only, depth, orders, pairs, prices)
     with executor_for(executor, workers=processes) as runs_it:
-        found, chosen = _explore(console, chosen, invariant or (), bounds, parse_watchdog(watchdog), runs_it)
+        found, chosen = _explore(
+            Console(), chosen, invariant or (), bounds, parse_watchdog(watchdog), runs_it
+        )
     found = _told(found, chosen, statek, save)
     show(lambda _width: explore_lines(found, quiet=quiet))
-    for sentence in _added(found.scenarios, kill) if only is not None else ():
-        typer.echo(sentence)
     over = list(_over_budget(found.scenarios, max_crash_tokens, max_crash_cost))
-    for problem in over:
-        typer.echo(problem)
+    for sentence in [*(_added(found.scenarios, kill) if only is not None else ()), *over]:
+        typer.echo(sentence)
     write_outputs(
         (json_file, lambda: exploration_json_text(found, time.monotonic() - started)),
         (markdown, lambda: exploration_markdown(found)),
     )
     if code := _exit_code(found, over):
         raise typer.Exit(code)
+
+
+def _bounds(
+    kind: Sequence[Kind] | None, only: Place | None, depth: int, orders: int, pairs: int, prices: Path | None
+) -> Bounds:
+    from statek_sim.explore.explorer import Bounds
+    from statek_sim.explore.result import KINDS
+    from statek_sim.usage.pricing import load_prices
+
+    kinds = ("crashes",) if only else tuple(map(str, kind)) if kind else KINDS
+    listed = None if prices is None else load_prices(prices)
+    return Bounds(kinds=kinds, only=only, depth=depth, orders=orders, pairs=pairs, prices=listed)
 
 
 def _exit_code(found: Exploration, over: Sequence[str]) -> int:

@@ -246,8 +246,8 @@ def _run(
     if quiet:
         for failure in report.failures:
             typer.echo(f"{failure.name}: {failure.text}\n")
-        said = verdict(report.overall) + runs(report)
-        say([said, *filter(None, [unchecked(report), under_a_preset(report)])])
+        counted = verdict(report.overall) + runs(report)
+        say([counted, *filter(None, [unchecked(report), under_a_preset(report)])])
     return results, report
 
 

@@ -131,8 +131,8 @@ def use_table(first: str, rows: Sequence[tuple[str, Use]]) -> Table:
     """Return one row per use; columns without any number are left out."""
     cells = [[name, *(cell(use) for cell in _COLUMNS.values())] for name, use in rows]
     table = Table(head=(first, *_COLUMNS), rows=cells, left=("ratio", "tokenizer"))
-    told = [any(str(row[at]) != NOTHING for row in cells) for at in range(len(table.head))]
-    return table.only([head for head, tells in zip(table.head, told, strict=True) if tells])
+    filled = [any(str(row[at]) != NOTHING for row in cells) for at in range(len(table.head))]
+    return table.only([head for head, is_filled in zip(table.head, filled, strict=True) if is_filled])
 
 
 def _in_width(table: Table, width: int) -> list[Text]:

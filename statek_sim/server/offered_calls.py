@@ -19,12 +19,12 @@ from statek_sim.values import ToolSpec
 
 def check_offered(entry: Entry, tools: Sequence[ToolSpec]) -> None:
     """Raise `UnmatchedRequest` for a call of a reply that the tools of a request have no place for."""
-    said = entry.reply.answer
+    message = entry.reply.answer
     is_meant = entry.reply.is_mistaken or entry.reply.malformed_arguments is not None
-    if not tools or is_meant or not isinstance(said, Chat):
+    if not tools or is_meant or not isinstance(message, Chat):
         return
     offered = dict(_offered(tools))
-    for call in said.calls if offered else ():
+    for call in message.calls if offered else ():
         problem = _problem(call, offered)
         if problem is not None:
             raise UnmatchedRequest(

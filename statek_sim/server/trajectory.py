@@ -274,12 +274,14 @@ def _served(entries: Sequence[JournalEntry]) -> Trajectory:
         ):
             continue
         turn += 1
-        said = entry.reply.reply.answer
-        scripted = [(one.name, dict(one.args)) for one in said.calls] if isinstance(said, Chat) else None
+        message = entry.reply.reply.answer
+        scripted = (
+            [(one.name, dict(one.args)) for one in message.calls] if isinstance(message, Chat) else None
+        )
         later = [following for _, following in heard[number + 1 :]]
         made = list(_answered(scripted, messages, later, turn))
         calls += made
-        answer = said.text if isinstance(said, Chat) and not made else None
+        answer = message.text if isinstance(message, Chat) and not made else None
     return Trajectory(calls, answer)
 
 

@@ -210,7 +210,7 @@ LAUGHS: Final = "".join(
             "evals-policy.toml",
             ("right_percent = 1", "right_percent = {}"),
             (*EVALS, "--policy", "evals-policy.toml"),
-            "evals-policy.toml:7: rule[0].right_percent: expected a whole number, got a table",
+            "evals-policy.toml:7: rule[0].right_percent: expected a whole number, got a mapping",
         ),
         (
             "recorded/books/invoice.groq.yaml",

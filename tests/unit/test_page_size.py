@@ -40,13 +40,14 @@ def test_a_page_of_a_hundred_scenarios_takes_less_than_three_megabytes() -> None
 
 def test_making_a_page_takes_little_more_memory_than_its_text() -> None:
     results = list(many(500))
-    page(*results[:1])  # what is loaded once
+    render(page(*results[:1]))  # what is loaded once
     tracemalloc.start()
     text = render(page(*results))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(text) > 2 * MEGABYTE
-    assert peak < 4 * len(text)
+    # The data, a copy of it that the template marks as safe, and the page itself.
+    assert peak < 4.5 * len(text)
 
 
 @pytest.mark.slow

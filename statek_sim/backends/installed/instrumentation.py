@@ -3,7 +3,7 @@
 Functions of the package are replaced by ones that call them and tell what happened.
 
 None of them changes an argument, a result or an exception. Which kinds of events cannot be seen from outside is said in
-`compare.traces`.
+`compare.facts`.
 """
 
 from __future__ import annotations
