@@ -19,7 +19,6 @@ from statek_sim.providers.network import NetworkGuard, forbid_network
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought
 from statek_sim.sandbox.time_limit import BlockLimits, block_limits, last_resort
 from statek_sim.semantics import LATEST
-from statek_sim.suite.transcript import formatted, transcript
 from statek_sim.testing import Lab
 from statek_sim.trace import Event, StoreRemark
 from statek_sim.wall_clock import frozen_wall_clock
@@ -144,6 +143,8 @@ def pytest_runtest_makereport(
 
 def conversation(trace: Iterable[Event]) -> list[str]:
     """Return what happened in a run as lines; of a long one the start and the end."""
+    from statek_sim.suite.transcript import formatted, transcript  # noqa: PLC0415  # of a test that fails
+
     written = list(transcript(trace))
     lines = formatted(written, name_jobs=len({line.job for line in written}) > 1)
     left_out = len(lines) - FIRST - LAST

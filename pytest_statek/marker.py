@@ -10,10 +10,9 @@ from typing import Final
 import pytest
 
 from pytest_statek.options import STORAGE_MODES, STRICT, Requested, joined
-from pytest_statek.plan import seed_of
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.suite.run import located_preset, profile_known
+from statek_sim.harness.preset import located_preset
 from statek_sim.testing import LIMITS, LabSettings
 from statek_sim.world.queue import ItemStatus, WorkItem
 
@@ -69,9 +68,11 @@ def _arguments(node: pytest.Item) -> dict[str, object]:
 
 
 def _profile(argument: object, requested: Requested, otherwise: str) -> str:
-    if argument is not None:
-        return profile_known(_text("profile", argument))
-    return profile_known(requested.profiles[0]) if requested.profiles else otherwise
+    if argument is None and not requested.profiles:
+        return otherwise
+    from statek_sim.suite.run import profile_known  # noqa: PLC0415  # scenarios, which most tests need not
+
+    return profile_known(requested.profiles[0] if argument is None else _text("profile", argument))
 
 
 def _strict(argument: object, otherwise: bool) -> bool:
@@ -157,3 +158,13 @@ def _one_of(name: str, value: object, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise BadInput(f"{name}={value!r}: expected {' or '.join(map(repr, map(str, choices)))}")
     return str(value)
+
+
+def seed_of(requested: Requested) -> int | None:
+    """Return the seed; text that is no whole number is `BadInput`."""
+    if requested.seed is None:
+        return None
+    try:
+        return int(requested.seed)
+    except ValueError:
+        raise BadInput(f"statek_seed={requested.seed!r}: expected a whole number") from None

@@ -10,11 +10,13 @@ from typing import Final
 import pytest
 
 from pytest_statek.installed import InstalledStatek, installed_statek
+from pytest_statek.marker import seed_of
 from pytest_statek.options import BACKENDS, BUILT_IN, INSTALLED, SCENARIO_SUFFIXES, STRICT, Requested
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits, parse_watchdog
+from statek_sim.harness.preset import located_preset
 from statek_sim.scenario.files import find_files, is_eval_file
-from statek_sim.suite.run import builtin_suites, located_preset, profile_known
+from statek_sim.suite.run import builtin_suites, profile_known
 
 _YOUR_OWN: Final = "scenarios of your own are --statek-scenarios=PATH, a .yaml file or a folder with some"
 
@@ -91,16 +93,6 @@ def _profiles(requested: Requested, installed: InstalledStatek | None) -> tuple[
         if profile != installed.profile:
             raise BadInput(f"--statek-profile={profile}: {installed} follows its own; leave the option out")
     return (installed.profile,)
-
-
-def seed_of(requested: Requested) -> int | None:
-    """Return the seed; text that is no whole number is `BadInput`."""
-    if requested.seed is None:
-        return None
-    try:
-        return int(requested.seed)
-    except ValueError:
-        raise BadInput(f"statek_seed={requested.seed!r}: expected a whole number") from None
 
 
 def _report_folder(requested: Requested) -> Path | None:

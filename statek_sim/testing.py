@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any, Final, ParamSpec, Protocol, TypeVar, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, final, runtime_checkable
 
 from statek_sim import trace as events
-from statek_sim.backends.reference import measured
 from statek_sim.clock import FOREVER, VirtualClock
-from statek_sim.durability.persistence import Beside, KeptRuntime, script_of
 from statek_sim.errors import BadInput, ProviderBug, ScriptError, UnmatchedRequest
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import ExtensionRule, HarnessLimits
@@ -25,15 +23,17 @@ from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script, ScriptedLLM
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.execution.agenda import MOST_IDLE_POLLS
+from statek_sim.runtime.execution.measuring import measured
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought
 from statek_sim.runtime.state.context import traced_job
 from statek_sim.semantics import profile_named
-from statek_sim.store.open import open_store
 from statek_sim.store.protocol import LEASE, Store
-from statek_sim.store.worker import real_seconds, worker_name
 from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.world.queue import WorkItem, WorkQueue
+
+if TYPE_CHECKING:
+    from statek_sim.durability.persistence import Beside, KeptRuntime
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -128,6 +128,8 @@ class ScriptableLLM:
 
     def saved(self) -> Mapping[str, Any] | None:
         """Return how far its script is, None where it has none."""
+        from statek_sim.durability.persistence import script_of  # noqa: PLC0415  # for what is kept in a store
+
         return script_of(self._provider)
 
     def resume(self, saved: Mapping[str, Any]) -> None:
@@ -185,6 +187,10 @@ class LabRuntime(Runtime):
         `lease` are the real seconds for which the run stays with a process that is not heard of;
         `beside` is what the application has besides this runtime.
         """
+        from statek_sim.durability.persistence import KeptRuntime  # noqa: PLC0415  # what most tests need not
+        from statek_sim.store.open import open_store  # noqa: PLC0415
+        from statek_sim.store.worker import real_seconds, worker_name  # noqa: PLC0415
+
         if self._kept is not None:
             raise BadInput(f"keep_in({address!r}): this runtime is kept already")
         self._store = open_store(address, clock=real_seconds, lease=lease)

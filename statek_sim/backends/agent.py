@@ -37,7 +37,6 @@ from statek_sim.backends.call_log import CallLog
 from statek_sim.backends.deviations import undeviating, with_moved_events, with_other_limits
 from statek_sim.backends.driver import check_events
 from statek_sim.backends.record import RunError, RunRecord
-from statek_sim.backends.reference import measured
 from statek_sim.backends.setup import AS_WRITTEN, RunOptions, scenario_harness, script_of, settings_of
 from statek_sim.backends.user_plugins import OwnParts, as_it_is
 from statek_sim.call_hooks import CallHooks
@@ -50,6 +49,7 @@ from statek_sim.providers.protocol import Provider
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.format import format_of
 from statek_sim.providers.wire.request import PLAIN
+from statek_sim.runtime.execution.measuring import measured
 from statek_sim.scenario.agent import HarnessText
 from statek_sim.scenario.events import Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario

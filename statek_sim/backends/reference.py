@@ -26,16 +26,16 @@ from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
 from statek_sim.providers.http_provider import Exchanges, HttpLLM, access_from, client_options
 from statek_sim.providers.network import forbid_network
-from statek_sim.providers.protocol import ChatRequest, Provider
+from statek_sim.providers.protocol import Provider
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.request import PLAIN
+from statek_sim.runtime.execution.measuring import measured
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.jobs.job import get_current_job
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.scenario.schema import Scenario
 from statek_sim.semantics import Profile, profile_named
-from statek_sim.usage.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
-from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
+from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.wall_clock import frozen_wall_clock
 
 
@@ -228,13 +228,3 @@ def _budget(scenario: Scenario) -> ExecutionBudget:
 def _shared_budget(**limits: int) -> ExecutionBudget:
     """Return one budget per set of limits: it starts anew with every block, and its helpers are costly to make."""
     return ExecutionBudget(**limits)
-
-
-def measured(
-    request: ChatRequest, content: str, *, tokenizers: TokenizerRegistry | None = None
-) -> tuple[int, int]:
-    """Return (prompt, completion) tokens as a provider with this model's tokenizer would report them."""
-    tokenizer = tokenizer_for_model(request.model, tokenizers).tokenizer
-    prompt = sum(message_tokens(message, tokenizer) for message in request.messages)
-    prompt += tools_tokens(request.tools, tokenizer) + REPLY_PRIMING
-    return prompt, completion_tokens(content, None, tokenizer)

@@ -70,8 +70,8 @@ def compare(
     from statek_sim.compare.matrix_text import matrix_lines, table_lines, unknown_declarations
     from statek_sim.compare.upgrade import upgrade_between
     from statek_sim.executors.executor import executor_for
+    from statek_sim.harness.preset import located_preset
     from statek_sim.reporting.artifact import write_artifact
-    from statek_sim.suite.run import located_preset
 
     check_outputs({"--json": json_file, "--markdown": markdown_file})
     located = located_preset(preset)

@@ -207,7 +207,7 @@ def _exit_code(found: Exploration, over: Sequence[str]) -> int:
 
 def _under(preset: str | None, pairs: list[Pair]) -> list[Pair]:
     """Return the pairs under a preset, None: under the scenarios' own."""
-    from statek_sim.suite.run import located_preset
+    from statek_sim.harness.preset import located_preset
 
     if preset is None:
         return pairs

@@ -311,7 +311,8 @@ def replays_of(
 ) -> list[Replay]:
     """Return the scenarios to run again, under each preset or else their own."""
     from statek_sim.analysis.rerun import Replay
-    from statek_sim.suite.run import chosen, located_preset, nothing_chosen
+    from statek_sim.harness.preset import located_preset
+    from statek_sim.suite.run import chosen, nothing_chosen
     from statek_sim.usage.local_tokenizers import registry_of
 
     scenarios = loaded(paths)

@@ -105,8 +105,8 @@ def installed(
 ) -> tuple[Runner, tuple[tuple[Scenario, Profile], ...]]:
     """Start the installed package; return how to run a scenario on it, and which of `pairs` hold for it."""
     from statek_sim.backends.installed.peer import Peer, profile_of_peer
+    from statek_sim.harness.preset import located_preset
     from statek_sim.suite.installed import run_one_installed
-    from statek_sim.suite.run import located_preset
 
     peer = stack.enter_context(Peer(sys.executable))
     own = profile_of_peer(peer)

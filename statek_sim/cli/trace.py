@@ -90,7 +90,8 @@ def _ran(
     scenario: Scenario, profile: str | None, preset: str | None, seed: int | None, backend: Backend
 ) -> ScenarioResult:
     """Run a scenario once, here or on the installed package."""
-    from statek_sim.suite.run import located_preset, profile_known, run_one
+    from statek_sim.harness.preset import located_preset
+    from statek_sim.suite.run import profile_known, run_one
 
     if backend is not Backend.INSTALLED:
         chosen = scenario.profiles[0] if profile is None else profile_known(profile)

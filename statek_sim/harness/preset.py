@@ -153,6 +153,15 @@ def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:
     return None
 
 
+def located_preset(name_or_path: str) -> str:
+    """Return a built-in preset's name, or the full path of a preset file; raises BadInput when it is neither.
+
+    A relative path is relative to where the command is run, not to a scenario's file.
+    """
+    preset = load_preset(name_or_path)
+    return name_or_path if name_or_path in BUILT_IN else str(preset.path.resolve())
+
+
 def _shown(text: str) -> str:
     """Return a text as an error has it: a line that is longer than a screen says nothing more."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -15,7 +15,7 @@ from statek_sim.backends.record import RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.harness.preset import BUILT_IN, load_preset
+from statek_sim.harness.preset import located_preset
 from statek_sim.providers.http_provider import Exchanges
 from statek_sim.scenario.load import expectations_for
 from statek_sim.scenario.schema import AGENT_PROFILES, PROFILES, STATEK_PROFILES, Profile, Scenario
@@ -202,15 +202,6 @@ def profile_known(name: str) -> Profile:
         raise BadInput((problem + hint).removesuffix("."))
     known = name if name in AGENT_PROFILES else profile_named(name).name
     return next(profile for profile in PROFILES if profile == known)
-
-
-def located_preset(name_or_path: str) -> str:
-    """Return a built-in preset's name, or the full path of a preset file; raises BadInput when it is neither.
-
-    A relative path is relative to where the command is run, not to a scenario's file.
-    """
-    preset = load_preset(name_or_path)
-    return name_or_path if name_or_path in BUILT_IN else str(preset.path.resolve())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

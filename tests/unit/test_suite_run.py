@@ -9,13 +9,13 @@ import pytest
 
 from statek_sim.cli import main
 from statek_sim.errors import BadInput
+from statek_sim.harness.preset import located_preset
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.result import Mismatch
 from statek_sim.suite.run import (
     builtin_suites,
     chosen,
-    located_preset,
     nothing_chosen,
     run_one,
     run_suite,

@@ -22,11 +22,11 @@ from types import TracebackType
 from typing import Any, Final, Self, cast
 
 from statek_sim.backends.installed.messages import Answers, Exchanged, Line, Message, Scripted, nowhere
-from statek_sim.backends.reference import measured
 from statek_sim.backends.setup import harness_for, job_settings, script_of
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
 from statek_sim.providers.http_provider import Exchanges
 from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.runtime.execution.measuring import measured
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.semantics import NEWER, RELEASES, Release, line_of, profile_named, profile_of
 from statek_sim.semantics import Profile as Behaviour

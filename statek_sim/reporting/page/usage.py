@@ -12,10 +12,10 @@ from statek_sim.backends.record import RunRecord
 from statek_sim.backends.setup import settings_of
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import limits_in_force
+from statek_sim.harness.preset import located_preset
 from statek_sim.reporting.text_format import count, plural, share
 from statek_sim.semantics import profile_named
 from statek_sim.suite.result import ScenarioResult
-from statek_sim.suite.run import located_preset
 from statek_sim.trace import DifficultyRaised, LLMReplied, LLMRequested, Reactivated
 from statek_sim.usage.breakdown import MEANINGS, STEPS, Waterfall
 from statek_sim.usage.totals import TurnUsage, approx_tokens

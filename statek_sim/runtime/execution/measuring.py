@@ -1,0 +1,17 @@
+"""What a scripted provider reports as usage: the tokens that a tokenizer counts."""
+
+from __future__ import annotations
+
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.usage.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
+from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
+
+
+def measured(
+    request: ChatRequest, content: str, *, tokenizers: TokenizerRegistry | None = None
+) -> tuple[int, int]:
+    """Return (prompt, completion) tokens as a provider with this model's tokenizer would report them."""
+    tokenizer = tokenizer_for_model(request.model, tokenizers).tokenizer
+    prompt = sum(message_tokens(message, tokenizer) for message in request.messages)
+    prompt += tools_tokens(request.tools, tokenizer) + REPLY_PRIMING
+    return prompt, completion_tokens(content, None, tokenizer)
