@@ -102,7 +102,7 @@ class UnmatchedRequest(ScriptError):
 
 
 class UnusedReplies(ScriptError):
-    """The run ended with replies that no job asked for."""
+    """Scripted replies were never used."""
 
 
 class UnusedResults(ScriptError):
@@ -184,7 +184,7 @@ class CassetteMiss(StatekSimError):
 
 
 class UnplayedRecordings(StatekSimError):
-    """The run ended with recordings of its cassette that no job asked for."""
+    """Recordings of the cassette were never used."""
 
 
 class NetworkForbidden(StatekSimError):

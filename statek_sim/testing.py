@@ -139,7 +139,7 @@ class ScriptableLLM:
         self._provider.resume(saved)
 
     def check_finished(self) -> None:
-        """Raise `UnusedReplies` when replies are left that no job asked for."""
+        """Raise `UnusedReplies` when replies were never used."""
         if isinstance(self._provider, _Finishing):
             self._provider.check_finished()
 

@@ -71,7 +71,7 @@ class CassetteExchanges:
             places = ", ".join(f"{self._session.path}:{exchange.line}" for exchange in left[:_SHOWN])
             more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
             raise UnplayedRecordings(
-                f"the run ended with {len(left)} recordings that no job asked for: {places}{more}; "
+                f"{len(left)} recordings of the cassette were never used: {places}{more}; "
                 "record it again with statek-sim cassette record"
             )
 

@@ -98,7 +98,7 @@ def _run_error(record: RunRecord) -> str:
         case "UnusedEvents":
             return f"ends early: {message}"
         case "UnusedReplies":
-            return "ends early: " + message.removeprefix("the run ended with ")
+            return f"ends early: {message}"
         case "Livelock":
             return f"hangs: {message}"
         case _:

@@ -85,12 +85,12 @@ def no_script_text(request: ChatRequest, keys: Iterable[str]) -> str:
 
 
 def unused_text(pending: Sequence[PendingReply]) -> str:
-    """Say which replies no job asked for."""
+    """Return which replies were never used."""
     return "\n".join(
         (
-            f"the run ended with {_count(len(pending))} that no job asked for",
+            _never_used(len(pending)),
             *_listing(pending),
-            "remove them, or let the jobs run longer",
+            "remove them, or let the agent run longer",
         )
     )
 
@@ -175,3 +175,7 @@ def _script(key: str) -> str:
 
 def _count(total: int) -> str:
     return "1 reply" if total == 1 else f"{total} replies"
+
+
+def _never_used(total: int) -> str:
+    return "1 scripted reply was never used" if total == 1 else f"{total} scripted replies were never used"

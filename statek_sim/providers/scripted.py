@@ -197,7 +197,7 @@ class ScriptedLLM:
         return [entry for lane in self._lanes.values() for entry in lane.unused()]
 
     def check_finished(self) -> None:
-        """Raise `UnusedReplies` when replies are left that no job asked for."""
+        """Raise `UnusedReplies` when replies were never used."""
         left = self.unused()
         if left:
             raise UnusedReplies(unused_text(left))

@@ -280,7 +280,7 @@ def _check_parameters(read: ParsedRequest, ignored: Collection[str]) -> None:
     params = read.asked
     if params.unheeded and (unheeded := [name for name in params.unheeded if name not in ignored]):
         raise BadRequest(
-            f"{unheeded[0]} is nothing that this server honours: leave it out, or have it taken without heed "
+            f"Unsupported parameter `{unheeded[0]}`: remove it, or accept and ignore it "
             f"(script([...], ignored=[{unheeded[0]!r}]), or serve --ignore {unheeded[0]})",
             parameter=unheeded[0],
             code="unsupported_parameter",

@@ -118,6 +118,10 @@ def exhausted(question: str, request: ChatRequest, script: str, total: int) -> s
     )
 
 
+def _remaining(replies: int) -> str:
+    return "the remaining reply" if replies == 1 else f"any of the {replies} remaining replies"
+
+
 def unmatched(question: str, request: ChatRequest, script: str, pending: Sequence[PendingReply]) -> str:
     """Say which reply of `pending` comes nearest to the request and what in it does not fit."""
     nearest = min(
@@ -126,7 +130,7 @@ def unmatched(question: str, request: ChatRequest, script: str, pending: Sequenc
     plain = _plain(request)
     return "\n".join(
         (
-            f"{question} fits none of the {len(pending)} replies left in {script}",
+            f"{question} does not match {_remaining(len(pending))} in {script}",
             *conversation_tail(request.messages, plain),
             f"nearest is {nearest}",
             *(f"  {line}" for line in _differences(nearest, request, plain)),

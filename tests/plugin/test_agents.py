@@ -50,7 +50,7 @@ def test_replies_that_nobody_asked_for_fail_the_test(pytester: pytest.Pytester) 
     pytester.makepyfile(test_it=TEST.replace('text("22 C.")]', 'text("22 C."), text("More.")]'))
     result = pytester.runpytest("test_it.py")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*1 reply that no job asked for*"])
+    result.stdout.fnmatch_lines(["*1 scripted reply was never used*"])
 
 
 def test_the_conversation_of_a_failed_test_is_shown(pytester: pytest.Pytester) -> None:

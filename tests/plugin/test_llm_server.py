@@ -52,7 +52,7 @@ def test_fault(statek_llm_server):
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(
         [
-            "the run ended with 1 reply that no job asked for",
+            "1 scripted reply was never used",
             "  reply 2: text 'two'",
             "*fake LLM requests*",
             "1. /v1/chat/completions -> 200: reply 1: text 'one'",
@@ -79,7 +79,7 @@ def test_it(statek_llm_server):
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "request 1 (POST /v1/chat/completions, *) fits none of the 1 replies left in the script",
+            "request 1 (POST /v1/chat/completions, *) does not match the remaining reply in the script",
             "nearest is reply 1: text 'Hello.' when last message equals 'Hi.'",
             "  last message: expected equals 'Hi.', got 'Hi!'",
         ]

@@ -257,10 +257,10 @@ def test_what_the_server_does_not_honour_is_refused_by_name(target: str, body: A
     assert isinstance(answer, Whole)
     said = json.loads(answer.body)["error"]
     assert answer.status == 400
-    assert said["message"].startswith(f"{name} is nothing that this server honours: ")
+    assert said["message"].startswith(f"Unsupported parameter `{name}`: ")
     if target in (OPENAI, RESPONSES):
         assert (said["param"], said["code"]) == (name, "unsupported_parameter")
-    with pytest.raises(UnmatchedRequest, match=rf"^request 1 \(POST .*\): {name} is nothing"):
+    with pytest.raises(UnmatchedRequest, match=rf"^request 1 \(POST .*\): Unsupported parameter `{name}`"):
         llm.check_finished()
 
 

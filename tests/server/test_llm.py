@@ -170,7 +170,8 @@ def test_an_unmatched_request_is_told_the_nearest_reply_and_what_does_not_fit() 
     status, message = error(ask(llm, openai("hello wrld", model="o3")))
     assert status == 422
     assert message == (
-        "request 1 (POST /v1/chat/completions, model 'o3', turn 1) fits none of the 2 replies left in the script\n"
+        "request 1 (POST /v1/chat/completions, model 'o3', turn 1) "
+        "does not match any of the 2 remaining replies in the script\n"
         "  user: hello wrld\n"
         "nearest is reply 2: text 'near' when last message equals 'hello world' and model equals 'o3'\n"
         "  last message: expected equals 'hello world', got 'hello wrld'\n"
@@ -195,9 +196,7 @@ def test_an_exhausted_script_says_so() -> None:
 def test_replies_nobody_asked_for_fail_the_check() -> None:
     llm = FakeLLM([text("one"), text("two")])
     ask(llm, openai())
-    with pytest.raises(
-        UnusedReplies, match=r"(?s)^the run ended with 1 reply that no job asked for\n  reply 2: text 'two'"
-    ):
+    with pytest.raises(UnusedReplies, match=r"(?s)^1 scripted reply was never used\n  reply 2: text 'two'"):
         llm.check_finished()
 
 

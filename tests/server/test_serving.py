@@ -187,7 +187,7 @@ def test_with_check_what_was_left_over_is_a_failure(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert err.startswith("the run ended with 1 reply that no job asked for\n  reply 2: text 'Bye.'")
+    assert err.startswith("1 scripted reply was never used\n  reply 2: text 'Bye.'")
 
 
 def test_other_machines_are_kept_out_unless_let_in(tmp_path: Path) -> None:

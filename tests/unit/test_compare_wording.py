@@ -43,7 +43,7 @@ def test_an_exit_is_told_with_its_value(tmp_path: Path) -> None:
     [
         (
             "{code: c = 3}, {code: exit('done')}",
-            "ends early: 1 reply that no job asked for",
+            "ends early: 1 scripted reply was never used",
             "goes to its end",
         ),
         (

@@ -183,11 +183,11 @@ def test_unused_replies_are_listed_with_their_conditions() -> None:
     with pytest.raises(UnusedReplies) as caught:
         llm.check_finished()
     assert str(caught.value).splitlines() == [
-        "the run ended with 3 replies that no job asked for",
+        "3 scripted replies were never used",
         "  reply 2 of 'agent': text 'x' (used 1 of 2 times)",
         "  reply 3 of 'agent': timeout when attempt is 3",
         "  reply 4 of 'agent': text 'y' when last message contains 'never' (repeats forever, used 0 times)",
-        "remove them, or let the jobs run longer",
+        "remove them, or let the agent run longer",
     ]
 
 

@@ -103,7 +103,7 @@ def test_recordings_that_nobody_asks_for_fail_the_run(tmp_path: Path) -> None:
 
     assert result.record.error is not None
     assert result.record.error.type == "UnplayedRecordings"
-    assert result.record.error.message.startswith("the run ended with 1 recording")
+    assert result.record.error.message.startswith("1 recording")
 
 
 def test_a_refusal_is_recorded_and_replayed_like_any_answer(tmp_path: Path) -> None:
