@@ -124,6 +124,9 @@ Fault = (
     | WrongContentType
 )
 
+ANSWERED: Final = (SlowFirstByte, SlowTokens, NullUsage, NoUsage)
+"""Faults with which the client gets the reply all the same."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRule:

@@ -12,7 +12,7 @@ from statek_sim.cassettes.secret_rules import is_secret_header
 from statek_sim.providers.mismatch import describe
 from statek_sim.providers.scripted import Entry
 from statek_sim.providers.wire.request import FormatName
-from statek_sim.server.fault import Fault
+from statek_sim.server.fault import ANSWERED, Fault
 from statek_sim.server.parsed_request import json_of
 from statek_sim.values import JSON
 
@@ -62,6 +62,11 @@ class JournalEntry(NamedTuple):
         }
 
     @property
+    def is_answered(self) -> bool:
+        """Whether no fault kept the client from a whole and readable answer."""
+        return all(isinstance(fault, ANSWERED) for fault in self.faults)
+
+    @property
     def json(self) -> JSON:
         """The body, as it is; `ValueError` when it is no JSON, or nested deeper than any request is."""
         return json_of(self.body)
@@ -75,9 +80,10 @@ class JournalEntry(NamedTuple):
         if self.problem is not None:
             outcome = without_secrets(self.problem.partition("\n")[0], self.sent())
         elif self.reply is not None:
-            outcome = f"reply {self.reply.position}: {describe(self.reply.reply)}"
+            lost = "" if self.is_answered else ", which the client never got whole"
+            outcome = f"reply {self.reply.position}: {describe(self.reply.reply)}{lost}"
         else:
-            outcome = "no reply of the script" if self.faults else "worked out from the request"
+            outcome = "no reply was used" if self.faults else "worked out from the request"
         struck = f" with {', '.join(map(str, self.faults))}" if self.faults else ""
         status = "silence" if not self.status else str(self.status)
         return f"{self.number}. {self.target} -> {status}{struck}: {outcome}"

@@ -15,21 +15,17 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import zip_longest
 from types import EllipsisType
-from typing import Any, Final, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from statek_sim.errors import BadInput
 from statek_sim.providers.script import Chat
 from statek_sim.providers.wire.format import FORMATS
-from statek_sim.server.fault import NoUsage, NullUsage, SlowFirstByte, SlowTokens
 from statek_sim.server.journal import JournalEntry
 from statek_sim.trace import LLMReplied, ToolCalled, ToolReturned, Trace
 from statek_sim.values import JSON, Message
 
 Order = Literal["exact", "subsequence", "any"]
 """`exact`: these calls and no others. `subsequence`: in this order, others between. `any`: each once, others too."""
-
-_HARMLESS: Final = (SlowFirstByte, SlowTokens, NoUsage, NullUsage)
-"""Faults with which an answer arrives all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,11 +263,7 @@ def _served(entries: Sequence[JournalEntry]) -> Trajectory:
     calls: list[Call] = []
     answer, turn = None, 0
     for number, (entry, messages) in enumerate(heard):
-        if (
-            entry.reply is None
-            or entry.status != 200
-            or not all(isinstance(one, _HARMLESS) for one in entry.faults)
-        ):
+        if entry.reply is None or entry.status != 200 or not entry.is_answered:
             continue
         turn += 1
         message = entry.reply.reply.answer

@@ -214,6 +214,7 @@ def test_the_journal_says_which_faults_struck() -> None:
     assert entry.faults == (Reset(after=1),)
     assert entry.line() == (
         "1. /v1/chat/completions -> 200 with Reset(after=1): reply 1: text 'Hello there, friend'"
+        ", which the client never got whole"
     )
 
 
