@@ -3,7 +3,7 @@
 Python orders a set of strings by their hashes, which change with PYTHONHASHSEED: two runs of one scenario would print
 different consoles. These sets are real `set`s and `frozenset`s that come out in one order:
 
-- numbers only: Python's own order, which no seed changes (and which STATEK shows too);
+- numbers and tuples of them only: Python's own order, which no seed changes (and which STATEK shows too);
 - anything else: by type name, then by `repr` without memory addresses, then by the place in the store of what has
   one, then by its attributes. Only objects between which nothing of that tells come as Python has them.
 """
@@ -47,8 +47,7 @@ def without_addresses(text: str) -> str:
 def in_order(items: Iterable[Item]) -> list[Item]:
     """Return the items of a plain set in the order that this module promises."""
     found = list(items)
-    # Python's hash of a NaN is its address.
-    if all(type(item) in _NUMBERS and item == item for item in found):  # noqa: PLR0124
+    if all(map(_is_number, found)):
         return found
     keyed = sorted(((_sort_key(item), item) for item in found), key=itemgetter(0))
     ordered: list[Item] = []
@@ -56,6 +55,12 @@ def in_order(items: Iterable[Item]) -> list[Item]:
         group = [item for _, item in equal]
         ordered += sorted(group, key=_attributes) if len(group) > 1 else group
     return ordered
+
+
+def _is_number(item: Item) -> bool:
+    """Return whether an item is a number or a tuple of such: Python's hash of a NaN is its address."""
+    kind = type(item)
+    return all(map(_is_number, item)) if kind is tuple else kind in _NUMBERS and item == item  # noqa: PLR0124
 
 
 def store_place(item: Item) -> int | None:
@@ -80,7 +85,7 @@ def _listed(items: builtins.set[Item] | builtins.frozenset[Item]) -> str:
     plain = builtins.set.__iter__ if isinstance(items, builtins.set) else builtins.frozenset.__iter__
     found: list[Item] = list(plain(items))  # type: ignore[arg-type]  # the right one of the two
     texts = [repr(item) for item in found]
-    if not all(type(item) in _NUMBERS for item in found):
+    if not all(map(_is_number, found)):
         names = (type(item).__name__ for item in found)
         texts = [text for _, _, text in sorted(zip(names, map(without_addresses, texts), texts, strict=True))]
     return ", ".join(texts)

@@ -709,6 +709,130 @@ for k in sn: print(k,k==2 and sn.clear())
 (it:=iter(ed),ed.update(a=1),list(it))[1:]
 (it:=iter(sn),sn.discard(0),next(it,'end'))[1:]
 (it:=iter(es),es.add(1),list(it))[1:]
+(d.update({0:5,'':6}),list(d))
+(d.update({'':6,0:5}),list(d))
+(d.update({'':6,b'':7,0:5,():8,0.0:3}),list(d.items()))
+(ed.update({'':6,b'':7,0:5,():8}),list(ed.items()))
+(ed.update({():8,'':6,b'':7,0:5}),list(ed.items()))
+(ed.update({(0,0):8,(0,):9}),list(ed.items()))
+(ed.update({(1,2):8,3:9}),list(ed.items()))
+(ed.update({3:9,(1,2):8}),list(ed.items()))
+(ed.update({(1,2):8,3:9}),ed.pop(3),list(ed.items()))
+(ed.update({(1,2):8,3:9}),ed.pop((1,2)),list(ed.items()))
+(ed.update({(1,2):8,(2,1):9}),list(ed.items()))
+(ed.update({(2,1):8,(1,2):9}),list(ed.items()))
+(ed.update({(2,1):8,(1,2):9}),ed.pop((1,2)),list(ed.items()))
+(ed.update({(1,2):8,(2,1):9}),ed.pop((1,2)),list(ed.items()))
+(ed.update({(2,1):8,(1,2):9}),ed.pop((2,1)),list(ed.items()))
+(ed.update({(2,1):8}),ed.pop((1,2)),list(ed.items()))
+(ed.update({(2,1):8}),ed.pop((1,2),7),list(ed.items()))
+(ed.update({0:8}),ed.pop(''),list(ed.items()))
+(ed.update({'':8}),ed.pop(0),list(ed.items()))
+(ed.update({'':8}),ed.pop(0,4),list(ed.items()))
+(ed.update({'':8}),ed.get(0,4),list(ed.items()))
+(ed.update({'':8}),ed.setdefault(0,4),list(ed.items()))
+(ed.update({'':8,0:2}),ed.pop(''),list(ed.items()))
+(ed.update({'':8,0:2}),ed.pop(0),list(ed.items()))
+(ed.update({'':8,b'':2}),ed.pop(b''),list(ed.items()))
+(ed.update({b'':8,'':2}),list(ed.items()))
+(ed.update({0.0:8,'':2}),list(ed.items()))
+(ed.update({'':8,0.0:2}),list(ed.items()))
+(ed.update({datetime.date(1,1,1):8,545:2}),list(ed.items()))
+(ed.update({545:2,datetime.date(1,1,1):8}),list(ed.items()))
+(es.update(['',0]),list(es))
+(es.update([(2,1),(1,2)]),list(es))
+(es.update([(1,2),(2,1)]),list(es))
+(es.update([(1,2),3]),list(es))
+(es.update([(1,2),3]),es.remove(3),list(es))
+(es.update([(1,2),3]),es.remove((1,2)),list(es))
+(es.update(['',0]),es.remove(''),list(es))
+(es.update(['']),es.remove(0),list(es))
+(es.update(['']),es.discard(0),list(es))
+(es.update(['',0]),es.pop(),list(es))
+d.setdefault(-3,1)
+ed.setdefault(-3,1)
+di.setdefault(-3,1)
+d.setdefault(2**64,1)
+d.setdefault(2**63,1)
+d.setdefault([1],1)
+d.setdefault({1},1)
+d.setdefault({1:1},1)
+d.setdefault(xs,1)
+d.setdefault(s,1)
+d.setdefault(ed,1)
+d.setdefault(t,1)
+d.setdefault((1,[2]),1)
+d.setdefault((1,-2),1)
+del d[-3]
+del ed[-3]
+del d[2**64]
+del d[2**63]
+del d[[1]]
+del d[{1:1}]
+del d[{1}]
+del d[xs]
+del d[s]
+del d[(1,[2])]
+del d[(-1,)]
+del d['nope']
+(ed.update({-1.0:8}),list(ed.items()))
+d.get(-3)
+d.get(-3,1)
+d.get(2**64)
+d.pop(-3)
+d.pop(-3,1)
+ed.pop(-3)
+ed.pop(-3,1)
+-3 in d
+-3 in ed
+d[-3]
+ed[-3]
+d.update({():1,-3:2})
+es.update({(),-3})
+es.update([(),-3])
+es.update([-3])
+es.update([-3,'a'])
+es.update(['a',-3])
+es.update([(),-3,4])
+es.update([-3,-4])
+es.update([-3,()])
+es.add(-3)
+es.add(2**64)
+es.update(['a',2**64])
+es.update([(),2**64])
+(es.add(()),es.add(-3))
+(es.add(()),es.add(-3),es.add(4))
+s.add(-3)
+s.discard(-3)
+ss.discard(-3)
+es.discard(-3)
+(s.add(-3),s.discard(-3))
+s.remove(-3)
+ss.remove(-3)
+-3 in s
+-3 in ss
+-3 in es
+es.update([True,1])
+es.update([1,True])
+es.update([1.0,1])
+es.update([1,1.0])
+es.update([True,1.0,1])
+es.update([0,False])
+es.update([(1,),(True,)])
+(es.add(1),es.add(True))
+s.add(True)
+s.update([True])
+s.update({True})
+s|{True}
+s&{True}
+(ed.update({True:1}),ed.update({1:2}))
+(ed.update({1:1}),ed.update({True:2}))
+(ed.update({1:1}),ed.update({1.0:2}))
+(ed.update({1.0:1}),ed.update({1:2}))
+di[True]=5
+di[1.0]=5
+di.update({True:5})
+di.setdefault(True,5)
 """.strip().splitlines()
 )
 

@@ -23,6 +23,7 @@ UNLIKE: Final = {
     "s.add([1])": "an unhashable member is refused there and added all the same",
     "s.add({1})": "as above",
     "s.add({'a':1})": "as above",
+    "del d[(-1,)]": "a tuple with a member that has no hash is no key, and nothing is deleted",
 }
 """Operations that go another way here, and why."""
 

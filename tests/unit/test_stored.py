@@ -385,3 +385,13 @@ def test_an_interrupt_that_agent_code_did_not_raise_ends_the_run() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert without_sandbox("raise KeyboardInterrupt('now')").stop_reason == "contained"
+
+
+@pytest.mark.parametrize("remove", ["discard", "remove"])
+def test_a_negative_member_goes_although_removing_it_is_an_error(remove: str) -> None:
+    members = kept({"a", -3}).value
+    with pytest.raises(OverflowError, match="can't convert negative int to unsigned"):
+        getattr(members, remove)(-3)
+    assert list(members) == ["a"]
+    with pytest.raises(OverflowError if remove == "discard" else KeyError):
+        getattr(members, remove)(-3)

@@ -9,6 +9,7 @@ plain collection that is put into one is copied; a stored one is shared.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext, suppress
 from decimal import Decimal
 from inspect import CO_VARKEYWORDS
 from itertools import chain
@@ -26,7 +27,7 @@ from statek_sim.runtime.stored.identity import (
     why_datetime_changed,
     why_decimal_changed,
 )
-from statek_sim.runtime.stored.ordering import in_store_order, while_it_changes
+from statek_sim.runtime.stored.ordering import in_store_order, key_hash, while_it_changes
 from statek_sim.runtime.stored.storable_types import (
     EarlyEnumValue,
     Kind,
@@ -555,7 +556,7 @@ class Dict(_Collection):
 
     def _put(self, key: Value, item: Value, late: Damage, depth: int) -> None:
         """Put an entry in; one with a key that cannot be hashed is left out, and those after it are not."""
-        if isinstance(key, int) and not 0 <= key < _NO_HASH:
+        if _is_beyond(key):
             late.append(TypeError(f"Unable to find hash function for key of type: {type(key).__name__}"))
             return
         found = _hashed(key, late, depth)
@@ -575,7 +576,7 @@ class Dict(_Collection):
 
     def __getitem__(self, key: Value) -> Value:
         unhashable = isinstance(key, list | dict | set | List | Dict | Set)
-        if unhashable or (isinstance(key, int) and not (0 <= key < 2**64)):
+        if unhashable or _is_beyond(key):
             raise KeyError(f"Cannot get hash for key: {key}")
         try:
             return read(self._items[_looked_up_plain(key)][1])
@@ -593,8 +594,23 @@ class Dict(_Collection):
         self._put(key, item, late, 0)
 
     def __delitem__(self, key: Value) -> None:
-        # A key that is not there is no error.
-        self._items.pop(_looked_up(key), None)
+        if isinstance(key, list | dict | set | List | Dict | Set) or _is_beyond(key):
+            raise TypeError(f"Unable to find hash function for key of type: {type(key).__name__}")
+        # Of keys with one hash the first goes, whichever was asked for. A key that is not there is no error.
+        hash(_plain_key(key))
+        self._items.pop(self._first_of_hash(key), None)
+
+    def _first_of_hash(self, key: Value) -> Value:
+        """Return the first key in order with the hash of `key`, that itself when there is none.
+
+        No other key is looked at for a text, whose hash only an enumeration's value shares, nor for a number that is
+        there: it comes first.
+        """
+        if (key and isinstance(key, str)) or (isinstance(key, int) and key in self._items):
+            return key
+        wanted = key_hash(key)
+        same_hash = [plain for plain in self._items if key_hash(plain) == wanted]
+        return in_store_order(same_hash)[0] if same_hash else _looked_up_plain(key)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Dict):
@@ -613,23 +629,32 @@ class Dict(_Collection):
         return key_and_default[1] if len(key_and_default) > 1 else None
 
     def pop(self, *key_and_default: Value) -> Value:
-        """Remove and return an item; of a missing one the default, or KeyError."""
+        """Remove and return the first item with the hash of a key that is there; else the default, or KeyError."""
         if not key_and_default:
             raise TypeError(" get expected at least 1 argument")
-        place = _looked_up(key_and_default[0])
-        found = self._items.get(place)
-        if found is not None:
-            item = read(found[1])
-            del self._items[place]
-            return item
-        if len(key_and_default) > 1:
-            return key_and_default[1]
-        raise KeyError("not found")
+        key = key_and_default[0]
+        try:
+            missing = _looked_up(key) not in self._items
+        except (TypeError, OverflowError):
+            if len(key_and_default) > 1:
+                raise
+            missing = True
+        if missing:
+            if len(key_and_default) > 1:
+                return key_and_default[1]
+            raise KeyError("not found")
+        place = self._first_of_hash(key)
+        item = read(self._items[place][1])
+        del self._items[place]
+        return item
 
     def setdefault(self, key: Value, default: Value = None) -> Value:
         """Return the item, which is `default` when there was none."""
-        if key not in self:
-            self[key] = default
+        if isinstance(key, set | List | Dict | Set) or (isinstance(key, tuple) and not _has_hash(key)):
+            raise StoreKills("a key without a hash was given to a stored dict's setdefault()")
+        if _has_hash(key) and key not in self:
+            with suppress(OverflowError) if isinstance(key, int) and key >= _BEYOND else nullcontext():
+                self[key] = default
         return self[key]
 
     def update(self, items: Value = (), **more: Value) -> None:
@@ -683,11 +708,23 @@ def _plain_key(key: Value) -> Value:
 
 
 def _looked_up(key: Value) -> Value:
-    if isinstance(key, int) and not 0 <= key < _NO_HASH:
+    if _is_beyond(key):
         raise OverflowError("can't convert negative int to unsigned" if key < 0 else "int too big to convert")
     plain = _looked_up_plain(key)
     hash(plain)
     return plain
+
+
+def _is_beyond(key: Value) -> bool:
+    """Return whether a key is an integer that cannot be hashed."""
+    return isinstance(key, int) and not 0 <= key < _NO_HASH
+
+
+def _has_hash(key: Value) -> bool:
+    """Return whether dbzero can hash a key, of a tuple every member."""
+    if isinstance(key, Tuple | tuple):
+        return all(map(_has_hash, key))
+    return not (_is_beyond(key) or isinstance(key, list | dict | set | List | Dict | Set))
 
 
 class LostKey(int):
@@ -808,7 +845,7 @@ class Set(_Members):
         if isinstance(item, int) and item < 0:
             late.append(OverflowError("can't convert negative int to unsigned"))
         found = _hashed(item, late, depth)
-        self._items[_lost_or_plain(item, found)] = found
+        self._items.setdefault(_lost_or_plain(item, found), found)
 
     def _add(self, item: Value, late: Damage) -> None:
         if isinstance(item, list | dict | set):
@@ -875,13 +912,15 @@ class Set(_Members):
         return self
 
     def remove(self, item: Value) -> None:
-        """Remove a member; KeyError if it is none."""
+        """Remove a member; KeyError if it is none. A negative integer goes, and is an OverflowError."""
         if self._items.pop(_plain_key(item), self) is self:
             raise KeyError("Element not found")
+        _looked_up(item)
 
     def discard(self, item: Value) -> None:
-        """Remove a member if it is one."""
-        self._items.pop(_looked_up(item), None)
+        """Remove a member if it is one. A negative integer goes, and is an OverflowError."""
+        self._items.pop(_looked_up_plain(item), None)
+        _looked_up(item)
 
     def pop(self) -> Value:
         """Remove and return the first member in order."""

@@ -3,8 +3,9 @@
 Text and bytes hash by MurmurHash64A with seed 0, numbers as in Python, dates and times by their packed fields, tuples
 by the exclusive or of their members, values of its enumerations by their name's text, its objects by their place in
 the store, which grows as they are made. `None` hashes by its address, which no program can know: it is put where an
-address nearly always falls, after small integers and before text. What has no place is put where objects are. Equal
-hashes come in the order of insertion. No address and no seeded hash of Python's is ever asked.
+address nearly always falls, after small integers and before text. What has no place is put where objects are. Of
+equal hashes those of numbers and dates come first, then those of bytes, then the others; where that is equal, too,
+they come in the order of insertion. No address and no seeded hash of Python's is ever asked.
 
 `vars` of a stored object: dbzero collects members in a hash table of C++: None and truth values first, then the others,
 each in the order in which the class first had a value of that kind under a name. The table's order is that of
@@ -91,9 +92,17 @@ def _of_time(moment: time) -> int:
     return moment.hour << 32 | moment.minute << 26 | moment.second << 20 | moment.microsecond
 
 
+def _place(key: Key) -> tuple[int, int]:
+    """Return what orders a key: its hash, then whether the store has it in its entry or somewhere else."""
+    return key_hash(key), 0 if isinstance(key, _IN_THE_ENTRY) else 1 if isinstance(key, bytes) else 2
+
+
+_IN_THE_ENTRY: Final = (int, float, date, time)
+
+
 def in_store_order(keys: Iterable[Key]) -> list[Key]:
     """Return keys in the order in which dbzero's mappings and sets yield them."""
-    return sorted(keys, key=key_hash)
+    return sorted(keys, key=_place)
 
 
 def while_it_changes(items: Mapping[Key, object], *, as_view: bool = False) -> Iterator[Key]:
@@ -125,7 +134,7 @@ class _Keys:
     def __init__(self, items: Mapping[Key, object]) -> None:
         self._items = items
         self._keys = in_store_order(items)
-        self._hashes: list[int] = []
+        self._places: list[tuple[int, int]] = []
         self._at = 0
         self._met = self._newest()
 
@@ -145,12 +154,12 @@ class _Keys:
         return _NO_MORE
 
     def _take_in(self) -> None:
-        self._hashes = self._hashes or [key_hash(key) for key in self._keys]
+        self._places = self._places or [_place(key) for key in self._keys]
         known = set(self._keys)
         new = takewhile(lambda key: key not in known, reversed(self._items))
         for key in reversed(list(new)):
-            place = bisect_right(self._hashes, key_hash(key))
-            self._hashes.insert(place, key_hash(key))
+            place = bisect_right(self._places, _place(key))
+            self._places.insert(place, _place(key))
             self._keys.insert(place, key)
             self._at += place < self._at
         self._met = self._newest()
