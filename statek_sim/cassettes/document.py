@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from pathlib import Path
 from reprlib import Repr
-from typing import Final
+from typing import Final, TypeVar
 
 from statek_sim.cassettes.bodies import Undecodable, opened, original
 from statek_sim.cassettes.emit import CHUNKS, REMARKS, VERSION
@@ -26,6 +26,7 @@ _BRIEF: Final = Repr()
 _BRIEF.maxstring = _BRIEF.maxother = _LONGEST
 _ENCODING: Final = "content-encoding"
 _ADVICE: Final = "delete the file and record it again"
+_Message = TypeVar("_Message", Request, Response)
 
 
 def read(path: Path) -> list[Exchange]:
@@ -42,17 +43,22 @@ def read_decoded(path: Path) -> list[Exchange]:
 
 
 def decoded(exchange: Exchange) -> Exchange:
-    """Return an exchange with the body of its response without content encoding, if that can be undone."""
-    response = exchange.response
-    encoding = header(response.headers, _ENCODING)
+    """Return an exchange with its bodies without content encoding, where that can be undone."""
+    return replace(
+        exchange, request=_without_encoding(exchange.request), response=_without_encoding(exchange.response)
+    )
+
+
+def _without_encoding(message: _Message) -> _Message:
+    encoding = header(message.headers, _ENCODING)
     if not encoding:
-        return exchange
+        return message
     try:
-        body = opened(response.body, encoding)
+        body = opened(message.body, encoding)
     except Undecodable:
-        return exchange
-    headers = _true_length(without(response.headers, [_ENCODING]), len(body))
-    return replace(exchange, response=replace(response, headers=headers, body=body))
+        return message
+    headers = _true_length(without(message.headers, [_ENCODING]), len(body))
+    return replace(message, headers=headers, body=body)
 
 
 def brief(value: object) -> str:
@@ -119,7 +125,7 @@ def _request(spot: _Spot) -> Request:
     return Request(
         method=spot.at("method").text(),
         uri=_address(spot.at("uri")),
-        headers=_headers(spot.at("headers")),
+        headers=_headers_of_body(spot),
         body=body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body,
     )
 
@@ -152,7 +158,7 @@ def _response(spot: _Spot) -> Response:
     return Response(
         status=status.at("code").number(),
         reason=status.at("message").text_or_nothing(),
-        headers=_true_length(_headers(spot.at("headers")), len(body)),
+        headers=_true_length(_headers_of_body(spot), len(body)),
         body=body,
         chunks=tuple(_chunks(spot.at(REMARKS).at(CHUNKS))) if CHUNKS in remarks else (),
     )
@@ -161,6 +167,12 @@ def _response(spot: _Spot) -> Response:
 def _true_length(headers: Headers, size: int) -> Headers:
     """Return the headers with the length of the body as it was sent: in the file it is the length of the layout."""
     return tuple((name, str(size) if name.lower() == "content-length" else value) for name, value in headers)
+
+
+def _headers_of_body(spot: _Spot) -> Headers:
+    """Return the headers of a message; a body that is kept as values is compressed no more."""
+    headers = _headers(spot.at("headers"))
+    return without(headers, [_ENCODING]) if PARSED in spot.mapping() else headers
 
 
 def _headers(spot: _Spot) -> Headers:

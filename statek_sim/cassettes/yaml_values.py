@@ -21,8 +21,8 @@ from statek_sim.errors import BadCassette
 
 MAX_DEPTH: Final = 100
 """Deepest nesting; a cassette needs seven levels, and more where a body is kept as values."""
-MAX_DIGITS: Final = 20
-"""Longer numbers are text."""
+MAX_DIGITS: Final = 40
+"""Longer numbers are text; a number of JSON that somebody computed has up to 24 characters."""
 
 _TAGS: Final = "tag:yaml.org,2002:"
 _TEXT: Final = f"{_TAGS}str"
@@ -31,7 +31,9 @@ _COLLECTIONS: Final = frozenset({f"{_TAGS}map", f"{_TAGS}seq", "!"})
 _UNFINISHED: Final = object()
 """Stands for a list or mapping whose parts are being made."""
 _PLAIN: Final = {"": None, "~": None, "null": None, "true": True, "false": False}
-_NUMBER: Final = re.compile(r"[-+]?(?:\d+(\.\d*)?|(\.\d+))([eE][-+]?\d+)?")
+# As PyYAML reads and writes them: it leaves texts such as `1e5` and `089` without quotes.
+_WHOLE: Final = re.compile(r"[-+]?(?:0|[1-9]\d*)")
+_BROKEN: Final = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+)(?:[eE][-+]\d+)?")
 _NUMBER_START: Final = frozenset("+-.0123456789")
 _CUT_OFF: Final = "the file seems to be cut off: delete it and record it again"
 
@@ -195,6 +197,9 @@ def _line(mark: Any) -> int:  # PyYAML has two kinds of mark, and stubs that say
 def _plain(text: str) -> object:
     if text in _PLAIN:
         return _PLAIN[text]
-    if text[0] in _NUMBER_START and (match := _NUMBER.fullmatch(text)) and len(text) < MAX_DIGITS:
-        return float(text) if match[1] or match[2] or match[3] else int(text)
+    if text[0] in _NUMBER_START and len(text) < MAX_DIGITS:
+        if _WHOLE.fullmatch(text):
+            return int(text)
+        if _BROKEN.fullmatch(text):
+            return float(text)
     return text

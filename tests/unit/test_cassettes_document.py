@@ -6,13 +6,16 @@ import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import pytest
+import yaml
 
 from statek_sim.cassettes.document import parse, read, read_decoded
 from statek_sim.cassettes.emit import rendered
 from statek_sim.cassettes.exchange import Chunk, Exchange, Request, Response
 from statek_sim.errors import BadCassette
+from statek_sim.values import JSON
 from tests.tables import table_test
 
 PATH = Path("talk.yaml")
@@ -255,6 +258,40 @@ def test_bodies_that_are_kept_as_values_are_read() -> None:
     }
 
 
+OF_VALUES: Final[JSON] = {
+    "embedding": [-0.010592308081686498, -1.2345678901234568e-05, 1.25e-07, 1e22, 0.5, -3, 0],
+    "ids": [18446744073709551615, "18446744073709551615"],
+    "texts": [
+        "1e5",
+        "1.5e5",
+        "089",
+        "007",
+        "0",
+        "1.5",
+        ".5",
+        "+48123",
+        "yes",
+        "null",
+        "~",
+        "",
+        "0x1f",
+        "12:30:00",
+    ],
+}
+
+
+def test_values_keep_their_kinds_and_are_compressed_no_more() -> None:
+    kept = {"headers": {"content-encoding": ["gzip"], "content-length": ["5"]}, "parsed_body": OF_VALUES}
+    interaction = {
+        "request": {"method": "POST", "uri": "https://api.test/v1/embeddings", **kept},
+        "response": {"status": {"code": 200, "message": "OK"}, **kept},
+    }
+    (one,) = parse(yaml.dump({"interactions": [interaction], "version": 1}).encode(), PATH)
+    assert json.loads(one.request.body) == json.loads(one.response.body) == OF_VALUES
+    assert one.response.headers == (("content-length", str(len(one.response.body))),)
+    assert "content-encoding" not in dict(one.request.headers)
+
+
 @table_test("text", ["line \U0001f600\nline two \U0001f469\u200d\U0001f467", "a \ue000 \U0001f600\n\ue001"])
 @table_test("ascii_only", [True, False])
 def test_an_emoji_does_not_make_one_line_of_a_body(text: str, *, ascii_only: bool) -> None:
@@ -283,3 +320,14 @@ def test_a_compressed_body_is_replayed_as_it_came_and_read_without_compression(t
     assert read(path)[0].response.body == compressed
     (plain,) = read_decoded(path)
     assert (plain.response.body, plain.response.headers) == (b'{"a": 1}', headers[1:])
+
+
+def test_a_request_that_was_compressed_is_read_without_compression(tmp_path: Path) -> None:
+    path = tmp_path / "it.yaml"
+    sent = replace(
+        ONE.request, headers=(("Content-Encoding", "gzip"),), body=gzip.compress(b'{"model": "m"}')
+    )
+    path.write_text(rendered([replace(ONE, request=sent)]), "utf-8")
+    assert "!!binary" in path.read_text("utf-8")
+    (plain,) = read_decoded(path)
+    assert (plain.request.body, plain.request.headers) == (b'{"model": "m"}', ())
