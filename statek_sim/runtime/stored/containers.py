@@ -650,7 +650,8 @@ class Dict(_Collection):
 
     def setdefault(self, key: Value, default: Value = None) -> Value:
         """Return the item, which is `default` when there was none."""
-        if isinstance(key, set | List | Dict | Set) or (isinstance(key, tuple) and not _has_hash(key)):
+        if not (_is_beyond(key) or _has_hash(key)):
+            # It is freed too often, which ends the process at once or soon after.
             raise StoreKills("a key without a hash was given to a stored dict's setdefault()")
         if _has_hash(key) and key not in self:
             with suppress(OverflowError) if isinstance(key, int) and key >= _BEYOND else nullcontext():
