@@ -19,7 +19,7 @@ from vcr.stubs.httpx_stubs import vcr_handle_async_request, vcr_handle_request
 from statek_sim.cassettes.exchange import Chunk, Request, Response
 from statek_sim.cassettes.redaction import plain_uri
 from statek_sim.cassettes.session import CassetteSession
-from statek_sim.cassettes.vcr_adapter import played, request_of, response_of
+from statek_sim.cassettes.vcr_adapter import played, reason, request_of, response_of
 
 PACKAGES: Final = ("httpx", "httpx2")
 """The packages, which are one in all that is used here."""
@@ -127,9 +127,9 @@ class _LiveCall:
         self._title = f"{request.method} {plain_uri(str(request.url), self._session.matching.own)}"
         self._sent = monotonic()
 
-    def _broke_off(self, error: Exception) -> None:
+    def _broke_off(self, error: BaseException) -> None:
         size = sum(chunk.size for chunk in self._chunks)
-        self._session.refuse(f"{self._title}: its answer broke off after {size} bytes: {error}")
+        self._session.refuse(f"{self._title}: its answer broke off after {size} bytes: {reason(error)}")
 
     def _note(self, size: int) -> None:
         self._chunks.append(Chunk(round(monotonic() - self._sent, 3), size))
@@ -139,7 +139,7 @@ class _Pieces:
     """A response's stream that tells the size of each piece as it passes, and what breaks it."""
 
     def __init__(
-        self, stream: Any, note: Callable[[int], None], broke_off: Callable[[Exception], None]
+        self, stream: Any, note: Callable[[int], None], broke_off: Callable[[BaseException], None]
     ) -> None:
         self._stream = stream
         self._note = note
@@ -161,7 +161,8 @@ class _Pieces:
     def _told(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:
+        except BaseException as error:
+            # A task that is cancelled, or a test that runs out of time, leaves no recording either.
             self._broke_off(error)
             raise
 

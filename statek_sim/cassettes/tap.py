@@ -10,10 +10,10 @@ decompressed it. So a body is made here, and a response loses the header that sa
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import wraps
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPResponse
 from typing import Any, Final
 
 from vcr.patch import CassettePatcherBuilder
@@ -24,7 +24,7 @@ from statek_sim.cassettes import httpx_tap
 from statek_sim.cassettes.redaction import plain_uri
 from statek_sim.cassettes.session import CassetteSession
 from statek_sim.cassettes.vcr_adapter import UnrecordedRequest as UnrecordedRequest
-from statek_sim.cassettes.vcr_adapter import for_vcrpy, played, request_of, response_of
+from statek_sim.cassettes.vcr_adapter import for_vcrpy, played, reason, request_of, response_of
 
 _AIOHTTP: Final = "aiohttp"
 _TYPE: Final = "Content-Type"
@@ -49,8 +49,8 @@ def _whole_reads(session: CassetteSession) -> Callable[..., bytes]:
     def read(response: HTTPResponse, *size: Any) -> bytes:
         try:
             return real(response, *size)
-        except (HTTPException, OSError) as error:
-            session.refuse(f"an answer broke off: {error}")
+        except BaseException as error:
+            session.refuse(f"an answer broke off: {reason(error)}")
             raise
 
     return read
@@ -77,6 +77,10 @@ class _Deck:
     def refuse(self, why: str) -> None:
         """Remember what is not recorded."""
         self._session.refuse(why)
+
+    def title(self, method: str, url: str) -> str:
+        """Return what a request is called where it is not recorded."""
+        return f"{method} {plain_uri(url, self._session.matching.own)}"
 
     def filter_request(self, request: VcrRequest) -> VcrRequest:
         """Return the request: every one counts."""
@@ -119,12 +123,8 @@ def _aiohttp_request(package: Any, deck: _Deck, real: Send) -> Send:
     @wraps(real)
     async def request(session: Any, method: str, url: Any, **options: Any) -> Any:
         await _make_body(package, session, options)
-        call = stubs.vcr_request(_Read(deck, decompressed=_decompresses(session, options)), real)
-        try:
-            return await call(session, method, url, **options)
-        except package.ClientPayloadError as error:
-            deck.refuse(f"{method} {plain_uri(str(url))}: its answer broke off: {error}")
-            raise
+        read = _Read(deck, deck.title(method, str(url)), decompressed=_decompresses(session, options))
+        return await stubs.vcr_request(read, read.sending(real))(session, method, url, **options)
 
     return request
 
@@ -157,15 +157,42 @@ class _Read:
 
     write_protected = False
 
-    def __init__(self, deck: _Deck, *, decompressed: bool) -> None:
+    def __init__(self, deck: _Deck, title: str, *, decompressed: bool) -> None:
         self._deck = deck
+        self._title = title
+        self._broken: BaseException | None = None
         self._decompressed = decompressed
         self.filter_request = deck.filter_request
         self.can_play_response_for = deck.can_play_response_for
         self.play_response = deck.play_response
 
+    def sending(self, real: Send) -> Send:
+        """Return what sends a request, and tells of an answer that breaks off while it is read."""
+
+        @wraps(real)
+        async def send(*request: Any, **options: Any) -> Any:
+            response = await real(*request, **options)
+            response.read = self._whole(response.read)
+            return response
+
+        return send
+
+    def _whole(self, real: Callable[[], Awaitable[bytes]]) -> Callable[[], Awaitable[bytes]]:
+        async def read() -> bytes:
+            try:
+                return await real()
+            except BaseException as error:
+                self._broken = error
+                self._deck.refuse(f"{self._title}: its answer broke off: {reason(error)}")
+                raise
+
+        return read
+
     def append(self, request: VcrRequest, response: Mapping[str, Any]) -> None:
         """Record what went live."""
+        if self._broken is not None:
+            # vcrpy takes a connection that is lost for an answer without a body.
+            raise self._broken
         headers = response["headers"]
         if self._decompressed:
             headers = {name: value for name, value in headers.items() if name.lower() != _ENCODING}

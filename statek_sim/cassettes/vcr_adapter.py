@@ -36,6 +36,11 @@ def played(session: CassetteSession, request: Request) -> Response | None:
         raise UnrecordedRequest(str(miss)) from None
 
 
+def reason(error: BaseException) -> str:
+    """Return what an error says; its name where that is nothing, as for a task that is cancelled."""
+    return str(error) or type(error).__name__
+
+
 def request_of(request: VcrRequest) -> Request:
     """Return a request of vcrpy as ours; a body that is a file or an iterator is read."""
     body = read_body(request)

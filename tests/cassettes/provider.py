@@ -25,6 +25,8 @@ class Provider:
     say: Callable[[dict[str, Any]], str] = lambda body: REPLY
     breaks_off: bool = False
     """Whether a stream ends after its second event, in the middle of its body."""
+    stalls: float = 0.0
+    """Seconds that a stream is silent after its second event."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -67,6 +69,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         for number, event in enumerate(events):
             if self.provider.breaks_off and number == 2:
+                self.close_connection = True
+                return
+            if self.provider.stalls and number == 2:
+                time.sleep(self.provider.stalls)
                 self.close_connection = True
                 return
             data = event.encode()

@@ -330,6 +330,43 @@ def test_an_answer_that_breaks_off_is_not_recorded_and_told(tmp_path: Path, aske
     assert not path.exists() or b"true" not in path.read_bytes()
 
 
+async def cancelled_httpx(url: str) -> None:
+    async with httpx2.AsyncClient() as client:
+        await asyncio.wait_for(client.post(place(url), json=body_of("a", stream=True)), 0.3)
+
+
+async def impatient_aiohttp(url: str, **timeout: float) -> None:
+    async with (
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(**timeout)) as client,
+        client.post(place(url), json=body_of("a", stream=True)) as pieces,
+    ):
+        await pieces.read()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda url: asyncio.run(cancelled_httpx(url)),
+        lambda url: asyncio.run(asyncio.wait_for(stream_with_aiohttp(url), 0.3)),
+        lambda url: asyncio.run(impatient_aiohttp(url, total=0.3)),
+        lambda url: asyncio.run(impatient_aiohttp(url, sock_read=0.3)),
+    ],
+    ids=["httpx cancelled", "aiohttp cancelled", "aiohttp total", "aiohttp sock_read"],
+)
+def test_an_answer_that_nobody_waits_for_is_not_recorded_and_told(
+    tmp_path: Path, asked: Callable[[str], None]
+) -> None:
+    path = tmp_path / "live.yaml"
+    session = CassetteSession(path, RecordMode.ONCE)
+    with provider() as live:
+        live.stalls = 0.6
+        with tapped(session), pytest.raises(TimeoutError):
+            asked(live.url)
+    with pytest.raises(BadInput, match=r"live\.yaml: not recorded: POST .*answer broke off.*: \w+"):
+        session.close()
+    assert not path.exists()
+
+
 def test_a_miss_is_no_failure_of_the_provider_that_the_live_transport_would_tell(tmp_path: Path) -> None:
     session = CassetteSession(tmp_path / "live.yaml", RecordMode.NONE)
     with tapped(session), pytest.raises(UnrecordedRequest, match="the cassette does not exist"):
