@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -118,6 +120,62 @@ def test_a_handler_that_raises_does_not_keep_the_next_from_running(called: Calle
     job.notify_handlers()
     assert called == [("next", "ctx next", None)]
     assert [event.failed for event in job.trace.of_type(HandlerRan)] == ["RuntimeError: no cleanup", None]
+
+
+class _Plain:
+    """No class of the store's."""
+
+
+@pytest.mark.parametrize(
+    ("context", "kept"),
+    [
+        ({"z": 1, "a": 2}, "Dict {'a': 2, 'z': 1}"),
+        ((1, {"z": 1, "a": 2}), "Tuple (1, {'a': 2, 'z': 1})"),
+        ("a\0b", "str 'a'"),
+        (Decimal("1E+6"), "Decimal Decimal('0.000001')"),
+    ],
+)
+def test_a_context_is_what_the_store_keeps_of_it(context: object, kept: str, called: Called) -> None:
+    job = idle_runtime("1.4").create_job(Agent("worker"))
+    job.add_error_handler(noting(called, "one"), context)  # type: ignore[arg-type]
+    job.notify_handlers()
+    ((_, found, _),) = called
+    assert f"{type(found).__name__} {found!r}" == kept
+
+
+@pytest.mark.parametrize(
+    ("context", "error"),
+    [
+        (_Plain(), "AttributeError: Unsupported attribute type"),
+        (Counter("aab"), "AttributeError: Unsupported attribute type"),
+        (
+            2**70,
+            "SystemError: <function ErrorHandler.__init__ at 0x...> returned a result with an exception set",
+        ),
+    ],
+)
+def test_a_context_that_the_store_refuses_registers_nothing(context: object, error: str) -> None:
+    job = idle_runtime("1.4").create_job(Agent("worker"))
+    with pytest.raises((AttributeError, SystemError)) as refused:
+        job.add_error_handler(_note, context)
+    assert f"{refused.typename}: {refused.value}" == error
+    assert len(job.error_handlers) == 0
+    assert not job.trace.of_type(HandlerRegistered)
+
+
+def test_the_latest_input_is_what_the_store_keeps_of_it(called: Called) -> None:
+    job = idle_runtime("1.4").create_job(Agent("worker"))
+    job.error_handlers.bind_latest_input(noting(called, "one"), "more\0of it")  # type: ignore[arg-type]
+    job.notify_handlers()
+    assert called == [("one", "more", None)]
+
+
+def test_a_context_is_left_alone_where_nothing_is_stored(called: Called) -> None:
+    job = idle_runtime("docs").create_job(Agent("worker"))
+    context = _Plain()
+    job.add_error_handler(noting(called, "one"), context)  # type: ignore[arg-type]
+    job.notify_handlers()
+    assert called == [("one", context, None)]
 
 
 def test_a_handler_that_registers_another_does_not_run_it_in_the_same_turn(called: Called) -> None:

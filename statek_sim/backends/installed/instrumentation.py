@@ -199,7 +199,9 @@ class Watching:
         @wraps(add)
         def added(job: Any, error_handler: Any, context: Any) -> None:
             add(job, error_handler, context)
-            self._recorder.tell(events.HandlerRegistered, job, error_handler.__name__, shown(context))
+            # As the store keeps it.
+            kept = job.error_handlers[-1].context
+            self._recorder.tell(events.HandlerRegistered, job, error_handler.__name__, shown(kept))
 
         Job.add_error_handler = added
         ErrorHandler.__call__ = self._handling(ErrorHandler.__call__)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from statek_sim import trace as events
+from statek_sim.runtime.state.access import attribute, ended_in
 from statek_sim.runtime.state.context import CurrentJob
 from statek_sim.sandbox.llm_repr import shown
 from statek_sim.sandbox.ordered_set import without_addresses
@@ -100,13 +101,21 @@ class HandlerList:
         return iter(self._handlers)
 
     def add(self, error_handler: Callable[..., object], context: object) -> None:
-        """Register a handler with its context."""
-        handler = ErrorHandler(error_handler, context)
+        """Register a handler with its context, as the store keeps it; what it refuses registers nothing and raises."""
+        handler = ErrorHandler(error_handler, self._stored(context))
         self._handlers.append(handler)
         host = self._job.host
         host.trace.add(
             events.HandlerRegistered(host.clock.now(), self._job.id, handler.name, shown(handler.context))
         )
+
+    def _stored(self, context: Any) -> Any:
+        if not self._job.py_env.stores:
+            return context
+        found = attribute(context)
+        if found.error is not None:
+            raise ended_in("ErrorHandler.__init__") from found.error
+        return found.value
 
     def copy_from(self, other: HandlerList) -> None:
         """Take over what another job has registered so far; later registrations are not shared."""
@@ -139,7 +148,9 @@ class HandlerList:
             entry for entry in self._handlers if not isinstance(entry.error_handler, LatestInput)
         ]
         if adapter is not None:
-            self.add(LatestInput(adapter), context)
+            # STATEK stores the input in a tuple with its adapter, and what is refused in a tuple has other words.
+            (kept,) = self._stored((context,))
+            self.add(LatestInput(adapter), kept)
 
 
 class LatestInput:
