@@ -32,6 +32,9 @@ _LARGE: Final = 4000
 _SIDE: Final = 80
 """Characters of Base64 directly before or behind a match that make it a part of a blob."""
 
+_BROKEN_AFTER: Final = range(60, 77)
+"""Characters after which Base64 is broken into lines: 64 in PEM, 76 in MIME."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -175,6 +178,11 @@ def _blob() -> re.Pattern[str]:
 
 
 @cache
+def _between_lines() -> re.Pattern[str]:
+    return re.compile(r"(?:\\r|\r)?(?:\\n|\n)|[^A-Za-z0-9+/=\\]")
+
+
+@cache
 def _base64() -> re.Pattern[str]:
     return re.compile(rf"[A-Za-z0-9+/]{{{_SIDE}}}")
 
@@ -187,7 +195,21 @@ def _is_drawn(key: str) -> bool:
 def _is_in_blob(text: str, start: int, end: int) -> bool:
     """Whether a match is a part of a longer row of Base64, such as an image."""
     before = start >= _SIDE and _base64().fullmatch(text, start - _SIDE, start)
-    return bool(before or _base64().match(text, end))
+    return bool(before or _base64().match(text, end)) or _is_in_lines(text, start, end)
+
+
+def _is_in_lines(text: str, start: int, end: int) -> bool:
+    """Whether a match is in a line of Base64 beside one as long, with a sign that a key of letters has not."""
+    *above, left = _between_lines().split(text[max(0, start - 2 * _SIDE) : start])
+    right, *below = _between_lines().split(text[end : end + 2 * _SIDE])
+    line = f"{left}{text[start:end]}{right}"
+    if len(line) not in _BROKEN_AFTER or not _blob().fullmatch(line):
+        return False
+    beside = (*above[-1:], *below[:1])
+    return any(
+        len(each) == len(line) and not each.isalnum() and _blob().fullmatch(each) is not None
+        for each in beside
+    )
 
 
 GROUP: Final = "secret"

@@ -303,6 +303,9 @@ def test_events_that_are_no_json_are_put_together() -> None:
 IMAGE: Final = "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4" * 4
 KEY: Final = KEYS["google"](Random(7))
 BLOB: Final = f"{IMAGE}/{KEY}/{IMAGE}"
+LINE: Final = f"{'iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4' * 2}"[:75] + "/"
+LOOK_ALIKE: Final = f"EAAA{'4f9Qm2Zr8TtYw1Lk7Xc3' * 4}"[:76]
+"""A line of Base64 as MIME has it, that has the shape of a token of Square's."""
 
 TEXTS: Final = (
     "print(f'token={token!r}')",
@@ -347,6 +350,9 @@ TEXTS: Final = (
     BLOB,
     f"data:image/png;base64,{BLOB}",
     f"{KEY}{IMAGE}",
+    *(f"{LINE}{end}{LOOK_ALIKE}{end}{LINE}{end}iVBORw0=" for end in ("\n", "\r\n")),
+    f"{LOOK_ALIKE}\n{LINE}",
+    f"{LINE}\nAb+1/{LOOK_ALIKE[:-5]}",
 )
 VALUES: Final[tuple[JSON, ...]] = (
     {"input_cost_per_audio_token": 1.25e-07, "token": 50, "password": 71828182, "total_tokens": 5},
@@ -395,6 +401,12 @@ def test_a_text_that_only_looks_like_a_secret_stays(text: str) -> None:
     ):
         one = exchange(body, body, kind=kind)
         assert redacted(one) == one
+
+
+def test_tokens_on_lines_of_the_same_length_are_no_base64() -> None:
+    tokens = f"{LOOK_ALIKE}\n{LOOK_ALIKE[:-1]}z\n{'9f86d081884c7d659a2f' * 4}"[:230]
+    one = exchange(tokens, tokens, kind="text/plain")
+    assert redacted(one).response.body.count(b"REDACTED") == 2
 
 
 @table_test("value", VALUES)
