@@ -67,12 +67,13 @@ def frozen_wall_clock(clock: VirtualClock, *, active: bool = True) -> Iterator[N
     """Make wall-clock reads in user code return `clock.wall()` inside the block; nothing when not `active`.
 
     `time.sleep` of a tool takes no real time there: its job's step takes so many virtual seconds longer.
+    What user code makes there with `datetime` and `date` is the real thing, which a job's variable can keep.
     """
     if not active:
         yield
         return
     freezing = freezegun.freeze_time(clock.wall(), ignore=list(UNTOUCHED))
-    with _virtual_sleep(), _direct_callers_only(), freezing as frozen:
+    with _virtual_sleep(), plain_dates(), _direct_callers_only(), freezing as frozen:
 
         def follow() -> None:
             frozen.move_to(clock.wall())
@@ -93,7 +94,7 @@ def plain_dates() -> Iterator[None]:
     api: Any = freezegun.api  # what it makes dates with is not in its type hints
     with ExitStack() as stack:
         _replace(stack, api, "datetime_to_fakedatetime", _itself)
-        _replace(stack, api, "date_to_fakedate", _itself)
+        _replace(stack, api, "date_to_fakedate", _plain_date)
         for stand_in, kind in ((api.FakeDate, date), (api.FakeDatetime, datetime)):
             _replace(stack, type(stand_in), "__call__", _maker_of(stand_in, kind))
         yield
@@ -109,6 +110,11 @@ def _replace(stack: ExitStack, owner: Any, name: str, replacement: object) -> No
 
 def _itself(value: Any) -> Any:
     return value
+
+
+def _plain_date(value: date) -> date:
+    """Return a date: `today()` of the stand-in makes it of a moment."""
+    return date(value.year, value.month, value.day)
 
 
 def _maker_of(stand_in: type, kind: type) -> Any:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import signal
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, timezone
 from decimal import Decimal
+from enum import StrEnum
 from typing import Final
 
 import pytest
@@ -395,3 +397,38 @@ def test_a_negative_member_goes_although_removing_it_is_an_error(remove: str) ->
     assert list(members) == ["a"]
     with pytest.raises(OverflowError if remove == "discard" else KeyError):
         getattr(members, remove)(-3)
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+class Word(str):
+    __slots__ = ()
+
+
+@tool
+def red(**kwargs: object) -> str:
+    """Return a member of a text enumeration."""
+    return Colour.RED
+
+
+@tool
+def word(**kwargs: object) -> str:
+    """Return a text of a class of its own."""
+    return Word("said")
+
+
+@table_test(("function", "kind"), [(red, "Colour"), (word, "Word")])
+def test_echoing_a_subclass_of_text_is_an_error_that_counts(
+    function: Callable[..., object], kind: str
+) -> None:
+    name = function.__name__
+    runtime = Runtime(ScriptedLLM([f"{name}()", f"print({name}())", "exit('ok')"]), profile="1.4")
+    job = runtime.create_job(Agent("clerk", tools=[function]))
+    runtime.run()
+    assert job.py_env.console[:2] == [
+        f"RuntimeError: Type unsupported by dbzero: {kind}\n",
+        str(function()),
+    ]
+    assert job.job_log.counters.exceptions == 1

@@ -61,6 +61,21 @@ def test_a_tool_reads_the_time_of_its_own_step() -> None:
     assert job.py_env.console[:2] == ["2026-01-01T09:00:05", "2026-01-01T09:01:05"]
 
 
+@tool
+def due(**kwargs: object) -> list[datetime.date]:
+    """Return two dates."""
+    return [datetime.date(2026, 1, 2), datetime.datetime.now()]
+
+
+def test_a_variable_keeps_the_dates_of_a_tool() -> None:
+    runtime = Runtime(ScriptedLLM([code("found = due()"), code("print(found[0])"), code("exit(1)")]))
+    job = runtime.create_job(Agent("worker", tools=[due]))
+    with frozen_wall_clock(runtime.clock):
+        runtime.run()
+        assert [type(made).__name__ for made in due()] == ["date", "datetime"]
+    assert job.py_env.console[0] == "2026-01-02"
+
+
 def test_model_code_reads_virtual_time_without_any_freezing() -> None:
     source = "import datetime\nprint(datetime.datetime.now(), datetime.date.today())"
     runtime = Runtime(ScriptedLLM([code(source), code("exit(1)")]))

@@ -50,9 +50,9 @@ class JobLog:
 
         The store keeps an empty entry of a text with a lone surrogate, and of an error from 1.2.7 on none; both raise.
         What an object says of itself may be no text: it is an entry, as far as the store takes it, and no request can
-        be made of it.
+        be made of it. A subclass of text is none that the store takes.
         """
-        if not isinstance(text, str):
+        if not isinstance(text, str) or (env.stores and type(text) is not str):
             return self._print_as_it_is(env, text)
         if env.stores:
             lost = unstorable(text)
