@@ -16,7 +16,7 @@ CASES: dict[str, list[ScriptEntry]] = {
     "good": [WEATHER, ANSWER],
     "text": [text("Warm."), WEATHER, ANSWER],
     "too early": [ANSWER, WEATHER, ANSWER],
-    "no such tool": [tool_call("get_whether", city="Tokyo"), WEATHER, ANSWER],
+    "no such tool": [tool_call("get_whether", city="Tokyo").mistaken(), WEATHER, ANSWER],
     "text without end": [text("Warm.").forever()],
     "early without end": [ANSWER.forever()],
     "rate limit": [fault(429, retry_after=7)],
