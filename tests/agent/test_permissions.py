@@ -443,6 +443,11 @@ HIDING = (
     "trap 'rm x' EXIT",
     "awk 'BEGIN{system(\"rm x\")}'",
     "git -c alias.x='!rm y' x",
+    "npm install --git=rm git://x",
+    "npm install --git rm git://x",
+    "npm install -git=rm git://x",
+    "npm install x --script-shell=/bin/rm",
+    "npm install x --scri=rm",
 )
 """Ways to run what is denied, in which its name is still to be seen."""
 
@@ -475,6 +480,8 @@ PLAIN = (
     "cat a | grep rm",
     "pytest -q | grep rm",
     "nohup npm start",
+    "npm install --save-dev rm",
+    "npm install -g rm",
     "nice -n 5 pytest",
     "timeout 30 go test ./...",
     "env X=1 pytest -x",

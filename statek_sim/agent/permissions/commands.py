@@ -109,6 +109,17 @@ _READING: Final = frozenset(
     for word in words.split()
 )
 """Programs that run nothing of what they are given when this is their first word."""
+_NPM_PROGRAMS: Final = (
+    "git",
+    "script-shell",
+    "shell",
+    "editor",
+    "viewer",
+    "browser",
+    "node-options",
+    "init-module",
+)
+"""Settings of npm that name a program, or code, that it runs."""
 
 _SHELLS: Final = frozenset("sh bash dash ash zsh ksh mksh rbash csh tcsh fish busybox su pwsh".split())  # noqa: SIM905  # as above
 _BUILT_IN: Final = frozenset(("eval", "source", ".", "alias"))
@@ -133,7 +144,15 @@ _GLOB: Final = re.compile(r"[*?\[]")
 def runs_nothing(command: str) -> bool:
     """Return whether a simple command only reads its words, so that none of them begins another command."""
     first, _, rest = command.partition(" ")
+    if first == "npm" and any(map(_names_program, rest.split())):
+        return False
     return first in _READERS or f"{first} {rest.split(' ', 1)[0]}" in _READING
+
+
+def _names_program(word: str) -> bool:
+    """Return whether an option of npm names a program; npm takes one dash or two, and any beginning of a name."""
+    option = word.lstrip("-").partition("=")[0].lower()
+    return word.startswith("-") and len(option) > 1 and any(name.startswith(option) for name in _NPM_PROGRAMS)
 
 
 def unreadable(command: str) -> str | None:
