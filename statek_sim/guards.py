@@ -15,12 +15,12 @@ from statek_sim.agent.guards.shipped import (
     injection,
     judged,
     judged_by_model,
-    language,
     length,
     output_format,
     personal_data,
     rate,
     roles,
+    scripts,
     secrets,
 )
 
@@ -45,11 +45,11 @@ __all__ = [
     "judge_model",
     "judged",
     "judged_by_model",
-    "language",
     "length",
     "output_format",
     "personal_data",
     "rate",
     "roles",
+    "scripts",
     "secrets",
 ]

@@ -56,6 +56,8 @@ class Guard:
     blocked; "open", it passes and that is recorded. A timeout holds for async checks; a plain function cannot be
     interrupted. `tiers` and `environments`: where it applies; empty: everywhere. A tier or an environment that nobody
     told (an empty one) has every guard apply: one that protects does not vanish because somebody is not known.
+    `finds_attacks`: it looks before all guards that do not, whatever their order, and so sees the text as it came; what
+    another guard puts in a text could hide an attack.
     `undo` takes back what the check noted of a call that it let pass and that is not made after all. A check that
     remembers something from one subject to the next is an object with `saved` and `restore` (`effects.Saved`), so
     that a run that is taken up again goes on with it.
@@ -70,6 +72,7 @@ class Guard:
     tiers: frozenset[str] = frozenset()
     environments: frozenset[str] = frozenset()
     undo: Callable[[Subject], None] | None = None
+    finds_attacks: bool = False
 
     def __post_init__(self) -> None:
         if not self.points:

@@ -1,4 +1,7 @@
-"""Guards in order: each sees the text as those before it left it, and everything that they found is kept."""
+"""Guards in order: each sees the text as those before it left it, and everything that they found is kept.
+
+Those that find attacks come first, whatever the order.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ class GuardSet:
     """Runs guards. `environment` says where: guards that are for others do not apply."""
 
     def __init__(self, guards: Iterable[Guard] = (), *, environment: str = "") -> None:
-        self.guards = tuple(guards)
+        self.guards = tuple(sorted(guards, key=lambda guard: not guard.finds_attacks))
         self._environment = environment
         names = [guard.name for guard in self.guards]
         twice = next((name for name in names if names.count(name) > 1), None)

@@ -1,6 +1,6 @@
 """The guards that are shipped, by the name they have in a file; each takes its settings as arguments.
 
-Those that look at texts: `personal-data`, `secrets`, `injection`, `length`, `language`. At calls: `arguments`,
+Those that look at texts: `personal-data`, `secrets`, `injection`, `length`, `scripts`. At calls: `arguments`,
 `rate`, `roles`. At answers: `format`, `citations`, `judge`. At what a session has spent: `budget`.
 """
 
@@ -77,7 +77,8 @@ def injection(
         for match in weighty(search.matches(views(subject.text)), caught):
             yield Find(match.rule, (match.start, match.end), "[removed]")
 
-    return Guard(name="injection", check=check, points=frozenset({INPUT, RESULT}), action=action)
+    points = frozenset({INPUT, RESULT})
+    return Guard(name="injection", check=check, points=points, action=action, finds_attacks=True)
 
 
 def length(
@@ -105,7 +106,7 @@ _SCRIPTS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-def language(scripts: Sequence[str], *, share: float = 0.8, action: Action = "block") -> Guard:
+def scripts(scripts: Sequence[str], *, share: float = 0.8, action: Action = "block") -> Guard:
     """Hold texts to scripts (latin, cyrillic, han ...): at least `share` of their letters are of one of them.
 
     A script, not a language: which language a text is in wants a model. `judge` takes one.
@@ -125,7 +126,7 @@ def language(scripts: Sequence[str], *, share: float = 0.8, action: Action = "bl
         if letters and good < share * letters:
             yield Find("script", None, "", f"{good} of {letters} letters are {' or '.join(scripts)}")
 
-    return Guard(name="language", check=check, points=frozenset({INPUT, OUTPUT}), action=action)
+    return Guard(name="scripts", check=check, points=frozenset({INPUT, OUTPUT}), action=action)
 
 
 # -- calls ------------------------------------------------------------------------------------------------------
@@ -461,7 +462,7 @@ MAKERS: Final[Mapping[str, Callable[..., Guard]]] = {
     "secrets": secrets,
     "injection": injection,
     "length": length,
-    "language": language,
+    "scripts": scripts,
     "arguments": arguments,
     "rate": rate,
     "roles": roles,
