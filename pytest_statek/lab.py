@@ -21,6 +21,7 @@ from statek_sim.sandbox.time_limit import BlockLimits, block_limits, last_resort
 from statek_sim.semantics import LATEST
 from statek_sim.testing import Lab
 from statek_sim.trace import Event, StoreRemark
+from statek_sim.values import printable_lines
 from statek_sim.wall_clock import frozen_wall_clock
 
 T = TypeVar("T")
@@ -137,7 +138,7 @@ def pytest_runtest_makereport(
         item.stash[_SHOWN] = True
         lines = item.stash[OPENED].conversation()
         if lines:
-            report.sections.append((SECTION, "\n".join(lines)))
+            report.sections.append((SECTION, printable_lines(lines)))
     return report
 
 

@@ -13,6 +13,7 @@ from pytest_statek.options import REQUESTED
 from statek_sim.errors import BadInput, ScriptError
 from statek_sim.providers.network import client_environment, forbid_network
 from statek_sim.server.llm_server import LLMServer
+from statek_sim.values import printable_lines
 
 SECTION: Final = "fake LLM requests"
 """The title under which the report of a failed test shows what its server was asked."""
@@ -91,7 +92,7 @@ def pytest_runtest_makereport(
         is_failure = call.excinfo is not None and call.excinfo.errisinstance(pytest.fail.Exception)
         lines = [*_told(server), *(() if is_failure else server.journal.problems)]
         if lines:
-            report.sections.append((SECTION, "\n".join(lines)))
+            report.sections.append((SECTION, printable_lines(lines)))
     return report
 
 

@@ -14,6 +14,7 @@ from statek_sim.mcp.fault import McpFault, fault_from
 from statek_sim.mcp.http import McpHttpServer
 from statek_sim.mcp.server import McpServer
 from statek_sim.providers.network import forbid_network
+from statek_sim.values import printable_lines
 
 SECTION: Final = "MCP requests"
 """The title under which the report of a failed test shows what its servers were asked."""
@@ -89,7 +90,7 @@ def pytest_runtest_makereport(
     if report.failed and call.when == "call" and _MAKER in item.stash:
         lines = [entry.line() for http in item.stash[_MAKER].servers for entry in http.journal.entries]
         if lines:
-            report.sections.append((SECTION, "\n".join(lines[-_SHOWN:])))
+            report.sections.append((SECTION, printable_lines(lines[-_SHOWN:])))
     return report
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 JSON = str | int | float | bool | None | list["JSON"] | dict[str, "JSON"]
@@ -55,6 +55,19 @@ def in_common(before: Sequence[object], now: Sequence[object]) -> int:
     """Return how many entries two sequences have in common, counted from the first: messages, characters."""
     pairs = enumerate(zip(before, now, strict=False))
     return next((n for n, (old, new) in pairs if old != new), min(len(before), len(now)))
+
+
+def printable(text: str) -> str:
+    """Return a text as it can be shown on a terminal: what is no letter, sign or blank as its escape."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def printable_lines(texts: Iterable[str]) -> str:
+    """Return texts of one line or more as one that a terminal can show: no escape sequence in it works."""
+    return "\n".join(printable(line) for text in texts for line in text.split("\n"))
 
 
 class IdSource:

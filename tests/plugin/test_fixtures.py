@@ -499,3 +499,21 @@ def test_a_request_without_a_reply_that_the_test_expects_is_no_failure(pytester:
     work = "with pytest.raises(ScriptExhausted):\n        statek_runtime.run()"
     source = "import pytest\nfrom statek_sim.errors import ScriptExhausted\n" + ASKS_TWICE.format(work=work)
     run(pytester, source).assert_outcomes(passed=1)
+
+
+def test_escape_sequences_of_model_code_do_not_work_in_the_report(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        from statek_sim import Agent
+
+        def test_it(statek_runtime, statek_llm):
+            statek_llm.script(worker=["print('\\x1b[2J gone')\\nexit('\\x1b]0;title\\x07')"])
+            statek_runtime.create_job(Agent("worker"))
+            statek_runtime.run()
+            assert False
+        """
+    )
+    result = pytester.runpytest_subprocess("-q")
+    section = result.stdout.str().partition("STATEK conversation")[2]
+    assert "\\x1b[2J gone" in section
+    assert "\x1b" not in section

@@ -10,6 +10,7 @@ from typing import TextIO
 
 from statek_sim.agent.approvals import word_of
 from statek_sim.agent.effects import PersonSaid, Question
+from statek_sim.values import printable
 
 _PIECE = 4096
 
@@ -73,11 +74,3 @@ class TerminalPerson:
 def _set(ready: asyncio.Future[None]) -> None:
     if not ready.done():
         ready.set_result(None)
-
-
-def printable(text: str) -> str:
-    """Return a text as it can be shown on a terminal: what is no letter, sign or blank as its escape."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
