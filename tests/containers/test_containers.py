@@ -17,7 +17,7 @@ from statek_sim.agent.containers import seccomp
 from statek_sim.agent.containers.bubblewrap import Bubblewrap
 from statek_sim.agent.containers.contract import LIMITS, check_container
 from statek_sim.agent.containers.docker import Docker
-from statek_sim.agent.containers.program import Ended, Limits, Mount, Program
+from statek_sim.agent.containers.program import Container, Ended, Limits, Mount, Program
 from statek_sim.agent.containers.tools import Answer, ScriptedContainer, run_async, shell_tool, told
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.errors import BadInput, ContainerFailed, ContainerRefused, ContractViolation, ScriptExhausted
@@ -108,6 +108,40 @@ def test_what_is_protected_and_not_there_cannot_be_made(bubblewrap: Bubblewrap, 
     ended = bubblewrap.run(shell("mkdir -p .git/hooks; touch .git/config", Mount(path=folder, writable=True)))
     assert ended.exit == 1
     assert list(folder.iterdir()) == []
+
+
+@pytest.fixture(params=["bubblewrap", "docker"])
+def container(request: pytest.FixtureRequest) -> Container:
+    found: Container = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.mark.parametrize("name", [".git", "vendor/.git", "a/b/.GIT", "vendor/.Hg"])
+def test_what_is_protected_is_so_at_any_depth_and_in_any_case(
+    container: Container, folder: Path, name: str
+) -> None:
+    place = folder / name
+    place.mkdir(parents=True)
+    place.chmod(0o777)
+    line = f"echo '[core] fsmonitor = ./evil' > {name}/config || echo kept; echo x > beside"
+    ended = container.run(shell(line, Mount(path=folder, writable=True)))
+    assert "kept" in ended.stdout
+    assert list(place.iterdir()) == []
+    assert (folder / "beside").exists()
+
+
+@pytest.mark.parametrize("name", [".git", ".Git"])
+@pytest.mark.parametrize(
+    "makes", ["os.makedirs('new/{}/hooks')", "os.mkdir('new'); open('new/{}', 'w').write('gitdir: /x')"]
+)
+def test_what_is_protected_and_is_made_deeper_is_removed_and_told(
+    container: Container, folder: Path, makes: str, name: str
+) -> None:
+    python = PYTHON if isinstance(container, Bubblewrap) else "/usr/bin/python3"
+    argv = (python, "-I", "-c", f"import os; {makes.format(name)}")
+    with pytest.raises(ContainerRefused, match=rf"new/\{name}: was made by the program and is removed"):
+        container.run(Program(argv=argv, mounts=(Mount(path=folder, writable=True),)))
+    assert list((folder / "new").iterdir()) == []
 
 
 def test_what_is_protected_stays_so_while_another_program_of_the_folder_runs(

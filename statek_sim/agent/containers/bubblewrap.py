@@ -22,7 +22,7 @@ from threading import Event
 from typing import Final
 
 from statek_sim.agent.containers import cgroup, seccomp
-from statek_sim.agent.containers.folders import check_writable, kept_from_being_made
+from statek_sim.agent.containers.folders import check_writable, kept_from_being_made, protected_places
 from statek_sim.agent.containers.program import NOBODY, Ended, Limits, Mount, Program
 from statek_sim.agent.containers.supervision import memory_of, watch
 from statek_sim.errors import ContainerFailed
@@ -186,8 +186,8 @@ def _file_system(visible: Sequence[Path], mounts: Sequence[Mount], limits: Limit
     for mount in mounts:
         yield from ("--bind" if mount.writable else "--ro-bind", str(mount.path), str(mount.path))
         if mount.writable:
-            for name in mount.protected:
-                yield from ("--ro-bind-try", str(mount.path / name), str(mount.path / name))
+            for protected in map(str, protected_places(mount)):
+                yield from ("--ro-bind-try", protected, protected)
     yield from ("--remount-ro", "/")
 
 

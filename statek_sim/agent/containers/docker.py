@@ -16,7 +16,7 @@ from threading import Event
 from typing import Any, Final
 
 from statek_sim.agent.containers import seccomp
-from statek_sim.agent.containers.folders import check_writable, kept_from_being_made
+from statek_sim.agent.containers.folders import check_writable, kept_from_being_made, protected_places
 from statek_sim.agent.containers.program import NOBODY, Ended, Limits, Program
 from statek_sim.agent.containers.supervision import Bounds, Output
 from statek_sim.errors import ContainerFailed
@@ -176,8 +176,8 @@ def _binds(program: Program) -> Iterator[str]:
     for mount in program.mounts:
         yield f"{mount.path}:{mount.path}:{'rw' if mount.writable else 'ro'}"
         if mount.writable:
-            for name in mount.protected:
-                yield f"{mount.path / name}:{mount.path / name}:ro"
+            for place in protected_places(mount):
+                yield f"{place}:{place}:ro"
 
 
 # -- the SDK ----------------------------------------------------------------------------------------------------

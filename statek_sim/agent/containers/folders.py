@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import threading
 from collections import Counter
@@ -23,11 +24,9 @@ def check_writable(mount: Mount) -> None:
         raise ContainerRefused(
             f"{mount.path}: the program runs as uid {NOBODY}, which may not write there; chown {NOBODY} it"
         )
-    link = next((name for name in mount.protected if (mount.path / name).is_symlink()), None)
+    link = next((place for place in protected_places(mount) if place.is_symlink()), None)
     if link is not None:
-        raise ContainerRefused(
-            f"{mount.path / link}: is a link, which cannot be protected; expected a folder"
-        )
+        raise ContainerRefused(f"{link}: is a link, which cannot be protected; expected a folder")
     try:
         found = linked_elsewhere(mount.path)
     except OSError as error:
@@ -38,6 +37,29 @@ def check_writable(mount: Mount) -> None:
             f"{found}: has another name outside of the writable folder, so writing it writes there too; "
             "remove it, or allow hard_links"
         )
+
+
+def protected_places(mount: Mount) -> list[Path]:
+    """Return what is protected in a folder, at any depth and in any case of its letters: `vendor/.GIT` too."""
+    names = {name.casefold() for name in mount.protected}
+    found, folders = [], [mount.path]
+    while folders:
+        for entry in _entries(folders.pop()):
+            if entry.name.casefold() in names:
+                found.append(Path(entry.path))
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append(Path(entry.path))
+    return sorted(found)
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except FileNotFoundError:  # Another program of the folder has removed it.
+        return []
+    except OSError as error:
+        raise ContainerRefused(f"{error.filename}: cannot be looked into: {error.strerror}") from error
 
 
 def _made_by_nobody(folder: Path) -> bool:
@@ -82,17 +104,36 @@ _LOCK: Final = threading.Lock()
 
 @contextmanager
 def kept_from_being_made(mount: Mount) -> Iterator[None]:
-    """Hold the protected places that are not there by empty folders, which are gone again afterwards."""
+    """Hold the protected places that are not there by empty folders, which are gone again afterwards.
+
+    Deeper in the folder nothing can be held. Raises `ContainerRefused` for a protected place that was made there; it is
+    removed, because what is in it would run outside of the container.
+    """
     held = list(_hold(mount))
+    before = set(protected_places(mount))
     try:
         yield
     finally:
+        made = [place for place in protected_places(mount) if place not in before]
+        for place in made:
+            _remove(place)
         with _LOCK:
             for place in held:
                 _HELD[place] -= 1
                 if not _HELD[place]:
                     del _HELD[place]
                     _let_go(place)
+    if made:
+        raise ContainerRefused(
+            f"{made[0]}: was made by the program and is removed: what is in it would run outside of the container"
+        )
+
+
+def _remove(place: Path) -> None:
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink()
 
 
 def _hold(mount: Mount) -> Iterator[Path]:

@@ -14,14 +14,15 @@ MIB: Final = 1024 * 1024
 NOBODY: Final = 65534
 """The user and group that programs run as, where the caller is root: nobody, who owns nothing."""
 PROTECTED: Final = (".git", ".hg", ".svn", ".statek")
-"""Places in a writable folder that stay read-only: what is written there runs outside the container later on."""
+"""Names in a writable folder that stay read-only: what is written there runs outside the container later on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
     """A folder of this machine that the program sees, under the same path.
 
-    `protected` are places in it that stay read-only although it is `writable`; one that is not there cannot be made.
+    `protected` are names in it that stay read-only although it is `writable`, at any depth and in any case of letters;
+    one that is not there cannot be made, or is removed when the program ends.
     A writable folder with files that have another name outside of it is refused, unless `hard_links` are allowed.
     """
 
