@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
@@ -15,11 +16,11 @@ def lazy_exports(package: str) -> tuple[list[str], Callable[[str], Any], Callabl
     A name is exported where it is imported as itself: `from module import Name as Name`. None may be called as a
     submodule of the package: importing that submodule would put it in the name's place.
     """
-    spec = sys.modules[package].__spec__
-    loader: Any = None if spec is None else spec.loader
+    # From the file, and not from its loader: pytest's, which rewrites assertions, has no source to give.
+    source = Path(str(sys.modules[package].__file__)).read_text("utf-8")
     home_of = {
         alias.name: node.module
-        for block in ast.parse(loader.get_source(package)).body
+        for block in ast.parse(source).body
         if isinstance(block, ast.If)
         for node in block.body
         if isinstance(node, ast.ImportFrom) and node.module is not None
