@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from statek_sim.providers.wire.request import FormatName
+from statek_sim.server.refusals import numbered_objects
 from statek_sim.values import JSON, Message
 
 Wrong = Iterator[tuple[str, str]]
@@ -117,9 +118,8 @@ def _typed(parts: JSON, where: str, parameter: str) -> Wrong:
 
 def _objects(values: JSON, where: str) -> Iterator[tuple[str, dict[str, JSON]]]:
     """Yield the objects of a list, each with where it is."""
-    for number, value in enumerate(values if isinstance(values, list) else ()):
-        if isinstance(value, dict):
-            yield f"{where}[{number}]", value
+    for number, value in numbered_objects(values):
+        yield f"{where}[{number}]", value
 
 
 def _expected(where: str, given: Mapping[str, JSON], member: str) -> str:

@@ -84,7 +84,7 @@ def _openai(body: Body) -> Refusals:
                 name, f"Invalid value for '{name}': '{name}' is only allowed when 'tools' are specified."
             )
     yield from _number_of_tools(body)
-    for number, tool in _objects(body.get("tools")):
+    for number, tool in numbered_objects(body.get("tools")):
         function = tool.get("function")
         if isinstance(function, dict):
             yield from _function(function, f"tools[{number}].function")
@@ -92,7 +92,7 @@ def _openai(body: Body) -> Refusals:
 
 def _responses(body: Body) -> Refusals:
     yield from _number_of_tools(body)
-    for number, tool in _objects(body.get("tools")):
+    for number, tool in numbered_objects(body.get("tools")):
         if tool.get("type") != "function":
             continue
         if "name" not in tool:
@@ -109,7 +109,7 @@ def _reasoning_alone(body: Body) -> Refusals:
 
     https://github.com/vercel/ai/issues/7099, https://github.com/openai/openai-node/issues/1567
     """
-    items = [item for _, item in _objects(body.get("input"))]
+    items = [item for _, item in numbered_objects(body.get("input"))]
     for item, following in pairwise([*items, {}]):
         if item.get("type") == "reasoning" and not _is_of_the_model(following):
             yield Refusal(
@@ -204,7 +204,7 @@ def _parts(schema: Body, context: tuple[str, ...]) -> Iterator[tuple[tuple[str, 
                 yield from _parts(part, (*context, table, name))
     if isinstance(schema.get("items"), dict):
         yield from _parts(schema["items"], (*context, "items"))
-    for number, part in _objects(schema.get("anyOf")):
+    for number, part in numbered_objects(schema.get("anyOf")):
         yield from _parts(part, (*context, "anyOf", str(number)))
 
 
@@ -252,8 +252,8 @@ def _thinking_budget(body: Body) -> Refusals:
 
 def _empty_texts(body: Body) -> Refusals:
     """https://github.com/anthropics/claude-code/issues/59812, https://github.com/anthropics/claude-code/issues/23440."""
-    for _, message in _objects(body.get("messages")):
-        for _, block in _objects(message.get("content")):
+    for _, message in numbered_objects(body.get("messages")):
+        for _, block in numbered_objects(message.get("content")):
             text = block.get("text") if block.get("type") == "text" else None
             if isinstance(text, str) and not text.strip():
                 must = "contain non-whitespace text" if text else "be non-empty"
@@ -261,12 +261,12 @@ def _empty_texts(body: Body) -> Refusals:
 
 
 def _cached(body: Body) -> Refusals:
-    blocks = [tool for _, tool in _objects(body.get("tools"))] + [
-        part for _, part in _objects(body.get("system"))
+    blocks = [tool for _, tool in numbered_objects(body.get("tools"))] + [
+        part for _, part in numbered_objects(body.get("system"))
     ]
-    for _, message in _objects(body.get("messages")):
-        for _, block in _objects(message.get("content")):
-            blocks += [block, *(inner for _, inner in _objects(block.get("content")))]
+    for _, message in numbered_objects(body.get("messages")):
+        for _, block in numbered_objects(message.get("content")):
+            blocks += [block, *(inner for _, inner in numbered_objects(block.get("content")))]
     found = sum(isinstance(block.get("cache_control"), dict) for block in blocks)
     if found > MOST_CACHED:
         yield Refusal(
@@ -277,7 +277,7 @@ def _cached(body: Body) -> Refusals:
 
 def _top_of_schemas(body: Body) -> Refusals:
     """https://github.com/marianfoo/mcp-sap-docs/pull/51."""
-    for number, tool in _objects(body.get("tools")):
+    for number, tool in numbered_objects(body.get("tools")):
         schema = tool.get("input_schema")
         if isinstance(schema, dict) and not schema.keys().isdisjoint(("oneOf", "allOf", "anyOf")):
             yield Refusal(
@@ -294,13 +294,13 @@ def _thinking_of_the_turn(body: Body) -> Refusals:
     """
     turns = [
         (number, message)
-        for number, message in _objects(body.get("messages"))
+        for number, message in numbered_objects(body.get("messages"))
         if message.get("role") == "assistant"
     ]
     if not turns or not is_thinking(body):
         return
     number, last = turns[-1]
-    blocks = [block for _, block in _objects(last.get("content"))]
+    blocks = [block for _, block in numbered_objects(last.get("content"))]
     if not any(block.get("type") == "tool_use" for block in blocks):
         return
     first = blocks[0].get("type")
@@ -327,9 +327,9 @@ def _gemini(body: Body, model: str) -> Refusals:
     """
     if not needs_signatures(model):
         return
-    contents = _objects(body.get("contents"))
+    contents = numbered_objects(body.get("contents"))
     for number, content in contents[_start_of_turn(contents) :]:
-        calls = [part for _, part in _objects(content.get("parts")) if part.get("functionCall")]
+        calls = [part for _, part in numbered_objects(content.get("parts")) if part.get("functionCall")]
         if content.get("role") == "model" and calls and not calls[0].get("thoughtSignature"):
             call = calls[0].get("functionCall")
             name = call.get("name") if isinstance(call, dict) else call
@@ -344,13 +344,13 @@ def _start_of_turn(contents: list[tuple[int, dict[str, Any]]]) -> int:
     """Return where the turn of the model begins: behind the last content of the user that is no result of a tool."""
     for place in range(len(contents) - 1, -1, -1):
         content = contents[place][1]
-        parts = [part for _, part in _objects(content.get("parts"))]
+        parts = [part for _, part in numbered_objects(content.get("parts"))]
         if content.get("role", "user") == "user" and not any(part.get("functionResponse") for part in parts):
             return place
     return 0
 
 
-def _objects(values: JSON) -> list[tuple[int, dict[str, Any]]]:
+def numbered_objects(values: JSON) -> list[tuple[int, dict[str, Any]]]:
     """Return the objects of a list with their numbers; no list has none."""
     given = values if isinstance(values, list) else []
     return [(number, value) for number, value in enumerate(given) if isinstance(value, dict)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statek_sim.providers.protocol import ChatRequest
-from statek_sim.usage.messages import REPLY_PRIMING, completion_tokens, message_tokens, tools_tokens
+from statek_sim.usage.messages import completion_tokens, prompt_tokens
 from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
 
 
@@ -12,6 +12,5 @@ def measured(
 ) -> tuple[int, int]:
     """Return (prompt, completion) tokens as a provider with this model's tokenizer would report them."""
     tokenizer = tokenizer_for_model(request.model, tokenizers).tokenizer
-    prompt = sum(message_tokens(message, tokenizer) for message in request.messages)
-    prompt += tools_tokens(request.tools, tokenizer) + REPLY_PRIMING
+    prompt = prompt_tokens(request.messages, request.tools, tokenizer)
     return prompt, completion_tokens(content, None, tokenizer)
