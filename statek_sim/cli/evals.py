@@ -81,23 +81,14 @@ def check(
     paths: EvalPaths = None,
     only: EvalOption = None,
     seeds: SeedsOption = 3,
-    demands: Annotated[
-        bool,
-        typer.Option(
-            "--demands", help="Leave out every single demand of each check in turn, and say what passes then."
-        ),
-    ] = False,
 ) -> None:
     """Play the scripts of evals: right ones pass, wrong ones fail.
 
-    Exits 1 when a check does not tell them apart, and with --demands when a demand is never broken.
+    Exits 1 when a check does not tell them apart.
     """
     from statek_sim.evals.proofs import failure_line, proofs
 
     suite = loaded_evals(paths, only)
-    if demands:
-        _each_demand(suite, seeds)
-        return
     failed = played = 0
     for scenario in suite:
         found = list(proofs(scenario, range(seeds)))
@@ -109,48 +100,6 @@ def check(
         f"{len(suite) - failed} of {len(suite)} evals tell right from wrong: {played} plays, {seeds} of each script"
     )
     if failed:
-        raise typer.Exit(1)
-
-
-@evals.command()
-def chance(
-    hits: Annotated[int, typer.Argument(metavar="RIGHT", help="Runs that were right.")],
-    of: Annotated[int, typer.Argument(metavar="RUNS", help="Runs in all.")],
-) -> None:
-    """Say what so many right runs can show.
-
-    That is Wilson's 95 % interval, if the runs are independent.
-    """
-    from statek_sim.intervals import wilson
-
-    bounds = wilson(hits, of) if 0 <= hits <= of else None
-    if bounds is None:
-        raise BadInput(f"{hits} of {of}: expected a number of runs, and no more right ones than that")
-    typer.echo(f"{hits} of {of} = {100 * hits / of:.1f} %; 95 % interval {bounds[0]:.3f} to {bounds[1]:.3f}")
-
-
-def _each_demand(suite: Sequence[EvalScenario], seeds: int) -> None:
-    """Say which demands are needed, which are implied by others, and which nothing ever breaks."""
-    from statek_sim.evals.proofs import check_ablations
-
-    by_scripts = by_forgeries = implied = idle = 0
-    for scenario in suite:
-        for worth in check_ablations(scenario, range(seeds)):
-            by_scripts += bool(worth.scripts)
-            by_forgeries += not worth.scripts and worth.needed
-            if worth.needed:
-                continue
-            implied += worth.broken
-            idle += not worth.broken
-            why = ", ".join(worth.with_others) or "one of several others"
-            sentence = f"stays, only broken together with {why}" if worth.broken else "nothing ever breaks it"
-            typer.echo(f"{scenario.id}: {worth.demand}: {sentence}")
-    total = by_scripts + by_forgeries + implied + idle
-    typer.echo(
-        f"{total} demands of {len(suite)} evals: without it {by_scripts} let a wrong script pass, {by_forgeries} a "
-        f"forged record; {implied} are implied by others, {idle} are never broken"
-    )
-    if idle:
         raise typer.Exit(1)
 
 

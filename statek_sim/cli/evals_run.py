@@ -40,6 +40,14 @@ CassettesOption = Annotated[
     Path | None,
     typer.Option(metavar="FOLDER", help="No simulated model, but a real one, as evals record has kept it."),
 ]
+AgentOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODULE:ATTR",
+        help="Your own agent, a callable that takes an Assignment and returns the answer; it is run beside "
+        "our bare and our full harness, each also with a model that never fails.",
+    ),
+]
 ArmsOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -88,6 +96,7 @@ def run(
     paths: EvalPaths = None,
     model: ModelOption = None,
     cassettes: CassettesOption = None,
+    agent: AgentOption = None,
     arms: ArmsOption = None,
     seeds: SeedsOption = None,
     only: EvalOption = None,
@@ -122,9 +131,10 @@ def run(
     before = None if baseline is None else read_baseline(baseline)
     prices = _prices(price)
     suite = loaded_evals(paths, only)
-    experiment = _experiment(suite, model, cassettes, arms, seeds)
+    experiment = _experiment(suite, model, cassettes, arms, seeds, agent)
     demanded = None if policy is None else _demanded(policy, experiment)
-    with executor_for(executor) as working:
+    # An agent may hold what cannot be forked: clients, threads, event loops.
+    with executor_for(executor or (None if agent is None else "serial")) as working:
         outcomes = run_experiment(experiment, working, progress())
     summary = summarised(experiment, outcomes)
     _print(summary, prices)
@@ -148,22 +158,31 @@ def _experiment(
     cassettes: Path | None,
     arms: Sequence[str] | None,
     seeds: int | None,
+    agent: str | None,
 ) -> Experiment:
     if cassettes is None:
-        return _simulated(
-            suite, model or DEFAULT_MODEL, arms or ["ablation"], SEEDS if seeds is None else seeds
-        )
+        return _simulated(suite, model or DEFAULT_MODEL, arms, SEEDS if seeds is None else seeds, agent)
+    if agent is not None:
+        raise BadInput("--agent goes with simulated models; recordings in --cassettes are of our harness")
     if model is not None:
         raise BadInput("--model goes with simulated models; recordings in --cassettes say whose they are")
     return _recorded(suite, cassettes, arms or (), seeds)
 
 
-def _simulated(suite: tuple[EvalScenario, ...], model: str, arms: Sequence[str], seeds: int) -> Experiment:
-    from statek_sim.evals.arms import parse_arms
+def _simulated(
+    suite: tuple[EvalScenario, ...], model: str, arms: Sequence[str] | None, seeds: int, agent: str | None
+) -> Experiment:
+    from statek_sim.evals.arms import beside_agent, parse_arms
     from statek_sim.evals.experiment import Experiment
     from statek_sim.evals.profile import load_profile
+    from statek_sim.evals.served_agent import load_agent
 
-    return Experiment(suite=suite, model=load_profile(model), arms=parse_arms(arms), seeds=seeds)
+    profile = load_profile(model)
+    if agent is None:
+        return Experiment(suite=suite, model=profile, arms=parse_arms(arms or ["ablation"]), seeds=seeds)
+    load_agent(agent)
+    chosen = beside_agent(agent, parse_arms(arms or ["full", "bare"]))
+    return Experiment(suite=suite, model=profile, arms=chosen, seeds=seeds)
 
 
 def _recorded(

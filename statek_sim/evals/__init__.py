@@ -8,8 +8,9 @@ from statek_sim.exports import lazy_exports
 
 if TYPE_CHECKING:
     from statek_sim.evals.guest_agents import from_pydantic_ai as from_pydantic_ai
-    from statek_sim.evals.instance_server import ServedEval as ServedEval
+    from statek_sim.evals.outcome import FinishedRun as FinishedRun
     from statek_sim.evals.players import Assignment as Assignment
+    from statek_sim.evals.players import ModelAccess as ModelAccess
     from statek_sim.evals.players import play as play
     from statek_sim.evals.players import replies as replies
     from statek_sim.evals.suite import load_suite as load_suite

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from statek_sim.did_you_mean import suggestion
@@ -13,6 +13,7 @@ from statek_sim.evals.statistics import subsets
 PARTS: Final = ("rescue", "nudges", "steps", "context", "protection")
 """The main parts: what reads replies, what corrects, what holds to the steps, what shortens, what breaks loops."""
 
+AGENT: Final = "agent"
 BARE: Final = "bare"
 FULL: Final = "full"
 ABLATION: Final = "ablation"
@@ -21,10 +22,16 @@ ALL: Final = "all"
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A name, and the parts that are on."""
+    """A name, and the parts that are on.
+
+    `agent` is the `module:attribute` of a user's own agent, which works in the place of our harness. `ideal`: the model
+    makes no mistake.
+    """
 
     name: str
     parts: frozenset[str]
+    agent: str | None = None
+    ideal: bool = False
 
     @property
     def listed(self) -> tuple[str, ...]:
@@ -47,6 +54,12 @@ def named_after(parts: Iterable[str]) -> Arm:
     if len(lacking) == 1:
         return Arm(f"no-{lacking[0]}", chosen)
     return Arm("+".join(part for part in PARTS if part in chosen), chosen)
+
+
+def beside_agent(agent: str, arms: Iterable[Arm]) -> tuple[Arm, ...]:
+    """Return the arms of an agent beside ours: each with the simulated model, then each with one that never fails."""
+    simulated = (Arm(AGENT, frozenset(), agent=agent), *arms)
+    return (*simulated, *(replace(arm, name=f"{arm.name}, ideal", ideal=True) for arm in simulated))
 
 
 def ablation() -> tuple[Arm, ...]:

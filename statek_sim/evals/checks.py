@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from statek_sim.did_you_mean import suggestion
-from statek_sim.evals.expression import FUNCTIONS, BadExpression, check_names
+from statek_sim.evals.expression import BadExpression, check_names
 from statek_sim.evals.scenario import told_names
 from statek_sim.evals.schema import Change, Draw, EvalText, PlanStep, WantedCall
 from statek_sim.scenario.problem import Finding, Keypath
@@ -43,11 +43,8 @@ def _names(text: EvalText) -> Iterator[Finding]:
     seen: dict[str, str] = {}
     for part in ("vary", "world", "facts"):
         for name in getattr(text, part):
-            if name in FUNCTIONS or name in _TAKEN:
-                yield Finding(
-                    (part, name),
-                    f"{part}.{name}: the name is a function's or the language's own; take another",
-                )
+            if name in _TAKEN:
+                yield Finding((part, name), f"{part}.{name}: the name is the language's own; take another")
             elif name in seen:
                 yield Finding(
                     (part, name), f"{part}.{name}: the name is in {seen[name]} too; expected each once"
@@ -99,8 +96,8 @@ def _tools(text: EvalText) -> Iterator[Finding]:
     for name, tool in text.tools.items():
         at: Keypath = ("tools", name)
         for key in tool.parameters:
-            if key in text.world or key in FUNCTIONS or key in _TAKEN:
-                message = f"argument {key!r}: the name is a table's, a function's or the language's own; take another"
+            if key in text.world or key in _TAKEN:
+                message = f"argument {key!r}: the name is a table's or the language's own; take another"
                 yield Finding((*at, "parameters", key), message)
         for key in tool.optional:
             if key not in tool.parameters:

@@ -9,10 +9,11 @@ from typing import Final
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import Arm
 from statek_sim.evals.outcome import Outcome
-from statek_sim.evals.profile import Profile
+from statek_sim.evals.profile import IDEAL, Profile
 from statek_sim.evals.recorded import RecordedModel, replayed_run
 from statek_sim.evals.runner import MODEL, Played, run_one
 from statek_sim.evals.scenario import EvalScenario
+from statek_sim.evals.served_agent import play_agent
 from statek_sim.executors.executor import Executor
 from statek_sim.executors.pool import Killed
 from statek_sim.usage.tokenizers import tokenizer_for_model
@@ -70,7 +71,10 @@ def play_one(scenario: EvalScenario, seed: int, arm: Arm, model: Profile | Recor
     """Return one run of an experiment, with all that happened in it."""
     if isinstance(model, RecordedModel):
         return replayed_run(scenario, seed, arm, model)
-    return run_one(scenario, seed, arm, model)
+    profile = IDEAL if arm.ideal else model
+    if arm.agent is not None:
+        return Played(play_agent(scenario, seed, arm, arm.agent, profile), ())
+    return run_one(scenario, seed, arm, profile)
 
 
 def run_experiment(experiment: Experiment, executor: Executor, heard: Heard | None = None) -> list[Outcome]:

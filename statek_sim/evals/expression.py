@@ -181,7 +181,16 @@ _NODES: Final = (
 
 
 class _Rewritten(ast.NodeTransformer):
-    """Keys in the place of attributes; products and remainders of numbers only: those of texts have no bound."""
+    """Keys in the place of attributes; products and remainders of numbers only: those of texts have no bound.
+
+    A function gets a name that no value can have, so that a table or an argument may be called `total`.
+    """
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        assert isinstance(node.func, ast.Name), "every node was looked at"
+        arguments = [self.visit(argument) for argument in node.args]
+        keywords = [ast.keyword(keyword.arg, self.visit(keyword.value)) for keyword in node.keywords]
+        return ast.Call(ast.Name(f"_{node.func.id}", ast.Load()), arguments, keywords)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         inner = self.visit(node.value)
@@ -196,7 +205,7 @@ class _Rewritten(ast.NodeTransformer):
 
 
 _GIVEN: Final[dict[str, Any]] = {
-    **FUNCTIONS,
+    **{f"_{name}": function for name, function in FUNCTIONS.items()},
     "_member": _member,
     "_times": _times,
     "_rest": _rest,
@@ -214,14 +223,14 @@ def _compiled(source: str) -> tuple[CodeType, frozenset[str]]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
         raise BadExpression(f"{source!r} is no expression: {reason}") from None
-    bound: set[str] = set()
-    needed: set[str] = set()
     for node in ast.walk(tree):
         _refuse(node, source)
-        if isinstance(node, ast.Name):
-            (bound if isinstance(node.ctx, ast.Store) else needed).add(node.id)
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called]
+    bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    needed = {node.id for node in names} - bound
     code = compile(ast.fix_missing_locations(_Rewritten().visit(tree)), "<eval>", "eval")
-    return code, frozenset(needed - bound - FUNCTIONS.keys())
+    return code, frozenset(needed)
 
 
 def _refuse(node: ast.AST, source: str) -> None:

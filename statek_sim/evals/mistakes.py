@@ -14,7 +14,7 @@ from typing import Any, Final
 from statek_sim.agent.rescue.rendering import RENDERINGS
 from statek_sim.evals.chance import picked, uniform
 from statek_sim.evals.ideal_plan import PlannedCall
-from statek_sim.providers.protocol import RawReply
+from statek_sim.providers.script import Reply, ScriptedCall, tool_calls
 from statek_sim.values import JSON
 
 Damage = Callable[[str, str, Mapping[str, JSON]], str]
@@ -203,21 +203,10 @@ CUT: Final = 0.5
 """How much arrives of the arguments of a native call that is damaged."""
 
 
-def said(text: str) -> RawReply:
-    """Return an answer that is text."""
-    return _body({"role": "assistant", "content": text}, "stop")
-
-
-def called(calls: Sequence[PlannedCall], turn: int, *, arguments: str | None = None) -> RawReply:
-    """Return an answer with native calls; `arguments`: the raw text of those of the first one, where it is damaged."""
-    written: list[JSON] = []
-    for at, call in enumerate(calls):
-        text = json.dumps(dict(call.arguments), ensure_ascii=False)
-        if at == 0 and arguments is not None:
-            text = arguments
-        function: JSON = {"name": call.name, "arguments": text}
-        written.append({"id": f"call_{turn}_{at}", "type": "function", "function": function})
-    return _body({"role": "assistant", "content": None, "tool_calls": written}, "tool_calls")
+def called(calls: Sequence[PlannedCall], *, arguments: str | None = None) -> Reply:
+    """Return an answer with native calls; `arguments`: the raw text of those of the last one, where it is damaged."""
+    reply = tool_calls(*[ScriptedCall(call.name, call.arguments) for call in calls])
+    return reply if arguments is None else reply.with_arguments(arguments)
 
 
 def cut_arguments(call: PlannedCall) -> str:
@@ -250,20 +239,3 @@ def kind_of_damage(weights: Mapping[str, float], *words: str | int) -> str:
         if left < 0:
             return kind
     return max(weights, key=lambda kind: (weights[kind], kind))
-
-
-def meaning_of(reply: RawReply) -> tuple[str, ...]:
-    """Return what a reply of a simulated model says, without the ids of its calls: equal for the same thing again."""
-    message = json.loads(reply.body)["choices"][0]["message"]
-    functions = [call["function"] for call in message.get("tool_calls", ())]
-    return (
-        message["content"] or "",
-        *(f"{function['name']} {function['arguments']}" for function in functions),
-    )
-
-
-def _body(message: Mapping[str, JSON], finish: str) -> RawReply:
-    choice: JSON = {"index": 0, "message": dict(message), "finish_reason": finish}
-    return RawReply(
-        json.dumps({"object": "chat.completion", "choices": [choice]}, ensure_ascii=False).encode()
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -47,7 +47,10 @@ class Tokens(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """One run. `wasted`: calls that failed, were refused, or repeated one that was answered."""
+    """One run. `wasted`: calls that failed, were refused, or repeated one that was answered.
+
+    `seconds` is the real time of a user's own agent; None for our harness, whose time is virtual.
+    """
 
     scenario: str
     seed: int
@@ -63,6 +66,7 @@ class Outcome(NamedTuple):
     turns: tuple[Turn, ...]
     problems: tuple[str, ...]
     answer: str | None
+    seconds: float | None = None
 
 
 FINAL: Final = "final"
@@ -90,3 +94,18 @@ class Record:
     stop: str
     calls: tuple[Called, ...]
     model_calls: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun:
+    """What a check of your own in Python is given.
+
+    `calls` are the world's log of calls, `before` and `after` its tables (rows by name) at the start and at the end.
+    `facts` has what differs by seed, and the facts of the eval.
+    """
+
+    answer: str | None
+    calls: tuple[Called, ...]
+    before: Mapping[str, Sequence[Mapping[str, JSON]]]
+    after: Mapping[str, Sequence[Mapping[str, JSON]]]
+    facts: Mapping[str, JSON]

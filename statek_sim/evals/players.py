@@ -78,8 +78,25 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAccess:
+    """Where an agent finds its model: the server's root, the address for OpenAI's clients, a key and a model name.
+
+    Clients of OpenAI, Anthropic and Gemini that read environment variables find it by themselves.
+    """
+
+    url: str
+    openai_url: str
+    api_key: str
+    model: str
+
+
+NO_MODEL: Final = ModelAccess(url="", openai_url="", api_key="", model="")
+"""What an agent gets that brings its own model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What an agent is given: the task, the system prompt (maybe empty) and the tools by name.
+    """What an agent is given: the task, the system prompt (maybe empty), the tools by name, and its model's address.
 
     A tool takes its arguments by name and returns what a model would read: a text, JSON for anything that is none.
     """
@@ -87,6 +104,7 @@ class Assignment:
     task: str
     prompt: str
     tools: Mapping[str, WorldTool]
+    llm: ModelAccess = NO_MODEL
 
 
 Agent = Callable[[Assignment], str | Awaitable[str]]
@@ -99,13 +117,16 @@ def play(
     *,
     most_calls: int = MOST_CALLS,
     time: Literal["virtual", "real"] = "virtual",
+    llm: ModelAccess = NO_MODEL,
 ) -> Record:
     """Return what came of an agent's work on an instance.
 
     A coroutine runs in `virtual` time, where sleeping takes none and sockets are not there, or in `real` time. What it
     raises, and an answer that is no text, end the run without an answer.
     """
-    assignment, calls = assigned(instance, most_calls=most_calls)
+    calls = Calls(instance.world, instance.approving(), most_calls)
+    tools = {tool.name: WorldTool(tool.name, tool.spec, calls) for tool in instance.tools}
+    assignment = Assignment(task=instance.task, prompt=instance.prompt, tools=tools, llm=llm)
     answer: object = None
     try:
         answer = agent(assignment)
@@ -115,22 +136,10 @@ def play(
         stop = FINAL if isinstance(answer, str) else f"no text: {type(answer).__name__}"
     except Exception as error:  # noqa: BLE001  # somebody's agent
         stop = f"error: {type(error).__name__}: {error}"
-    return recorded(instance, answer, stop, calls)
-
-
-def assigned(instance: Instance, *, most_calls: int = MOST_CALLS) -> tuple[Assignment, Calls]:
-    """Return an instance as an agent gets it, and the way of its calls."""
-    calls = Calls(instance.world, instance.approving(), most_calls)
-    tools = {tool.name: WorldTool(tool.name, tool.spec, calls) for tool in instance.tools}
-    return Assignment(task=instance.task, prompt=instance.prompt, tools=tools), calls
-
-
-def recorded(instance: Instance, answer: object, stop: str, calls: Calls, *, model_calls: int = 0) -> Record:
-    """Return the record of a run that ended like this; one that was stopped for its calls has no answer."""
     if calls.over:
         stop = "calls"
     final = answer if isinstance(answer, str) and stop == FINAL else None
-    return instance.world.record(final, stop, model_calls=model_calls)
+    return instance.world.record(final, stop)
 
 
 async def _awaited(answer: Awaitable[Any]) -> Any:

@@ -135,6 +135,19 @@ class Profile:
         )
 
 
+IDEAL: Final = Profile(
+    name="ideal",
+    title="A model that never fails",
+    assumed="nothing: every rate is 0",
+    dialect="json",
+    window=1_000_000,
+    long_prompt=1_000_000,
+    classes=(),
+    rates=dict.fromkeys(RATES, 0.0),
+    damage={},
+)
+"""The model that does what the plan of an eval says."""
+
 SCHEMA: Final = "statek-sim/evals-profile/1"
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
 Share = Annotated[float, Field(ge=0.0, le=1.0, strict=False)]

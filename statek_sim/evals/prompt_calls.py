@@ -112,9 +112,15 @@ def call_key(name: str, arguments: Mapping[str, JSON]) -> str:
 
 
 def is_corrected(messages: Sequence[Message]) -> bool:
-    """Return whether the last thing a prompt says is a correction of the model."""
+    """Return whether the last thing a prompt says is a correction of the model.
+
+    That is a nudge of engine agent, or whatever another harness tells the model as the user after its reply.
+    """
     last = messages[-1] if messages else {}
-    return last.get("role") == "user" and text_in(last.get("content")).startswith(PREFIX)
+    if last.get("role") != "user":
+        return False
+    after_reply = len(messages) > 1 and messages[-2].get("role") == "assistant"
+    return after_reply or text_in(last.get("content")).startswith(PREFIX)
 
 
 def noted_calls(messages: Sequence[Message]) -> Iterator[SeenCall]:

@@ -20,7 +20,7 @@ from statek_sim.evals.arms import Arm
 from statek_sim.evals.expression import Unanswerable
 from statek_sim.evals.failures import Act
 from statek_sim.evals.ideal_plan import PlannedCall
-from statek_sim.evals.outcome import Called, Count, Outcome, Tokens, Turn
+from statek_sim.evals.outcome import Called, Count, Outcome, Record, Tokens, Turn
 from statek_sim.evals.profile import Profile
 from statek_sim.evals.prompt_calls import SeenCall, call_key
 from statek_sim.evals.scenario import EvalScenario, Instance
@@ -114,6 +114,29 @@ def _outcome(
     answer = None if run is None else run.answer
     ended = stop or (run.stop if run is not None else None) or "nothing"
     record = instance.world.record(answer, ended, model_calls=len(acts))
+    return outcome_of(
+        instance,
+        arm,
+        record,
+        tokens=_tokens(run),
+        turns=tuple(_turns(trace, acts)),
+        requests=len(acts),
+        nudges=sum(isinstance(event, events.Nudged) for event in trace),
+    )
+
+
+def outcome_of(
+    instance: Instance,
+    arm: Arm,
+    record: Record,
+    *,
+    tokens: Tokens,
+    turns: tuple[Turn, ...],
+    requests: int,
+    nudges: int = 0,
+    seconds: float | None = None,
+) -> Outcome:
+    """Return the outcome of a run that left this record; `requests` of the model, `nudges` count as wasted."""
     verdict = judge(instance, record)
     return Outcome(
         scenario=instance.eval_id,
@@ -122,14 +145,15 @@ def _outcome(
         completed=verdict.completed,
         passed=verdict.passed,
         score=round(verdict.score, 6),
-        stop=ended,
-        model_calls=len(acts),
+        stop=record.stop,
+        model_calls=requests,
         calls=len(record.calls),
-        wasted=_wasted(record.calls) + sum(isinstance(event, events.Nudged) for event in trace),
-        tokens=_tokens(run),
-        turns=tuple(_turns(trace, acts)),
+        wasted=_wasted(record.calls) + nudges,
+        tokens=tokens,
+        turns=turns,
         problems=verdict.problems[:3],
-        answer=answer,
+        answer=record.answer,
+        seconds=seconds,
     )
 
 

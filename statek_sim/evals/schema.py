@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Discriminator, Field, JsonValue, Tag, WithJsonSchema, model_validator
 
-from statek_sim.scenario.part import Count, Id, Items, Part, Positive, refused
+from statek_sim.scenario.part import CALLABLE_PATTERN, Count, Id, Items, Part, Positive, refused
 
 FORMAT: Final = "pytest-statek/evals@1"
 """The name of this version of the format."""
@@ -236,23 +236,30 @@ class CheckText(Part):
     """What has to be so at the end. What is not said here must not have changed."""
 
     calls: Items[WantedCall | Items[WantedCall]] = Field(
-        description="Calls that succeed, in this order; those of an inner list in any order."
+        (), description="Calls that succeed, in this order; those of an inner list in any order."
     )
     never: Items[WantedCall] = Field((), description="Calls that must not succeed.")
     changes: Items[Change] = Field((), description="How the world differs at the end from what it was.")
     ignore: Items[Key] = Field((), description="Tables that may change.")
-    cites: Items[Cited] = Field(description="What the answer cites.")
+    cites: Items[Cited] = Field((), description="What the answer cites.")
     avoids: Items[Value] = Field((), description="What the answer must not say.")
     most: dict[Key, Count] = Field(
         default_factory=dict, description="How often a tool may be called at most."
     )
+    python: str | None = Field(
+        None,
+        pattern=CALLABLE_PATTERN,
+        description="A function of your own, `module:attribute`: it takes a FinishedRun and returns problems as texts.",
+    )
 
     @model_validator(mode="after")
     def _evidence(self) -> Self:
+        if self.python is not None:
+            return self
         if not self.calls:
-            raise refused("calls: expected one or more: a run without a call has no evidence")
+            raise refused("calls: expected one or more, or python: a run without a call has no evidence")
         if not self.cites:
-            raise refused("cites: expected one or more: an answer that cites nothing could be any")
+            raise refused("cites: expected one or more, or python: an answer that cites nothing could be any")
         return self
 
 

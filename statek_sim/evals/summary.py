@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from statek_sim.evals.arms import FULL, PARTS, Arm
+from statek_sim.evals.arms import AGENT, FULL, PARTS, Arm
 from statek_sim.evals.experiment import Experiment
 from statek_sim.evals.failures import ORDER
 from statek_sim.evals.outcome import Count, Outcome, Tokens, Turn
@@ -21,6 +21,7 @@ from statek_sim.evals.statistics import (
     subsets,
 )
 
+TIERS: Final = ("easy", "medium", "hard")
 POWERS: Final = (1, 2, 4, 8)
 """The k of pass^k."""
 
@@ -41,7 +42,8 @@ class ArmSummary:
 
     `completion` and `score` are shares of runs that ended by an answer, and that were right; `interval` is the 95 %
     one of the score, by scenarios. `calls`, `model_calls` and `wasted` are means of a run. `worth_runs` says how many
-    independent runs these are worth, None where that cannot be told.
+    independent runs these are worth, None where that cannot be told. `tiers` has the runs that were right, and all, of
+    each tier. `seconds` is the real time of all runs of a user's own agent, None for our harness.
     """
 
     arm: Arm
@@ -57,6 +59,8 @@ class ArmSummary:
     powers: Mapping[int, float | None]
     worth_runs: float | None
     flow: tuple[FlowRow, ...]
+    tiers: Mapping[str, tuple[int, int]]
+    seconds: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +79,8 @@ def summarised(experiment: Experiment, outcomes: Sequence[Outcome]) -> Summary:
     by_arm: dict[str, list[Outcome]] = {arm.name: [] for arm in experiment.arms}
     for outcome in outcomes:
         by_arm[outcome.arm].append(outcome)
-    arms = tuple(_arm(arm, by_arm[arm.name]) for arm in experiment.arms)
+    tiers = {scenario.id: scenario.tier for scenario in experiment.suite}
+    arms = tuple(_arm(arm, by_arm[arm.name], tiers) for arm in experiment.arms)
     grouped = {name: by_scenario(runs) for name, runs in by_arm.items()}
     return Summary(
         experiment=experiment,
@@ -106,7 +111,7 @@ def _cell(outcomes: Sequence[Outcome]) -> CellSummary:
     )
 
 
-def _arm(arm: Arm, outcomes: Sequence[Outcome]) -> ArmSummary:
+def _arm(arm: Arm, outcomes: Sequence[Outcome], tiers: Mapping[str, str]) -> ArmSummary:
     count = len(outcomes)
     groups = by_scenario(outcomes).values()
     passes = [[float(outcome.passed) for outcome in group] for group in groups]
@@ -124,7 +129,15 @@ def _arm(arm: Arm, outcomes: Sequence[Outcome]) -> ArmSummary:
         powers={k: pass_power([(int(sum(group)), len(group)) for group in passes], k) for k in POWERS},
         worth_runs=effective_runs(passes),
         flow=flow_of(outcomes),
+        tiers=_tiers(outcomes, tiers),
+        seconds=None if arm.agent is None else sum(outcome.seconds or 0.0 for outcome in outcomes),
     )
+
+
+def _tiers(outcomes: Sequence[Outcome], tiers: Mapping[str, str]) -> dict[str, tuple[int, int]]:
+    """Return how many runs of each tier were right, of how many; tiers without runs are left out."""
+    runs = {tier: [run.passed for run in outcomes if tiers[run.scenario] == tier] for tier in TIERS}
+    return {tier: (sum(passed), len(passed)) for tier, passed in runs.items() if passed}
 
 
 def _tokens(outcomes: Sequence[Outcome]) -> Tokens:
@@ -141,10 +154,12 @@ def _added(counts: Sequence[Count]) -> Count:
 
 
 def _comparisons(arms: Sequence[Arm], by_arm: Mapping[str, Sequence[Outcome]]) -> tuple[Comparison, ...]:
-    """Compare the full harness, or the first arm, with each of the others."""
+    """Compare the user's agent, the full harness or the first arm with each of the others, on the same model."""
+    arms = [arm for arm in arms if not arm.ideal]
     if len(arms) < 2:
         return ()
-    base = next((arm.name for arm in arms if arm.name == FULL), arms[0].name)
+    names = [arm.name for arm in arms]
+    base = next((name for name in (AGENT, FULL) if name in names), names[0])
     pairs = {
         (base, other.name): [
             [(first.passed, second.passed) for first, second in zip(*groups, strict=True)]
@@ -165,7 +180,7 @@ def _same(group: Sequence[Outcome], other: Sequence[Outcome]) -> bool:
 
 def _shapley(arms: Sequence[ArmSummary]) -> dict[str, dict[str, float]] | None:
     """Return each part's share of score and completion; None unless every set of parts was run."""
-    plain = {arm.arm.parts: arm for arm in arms}
+    plain = {arm.arm.parts: arm for arm in arms if arm.arm.agent is None and not arm.arm.ideal}
     if any(chosen not in plain for chosen in subsets(PARTS)):
         return None
     return {

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from statek_sim.evals.outcome import FINAL, Called, Record
+from statek_sim.backends.setup import attribute_at
+from statek_sim.evals.outcome import FINAL, Called, FinishedRun, Record
 from statek_sim.evals.scenario import Demands, Expected, Instance
 from statek_sim.evals.world import Row, Tables
 
@@ -34,6 +35,7 @@ def judge(instance: Instance, record: Record) -> Verdict:
     _judge_calls(wanted, record.calls, tally)
     _judge_world(wanted, instance.world.tables, tally)
     _judge_answer(wanted, record, tally)
+    _judge_python(instance, record, tally)
     completed = record.stop == FINAL and bool((record.answer or "").strip())
     if not completed:
         tally.problems.insert(0, f"no final answer: stopped by {record.stop!r}")
@@ -199,6 +201,31 @@ def _was_shown(text: str, tool: str | None, calls: Iterable[Called]) -> bool:
         if tool is None or call.name == tool
     ]
     return any(says(plain(value), text) for value in shown if value is not None)
+
+
+# -- a function of the user's -----------------------------------------------------------------------------------
+
+
+def _judge_python(instance: Instance, record: Record, tally: _Tally) -> None:
+    """Have the check's own function judge the run: one point, missed when it names a problem or raises."""
+    name = instance.scenario.text.check.python
+    if name is None:
+        return
+    scenario = instance.scenario
+    judging = attribute_at(f"{scenario.path}:{scenario.line}: eval {scenario.id!r}: check.python", name)
+    run = FinishedRun(
+        answer=record.answer,
+        calls=record.calls,
+        before=instance.world.before,
+        after=instance.world.tables,
+        facts=instance.facts,
+    )
+    try:
+        found = judging(run)
+        problems = [found] if isinstance(found, str) else [str(problem) for problem in found or ()]
+    except Exception as error:  # noqa: BLE001  # the user's code
+        problems = [f"{name} raised {type(error).__name__}: {error}"]
+    tally.point("; ".join(problems), met=not problems)
 
 
 _THOUSANDS = re.compile(r"(?<=\d)[,\u202f\u00a0'](?=\d{3}(?!\d))")

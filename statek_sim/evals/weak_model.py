@@ -18,14 +18,7 @@ from statek_sim.evals import mistakes
 from statek_sim.evals.chance import uniform
 from statek_sim.evals.failures import ORDER, Act, FailureClass
 from statek_sim.evals.ideal_plan import PlannedCall
-from statek_sim.evals.mistakes import (
-    called,
-    cut_arguments,
-    kind_of_damage,
-    meaning_of,
-    rendered,
-    said,
-)
+from statek_sim.evals.mistakes import called, cut_arguments, kind_of_damage, rendered
 from statek_sim.evals.profile import (
     HEEDS,
     INVENTS,
@@ -37,7 +30,9 @@ from statek_sim.evals.profile import (
     Profile,
 )
 from statek_sim.evals.prompt_calls import SeenCall, call_key, is_corrected, shown_calls
+from statek_sim.providers.delivery import deliver, manner
 from statek_sim.providers.protocol import ChatRequest, RawReply
+from statek_sim.providers.script import Reply, text
 from statek_sim.usage.conversation import shared_meter
 from statek_sim.usage.messages import REPLY_PRIMING, tools_tokens
 from statek_sim.usage.tokenizers import tokenizer_for_model
@@ -46,6 +41,7 @@ from statek_sim.values import ToolSpec
 TOKENIZER_OF: Final = "gpt-4o"
 """Whose tokenizer counts a prompt; a simulated model has none of its own. The agent's budget is counted with it too."""
 TOO_LONG: Final = 400
+_MANNER: Final = manner(None, None)
 GIVES_UP: Final = "I could not find what is needed to answer that."
 """What a model says that believes results which do not have what the task needs."""
 
@@ -86,13 +82,17 @@ class WeakModel:
         self._visits: dict[int, int] = {}
         self._believed: dict[str, PlannedCall] = {}
         self._looping: PlannedCall | None = None
-        self._reply: RawReply | None = None
+        self._reply: Reply | None = None
         self._tools: Sequence[ToolSpec] = ()
         self._tools_tokens = 0
         self.acts: list[Act] = []
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Answer one request, or refuse one that is too long."""
+        """Answer one request with the body of a server, or refuse one that is too long."""
+        return deliver(self.reply(request), request, _MANNER)
+
+    def reply(self, request: ChatRequest) -> Reply:
+        """Answer one request with what a script can say, for a fake server; a prompt that is too long is refused."""
         tokens = self._tokens(request)
         if tokens > self._window:
             raise ProviderHTTPError(
@@ -140,7 +140,7 @@ class _Turn:
         offered = [_name_of(tool) for tool in request.tools] or list(model._schemas)
         self._offered = {name: model._schemas.get(name, {}) for name in offered}
 
-    def taken(self) -> tuple[Act, RawReply]:
+    def taken(self) -> tuple[Act, Reply]:
         """Return what is done, and the answer that says it."""
         model = self._model
         right = self._right(self._shown)
@@ -161,18 +161,17 @@ class _Turn:
                 return self._acted(failure, reply[0], corrected=corrected, how=reply[1])
         return self._acted(None, self._plainly(right), corrected=corrected)
 
-    def _better(self, right: Sequence[PlannedCall] | str) -> RawReply | None:
+    def _better(self, right: Sequence[PlannedCall] | str) -> Reply | None:
         """Return what is right, None where that is what was refused: saying it again does not heed a correction.
 
         Where it is so because of what the model believes, it no longer believes it.
         """
         model = self._model
-        before = () if model._reply is None else meaning_of(model._reply)
         reply = self._plainly(right)
-        if meaning_of(reply) == before and model._believed:
+        if reply == model._reply and model._believed:
             model._believed.clear()
             reply = self._plainly(self._right(shown_calls(self._request.messages)))
-        return None if meaning_of(reply) == before else reply
+        return None if reply == model._reply else reply
 
     def _acts(self, failure: FailureClass) -> bool:
         shares = self._model._shares
@@ -192,12 +191,12 @@ class _Turn:
     def _acted(
         self,
         failure: FailureClass | None,
-        reply: RawReply,
+        reply: Reply,
         *,
         corrected: bool,
         heeded: bool = False,
         how: str = "",
-    ) -> tuple[Act, RawReply]:
+    ) -> tuple[Act, Reply]:
         return Act(self._request.turn, self._place, failure, corrected, heeded, how), reply
 
     def _right(self, shown: Sequence[SeenCall]) -> Sequence[PlannedCall] | str:
@@ -210,25 +209,23 @@ class _Turn:
     def _words(self, what: str) -> tuple[str | int, ...]:
         return (*self._model._words, self._place, what)
 
-    def _plainly(self, right: Sequence[PlannedCall] | str) -> RawReply:
-        return said(right) if isinstance(right, str) else called(right, self._request.turn)
+    def _plainly(self, right: Sequence[PlannedCall] | str) -> Reply:
+        return text(right) if isinstance(right, str) else called(right)
 
     # -- failures: each returns the answer and how it is wrong, or None where it cannot act here ------------------
 
-    def _wrongly(
-        self, failure: FailureClass, right: Sequence[PlannedCall] | str
-    ) -> tuple[RawReply, str] | None:
+    def _wrongly(self, failure: FailureClass, right: Sequence[PlannedCall] | str) -> tuple[Reply, str] | None:
         match failure:
             case FailureClass.CONTEXT_LOSS:
                 return self._forgetting(right)
             case FailureClass.LOOP | FailureClass.REPEATED_CALL:
                 return self._repeating(looping=failure is FailureClass.LOOP)
             case FailureClass.WRONG_ARGUMENT if isinstance(right, str):
-                return (said(mistakes.wrong_text(right)), "answer") if right else None
+                return (text(mistakes.wrong_text(right)), "answer") if right else None
             case _ if isinstance(right, str):
                 return None
             case FailureClass.EARLY_ANSWER:
-                return said(mistakes.early_answer(right[0].name, *self._words("early"))), "prose"
+                return text(mistakes.early_answer(right[0].name, *self._words("early"))), "prose"
             case FailureClass.SKIPPED_STEP:
                 return self._skipping(right[0])
             case FailureClass.WRONG_TOOL:
@@ -239,23 +236,23 @@ class _Turn:
                 return self._malformed(right)
         return None
 
-    def _forgetting(self, right: Sequence[PlannedCall] | str) -> tuple[RawReply, str] | None:
+    def _forgetting(self, right: Sequence[PlannedCall] | str) -> tuple[Reply, str] | None:
         """Act on the newer half of what is shown, where the prompt is long and that makes a difference."""
         if not self._long or len(self._shown) < 2:
             return None
         left = self._right(self._shown[len(self._shown) // 2 :])
         return None if left == right else (self._plainly(left), f"forgot {len(self._shown) // 2}")
 
-    def _repeating(self, *, looping: bool) -> tuple[RawReply, str] | None:
+    def _repeating(self, *, looping: bool) -> tuple[Reply, str] | None:
         last = next((call for call in reversed(self._shown) if call.error is None), None)
         if last is None or last.name not in self._offered:
             return None
         again = PlannedCall(last.name, last.arguments)
         if looping:
             self._model._looping = again
-        return called([again], self._request.turn), again.name
+        return called([again]), again.name
 
-    def _going_on(self) -> tuple[RawReply, str] | None:
+    def _going_on(self) -> tuple[Reply, str] | None:
         """Make the call of a loop again, unless its tool was taken away or the model gets out of it."""
         model = self._model
         again = model._looping
@@ -263,23 +260,23 @@ class _Turn:
         if again.name not in self._offered or self._draw(STAYS) >= model._profile.rates[STAYS]:
             model._looping = None
             return None
-        return called([again], self._request.turn), again.name
+        return called([again]), again.name
 
-    def _skipping(self, right: PlannedCall) -> tuple[RawReply, str] | None:
+    def _skipping(self, right: PlannedCall) -> tuple[Reply, str] | None:
         later = [tool for tool in self._model._task.steps_after(right.name) if tool in self._offered]
         if not later:
-            return said(mistakes.early_answer(right.name, *self._words("skipped"))), f"without {right.name}"
+            return text(mistakes.early_answer(right.name, *self._words("skipped"))), f"without {right.name}"
         call = PlannedCall(later[0], mistakes.guessed(later[0], right.arguments, self._offered))
-        return called([call], self._request.turn), f"{later[0]} without {right.name}"
+        return called([call]), f"{later[0]} without {right.name}"
 
-    def _misdirected(self, right: Sequence[PlannedCall]) -> tuple[RawReply, str]:
+    def _misdirected(self, right: Sequence[PlannedCall]) -> tuple[Reply, str]:
         invented = self._draw(INVENTS) < self._model._profile.rates[INVENTS]
         name = mistakes.other_tool(right[0].name, self._offered, *self._words("tool"), invented=invented)
         known = right[0].arguments
         arguments = mistakes.guessed(name, known, self._offered) if name in self._offered else dict(known)
-        return called([PlannedCall(name, arguments), *right[1:]], self._request.turn), name
+        return called([PlannedCall(name, arguments), *right[1:]]), name
 
-    def _misfilled(self, right: Sequence[PlannedCall], *, lacking: bool) -> tuple[RawReply, str] | None:
+    def _misfilled(self, right: Sequence[PlannedCall], *, lacking: bool) -> tuple[Reply, str] | None:
         first = right[0]
         if not first.arguments:
             return None
@@ -293,14 +290,14 @@ class _Turn:
             arguments = mistakes.with_wrong_value(first.arguments, *self._words("value"))
             self._model._believed[call_key(first.name, arguments)] = first
         wrong = PlannedCall(first.name, arguments)
-        return called([wrong, *right[1:]], self._request.turn), first.name
+        return called([wrong, *right[1:]]), first.name
 
-    def _malformed(self, right: Sequence[PlannedCall]) -> tuple[RawReply, str]:
+    def _malformed(self, right: Sequence[PlannedCall]) -> tuple[Reply, str]:
         profile = self._model._profile
-        if self._draw(NATIVE) < profile.rates[NATIVE] and right[0].arguments:
-            return called(right, self._request.turn, arguments=cut_arguments(right[0])), "native"
+        if self._draw(NATIVE) < profile.rates[NATIVE] and right[-1].arguments:
+            return called(right, arguments=cut_arguments(right[-1])), "native"
         kind = kind_of_damage(profile.damage, *self._words("damage"))
-        return said(rendered(right, profile.dialect, kind)), kind
+        return text(rendered(right, profile.dialect, kind)), kind
 
 
 def _name_of(tool: ToolSpec) -> str:

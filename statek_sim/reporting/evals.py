@@ -64,7 +64,12 @@ def evals_tables(summary: Summary, prices: Prices | None = None) -> Iterator[Tex
 def arms_table(summary: Summary) -> TextTable:
     """Return the arms with their completion and score."""
     first = summary.arms[0]
-    header = ("arm", "runs", "completed", "right", "95 % by scenarios", "calls", "wasted", *_powers(first))
+    timed = any(arm.seconds is not None for arm in summary.arms)
+    header = (
+        *("arm", "runs", "completed", "right", "95 % by scenarios", *first.tiers, "calls", "wasted"),
+        *(("seconds",) if timed else ()),
+        *_powers(first),
+    )
     worth = [
         f"{arm.arm.name}: about {arm.worth_runs:.0f}" for arm in summary.arms if arm.worth_runs is not None
     ]
@@ -75,7 +80,9 @@ def arms_table(summary: Summary) -> TextTable:
         below.append(
             f"independent runs these are worth, since runs of a scenario are alike: {', '.join(worth)}"
         )
-    rows = tuple(_arm_row(arm) for arm in summary.arms)
+    if timed:
+        below.append("seconds: real time of all runs of the agent; time of our harness is virtual")
+    rows = tuple(_arm_row(arm, timed=timed) for arm in summary.arms)
     return TextTable(title="Arms", header=header, rows=rows, below=tuple(below))
 
 
@@ -83,16 +90,19 @@ def _powers(arm: ArmSummary) -> list[str]:
     return [f"pass^{k}" for k, power in arm.powers.items() if power is not None and k > 1]
 
 
-def _arm_row(arm: ArmSummary) -> tuple[str, ...]:
+def _arm_row(arm: ArmSummary, *, timed: bool) -> tuple[str, ...]:
     low, high = arm.interval
+    seconds = "-" if arm.seconds is None else f"{arm.seconds:.1f}"
     return (
         arm.arm.name,
         str(arm.runs),
         percent(arm.completion),
         percent(arm.score),
         f"{percent(low)} - {percent(high)}",
+        *(f"{passed}/{runs}" for passed, runs in arm.tiers.values()),
         f"{arm.calls:.1f}",
         f"{arm.wasted:.1f}",
+        *((seconds,) if timed else ()),
         *(percent(power) for k, power in arm.powers.items() if power is not None and k > 1),
     )
 
@@ -208,7 +218,9 @@ def matrix_table(summary: Summary) -> TextTable:
 
 def flow_table(summary: Summary) -> TextTable:
     """Return where failures went, in the full harness or the first arm."""
-    arm = next((arm_row for arm_row in summary.arms if arm_row.arm.name == FULL), summary.arms[0])
+    first = summary.arms[0]
+    of_full = next((arm_row for arm_row in summary.arms if arm_row.arm.name == FULL), first)
+    arm = of_full if first.arm.agent is None else first
     rows = tuple(
         (
             row.failure,
@@ -338,6 +350,10 @@ def _arm(arm: ArmSummary) -> dict[str, Any]:
         "completion": _rounded(arm.completion),
         "score": _rounded(arm.score),
         "interval": [_rounded(bound) for bound in arm.interval],
+        "tiers": {tier: {"runs": runs, "passed": passed} for tier, (passed, runs) in arm.tiers.items()},
+        "agent": arm.arm.agent,
+        "ideal": arm.arm.ideal,
+        "seconds": None if arm.seconds is None else round(arm.seconds, 3),
         "tokens": _tokens(arm.tokens),
     }
 

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
+import jsonschema
 import pytest
+from typer.testing import CliRunner
 
-from statek_sim.evals.instance_server import ServedEval
+from statek_sim.cli.app import app
+from statek_sim.errors import BadInput
+from statek_sim.evals.arms import beside_agent, parse_arms
+from statek_sim.evals.experiment import Experiment, run_experiment
+from statek_sim.evals.failures import FailureClass
+from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.players import Assignment, TooManyCalls, follower, play, replies
+from statek_sim.evals.profile import Profile, load_profile
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.suite import load_suite
 from statek_sim.evals.verdict import Verdict, judge
 from statek_sim.evals.world import ToolError
-from statek_sim.providers.live import LiveTransport
-from statek_sim.server.exchange import Incoming, Whole
-from statek_sim.server.llm_server import RunningServer
+from statek_sim.executors.executor import SerialExecutor
+from statek_sim.reporting.evals import evals_schema
+from tests.evals.weak_models import failing
 from tests.tables import table_test
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "evals"
@@ -121,94 +132,100 @@ def test_a_real_agent_of_pydantic_ai_fails_with_a_wrong_model() -> None:
     assert not judge(instance, record).passed
 
 
-# -- over HTTP --------------------------------------------------------------------------------------------------
+# -- an agent with a simulated model ----------------------------------------------------------------------------
 
 
-def http_agent(url: str) -> None:
-    """An agent in its own right: it knows an address, and speaks HTTP with it."""
-    httpx.post(f"{url}/answer", json={"answer": worked(url)}).raise_for_status()
-
-
-def worked(url: str) -> str:
-    """The answer of an agent that asks the LLM and calls the tools which are at an address."""
-    with httpx.Client(base_url=url) as client:
-        job = client.get("/task").json()
-        messages: list[dict[str, Any]] = [{"role": "user", "content": job["task"]}]
-        while True:
-            body = {"model": "gpt-4o", "messages": messages, "tools": job["tools"]}
-            said = client.post("/v1/chat/completions", json=body).json()["choices"][0]["message"]
+def http_agent(job: Assignment) -> str:
+    """An agent that knows nothing of ours but its assignment: it asks its model over HTTP."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": job.task}]
+    with httpx.Client(base_url=os.environ["OPENAI_BASE_URL"]) as client:
+        for _ in range(12):
+            body = {
+                "model": job.llm.model,
+                "messages": messages,
+                "tools": [one.spec for one in job.tools.values()],
+            }
+            said = (
+                client.post("chat/completions", json=body).raise_for_status().json()["choices"][0]["message"]
+            )
             messages.append(said)
             if not said.get("tool_calls"):
                 return str(said["content"])
-            for call in said["tool_calls"]:
-                function = call["function"]
-                told = client.post(f"/tools/{function['name']}", content=function["arguments"]).json()
-                content = told.get("result") or f"Error: {told['error']}"
-                messages.append({"role": "tool", "tool_call_id": call["id"], "content": content})
+            messages += [_told(job, call) for call in said["tool_calls"]]
+    raise RuntimeError("too many turns")
 
 
-@pytest.mark.parametrize("name", ["move-money", "one-of-three-fails", "the-person-says-no"])
-def test_an_agent_over_http_passes_with_an_ideal_model(name: str) -> None:
-    instance = SUITE[name].instance(1)
-    with ServedEval(instance, replies(instance.plan)) as served:
-        http_agent(served.url)
-    record = served.record()
-    assert judge(instance, record).problems == ()
-    assert record.model_calls >= 2
+def _told(job: Assignment, call: dict[str, Any]) -> dict[str, Any]:
+    try:
+        content = job.tools[call["function"]["name"]](**json.loads(call["function"]["arguments"]))
+    except Exception as error:  # noqa: BLE001  # as agents do
+        content = f"Error: {error}"
+    return {"role": "tool", "tool_call_id": call["id"], "content": content}
 
 
-def test_an_agent_that_is_an_endpoint_is_asked_and_works_with_the_worlds_tools() -> None:
-    def endpoint(request: Incoming) -> Whole:
-        job = json.loads(request.body)
-        return Whole(status=200, body=json.dumps({"answer": worked(job["url"])}).encode())
-
-    instance = SUITE["move-money"].instance(1)
-    with RunningServer(endpoint) as theirs, ServedEval(instance, replies(instance.plan)) as served:
-        served.ask(f"{theirs.url}/agent", LiveTransport())
-    assert judge(instance, served.record()).problems == ()
+HERE = "tests.evals.test_players:http_agent"
+AGENT, FULL, BARE = beside_agent(HERE, parse_arms(["full", "bare"]))[:3]
 
 
-def test_an_endpoint_that_breaks_has_given_no_answer() -> None:
-    instance = SUITE["move-money"].instance(1)
-    with (
-        RunningServer(lambda request: Whole(status=500, body=b"oops")) as theirs,
-        ServedEval(instance, replies(instance.plan)) as served,
-    ):
-        served.ask(theirs.url, LiveTransport())
-    told = judge(instance, served.record())
-    assert told.problems[0] == "no final answer: stopped by \"the endpoint gave no answer: HTTP 500 b'oops'\""
-    with ServedEval(instance, replies(instance.plan)) as alone:
-        alone.ask(theirs.url, LiveTransport())
-    assert "ProviderUnreachable" in alone.record().stop
-
-
-@table_test(("method", "path"), [("GET", "/"), ("GET", "/tools"), ("GET", "/answer"), ("POST", "/task")])
-def test_an_address_that_is_none_is_told_the_others(method: str, path: str) -> None:
-    instance = SUITE["weather-now"].instance(0)
-    with ServedEval(instance, replies(instance.plan)) as served, httpx.Client(base_url=served.url) as client:
-        said = client.request(method, path)
-    assert said.status_code == 404
-    assert said.json()["error"].startswith(
-        f"nothing at {method} {path}; there are GET /task, POST /tools/NAME"
+def of_agent(*evals: str, ideal: bool = True, profile: Profile | None = None) -> list[Outcome]:
+    arms = (replace(AGENT, ideal=ideal),)
+    one = Experiment(
+        suite=tuple(SUITE[name] for name in evals),
+        model=profile or load_profile("gemma-4-31b-it"),
+        arms=arms,
+        seeds=2,
     )
+    return run_experiment(one, SerialExecutor())
 
 
-def test_an_agent_over_http_that_posts_no_answer_has_none() -> None:
-    instance = SUITE["weather-now"].instance(1)
-    with ServedEval(instance, replies(instance.plan)) as served, httpx.Client(base_url=served.url) as client:
-        assert client.post("/tools/get_weather", content=b"[1]").status_code == 400
-        assert "error" in client.post("/tools/nothing", json={}).json()
-        assert client.post("/answer", json={"answer": 3}).status_code == 400
-    told = judge(instance, served.record())
-    assert told.problems[0] == "no final answer: stopped by 'no answer was posted'"
+def test_an_agent_of_ones_own_passes_with_a_model_that_never_fails() -> None:
+    found = of_agent("move-money", "one-of-three-fails", "the-person-says-no")
+    assert [outcome.problems for outcome in found] == [()] * 6
+    assert all(
+        outcome.seconds and outcome.model_calls >= 2 and outcome.tokens.measured.prompt for outcome in found
+    )
+    assert "OPENAI_BASE_URL" not in os.environ
 
 
-def test_after_its_answer_an_agent_over_http_changes_nothing() -> None:
-    instance = SUITE["file-a-ticket"].instance(1)
-    with ServedEval(instance, replies(instance.plan)) as served, httpx.Client(base_url=served.url) as client:
-        assert client.post("/answer", json={"answer": "Filed."}).status_code == 200
-        call = {"machine": "a", "fault": "b", "priority": "low"}
-        assert client.post("/tools/create_ticket", content=json.dumps(call)).status_code == 409
-        assert client.post("/answer", json={"answer": "Not filed."}).status_code == 409
-    assert served.record().answer == "Filed."
-    assert served.record().calls == ()
+def test_an_agent_of_ones_own_meets_the_failures_of_a_weak_model() -> None:
+    (early, _) = of_agent("move-money", ideal=False, profile=failing(FailureClass.EARLY_ANSWER))
+    assert (early.completed, early.passed) == (True, False)
+    assert [turn.failure for turn in early.turns] == ["early_answer"]
+
+
+def test_a_prompt_that_is_too_long_is_refused_over_http_too() -> None:
+    (refused, _) = of_agent("move-money", ideal=False, profile=replace(failing(), window=256))
+    assert refused.stop.startswith("error: HTTPStatusError: Client error '400 Bad Request'")
+
+
+def test_the_table_has_the_agent_beside_our_harness_with_intervals_tiers_and_seconds(tmp_path: Path) -> None:
+    words = ("evals", "run", "--agent", HERE, "--seeds", "1", "--eval", "move-money", "--eval", "weather-now")
+    done = CliRunner().invoke(app, [*words, "--json", str(tmp_path / "a.json")])
+    assert done.exit_code == 0
+    head, *rows = done.output.splitlines()[1:8]
+    assert head.split()[-5:] == ["easy", "medium", "calls", "wasted", "seconds"]
+    assert [row.partition("  1")[0].split("  ")[1] for row in rows[:6]] == [
+        *("agent", "full", "bare"),
+        *("agent, ideal", "full, ideal", "bare, ideal"),
+    ]
+    document = json.loads((tmp_path / "a.json").read_text())
+    jsonschema.validate(document, evals_schema())
+    ours = document["arms"][1]
+    assert (document["arms"][0]["agent"], ours["agent"], ours["seconds"]) == (HERE, None, None)
+    assert document["arms"][3]["tiers"] == {
+        "easy": {"runs": 1, "passed": 1},
+        "medium": {"runs": 1, "passed": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--agent", "tests.evals.test_players:HERE"), "HERE: expected a callable that takes an Assignment, got str"),
+        (("--agent", "tests.evals.test_players:nothing"), "module 'tests.evals.test_players' has no 'nothing'"),
+        (("--agent", HERE, "--cassettes", "."), "--agent goes with simulated models; recordings"),
+    ],
+)  # fmt: skip
+def test_an_agent_that_cannot_be_run_is_refused_before_anything_is(words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(said)):
+        CliRunner().invoke(app, ["evals", "run", *words], catch_exceptions=False)

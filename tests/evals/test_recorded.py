@@ -14,11 +14,12 @@ from typer.testing import CliRunner
 
 from statek_sim.cli.app import app
 from statek_sim.errors import BadInput, ProviderUnreachable
-from statek_sim.evals.instance_server import ServedEval
 from statek_sim.evals.players import replies
 from statek_sim.providers.http_provider import HttpRequest, HttpResponse
 from statek_sim.providers.live import LiveTransport
 from statek_sim.providers.network import forbid_network
+from statek_sim.providers.script import computed
+from statek_sim.server.llm_server import LLMServer
 from tests.evals.weak_models import eval_named
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -44,7 +45,8 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Serve that model as long as the context lasts, and have commands ask it."""
     instance = eval_named("weather-now").instance(0)
-    with ServedEval(instance, replies(instance.plan)) as running:
+    with LLMServer() as running:
+        running.script([computed(replies(instance.plan)).forever()])
         monkeypatch.setenv("OPENAI_API_URL", f"{running.url}/v1/chat/completions")
         monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-kept-0123456789abcdef")
         yield running.url

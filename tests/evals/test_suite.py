@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.cli.main import main
 from statek_sim.evals.players import MODEL, planned, played
-from statek_sim.evals.proofs import check_ablations, relaxations, wrong_runs
 from statek_sim.evals.runner import context_settings
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.suite import load_suite
 from statek_sim.evals.verdict import judge
 from statek_sim.trace import Compacted
+from tests.evals.check_ablation import check_ablations, relaxations, wrong_runs
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "evals"
 SUITE = load_suite([FOLDER])
@@ -55,15 +54,6 @@ def test_no_forged_record_passes(scenario: EvalScenario) -> None:
         name for name in passed if not name.startswith(("the calls in the opposite order", "once less"))
     ] == []
     assert len(runs) > len(scenario.text.check.cites)
-
-
-@pytest.mark.slow
-def test_the_page_says_what_every_demand_is_good_for(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["evals", "check", "--demands", "--seeds", "2"])
-    assert ended.value.code == 0
-    said = capsys.readouterr().out.splitlines()[-1]
-    assert said in (FOLDER.parents[1] / "docs" / "evals.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -67,29 +67,6 @@ def test_a_plan_that_cannot_be_played_is_bad_input(
     assert err.endswith("'X-1' has no key 'value'\n")
 
 
-def test_a_demand_that_nothing_breaks_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text(GOOD.replace("cites: [", 'avoids: ["=[]"]\n      cites: ['))
-    code, out, _ = ran(capsys, "check", path, "--seeds", "1", "--demands")
-    assert code == 1
-    assert out.startswith("one: avoids[0]: nothing ever breaks it\n")
-    assert out.endswith("; 0 are implied by others, 1 are never broken\n")
-
-
-def test_demands_of_an_eval_whose_ideal_plan_fails_end_well(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text(
-        GOOD.replace(
-            'calls: [{tool: look, with: {name: "{name}"}}]', "calls: [{tool: look, with: {name: eve}}]"
-        )
-    )
-    code, out, _ = ran(capsys, "check", path, "--seeds", "1", "--demands")
-    assert code in (0, 1)
-    assert " demands of 1 evals: " in out
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -14,8 +14,12 @@ from pydantic import JsonValue
 
 from statek_sim.errors import BadScenario
 from statek_sim.evals.chance import Draws
+from statek_sim.evals.outcome import FinishedRun
+from statek_sim.evals.players import played
+from statek_sim.evals.proofs import tells_apart
 from statek_sim.evals.schema import evals_schema
 from statek_sim.evals.suite import load_paths, load_suite
+from statek_sim.evals.verdict import judge
 from statek_sim.scenario.load import load_paths as load_scenarios
 from statek_sim.scenario.tree import node_value, parse
 
@@ -45,6 +49,54 @@ evals:
 """
 
 
+def by_hand(run: FinishedRun) -> list[str]:
+    """A check in Python, as a user writes one."""
+    name = run.facts["name"]
+    looked = any(call.name == "look" and call.arguments == {"name": name} for call in run.calls)
+    return (
+        [] if looked and "X-1" in (run.answer or "") and run.before == run.after else [f"no code of {name}"]
+    )
+
+
+def breaking(run: FinishedRun) -> list[str]:
+    """A check with a bug."""
+    raise KeyError(run.answer)
+
+
+def in_python(name: str) -> str:
+    """Return the eval with a check in Python in the place of calls and citations."""
+    head, rest = GOOD.split("    check:\n")
+    return f'{head}    check: {{python: "{__name__}:{name}"}}\n    wrong:{rest.partition("wrong:")[2]}'
+
+
+def test_a_check_may_be_a_function_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(in_python("by_hand"))
+    (scenario,) = load_suite([path])
+    assert tells_apart(scenario, range(3)) == []
+    instance = scenario.instance(0)
+    name = instance.facts["name"]
+    assert judge(instance, played(instance, instance.plan_of("none"))).problems == (f"no code of {name}",)
+
+
+def test_a_check_in_python_that_raises_fails_the_run_and_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(in_python("breaking"))
+    (scenario,) = load_suite([path])
+    instance = scenario.instance(0)
+    (problem,) = judge(instance, played(instance)).problems
+    assert problem == f"{__name__}:breaking raised KeyError: 'It is X-1.'"
+
+
+def test_arguments_and_tables_may_have_the_names_of_functions(tmp_path: Path) -> None:
+    renamed = GOOD.replace("rows_of", "total").replace("{name: string}", "{by: string}")
+    renamed = renamed.replace("name=name", "name=by").replace("with: {name:", "with: {by:")
+    path = tmp_path / "mine.yaml"
+    path.write_text(renamed)
+    (scenario,) = load_suite([path])
+    assert tells_apart(scenario, range(2)) == []
+
+
 def problems_of(folder: Path, text: str) -> list[str]:
     path = folder / "mine.yaml"
     path.write_text(text, encoding="utf-8")
@@ -67,7 +119,7 @@ def test_a_small_eval_is_good(tmp_path: Path) -> None:
         ("one(rows_of, name=name)", "one(rows_off, name=name)", 10, "eval 'one': tools.look.gives names 'rows_off', which is not known there. Did you mean 'rows_of'?"),
         ("[a, b]", "[a]", 6, "eval 'one': vary.name: one_of: expected two or more: one is no choice"),
         ("vary: {name", "vary: {rows_of: x, name", 8, "eval 'one': world.rows_of: the name is in vary too; expected each once"),
-        ("cites: [{value: X-1, from: look}]", "cites: []", 15, "eval 'one': check: cites: expected one or more: an answer that cites nothing could be any"),
+        ("cites: [{value: X-1, from: look}]", "cites: []", 15, "eval 'one': check: cites: expected one or more, or python: an answer that cites nothing could be any"),
         ("- {id: none, why: Nothing is called., plan: [{answer: X-1}]}\n      ", "", 18, "eval 'one': wrong: expected 2 scripts or more that must fail"),
         ("calls: [{tool: look, with: {name:", "calls: [{tool: look, with: {nam:", 16, "eval 'one': look has no argument 'nam'. Did you mean 'name'?"),
         ('{name: "{name}", code: X-1}', '{name: "{nam}", code: X-1}', 8, "eval 'one': world.rows_of.rows.0 names 'nam', which is not known there. Did you mean 'name'?"),

@@ -200,7 +200,10 @@ def _cell(summary: Summary, scenario: EvalScenario, runs: Sequence[Outcome]) -> 
             }
             for run in runs
         ],
-        "transcripts": [_transcript(summary, scenario, run) for run in chosen if run is not None],
+        # A user's own agent is not run again: nobody knows whether it would do the same.
+        "transcripts": [
+            _transcript(summary, scenario, run) for run in chosen if run is not None and run.seconds is None
+        ],
     }
 
 
