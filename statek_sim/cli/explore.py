@@ -109,15 +109,6 @@ WatchdogLimitsOption = Annotated[
     str,
     typer.Option(metavar="LIMITS|off", help="What one scenario with all its runs may use of this machine."),
 ]
-StatekOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--statek",
-        metavar="PYTHON",
-        help="An interpreter that has statek: play the smallest variation of each failure there, with a real SIGKILL, "
-        "and say whose it is.",
-    ),
-]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")]
 
 
@@ -141,7 +132,6 @@ def explore(
     max_crash_tokens: TokensOption = None,
     max_crash_cost: CostOption = None,
     prices: PricesOption = None,
-    statek: StatekOption = None,
     processes: ProcessesOption = None,
     executor: ExecutorOption = None,
     watchdog: WatchdogLimitsOption = "cpu=600,wall=1200,memory=1024m",
@@ -166,13 +156,14 @@ def explore(
     check_outputs({"--json": json_file, "--markdown": markdown})
     started = time.monotonic()
     chosen = _under(preset, pairs_of(loaded(paths), profile, select, tag or ()))
-    only = _place_of(kill, kind, chosen)
+    only = _place_of(kill, kind)
     bounds = _bounds(kind, only, depth, orders, pairs, prices)
     with executor_for(executor, workers=processes) as runs_it:
         found, chosen = _explore(
             Console(), chosen, invariant or (), bounds, parse_watchdog(watchdog), runs_it
         )
-    found = _told(found, chosen, statek, save)
+    if save is not None:
+        found = _saved(found, chosen, save)
     show(lambda _width: explore_lines(found, quiet=quiet))
     over = list(_over_budget(found.scenarios, max_crash_tokens, max_crash_cost))
     for sentence in [*(_added(found.scenarios, kill) if only is not None else ()), *over]:
@@ -215,7 +206,7 @@ def _under(preset: str | None, pairs: list[Pair]) -> list[Pair]:
     return [(scenario.model_copy(update={"preset": located}), profile) for scenario, profile in pairs]
 
 
-def _place_of(kill: str | None, kinds: Sequence[Kind] | None, pairs: Sequence[Pair]) -> Place | None:
+def _place_of(kill: str | None, kinds: Sequence[Kind] | None) -> Place | None:
     """Return the place that `--kill` names; `BadInput` for what is none, and for what it does not go with."""
     if kill is None:
         return None
@@ -224,8 +215,6 @@ def _place_of(kill: str | None, kinds: Sequence[Kind] | None, pairs: Sequence[Pa
         raise BadInput(f"--kill {kill!r}: expected the number of an event, like 17, or 17+2")
     if kinds:
         raise BadInput("--kill is one crash; leave --kind out")
-    if any(scenario.engine != "statek" for scenario, _ in pairs):
-        raise BadInput("--kill is for scenarios of engine statek; choose one with --select")
     return int(event), int(silent or 0)
 
 
@@ -266,46 +255,21 @@ def _explore(
 ) -> tuple[Exploration, list[Pair]]:
     """Return what came of all pairs, or of those that were done when Ctrl-C came, and these pairs: in their order."""
     from statek_sim.explore.result import Exploration
-    from statek_sim.explore.workers import explored_as_done
+    from statek_sim.explore.workers import explore_all
     from statek_sim.reporting.exploration import ExploreProgress
 
-    found: dict[int, Explored] = {}
+    found: list[Explored] = []
     stopped = False
     shown = ExploreProgress(console, len(pairs))
     try:
-        as_done = explored_as_done(pairs, own=own, bounds=bounds, limits=limits, executor=executor)
-        for place, explored in as_done:
-            found[place] = explored
+        for explored in explore_all(pairs, own=own, bounds=bounds, limits=limits, executor=executor):
+            found.append(explored)
             shown.done(explored)
     except KeyboardInterrupt:
         stopped = True
     finally:
         shown.close()
-    places = sorted(found)
-    return Exploration(tuple(found[place] for place in places), stopped), [pairs[place] for place in places]
-
-
-def _told(found: Exploration, pairs: Sequence[Pair], statek: Path | None, save: Path | None) -> Exploration:
-    """Return the exploration with whose each failure is, and with its file, as far as that was asked for."""
-    found = found if statek is None else _whose(found, pairs, statek)
-    return found if save is None else _saved(found, pairs, save)
-
-
-def _whose(found: Exploration, pairs: Sequence[Pair], python: Path) -> Exploration:
-    """Play the smallest variations on a real STATEK and return the exploration with whose they are."""
-    from statek_sim.backends.installed.peer import Peer, profile_of_peer
-    from statek_sim.explore.differential import compare
-
-    scenarios = []
-    with Peer(str(python)) as peer:
-        under = profile_of_peer(peer)
-        for explored, (scenario, profile) in zip(found.scenarios, pairs, strict=True):
-            failures = []
-            for failure in explored.failures:
-                compared = compare(peer, scenario, profile, failure, under)
-                failures.append(replace(failure, whose=compared.whose, why=compared.why))
-            scenarios.append(replace(explored, failures=tuple(failures)))
-    return replace(found, scenarios=tuple(scenarios))
+    return Exploration(tuple(found), stopped), list(pairs[: len(found)])
 
 
 def _saved(found: Exploration, pairs: Sequence[Pair], folder: Path) -> Exploration:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from statek_sim.backends.deviations import Place
@@ -82,8 +82,3 @@ def own_tools(scenario: Scenario) -> frozenset[str]:
     """Return the names of the user's own tools, which are functions."""
     names = (name for text in scenario.agents.values() for name in text.tools)
     return frozenset(name.rpartition(":")[2] for name in names if ":" in name)
-
-
-def worst(verdicts: Iterable[str | None]) -> str | None:
-    """Return the worst of several verdicts; None where none was seen."""
-    return max((one for one in verdicts if one is not None), key=_ORDER.index, default=None)

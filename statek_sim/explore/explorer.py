@@ -44,9 +44,8 @@ class Bounds:
 
     `kinds`: of `result.KINDS`. `depth`: deviations in one run. `orders`, `pairs`, `pct_runs`: runs at most. `pct_depth`
     and `pct_probability`: what random orders are to find, and how surely. `transcripts`: say what follows on kills.
-    `only`: the worker dies at this place only, as `Point.place`; None: at every distinct one. `share`: which share of
-    the crashes, from 0, of how many; all that is no crash belongs to the last. `prices`: of calls whose provider
-    reports no cost.
+    `only`: the worker dies at this place only, as `Point.place`; None: at every distinct one. `prices`: of calls whose
+    provider reports no cost.
     """
 
     kinds: tuple[str, ...] = KINDS
@@ -58,7 +57,6 @@ class Bounds:
     pct_runs: int = 1000
     transcripts: bool = False
     only: Place | None = None
-    share: tuple[int, int] = (0, 1)
     prices: PriceList | None = None
 
 
@@ -136,21 +134,14 @@ class Explorer:
         if bounds.only is not None:
             places = [point for point in base.points if point.place == bounds.only]
             every["crashes"] = [kill_at(point, self.player.restart) for point in places]
-        number, shares = bounds.share
-        last = number == shares - 1
-        singles = {
-            kind: _share(wanted, number, shares) if kind == "crashes" else wanted if last else []
-            for kind, wanted in every.items()
-        }
-        proven = {kind: Count(sum(map(self._single, wanted)), of[kind]) for kind, wanted in singles.items()}
+        proven = {kind: Count(sum(map(self._single, wanted)), of[kind]) for kind, wanted in every.items()}
         beyond = Beyond()
-        if last and "orders" in bounds.kinds:
+        if "orders" in bounds.kinds:
             proven["orders"], beyond = self._orders()
-        beyond = self._combined(singles, beyond)
-        if last:
-            self._repeat_undisturbed()
-            if "crashes" in bounds.kinds and bounds.only is None:
-                self._two_owners()
+        beyond = self._combined(every, beyond)
+        self._repeat_undisturbed()
+        if "crashes" in bounds.kinds and bounds.only is None:
+            self._two_owners()
         failures = tuple(self._failure(name) for name in found.smallest)
         return Explored(
             id=self.player.scenario.id,
@@ -355,11 +346,6 @@ class Explorer:
 
 def _one_kill(deviations: Sequence[Deviation]) -> bool:
     return len(deviations) == 1 and deviations[0].action == "kill"
-
-
-def _share(every: list[Deviation], number: int, shares: int) -> list[Deviation]:
-    """Return one share of several; together they are all, in their order."""
-    return every[len(every) * number // shares : len(every) * (number + 1) // shares]
 
 
 def _target(deviation: Deviation) -> object:

@@ -10,9 +10,6 @@ from statek_sim.scenario.events import Deviation
 KINDS: Final = ("crashes", "orders", "limits", "faults", "moves", "commits")
 """What is tried one at a time."""
 
-WHOSE: Final = ("STATEK's", "ours", "your tool's")
-"""Whose a failure is, once the smallest variation was played on the real STATEK; unknown before."""
-
 
 @dataclass(frozen=True, slots=True)
 class Count:
@@ -40,9 +37,6 @@ class Failure:
     deviations: tuple[Deviation, ...]
     times: int
     file: str | None = None
-    whose: str | None = None
-    why: str = ""
-    """What the comparison with the real STATEK showed, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

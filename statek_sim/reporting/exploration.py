@@ -125,14 +125,12 @@ def failure_lines(explored: Explored) -> Iterator[Text]:
 
 
 def failure_words(failure: Failure) -> Iterator[str]:
-    """Yield where it departs, how often it fails, whose it is, and how to see it again."""
+    """Yield where it departs, how often it fails, and how to see it again."""
     yield from map(str, failure.deviations)
     if not failure.deviations:
         yield "undisturbed"
     if failure.times > 1:
         yield f"so do {plural(failure.times - 1, 'further run')}"
-    if failure.why:
-        yield f"whose: {failure.whose or 'not known'}: {failure.why}"
     if failure.file is not None:
         yield f"statek-sim explore --replay {failure.file}"
 
@@ -260,7 +258,6 @@ def _failure(failure: Failure) -> JSON:
             deviation.model_dump(mode="json", exclude_unset=True) for deviation in failure.deviations
         ],
         "file": failure.file,
-        "whose": failure.whose,
     }
 
 

@@ -133,15 +133,15 @@ def test_the_undisturbed_run_is_played_twice_however_few_there_are(
 def test_ctrl_c_reports_what_was_covered_so_far(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    explored = running._explored
+    explored = running.explore_one
 
     def interrupted(scenario: object, *given: object, **named: object) -> object:
-        if scenario.id == "claims":  # type: ignore[attr-defined]  # a Scenario: the shorter one comes last
+        if scenario.id == "claims":  # type: ignore[attr-defined]  # a Scenario
             raise KeyboardInterrupt
         return explored(scenario, *given, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(running, "_explored", interrupted)
-    code, out, _ = run(capsys, "claim.yaml", "thinkers.yaml", "--kind", "limits", "--watchdog", "off")
+    monkeypatch.setattr(running, "explore_one", interrupted)
+    code, out, _ = run(capsys, "thinkers.yaml", "claim.yaml", "--kind", "limits", "--executor", "serial")
     assert code == 130
     assert "stopped: what follows is what was covered so far\n1 scenario," in out
 

@@ -33,8 +33,6 @@ class Recorder:
         self._jobs = jobs
         self._failed: dict[str, tuple[int, int, str]] = {}
         self.events: list[Event] = []
-        self.heard: Callable[[Event], object] = lambda _: None
-        """Told of every event right after it."""
 
     def tell(self, kind: Callable[..., Event], job: Any, *facts: object) -> None:
         """Add an event about `job`: one of STATEK's, or its name."""
@@ -42,9 +40,7 @@ class Recorder:
         name = job if isinstance(job, str) else self._jobs.name_of(job)
         if name in self._failed:
             self.asks_again(name, None)
-        event = kind(self._now(), name, *facts)
-        self.events.append(event)
-        self.heard(event)
+        self.events.append(kind(self._now(), name, *facts))
 
     def request_failed(self, name: str, turn: int, attempt: int, error: str) -> None:
         """Note a failure of the provider; STATEK has yet to say whether it will ask again."""

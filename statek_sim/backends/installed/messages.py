@@ -15,7 +15,6 @@ from statek_sim.errors import (
     ProviderHTTPError,
     ProviderTimeout,
     ProviderUnreachable,
-    ScriptError,
     StatekSimError,
 )
 from statek_sim.providers.http_provider import Exchanges, HttpRequest, HttpTransport
@@ -82,43 +81,16 @@ class Answers(Protocol):
 class Scripted:
     """Answers as a script says. A script that does not fit ends the run."""
 
-    def __init__(self, llm: ScriptedLLM, *, killed: bool = False) -> None:
+    def __init__(self, llm: ScriptedLLM) -> None:
         self._llm = llm
-        self._asked: Provider = AskedAgain(llm) if killed else llm
-        self._killed = killed
 
     def answer(self, message: Message) -> Message:
         """Answer one request with the reply that the script has for it."""
-        return _or_abort(lambda: answer_of(self._asked, message))
+        return _or_abort(lambda: answer_of(self._llm, message))
 
     def check_finished(self) -> None:
         """Replies that nobody asked for are an error of the run, as on the reference runtime."""
-        if not self._killed:
-            self._llm.check_finished()
-
-
-class AskedAgain:
-    """An LLM that gives a job which asks the same again the same reply: it was killed before it stored the first.
-
-    A job that asks for more than there is is refused by its provider.
-    """
-
-    def __init__(self, llm: Provider) -> None:
-        self._llm = llm
-        self._last: dict[str, tuple[str, RawReply]] = {}
-
-    def complete(self, request: ChatRequest) -> RawReply:
-        """Answer one request."""
-        sent_request = json.dumps(request.messages, default=dict)
-        before = self._last.get(request.job_id)
-        if before is not None and before[0] == sent_request:
-            return before[1]
-        try:
-            reply = self._llm.complete(request)
-        except ScriptError:
-            raise ProviderHTTPError("no script says this", status=401, latency=0.0) from None
-        self._last[request.job_id] = (sent_request, reply)
-        return reply
+        self._llm.check_finished()
 
 
 class Exchanged:

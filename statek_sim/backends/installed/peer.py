@@ -32,7 +32,6 @@ from statek_sim.semantics import NEWER, RELEASES, Release, line_of, profile_name
 from statek_sim.semantics import Profile as Behaviour
 from statek_sim.trace import Event, event_of
 from statek_sim.usage.tokenizers import TokenizerRegistry
-from statek_sim.values import JSON
 
 DEADLINE: Final = 60.0
 """Real seconds that one scenario may take over there before its process is killed."""
@@ -159,19 +158,17 @@ class Peer:
         seed: int | None = None,
         tokenizers: TokenizerRegistry | None = None,
         exchanges: Exchanges | None = None,
-        kill: Mapping[str, JSON] | None = None,
     ) -> Ran | Lost:
         """Run one scenario with the limits and settings it has under `profile`.
 
         `preset` and `seed` replace the scenario's own, `exchanges` its script. A scripted scenario that does not come
         back is tried once more: only what happens again is STATEK's doing, and not that of a machine with too much to
-        do. A tool of the user's own that cannot be had there is a BadScenario. `kill` is an order of
-        `worker_crash.Killing`.
+        do. A tool of the user's own that cannot be had there is a BadScenario.
         """
         if scenario.deviations:
             raise BadScenario(
                 f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: deviations: only the reference runtime "
-                "plays them; `statek-sim explore --statek PYTHON` plays a kill on the installed package"
+                "plays them"
             )
         if exchanges is not None:
             answers = Exchanged(exchanges)
@@ -180,11 +177,9 @@ class Peer:
 
         def once() -> Ran | Lost:
             llm = ScriptedLLM(script_of(scenario), measure=partial(measured, tokenizers=tokenizers))
-            return self._try(order, Scripted(llm, killed=kill is not None), _Deadline(self._deadline))
+            return self._try(order, Scripted(llm), _Deadline(self._deadline))
 
         order = _order(scenario, profile, preset, seed, {})
-        if kill is not None:
-            order["kill"] = dict(kill)
         outcome = once()
         # What was measured would be measured again.
         again = isinstance(outcome, Lost) and outcome.kind == "Lost"

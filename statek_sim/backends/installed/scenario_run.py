@@ -27,7 +27,6 @@ from statek_sim.backends.installed.runtime_adapter import InstalledSide, is_asyn
 from statek_sim.backends.installed.stored_objects import shown  # noqa: E402
 from statek_sim.backends.installed.virtual_time import allow_nested_runs, install_wall_clock  # noqa: E402
 from statek_sim.backends.installed.worker_crash import (  # noqa: E402
-    Killing,
     Watchdog,
     hand_over,
     take_over,
@@ -76,11 +75,6 @@ class Stage:
         self._folder = folder
         self.side = InstalledSide(self.runtime, leave=self._leave)
         self.driver = Driver(scenario, self.side)
-        self.killing = Killing(
-            order.get("kill"),
-            lambda: self.runtime.time.now,
-            lambda: self.side.kill("killed by exploration", in_call=True),
-        )
         self._style = style_of_all(scenario)
         self.error: dict[str, JSON] | None = None
         self.settled = False
@@ -88,7 +82,7 @@ class Stage:
         self.facts: Message = {}
 
     def _leave(self, restart: bool) -> NoReturn:
-        hand_over(self.runtime, self.driver, self.killing, self._folder, restart=restart)
+        hand_over(self.runtime, self.driver, self._folder, restart=restart)
 
     # -- setting up ------------------------------------------------------------------------------------------------
 
@@ -100,7 +94,6 @@ class Stage:
         Watchdog(self._lost).install()
         self.runtime.install()
         self.runtime.tool_returned = self.driver.tool_returned
-        self.runtime.recorder.heard = self.killing.heard
         outbox.deliver = self._deliver
         install_wall_clock(lambda: self.runtime.time.now)
 
@@ -155,8 +148,6 @@ class Stage:
         try:
             await self._prepare(handover)
             self.driver.begin()
-            if self.killing.restart_at is not None and loop.died is not None:
-                self.side.at(self.killing.restart_at, self.side.restart)
             self.settled = await loop.run(self.scenario.until)
             self.broke_off = False
             self.driver.check_finished()
@@ -171,7 +162,7 @@ class Stage:
         if any(is_async(name) for text in self.scenario.agents.values() for name in text.tools):
             await allow_nested_runs()
         if handover is not None:
-            take_over(self.runtime, self.driver, self.killing, handover)
+            take_over(self.runtime, self.driver, handover)
             self.side.fresh = True
         self.driver.prepare()
         if handover is None:

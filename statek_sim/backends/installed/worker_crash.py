@@ -1,4 +1,4 @@
-"""Killing the worker process at one moment, and what outlives it besides STATEK's store.
+"""What outlives a worker process besides STATEK's store, and the watchdog of code that runs too long.
 
 That is the world outside, the time, and what was seen so far.
 
@@ -27,7 +27,6 @@ from statek_sim.backends.installed import stored_world
 from statek_sim.backends.installed.messages import Message
 from statek_sim.backends.installed.runtime import InstalledRuntime
 from statek_sim.backends.installed.stored_jobs import JobRegistry
-from statek_sim.trace import Event, event_label
 from statek_sim.world.queue import ItemStatus, WorkItem
 
 FILE: Final = "handover.json"
@@ -37,15 +36,12 @@ _KEPT: Final = "statek-sim"
 """A tag: the store forgets what nothing refers to."""
 
 
-def hand_over(
-    runtime: InstalledRuntime, driver: Driver, killing: Killing, folder: str, *, restart: bool
-) -> NoReturn:
+def hand_over(runtime: InstalledRuntime, driver: Driver, folder: str, *, restart: bool) -> NoReturn:
     """Leave everything to the next process and die; with `restart` its worker begins to work at once."""
     memory = {
         "restart": restart,
         "runtime": runtime.memory(),
         "driver": driver.memory(),
-        "killing": killing.memory(),
         **_of_the_world(),
         **_of_the_store(runtime.jobs, driver),
     }
@@ -56,13 +52,12 @@ def hand_over(
     raise AssertionError("this process is dead")
 
 
-def take_over(runtime: InstalledRuntime, driver: Driver, killing: Killing, memory: Any) -> None:
+def take_over(runtime: InstalledRuntime, driver: Driver, memory: Any) -> None:
     """Go on where the process before stopped."""
     _take_store(runtime.jobs, driver, memory)
     _take_world(memory)
     runtime.remember(memory["runtime"])
     driver.remember(memory["driver"])
-    killing.remember(memory["killing"])
 
 
 def _of_the_world() -> dict[str, Any]:
@@ -116,42 +111,6 @@ def _take_store(jobs: JobRegistry, driver: Driver, memory: Any) -> None:
     stored.STORED_ITEMS.update({name: dbzero.fetch(uuid) for name, uuid in memory["items_stored"].items()})
     owners = {name: dbzero.fetch(uuid) for name, uuid in memory["owners"].items()}
     stored_world.enter_owners(owners, memory["owner"])
-
-
-class Killing:
-    """Watches for the moment that `order` names, and kills then: once, also over processes.
-
-    `order` has `what` and `job` of the event, `times`, which of them it is, and `restart`, the virtual seconds until a
-    new worker starts; None: nobody is killed.
-    """
-
-    def __init__(self, order: Any, now: Callable[[], float], kill: Callable[[], object]) -> None:
-        self._order = order
-        self._now = now
-        self._kill = kill
-        self._seen = 0
-        self.restart_at: float | None = None
-
-    def heard(self, event: Event) -> None:
-        """Take note of an event, and kill if this is the one."""
-        order = self._order
-        if order is None or (event_label(event), event.job) != (order["what"], order["job"]):
-            return
-        self._seen += 1
-        if self._seen == order["times"]:
-            self._order = None
-            self.restart_at = self._now() + order["restart"]
-            self._kill()
-
-    def memory(self) -> Any:
-        """Return what the next process must know."""
-        return {"killed": self._order is None, "seen": self._seen, "restart_at": self.restart_at}
-
-    def remember(self, memory: Any) -> None:
-        """Go on with the memory of the process before."""
-        self._seen, self.restart_at = memory["seen"], memory["restart_at"]
-        if memory["killed"]:
-            self._order = None
 
 
 MOST_SECONDS: Final = 1.0
