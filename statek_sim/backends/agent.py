@@ -38,7 +38,7 @@ from statek_sim.backends.deviations import undeviating, with_moved_events, with_
 from statek_sim.backends.driver import check_events
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.setup import AS_WRITTEN, RunOptions, scenario_harness, script_of, settings_of
-from statek_sim.backends.user_plugins import OwnParts, as_it_is
+from statek_sim.backends.user_plugins import AgentPlugins, unchanged_guard
 from statek_sim.call_hooks import CallHooks
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError, Untimely
@@ -65,7 +65,7 @@ def run_agent_scenario(
     profile: str = PROFILE,
     options: RunOptions = AS_WRITTEN,
     *,
-    guards: Callable[[Guard], Guard] = as_it_is,
+    guards: Callable[[Guard], Guard] = unchanged_guard,
     moments: Moments | None = None,
     compacts: bool = True,
 ) -> RunRecord:
@@ -136,11 +136,11 @@ class _Run:
         """How often the scenario itself will still begin a new process."""
         self.specs = {role: self._spec(role, text) for role, text in scenario.agents.items()}
         self.parts = {
-            role: OwnParts(
+            role: AgentPlugins(
                 scenario,
                 role,
                 text.harness,
-                self._context(role, text.harness),
+                context=self._context(role, text.harness),
                 judges=lambda name: side_model(self.specs[name], ""),
                 guards=guards,
                 find=self.specs[role].registry.get,

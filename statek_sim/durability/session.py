@@ -1,7 +1,4 @@
-"""One run of a store in the hands of one process: what it committed last, and what the next commit adds.
-
-Long rows are stored in pieces, so that a commit writes what changed of them: most of them grow at their end.
-"""
+"""One run of a store in the hands of one process: what it committed last, and what the next commit adds."""
 
 from __future__ import annotations
 
@@ -66,9 +63,8 @@ class Session:
 
     def read(self, stored: Stored) -> dict[str, Any]:
         """Return what was saved at the last commit; in `reading` it raises `Damaged`."""
-        rows = whole_rows(stored.rows)
-        saved = self._graph.read(rows)
-        self._rows, self._events = rows, len(stored.events)
+        saved = self._graph.read(stored.rows)
+        self._rows, self._events = dict(stored.rows), len(stored.events)
         return saved
 
     @contextmanager
@@ -116,17 +112,9 @@ class Session:
         with access(FULL):
             rows, trace = self._graph.rows(self._saved()), self._runtime.trace.events
         lost = [name for name in self._rows if name not in rows]
-        changed: dict[str, str] = {}
-        gone = [piece for name in lost for piece in all_pieces(name, self._rows[name])]
-        for name, row in rows.items():
-            before = self._rows.get(name)
-            if before != row:
-                pieces, left = changed_pieces(name, before, row)
-                changed.update(pieces)
-                gone += left
         changes = Changes(
-            rows=changed,
-            gone=gone,
+            rows={name: row for name, row in rows.items() if self._rows.get(name) != row},
+            gone=lost,
             events=[_event_text(event) for event in trace[self._events :]],
             status=status,
         )
@@ -143,51 +131,6 @@ class Session:
 
 def _event_text(event: Any) -> str:
     return json.dumps(as_dict(event), default=dict, separators=(",", ":"))
-
-
-PIECE: Final = 8192
-"""Characters of one piece; a row has only ASCII, so that these are bytes."""
-
-MARK: Final = "#"
-"""Between the name of a row and the number of a piece that is not its first; no row's own name has it."""
-
-
-def changed_pieces(name: str, before: str | None, now: str) -> tuple[dict[str, str], list[str]]:
-    """Return the pieces of a row that are new or other, by name, and the names of those that are gone."""
-    old = "" if before is None else before
-    changed = {}
-    for first in range(0, max(len(now), 1), PIECE):
-        piece = now[first : first + PIECE]
-        if before is None or first >= len(old) or piece != old[first : first + PIECE]:
-            changed[_named(name, first)] = piece
-    first_gone = -(-len(now) // PIECE) * PIECE
-    return changed, [_named(name, first) for first in range(max(first_gone, PIECE), len(old), PIECE)]
-
-
-def all_pieces(name: str, row: str) -> list[str]:
-    """Return the names of the pieces of a row."""
-    return [_named(name, first) for first in range(0, max(len(row), 1), PIECE)]
-
-
-def whole_rows(pieces: Mapping[str, str]) -> dict[str, str]:
-    """Return the rows that these pieces are of, by name; `Damaged` where one is missing."""
-    further: dict[str, dict[int, str]] = {}
-    rows: dict[str, str] = {}
-    for name, text in pieces.items():
-        row, mark, number = name.partition(MARK)
-        if mark and number.isdecimal():
-            further.setdefault(row, {})[int(number)] = text
-        else:
-            rows[row] = text
-    for row, texts in further.items():
-        if row not in rows or sorted(texts) != [*range(1, len(texts) + 1)]:
-            raise Damaged(f"row {row!r}: a piece of it is missing; put a copy of the store back")
-        rows[row] += "".join(texts[number] for number in sorted(texts))
-    return rows
-
-
-def _named(name: str, first: int) -> str:
-    return f"{name}{MARK}{first // PIECE}" if first else name
 
 
 _DEEPEST: Final = 6
@@ -216,11 +159,11 @@ class JobView:
 
 
 class StoredRows:
-    """The rows of one run, by what they hold; `Damaged` where a piece of one is missing."""
+    """The rows of one run, by what they hold."""
 
     def __init__(self, stored: Stored) -> None:
         self._run = stored.run
-        self._rows = whole_rows(stored.rows)
+        self._rows = stored.rows
 
     def row(self, name: str) -> Any:
         """Return a row; `Damaged` for one that is missing or no JSON."""

@@ -1,8 +1,7 @@
 """Writing live objects as rows: what is as it was at the commit before is not written again.
 
 An object is as it was when its parts are the same objects in the same order: what a row says of a part is the part's
-own row, or a value that cannot change. So a commit looks at every object, and writes those that changed. Of long
-collections it writes the stretch that changed.
+own row, or a value that cannot change. So a commit looks at every object, and writes those that changed.
 """
 
 from __future__ import annotations
@@ -50,9 +49,6 @@ _FUNCTIONS: Final = (FunctionType, BuiltinFunctionType, type)
 DEEPEST: Final = 50
 """So many tuples and frozen sets may be in each other, which are written in one row."""
 
-STRETCH: Final = 64
-"""So many parts of a collection are written together."""
-
 ROOT: Final = "root"
 """The row that everything else is reached from."""
 
@@ -69,20 +65,16 @@ class Lost:
 
 @dataclass(slots=True)
 class _Known:
-    """What was written of an object: its parts, the texts of their stretches, what each leads to, and the row.
+    """What was written of an object: its parts, what they lead to, and the row.
 
     `storable` are the variables of a workspace that can be stored, `names` the attributes of an object.
     """
 
     parts: Sequence[object] = ()
-    stretches: list[tuple[str, list[Any]]] = field(default_factory=list)
+    leads: list[Any] = field(default_factory=list)
     row: str = ""
     names: Sequence[str] = ()
     storable: Mapping[str, object] | None = None
-
-
-def _joined(known: _Known) -> str:
-    return ",".join(text for text, _ in known.stretches)
 
 
 def _same(parts: Sequence[object], others: Sequence[object]) -> bool:
@@ -205,8 +197,7 @@ class Writing:
             if name not in found:
                 known = self._written(name, value)
                 found[name] = known.row
-                for _, leads in known.stretches:
-                    pending.extend(leads)
+                pending.extend(known.leads)
         return found
 
     def _written(self, name: str, value: Any) -> _Known:
@@ -233,39 +224,22 @@ class Writing:
         """Write a collection whose members have `width` parts each, in their order."""
         if before.row and _same(parts, before.parts):
             return before
-
-        def members(part: Sequence[Any]) -> list[JSON]:
-            texts = [*map(self.encoded, part)]
-            return texts if width == 1 else [[*pair] for pair in zip(texts[::2], texts[1::2], strict=True)]
-
-        known = _Known(parts, self._stretches(parts, before, members))
-        known.row = f'{{"k":"{kind}","v":[{_joined(known)}]}}'
-        return known
-
-    def _stretches(
-        self, parts: Sequence[Any], before: _Known, members: Callable[[Sequence[Any]], list[JSON]]
-    ) -> list[tuple[str, list[Any]]]:
-        """Return the texts of all stretches and what each leads to; `members` writes one that changed."""
-        found = []
-        for number, first in enumerate(range(0, len(parts), STRETCH)):
-            part = parts[first : first + STRETCH]
-            if number < len(before.stretches) and _same(part, before.parts[first : first + STRETCH]):
-                found.append(before.stretches[number])
-            else:
-                self._leads = []
-                found.append((canonical(members(part))[1:-1], self._leads))
-        return found
+        self._leads = []
+        texts = [*map(self.encoded, parts)]
+        members: list[JSON] = (
+            texts if width == 1 else [[*pair] for pair in zip(texts[::2], texts[1::2], strict=True)]
+        )
+        return _Known(parts, self._leads, canonical({"k": kind, "v": members}))
 
     def _history(self, value: HistoryProjection, before: _Known) -> _Known:
         """Write a history. Its messages never change; those after them may be taken off and others come."""
         messages, rest = value.in_pieces()
         self._leads = []
-        frame = canonical({"messages": [], **{key: self._fields(one) for key, one in rest.items()}})
-        known = _Known([*messages], names=(frame,))
+        fields = {key: self._fields(one) for key, one in rest.items()}
+        known = _Known([*messages], self._leads, names=(canonical(fields),))
         if before.names == known.names and _same(known.parts, before.parts):
             return before
-        known.stretches = self._stretches(known.parts, before, lambda part: [*map(message_text, part)])
-        known.row = '{"k":"history","v":' + frame.replace("[]", f"[{_joined(known)}]", 1) + "}"
+        known.row = canonical({"k": "history", "v": {"messages": [*map(message_text, messages)], **fields}})
         return known
 
     def _object(self, value: Any, before: _Known) -> _Known:
@@ -293,7 +267,7 @@ class Writing:
             row = {"k": self._storable.kind_name(kind), "v": content}
         # The same tuple is seen at once the next time.
         names = slots[0] if slots is not None and names == slots[0] else names
-        return _Known(parts, [("", self._leads)], canonical(row), names)
+        return _Known(parts, self._leads, canonical(row), names)
 
     def _workspace(self, env: PyEnv, before: _Known) -> _Known:
         """Write a job's workspace; variables that cannot be stored as the reason. In a block: as they were before.
@@ -321,7 +295,7 @@ class Writing:
         content["local_state"] = written
         row = canonical({"k": self._storable.kind_name(type(env)), "v": content})
         # What is dropped is not kept alive here.
-        return _Known(parts if len(found) == len(variables) else [], [("", self._leads)], row, names, found)
+        return _Known(parts if len(found) == len(variables) else [], self._leads, row, names, found)
 
     # -- values ------------------------------------------------------------------------------------------------
 

@@ -19,8 +19,7 @@ from statek_sim.backends.durable import DurableRun
 from statek_sim.backends.durable import _anchors as anchors_of
 from statek_sim.durability.graph import Graph
 from statek_sim.durability.kinds import Anchors
-from statek_sim.durability.session import PIECE, all_pieces, changed_pieces, whole_rows
-from statek_sim.durability.writing import DEEPEST, ROOT, STRETCH
+from statek_sim.durability.writing import DEEPEST, ROOT
 from statek_sim.errors import Damaged
 from statek_sim.runtime.state.access import FULL, access
 from statek_sim.runtime.state.futures import Signal
@@ -248,11 +247,11 @@ def test_what_was_read_is_written_as_it_was(every: int) -> None:
     for scenario in scenarios[::every]:
         store, profile = Remembering(), scenario.profiles[-1]
         record = DurableRun(store, LEASE, scenario, profile).finish()
-        before = whole_rows(store.rows)
+        before = dict(store.rows)
         found = Stored(run="r", about={}, status="ended", revision=1, rows=before, events=[*store.events])
         assert DurableRun(store, LEASE, scenario, profile, stored=found).finish().digest == record.digest
         # In the root the clock may move to the end of the run; every object is as it was.
-        assert {**whole_rows(store.rows), "root": ""} == {**before, "root": ""}, scenario.id
+        assert {**dict(store.rows), "root": ""} == {**before, "root": ""}, scenario.id
 
 
 @pytest.mark.parametrize("every", [60, pytest.param(6, marks=pytest.mark.slow)])
@@ -268,7 +267,7 @@ def test_every_commit_leaves_what_a_fresh_one_would_write(every: int) -> None:
             if next(commits) % 5 == 0:  # noqa: B023
                 with access(FULL):
                     fresh = Graph(anchors_of(run.run), METER).rows(run._saved())  # noqa: B023
-                assert read(whole_rows(store.rows)) == read(fresh), scenario.id  # noqa: B023
+                assert read(dict(store.rows)) == read(fresh), scenario.id  # noqa: B023
 
         store.look = look
         run.finish()
@@ -352,7 +351,7 @@ def test_what_was_lost_with_a_variable_has_a_new_row_when_another_variable_holds
 
 
 def test_a_commit_after_changes_has_the_rows_of_a_fresh_one() -> None:
-    graph, notes, thing = Graph(anchors(), METER), [*range(3 * STRETCH)], Thing({"a": (1, [2])})
+    graph, notes, thing = Graph(anchors(), METER), [*range(100)], Thing({"a": (1, [2])})
     root = {"value": (notes, thing)}
     graph.rows(root)
     changes: list[Callable[[], object]] = [
@@ -360,7 +359,7 @@ def test_a_commit_after_changes_has_the_rows_of_a_fresh_one() -> None:
         # Equal, and something else.
         lambda: notes.__setitem__(1, True),
         lambda: notes.insert(0, -1),
-        lambda: notes.__delitem__(slice(STRETCH)),
+        lambda: notes.__delitem__(slice(50)),
         lambda: thing.value["a"][1].append(3),  # type: ignore[index]  # a dict
         lambda: thing.value.update(b=thing),  # type: ignore[attr-defined]  # a dict
         lambda: thing.__dict__.update(value=notes, more={1, 2}),
@@ -390,29 +389,3 @@ def named(one: dict[str, Any], names: dict[str, str], open_: list[str]) -> dict[
         names[one["v"]] = str(len(names))
         open_.append(one["v"])
     return {"$": "e", "v": names[one["v"]]}
-
-
-@table_test(
-    ("before", "now"),
-    [
-        (None, ""),
-        (None, "a" * (2 * PIECE)),
-        ("a" * (2 * PIECE), "a" * (2 * PIECE) + "b"),
-        ("a" * (3 * PIECE), "a" * PIECE),
-        ("a" * (3 * PIECE), "b"),
-        ("ab", "cd" * PIECE),
-    ],
-)
-def test_a_long_row_is_written_in_pieces_and_read_as_one(before: str | None, now: str) -> None:
-    stored = {} if before is None else changed_pieces("e1", None, before)[0]
-    changed, gone = changed_pieces("e1", before, now)
-    after = {name: piece for name, piece in {**stored, **changed}.items() if name not in gone}
-    assert whole_rows(after) == {"e1": now}
-    assert sorted(after) == sorted(all_pieces("e1", now))
-
-
-def test_only_the_end_of_a_long_row_is_written_again() -> None:
-    changed, gone = changed_pieces("e1", "a" * (9 * PIECE), "a" * (9 * PIECE) + "b")
-    assert (changed, gone) == ({"e1#9": "b"}, [])
-    with pytest.raises(Damaged, match=r"row 'e1': a piece of it is missing"):
-        whole_rows({"e1": "a", "e1#2": "c"})
