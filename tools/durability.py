@@ -21,7 +21,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from statek_sim.backends.deviations import Place, Point, killed_after, with_deviations
+from statek_sim.backends.deviation_plan import Place, Point, with_deviations
+from statek_sim.backends.deviations import killed_after
 from statek_sim.backends.durable import DurableRun, about, run_name
 from statek_sim.errors import StatekSimError
 from statek_sim.explore.plan import kill_at, restart_of

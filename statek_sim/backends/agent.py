@@ -34,7 +34,12 @@ from statek_sim.backends.agent_setup import (
 from statek_sim.backends.agent_slots import TOKEN, Desk, SlottedRun
 from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
-from statek_sim.backends.deviations import undeviating, with_moved_events, with_other_limits
+from statek_sim.backends.deviation_plan import (
+    DeviationPlan,
+    undeviating,
+    with_moved_events,
+    with_other_limits,
+)
 from statek_sim.backends.driver import check_events
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.setup import AS_WRITTEN, RunOptions, scenario_harness, script_of, settings_of
@@ -80,7 +85,7 @@ def run_agent_scenario(
         undisturbed = Moments()
         plain = replace(options, allow_network=False, exchanges=None)
         run_agent_scenario(undeviating(scenario), profile, plain, guards=guards, moments=undisturbed)
-        moments = Moments(scenario.deviations, undisturbed.taken)
+        moments = Moments(DeviationPlan(scenario.deviations), undisturbed.taken)
     return _Run(scenario, options, guards, moments, compacts=compacts).finish()
 
 
@@ -161,7 +166,11 @@ class _Run:
             self.driver.tool_worked = self._tool_worked
         if self.moments is not None:
             self.moments.harness = self.harness
-            self.driver.choose = partial(self.moments.choose, self.trace)
+            self.driver.choose = self._choose
+
+    def _choose(self, names: Sequence[str]) -> int:
+        assert self.moments is not None, "without moments nobody asks"
+        return self.moments.plan.choose(names, self.trace.events)
 
     def _provider(self) -> Provider:
         exchanges = self.options.exchanges

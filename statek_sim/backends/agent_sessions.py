@@ -13,14 +13,11 @@ from statek_sim.agent.checkpoints.persistence import entry_of
 from statek_sim.agent.checkpoints.records import Kept
 from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.agent.effects import Receipt, Snapshot
-from statek_sim.backends.deviations import Choice, Picks, Place, Point
-from statek_sim.backends.pinned_replies import FAULTS
+from statek_sim.backends.deviation_plan import DeviationPlan, Point, refuse
 from statek_sim.errors import ProviderFailure
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.providers.delivery import deliver, manner
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
-from statek_sim.providers.script import fault
-from statek_sim.scenario.events import Deviation, Fault
+from statek_sim.scenario.events import Deviation
 from statek_sim.store.database import Sqlite
 from statek_sim.store.protocol import Lease
 from statek_sim.store.sql import SqlStore
@@ -74,7 +71,8 @@ class Moments:
     `first_answers` None: this is the undisturbed run, whose answers `taken` collects.
     """
 
-    wanted: Sequence[Deviation] = ()
+    plan: DeviationPlan = field(default_factory=DeviationPlan)
+    """Its choices are between runs that could go on at the same second, and calls that could end before each other."""
     first_answers: Answers | None = None
     points: list[Point] = field(default_factory=list)
     taken: Answers = field(default_factory=dict)
@@ -93,17 +91,8 @@ class Moments:
     """
     needed: frozenset[int] | None = None
     """Which commits a new process will look for, by the numbers of their points; None: any, since nobody knows."""
-    pick: Picks | None = None
-    """Makes the choices that no deviation makes, None: the first that could go on."""
-    choices: list[Choice] = field(default_factory=list)
-    """Choices between runs that could go on at the same second, and between calls that could end before each other."""
     harness: LLM_Harness | None = None
     """The limits of the run."""
-    happened: set[Place] = field(default_factory=set)
-    chosen: set[int] = field(default_factory=set)
-    """The numbers of the choices that were made as a deviation says."""
-    failed: set[tuple[str, int]] = field(default_factory=set)
-    """The turns whose request has failed as it should: job and turn."""
     _committed: set[str] = field(default_factory=set)
     _silent: int = 0
     _events: int = -1
@@ -120,22 +109,7 @@ class Moments:
         place = (events, self._silent)
         self.points.append(Point(place, what, job, at))
         self.states.append((at, self.durable, len(self.worked), self.crashes, self._answers))
-        kill = next((one for one in self._wanted("kill") if (one.kill, one.silent) == place), None)
-        if kill is None or place in self.happened:
-            return None
-        self.happened.add(place)
-        return kill
-
-    def choose(self, trace: Trace, names: Sequence[str]) -> int:
-        """Make a choice and take note of it; return the place of what goes on first."""
-        choice = Choice(len(trace.events), tuple(names))
-        self.choices.append(choice)
-        number = len(self.choices)
-        wanted = next((one for one in self._wanted("choose") if one.choose == number), None)
-        if wanted is not None and wanted.first in choice.jobs:
-            self.chosen.add(number)
-            return choice.jobs.index(wanted.first)
-        return 0 if self.pick is None else self.pick(choice, trace.events)
+        return self.plan.kills.pop(place, None)
 
     def needs_next(self, job: str) -> bool:
         """Return whether a new process will look for the commit that a job makes next.
@@ -163,28 +137,6 @@ class Moments:
         )
         return frozenset(dict(before).values())
 
-    def absent(self) -> tuple[str, ...]:
-        """Return the kills, faults and choices that the run gave no occasion for."""
-        happened: dict[str, Callable[[Deviation], bool]] = {
-            "kill": lambda one: (one.kill, one.silent) in self.happened,
-            "fault": lambda one: (one.job, one.reply) in self.failed,
-            "choose": lambda one: one.choose in self.chosen,
-        }
-        return tuple(
-            str(one) for action, came in happened.items() for one in self._wanted(action) if not came(one)
-        )
-
-    def fault_of(self, place: tuple[str, int]) -> Fault | None:
-        """Return how the request of a job's turn is to fail, once."""
-        found = next((one for one in self._wanted("fault") if (one.job, one.reply) == place), None)
-        if found is None or place in self.failed:
-            return None
-        self.failed.add(place)
-        return found.fault
-
-    def _wanted(self, action: str) -> list[Deviation]:
-        return [deviation for deviation in self.wanted if deviation.action == action]
-
 
 class PinnedTurns:
     """A provider that says the same at the same turn of a job as it did in the undisturbed run."""
@@ -200,13 +152,13 @@ class PinnedTurns:
         place = (request.job_id, request.turn)
         if moments.first_answers is None:
             return self._answered(request, place, self._provider.complete)
-        failing = moments.fault_of(place)
-        if failing is not None:
-            return deliver(FAULTS[failing](), request, manner(None, None))
+        failed = moments.plan.fail(request, request.turn)
+        if failed is not None:
+            return failed
         answers = _of_life(moments.first_answers.get(place, {}), moments.crashes)
         if not answers:
             moments.unknown.append(place)
-            return deliver(fault(401), request, manner(None, None))
+            return refuse(request)
         at = 0 if request.attempt == 1 else self._asked.get(place, 0) + 1
         self._asked[place] = at
         answer = answers[min(at, len(answers) - 1)]

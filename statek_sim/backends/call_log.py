@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from statek_sim.agent.replies.reading import read_model_reply
 from statek_sim.errors import InvalidFormat, StatekSimError
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.wire.format import FORMATS
@@ -89,6 +88,8 @@ def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
         reply = FORMATS[call.wire].read_reply(call.body)
     except InvalidFormat:
         # A call that STATEK cannot read ends its job; the tool-calling agent goes on, and has metered it.
+        from statek_sim.agent.replies.reading import read_model_reply  # noqa: PLC0415  # brings engine two
+
         model_reply = read_model_reply(call.body, call.wire)
         return (
             model_reply.text,

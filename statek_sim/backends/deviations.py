@@ -1,46 +1,21 @@
-"""Runs that depart from the undisturbed one: where a worker may die, which job may step first, and making it so.
-
-Events of the trace count from 1; what becomes durable without being an event counts from 1 after the event before it.
-So a place is a pair: `(17, 0)` is after event 17, `(17, 2)` after the second silent thing that followed it.
-"""
+"""Runs of engine one that depart from the undisturbed one: where a worker may die, and killing it there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from statek_sim import trace as events
+from statek_sim.backends.deviation_plan import DeviationPlan, Picks, Place, Point
 from statek_sim.backends.pinned_replies import FirstRun, PinnedReplies
-from statek_sim.durability.persistence import REPLY_OVER
-from statek_sim.errors import BadScenario
-from statek_sim.harness.harness import LLM_Harness
+from statek_sim.runtime.execution.model_request import REPLY_OVER
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job, get_current_job
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import WorkerKilled
 from statek_sim.scenario.events import Deviation
-from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Event, event_label
-
-Place = tuple[int, int]
-"""Events so far, and silent things since the last of them."""
-
-
-class Point(NamedTuple):
-    """A place of a run where its worker may die: what was done last, by which job, at which virtual second."""
-
-    place: Place
-    what: str
-    job: str
-    at: float
-
-
-class Choice(NamedTuple):
-    """A choice between jobs that were ready to step, in the order in which they would."""
-
-    after: int
-    jobs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +29,6 @@ class Death:
 
 Watcher = Callable[[Point], None]
 """Looks at a run at every point where its worker may die."""
-
-Picks = Callable[[Choice, Sequence[Event]], int]
-"""Makes the choices that no deviation makes, from the events so far: returns the place of the job that steps next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +47,7 @@ class Exploring:
 
 
 class Deviations:
-    """Makes a run depart as `wanted`, and notes its points and choices.
+    """Makes a run depart as `plan` says, and notes its points.
 
     `ledger` are the lines of the world's ledger: side effects outside of the store.
     """
@@ -84,30 +56,23 @@ class Deviations:
         self,
         runtime: Runtime,
         replies: PinnedReplies,
-        wanted: Sequence[Deviation],
+        plan: DeviationPlan,
         *,
         ledger: list[str],
         exploring: Exploring,
     ) -> None:
         self._runtime = runtime
         self._replies = replies
+        self.plan = plan
         self._ledger = ledger
         self._lines = [] if exploring.first_run is None else exploring.first_run.lines
         self._watch = exploring.watch
-        self._pick = exploring.pick
         self._commit = exploring.commit
         self._restarts: list[float] = []
-        self._kills: dict[Place, Deviation] = {
-            _dies(deviation): deviation for deviation in wanted if deviation.action in ("kill", "lose")
-        }
-        self._firsts = {deviation.choose: deviation for deviation in wanted if deviation.action == "choose"}
         self._silent = 0
         self._death: WorkerKilled | None = None
         self._append = runtime.trace.add
-        self.choices: list[Choice] = []
         self.deaths: list[Death] = []
-        self.missed: list[str] = []
-        """Choices that a deviation wanted and that were not there to make."""
         runtime.trace.add = self._event
         runtime.trace.passed = self._passed
         runtime.choose_by(self._choose)
@@ -120,11 +85,6 @@ class Deviations:
     def place(self) -> Place:
         """Where the run is."""
         return (len(self._runtime.trace.events), self._silent)
-
-    def check_happened(self) -> tuple[str, ...]:
-        """Return the deviations that the run gave no occasion for."""
-        left = [*self._kills.values(), *self._firsts.values()]
-        return (*self.missed, *map(str, left))
 
     # -- points ------------------------------------------------------------------------------------------------
 
@@ -154,7 +114,7 @@ class Deviations:
     def _point(self, what: str | Event, job: str) -> None:
         if self._commit is not None:
             self._commit()
-        if self._watch is None and not self._kills:
+        if self._watch is None and not self.plan.kills:
             # Most points are behind the last kill, and nobody asks for them.
             return
         runtime = self._runtime
@@ -164,7 +124,7 @@ class Deviations:
         if self._watch is not None:
             words = what if isinstance(what, str) else event_label(what)
             self._watch(Point(place, words, job, runtime.clock.now()))
-        wanted = self._kills.pop(place, None) if self._kills else None
+        wanted = self.plan.kills.pop(place, None)
         if wanted is not None:
             self._die(wanted, place)
 
@@ -205,78 +165,23 @@ class Deviations:
     def saved(self) -> dict[str, object]:
         """Return what has happened of the deviations, and which restarts are to come."""
         return {
-            "kills": [*self._kills],
-            "firsts": [*self._firsts],
-            "missed": [*self.missed],
-            "choices": [(choice.after, choice.jobs) for choice in self.choices],
+            **self.plan.saved(),
             "deaths": [(death.place, death.at, death.ledger) for death in self.deaths],
             "restarts": [*self._restarts],
         }
 
     def resume(self, saved: Mapping[str, Any]) -> Sequence[float]:
         """Go on where another process `saved` it; return when new workers start, for `restart_at`."""
-        self._kills = {place: self._kills[place] for place in saved["kills"]}
-        self._firsts = {number: self._firsts[number] for number in saved["firsts"]}
-        self.missed.extend(saved["missed"])
-        self.choices.extend(Choice(*choice) for choice in saved["choices"])
+        self.plan.resume(saved)
         self.deaths.extend(Death(*death) for death in saved["deaths"])
         return list(saved["restarts"])
 
     # -- choices -----------------------------------------------------------------------------------------------
 
     def _choose(self, jobs: Sequence[Job]) -> int:
-        choice = Choice(len(self._runtime.trace.events), tuple(job.id for job in jobs))
-        self.choices.append(choice)
-        wanted = self._firsts.pop(len(self.choices), None) if self._firsts else None
-        if wanted is not None:
-            if wanted.first in choice.jobs:
-                return choice.jobs.index(wanted.first)
-            self.missed.append(str(wanted))
-        return 0 if self._pick is None else self._pick(choice, self._runtime.trace.events)
+        return self.plan.choose([job.id for job in jobs], self._runtime.trace.events)
 
 
 def killed_after(place: Place) -> str:
     """Return what the trace says of a worker that was killed at a place."""
     return f"killed after event {place[0]}" + (f"+{place[1]}" if place[1] else "")
-
-
-def _dies(deviation: Deviation) -> Place:
-    """Return where the job's own state ends: of a store that goes back, at its last commit."""
-    return (deviation.to_event, 0) if deviation.action == "lose" else (deviation.kill, deviation.silent)
-
-
-def undeviating(scenario: Scenario) -> Scenario:
-    """Return the scenario as it runs undisturbed."""
-    return with_deviations(scenario, ())
-
-
-def with_deviations(scenario: Scenario, deviations: Sequence[Deviation]) -> Scenario:
-    """Return the scenario with these deviations in the place of its own."""
-    return scenario.model_copy(update={"deviations": tuple(deviations)})
-
-
-def with_moved_events(scenario: Scenario) -> Scenario:
-    """Return the scenario with its external events at the times that its deviations say."""
-    moves = {deviation.move: deviation.to for deviation in scenario.deviations if deviation.action == "move"}
-    if not moves:
-        return scenario
-    if max(moves) > len(scenario.events):
-        raise BadScenario(
-            f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: deviations: there is no event {max(moves)} to "
-            f"move; it has {len(scenario.events)}"
-        )
-    moved = tuple(
-        event.model_copy(update={"at": moves[number], "after": None}) if number in moves else event
-        for number, event in enumerate(scenario.events, 1)
-    )
-    return scenario.model_copy(update={"events": moved})
-
-
-def with_other_limits(harness: LLM_Harness, deviations: Sequence[Deviation]) -> LLM_Harness:
-    """Return the harness with the limits that deviations say."""
-    lowered = {
-        str(deviation.limit): deviation.value for deviation in deviations if deviation.action == "limit"
-    }
-    if not lowered:
-        return harness
-    return LLM_Harness.from_limits(replace(harness.limits, **lowered), rule=harness.rule)

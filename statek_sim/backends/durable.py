@@ -8,7 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from statek_sim.backends.deviations import Exploring, Place, Watcher
+from statek_sim.backends.deviation_plan import Place
+from statek_sim.backends.deviations import Exploring, Watcher
 from statek_sim.backends.driver import Driver, world_object
 from statek_sim.backends.pinned_replies import FirstRun
 from statek_sim.backends.record import RunRecord

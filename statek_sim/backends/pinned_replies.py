@@ -6,15 +6,13 @@ same as before; so what was said is noted in the undisturbed run and said again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
+from statek_sim.backends.deviation_plan import DeviationPlan, refuse
 from statek_sim.errors import ProviderFailure, ScriptError
-from statek_sim.providers.delivery import deliver, manner
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
-from statek_sim.providers.script import Reply, fault, timeout
-from statek_sim.scenario.events import Fault
 from statek_sim.scenario.schema import Scenario
 
 Answer = RawReply | ProviderFailure
@@ -35,15 +33,6 @@ class FirstRun:
     """Lines of the ledger, each with the number of its event."""
 
 
-FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
-    "429": lambda: fault(429),
-    "500": lambda: fault(500),
-    "timeout": timeout,
-    "401": lambda: fault(401),
-}
-"""What a provider does with a request that a deviation lets fail."""
-
-
 class PinnedReplies:
     """A provider that answers like another one did, and like that one itself where a script looks at its requests.
 
@@ -53,9 +42,16 @@ class PinnedReplies:
     """
 
     def __init__(
-        self, provider: Provider, scenario: Scenario, first_run: FirstRun | None, *, within: bool = True
+        self,
+        provider: Provider,
+        scenario: Scenario,
+        plan: DeviationPlan,
+        first_run: FirstRun | None,
+        *,
+        within: bool = True,
     ) -> None:
         self._provider = provider
+        self._plan = plan
         self._first_run = first_run
         self._within = within
         self._owed: dict[str, RawReply] = {}
@@ -64,11 +60,6 @@ class PinnedReplies:
         self._endless = frozenset(
             key for key, replies in scenario.script.items() if replies and replies[-1].repeat == "forever"
         )
-        self._faults = {
-            (deviation.job, deviation.reply): deviation.fault
-            for deviation in scenario.deviations
-            if deviation.action == "fault"
-        }
         self._stored: dict[str, int] = {}
         self._pending: dict[str, RawReply] = {}
         self._failed: dict[tuple[str, int], int] = {}
@@ -91,7 +82,7 @@ class PinnedReplies:
             tuple(sorted(self._stored.items())),
             tuple(sorted(self._pending)),
             tuple((place, len(answers)) for place, answers in self.taken.answers.items()),
-            tuple(sorted(map(str, self._faults))),
+            tuple(sorted(map(str, self._plan.faults))),
         )
 
     def saved(self) -> dict[str, object]:
@@ -100,7 +91,6 @@ class PinnedReplies:
             "stored": [*self._stored.items()],
             "pending": [(job, reply.body, reply.latency) for job, reply in self._pending.items()],
             "failed": [*self._failed.items()],
-            "faults": [*self._faults],
             "roles": [*self.taken.roles.items()],
             "parents": [*self.taken.parents.items()],
             # Lists have rows of their own: of a long one a commit writes the end.
@@ -113,7 +103,6 @@ class PinnedReplies:
         self._pending = {job: RawReply(body, latency) for job, body, latency in saved["pending"]}
         self._owed = dict(self._pending)
         self._failed = dict(saved["failed"])
-        self._faults = {key: self._faults[key] for key in saved["faults"]}
         self.taken.roles.update(saved["roles"])
         self.taken.parents.update(saved["parents"])
         # The store knows these lists by now; it had tuples once.
@@ -136,9 +125,9 @@ class PinnedReplies:
         place = (job, self._stored.get(job, 0) + 1)
         if request.attempt == 1:
             self.requests.append((job, place[1] - 1))
-        wanted = self._faults.pop(place, None)
-        if wanted is not None:
-            return deliver(FAULTS[wanted](), request, manner(None, None))
+        failed = self._plan.fail(request, place[1])
+        if failed is not None:
+            return failed
         reply = self._pending.get(job) if self._within else self._owed.pop(job, None)
         if reply is not None:
             self.repeated.append(place)
@@ -176,9 +165,8 @@ class PinnedReplies:
         raise answer
 
     def _no_reply(self, request: ChatRequest, place: tuple[str, int]) -> RawReply:
-        """Refuse a request that no script answers, for good: what a model would say then is not known."""
         self.unknown.append(place)
-        return deliver(FAULTS["401"](), request, manner(None, None))
+        return refuse(request)
 
     def _lane(self, request: ChatRequest) -> str:
         own = f"job:{request.job_id}"

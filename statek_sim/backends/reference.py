@@ -9,13 +9,13 @@ from functools import cache, partial
 
 from statek_sim import trace as events
 from statek_sim.backends.call_log import AnsweredCall, CallLog
-from statek_sim.backends.deviations import (
-    Deviations,
-    Exploring,
+from statek_sim.backends.deviation_plan import (
+    DeviationPlan,
     undeviating,
     with_moved_events,
     with_other_limits,
 )
+from statek_sim.backends.deviations import Deviations, Exploring
 from statek_sim.backends.driver import Driver, Refused
 from statek_sim.backends.facts import record_of
 from statek_sim.backends.pinned_replies import FirstRun, PinnedReplies
@@ -90,10 +90,11 @@ class ReferenceRun:
         exchanges, tokenizers = options.exchanges, options.tokenizers
         llm, self.check_finished = _llm(scenario, tokenizers, exchanges)
         self.script = llm if isinstance(llm, ScriptedLLM) else None
+        plan = DeviationPlan(scenario.deviations, None if exploring is None else exploring.pick)
         self._replies = (
             None
             if exploring is None
-            else PinnedReplies(llm, scenario, exploring.first_run, within=exploring.pinned)
+            else PinnedReplies(llm, scenario, plan, exploring.first_run, within=exploring.pinned)
         )
         self.calls = CallLog(llm if self._replies is None else self._replies)
         self.runtime = Runtime(
@@ -127,7 +128,7 @@ class ReferenceRun:
             self.deviations = Deviations(
                 self.runtime,
                 self._replies,
-                scenario.deviations,
+                plan,
                 ledger=self.world.ledger.lines,
                 exploring=exploring,
             )

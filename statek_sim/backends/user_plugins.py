@@ -92,7 +92,7 @@ def _is_reading(got: object, *_asked: object) -> bool:
     return (
         isinstance(got, Reading)
         and _all([got.text, *got.stages], str)
-        and isinstance(got.refused, str | None)
+        and _all([got.refused], str | None)
         and _all(got.calls, WrittenCall)
         and all(_all((call.id, call.name, call.arguments), str) for call in got.calls)
     )
@@ -108,13 +108,13 @@ def _is_choice(got: object, *_asked: object) -> bool:
     if not isinstance(got, Choice):
         return got is None
     lists = (got.names, got.all_tags, got.any_tag)
-    return isinstance(got.task, str | None) and all(one is None or _all(one, str) for one in lists)
+    return _all([got.task], str | None) and all(one is None or _all(one, str) for one in lists)
 
 
 def _is_compaction(got: object, *_asked: object) -> bool:
     return got is None or (
         isinstance(got, Compaction)
-        and isinstance(got.strategy, str)
+        and _all([got.strategy], str)
         and _all(got.messages, dict)
         and _all([got.cleared, got.summarised, got.dropped, got.cut], int)
     )

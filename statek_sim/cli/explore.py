@@ -30,7 +30,7 @@ from statek_sim.errors import BadInput
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from statek_sim.backends.deviations import Place
+    from statek_sim.backends.deviation_plan import Place
     from statek_sim.executors.executor import Executor
     from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.explore.explorer import Bounds

@@ -12,6 +12,7 @@ from statek_sim.durability.session import Session
 from statek_sim.errors import BadStore
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.execution.model_request import REPLY_OVER
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.store.protocol import Store, Stored
 from statek_sim.trace import Event, event_of
@@ -175,10 +176,6 @@ class KeptRuntime:
     def close(self) -> None:
         """Give the run back."""
         self._session.release()
-
-
-REPLY_OVER: Final = frozenset({"reply stored", "reply held back"})
-"""What the trace is told when nobody will ask for a job's last answer again."""
 
 
 class UndeliveredReplies:

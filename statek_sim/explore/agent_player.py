@@ -17,7 +17,7 @@ from statek_sim.backends.agent import run_agent_scenario
 from statek_sim.backends.agent_sessions import SOON, Moments
 from statek_sim.backends.agent_setup import prices_of
 from statek_sim.backends.call_log import billed_usage
-from statek_sim.backends.deviations import with_deviations
+from statek_sim.backends.deviation_plan import DeviationPlan, with_deviations
 from statek_sim.errors import BadInput, Untimely
 from statek_sim.explore.agent_variation import AGENT_INVARIANTS, RESUMES, AgentVariation
 from statek_sim.explore.certificates import AFTER, AT_LEAST_ONCE, BEFORE, DURING, SAFE
@@ -97,7 +97,7 @@ class AgentPlayer:
     def play(self, deviations: Sequence[Deviation], pick: Picking | None = None) -> AgentVariation:
         """Play one variation; `pick` makes the choices that no deviation makes."""
         moments = Moments(
-            tuple(deviations), self.base.moments.taken, needed=self._needed(deviations), pick=pick
+            DeviationPlan(deviations, pick), self.base.moments.taken, needed=self._needed(deviations)
         )
         record = run_agent_scenario(with_deviations(self.scenario, deviations), self.profile, moments=moments)
         return AgentVariation(

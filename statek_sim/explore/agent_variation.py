@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from statek_sim.backends.agent_sessions import Moments
-from statek_sim.backends.deviations import Choice, Point
+from statek_sim.backends.deviation_plan import Choice, Point
 from statek_sim.backends.record import RunRecord
 from statek_sim.explore.player import ANY_ORDER, Invariant
 from statek_sim.harness.limits import LimitName, limits_in_force
@@ -66,12 +66,12 @@ class AgentVariation:
     @property
     def choices(self) -> Sequence[Choice]:
         """Where another run, or the end of another call, may come first."""
-        return self.moments.choices
+        return self.moments.plan.choices
 
     @property
     def absent(self) -> tuple[str, ...]:
         """The kills, faults and choices that it gave no occasion for."""
-        return self.moments.absent()
+        return self.moments.plan.absent()
 
     @property
     def effects(self) -> Counter[tuple[str, str]]:

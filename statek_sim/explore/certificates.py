@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from statek_sim.backends.deviations import Place
+from statek_sim.backends.deviation_plan import Place
 from statek_sim.explore.player import Player, Run, Violation
 from statek_sim.explore.result import ToolCertificate
 from statek_sim.scenario.events import Deviation

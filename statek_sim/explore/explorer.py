@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, islice, product
 from typing import Any, Final
 
-from statek_sim.backends.deviations import Place
+from statek_sim.backends.deviation_plan import Place
 from statek_sim.errors import Untimely
 from statek_sim.explore.certificates import Certificates
 from statek_sim.explore.found_case import ddmin

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from statek_sim.backends.deviations import Choice
+from statek_sim.backends.deviation_plan import Choice
 from statek_sim.explore.player import Footprint, Player
 from statek_sim.scenario.events import Deviation
 from statek_sim.trace import Event, StepStarted

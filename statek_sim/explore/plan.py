@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Final, get_args
 
 from statek_sim import trace as events
-from statek_sim.backends.deviations import Point
+from statek_sim.backends.deviation_plan import Point
 from statek_sim.clock import FOREVER
 from statek_sim.explore.player import Undeviating
 from statek_sim.explore.variation import Undisturbed

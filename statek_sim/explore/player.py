@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Protocol, TypeVar
 
-from statek_sim.backends.deviations import Choice, Point
+from statek_sim.backends.deviation_plan import Choice, Point
 from statek_sim.errors import BadInput, StatekSimError, Untimely
 from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Scenario

@@ -13,7 +13,7 @@ from enum import Enum
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
-from statek_sim.backends.deviations import Point
+from statek_sim.backends.deviation_plan import Point
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.runtime.agents.agent import Agent, JobDef
 from statek_sim.runtime.execution.runtime import Runtime

@@ -10,15 +10,8 @@ from functools import cached_property
 from typing import Final
 
 from statek_sim.backends.call_log import AnsweredCall
-from statek_sim.backends.deviations import (
-    Choice,
-    Deviations,
-    Exploring,
-    Picks,
-    Point,
-    undeviating,
-    with_deviations,
-)
+from statek_sim.backends.deviation_plan import Choice, Picks, Point, undeviating, with_deviations
+from statek_sim.backends.deviations import Deviations, Exploring
 from statek_sim.backends.pinned_replies import FirstRun
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.reference import ReferenceRun
@@ -193,14 +186,14 @@ class Variation(Effects):
 
     @property
     def steering(self) -> Deviations:
-        """What made it depart: choices, deaths, and deviations that it gave no occasion for."""
+        """What made it depart: its deaths, and its plan with the choices."""
         assert self._run.deviations is not None, "every run here is explored"
         return self._run.deviations
 
     @property
     def absent(self) -> tuple[str, ...]:
         """The deviations that it gave no occasion for."""
-        return self.steering.check_happened()
+        return self.steering.plan.absent()
 
     @property
     def came(self) -> str:
@@ -278,7 +271,7 @@ def undisturbed(scenario: Scenario, profile: str) -> tuple[Undisturbed, RunRecor
                 first_run=run.first_run,
                 points=tuple(points),
                 states=tuple(states),
-                choices=tuple(played.steering.choices),
+                choices=tuple(played.steering.plan.choices),
                 events=tuple(played.events),
                 ending=played.ending,
                 digest=played.digest,

@@ -9,7 +9,7 @@ import pytest
 
 from statek_sim.backends.agent import run_agent_scenario
 from statek_sim.backends.agent_sessions import Moments
-from statek_sim.backends.deviations import with_deviations
+from statek_sim.backends.deviation_plan import DeviationPlan, with_deviations
 from statek_sim.backends.setup import RunOptions
 from statek_sim.cli import main
 from statek_sim.explore.agent_player import AgentPlayer
@@ -124,7 +124,7 @@ def test_commits_that_nobody_looks_for_need_not_be_kept(tmp_path: Path) -> None:
     run_agent_scenario(player.scenario, "hardened", moments=every)
     for point in every.points:
         kill = kill_at(point, 1.0)
-        all_kept = Moments((kill,), every.taken)
+        all_kept = Moments(DeviationPlan((kill,)), every.taken)
         departed = with_deviations(player.scenario, (kill,))
         record = run_agent_scenario(departed, "hardened", moments=all_kept)
         assert player.play((kill,)).record.digest == record.digest, point
@@ -402,7 +402,7 @@ def test_calls_end_in_the_order_that_is_chosen(tmp_path: Path) -> None:
     path = tmp_path / "two.yaml"
     path.write_text(TWO)
     player = AgentPlayer(load_or_fail([path])[0], "hardened")
-    choices = player.play(()).moments.choices
+    choices = player.play(()).moments.plan.choices
     number = next(n for n, choice in enumerate(choices, 1) if set(choice.jobs) == {"slow", "quick"})
     assert choices[number - 1].jobs == ("quick", "slow")
     swapped = player.play((Deviation(choose=number, first="slow"),))

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from contextlib import closing
 
-from statek_sim.backends.deviations import Place, Point
+from statek_sim.backends.deviation_plan import Place, Point
 from statek_sim.backends.durable import DurableRun, about, run_name
 from statek_sim.backends.pinned_replies import FirstRun
 from statek_sim.scenario.schema import Scenario

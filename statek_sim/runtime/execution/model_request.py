@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from statek_sim import trace as events
 from statek_sim.errors import FAILS_THE_RUN, ProviderFailure
@@ -35,6 +36,9 @@ from statek_sim.usage.conversation import MeteredConversation
 from statek_sim.usage.messages import REPLY_PRIMING, body_size, completion_tokens
 from statek_sim.usage.totals import TurnUsage
 from statek_sim.values import JSON, Message, in_common
+
+REPLY_OVER: Final = frozenset({"reply stored", "reply held back"})
+"""What the trace is told when nobody will ask for a job's last answer again."""
 
 
 def ask_model(services: Services, job: Job) -> Generator[float | Running, None, None]:

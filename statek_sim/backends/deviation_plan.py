@@ -1,0 +1,156 @@
+"""Where a run departs from the undisturbed one, on either engine: the deviations that are wanted, and its choices.
+
+Events of the trace count from 1; what becomes durable without being an event counts from 1 after the event before it.
+So a place is a pair: `(17, 0)` is after event 17, `(17, 2)` after the second silent thing that followed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from statek_sim.errors import BadScenario
+from statek_sim.harness.harness import LLM_Harness
+from statek_sim.providers.delivery import deliver, manner
+from statek_sim.providers.protocol import ChatRequest, RawReply
+from statek_sim.providers.script import Reply, fault, timeout
+from statek_sim.scenario.events import Deviation, Fault
+from statek_sim.scenario.schema import Scenario
+from statek_sim.trace import Event
+
+Place = tuple[int, int]
+"""Events so far, and silent things since the last of them."""
+
+
+class Point(NamedTuple):
+    """A place of a run where its worker may die: what was done last, by which job, at which virtual second."""
+
+    place: Place
+    what: str
+    job: str
+    at: float
+
+
+class Choice(NamedTuple):
+    """A choice between jobs that were ready to step, in the order in which they would."""
+
+    after: int
+    jobs: tuple[str, ...]
+
+
+Picks = Callable[[Choice, Sequence[Event]], int]
+"""Makes the choices that no deviation makes, from the events so far: returns the place of the job that steps next."""
+
+FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
+    "429": lambda: fault(429),
+    "500": lambda: fault(500),
+    "timeout": timeout,
+    "401": lambda: fault(401),
+}
+"""What a provider does with a request that a deviation lets fail."""
+
+
+class DeviationPlan:
+    """The deviations of one run that have not happened yet, and the choices that it has made.
+
+    `pick` makes the choices that no deviation makes, None: the first of those that could go on.
+    """
+
+    def __init__(self, wanted: Sequence[Deviation] = (), pick: Picks | None = None) -> None:
+        self.kills = {_dies(one): one for one in wanted if one.action in ("kill", "lose")}
+        self.faults = {(one.job, one.reply): one for one in wanted if one.action == "fault"}
+        self._firsts = {one.choose: one for one in wanted if one.action == "choose"}
+        self._pick = pick
+        self._missed: list[str] = []
+        self.choices: list[Choice] = []
+
+    def fail(self, request: ChatRequest, reply: int) -> RawReply | None:
+        """Let the request for a job's reply fail once where a deviation wants that; None where none does."""
+        wanted = self.faults.pop((request.job_id, reply), None)
+        return None if wanted is None else _failed(request, wanted.fault)
+
+    def choose(self, names: Sequence[str], trace: Sequence[Event]) -> int:
+        """Make a choice and take note of it; return the place of what goes on first."""
+        choice = Choice(len(trace), tuple(names))
+        self.choices.append(choice)
+        wanted = self._firsts.pop(len(self.choices), None)
+        if wanted is not None:
+            if wanted.first in choice.jobs:
+                return choice.jobs.index(wanted.first)
+            self._missed.append(str(wanted))
+        return 0 if self._pick is None else self._pick(choice, trace)
+
+    def absent(self) -> tuple[str, ...]:
+        """Return the deviations that the run gave no occasion for."""
+        left = [*self.kills.values(), *self.faults.values(), *self._firsts.values()]
+        return (*self._missed, *map(str, left))
+
+    def saved(self) -> dict[str, object]:
+        """Return what has happened so far."""
+        return {
+            "kills": [*self.kills],
+            "faults": [*self.faults],
+            "firsts": [*self._firsts],
+            "missed": [*self._missed],
+            "choices": [tuple(choice) for choice in self.choices],
+        }
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Go on where another process `saved` it."""
+        self.kills = {place: self.kills[place] for place in saved["kills"]}
+        self.faults = {place: self.faults[place] for place in saved["faults"]}
+        self._firsts = {number: self._firsts[number] for number in saved["firsts"]}
+        self._missed.extend(saved["missed"])
+        self.choices.extend(Choice(*choice) for choice in saved["choices"])
+
+
+def refuse(request: ChatRequest) -> RawReply:
+    """Refuse a request that no script answers, for good: what a model would say then is not known."""
+    return _failed(request, "401")
+
+
+def _failed(request: ChatRequest, kind: Fault) -> RawReply:
+    return deliver(FAULTS[kind](), request, manner(None, None))
+
+
+def _dies(deviation: Deviation) -> Place:
+    """Return where the job's own state ends: of a store that goes back, at its last commit."""
+    return (deviation.to_event, 0) if deviation.action == "lose" else (deviation.kill, deviation.silent)
+
+
+def undeviating(scenario: Scenario) -> Scenario:
+    """Return the scenario as it runs undisturbed."""
+    return with_deviations(scenario, ())
+
+
+def with_deviations(scenario: Scenario, deviations: Sequence[Deviation]) -> Scenario:
+    """Return the scenario with these deviations in the place of its own."""
+    return scenario.model_copy(update={"deviations": tuple(deviations)})
+
+
+def with_moved_events(scenario: Scenario) -> Scenario:
+    """Return the scenario with its external events at the times that its deviations say."""
+    moves = {deviation.move: deviation.to for deviation in scenario.deviations if deviation.action == "move"}
+    if not moves:
+        return scenario
+    if max(moves) > len(scenario.events):
+        raise BadScenario(
+            f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: deviations: there is no event {max(moves)} to "
+            f"move; it has {len(scenario.events)}"
+        )
+    moved = tuple(
+        event.model_copy(update={"at": moves[number], "after": None}) if number in moves else event
+        for number, event in enumerate(scenario.events, 1)
+    )
+    return scenario.model_copy(update={"events": moved})
+
+
+def with_other_limits(harness: LLM_Harness, deviations: Sequence[Deviation]) -> LLM_Harness:
+    """Return the harness with the limits that deviations say."""
+    lowered = {
+        str(deviation.limit): deviation.value for deviation in deviations if deviation.action == "limit"
+    }
+    if not lowered:
+        return harness
+    return LLM_Harness.from_limits(replace(harness.limits, **lowered), rule=harness.rule)
