@@ -5,13 +5,12 @@ A test creates jobs, lets time pass, and looks at `AppJob`s. It reads the same w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final, Protocol, Self
+from typing import Any, Protocol, Self
 
 from statek_sim.backends.facts import job_record, plain, worker_death
-from statek_sim.backends.record import HandlerCall, JobRecord
+from statek_sim.backends.record import FUTURE, FUTURE_TEXT, HandlerCall, JobRecord
 from statek_sim.durability.persistence import KeptRuntime
 from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.runtime import Runtime
@@ -20,11 +19,6 @@ from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.sandbox.llm_repr import shown
 from statek_sim.trace import require_tool
 from statek_sim.values import JSON, Message
-
-FUTURE: Final = "<future>"
-"""How a future is shown, ready or not: what it is made of differs from backend to backend."""
-FUTURE_TEXT: Final = re.compile(r"\w+\((deps=.*\bstate_num=|a future\)$)", re.DOTALL)
-"""How the text of a future begins on either backend: agents' code and applications have classes of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

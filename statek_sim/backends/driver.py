@@ -1,7 +1,7 @@
 """What the application of a scenario does, on any runtime: when it makes agents and jobs, and lets events happen.
 
 One driver for every side, so that a difference between two runs of a scenario is the runtimes' and not the drivers'.
-`reference_runtime` has the reference runtime's side, `installed.runtime_adapter` the real package's.
+`reference` has the reference runtime's side, `installed.runtime_adapter` the real package's.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ Some of them a trace alone can tell, whichever runtime it comes from; these are 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,6 +15,11 @@ from statek_sim.backends.call_log import AnsweredCall
 from statek_sim.fast_dataclass import quick
 from statek_sim.trace import Event
 from statek_sim.values import JSON, Message
+
+FUTURE: Final = "<future>"
+"""How a future is shown, ready or not: what it is made of differs from backend to backend."""
+FUTURE_TEXT: Final = re.compile(r"\w+\((deps=.*\bstate_num=|a future\)$)", re.DOTALL)
+"""How the text of a future begins on either backend: agents' code and applications have classes of their own."""
 
 
 @quick

@@ -120,7 +120,7 @@ def resume_jobs(
 
     Several of these commands share the work. Runs that a live worker holds are named, and left to it.
     """
-    from statek_sim.suite.run import finish
+    from statek_sim.suite.stored import finish
 
     failed = resumed = bad = 0
     with closing(_opened(store, lease=lease)) as opened:

@@ -63,7 +63,7 @@ class Recordings:
 
 def on_store(store: str, *, preset: str | None, seed: int | None) -> Runner:
     """Return what keeps runs in a store, and goes on with those that it has."""
-    from statek_sim.suite.run import StoredRunner
+    from statek_sim.suite.stored import StoredRunner
 
     return StoredRunner(address=store, preset=preset, seed=seed)
 

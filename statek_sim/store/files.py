@@ -1,13 +1,28 @@
-"""Runs as files, a folder each, on one machine; see `run_folder` for what is in one."""
+"""Runs as files, a folder each, on one machine: what is read of one is what was written, or `Damaged`.
+
+    run.json        the commit point: lease, status, and which file with which digest each row is in
+    ...             one file per row; a row's name may have folders, as in `checkpoints/cp-0001.json`
+    events.jsonl    the log of events
+    lock            held while a process writes
+    progress.txt    notes for people, by their paths; not read back
+
+A row that is written again goes into a second file, its name with `~`, until run.json names that one instead. So every
+file that run.json names is whole at any moment, and a commit is there when run.json is in its place.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from urllib.parse import unquote
+from typing import Any, Final
+from urllib.parse import quote, unquote
 
 from statek_sim.errors import BadStore, Damaged, Held
-from statek_sim.store.disk import Disk
+from statek_sim.store.codec import canonical, from_bytes
+from statek_sim.store.disk import Disk, write_durably
 from statek_sim.store.protocol import (
     LEASE,
     Changes,
@@ -18,7 +33,6 @@ from statek_sim.store.protocol import (
     Stored,
     nobody_is_gone,
 )
-from statek_sim.store.run_folder import Record, RunFolder, new_record
 from statek_sim.values import JSON
 
 
@@ -176,3 +190,187 @@ class FileStore:
 
     def _unknown(self, run: str, kind: Kind) -> BadStore:
         return self._terms.unknown(run, [listed.run for listed in self.runs(kind)])
+
+
+VERSION: Final = 1
+"""The version of run.json that this package writes; a newer one is refused."""
+
+Record = dict[str, Any]
+"""What a run.json says."""
+
+_EVENTS: Final = "events.jsonl"
+
+_BEFORE_A_RUN: Final = frozenset({"lock", ".run.json.new"})
+"""What is in the folder of a run whose first claim a crash interrupted."""
+
+
+class RunFolder:
+    """The files of one run; `address` is that of the store, for errors."""
+
+    def __init__(self, disk: Disk, run: str, *, address: str) -> None:
+        self._disk = disk
+        self._run = run
+        self._folder = folder_name(run)
+        self._where = f"{address}: run {run!r}"
+
+    def make(self) -> None:
+        """Make the folder, where it is not there."""
+        self._disk.make_folder(self._folder)
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Keep all other processes from writing."""
+        return self._disk.locked(f"{self._folder}/lock")
+
+    # -- run.json ----------------------------------------------------------------------------------------------
+
+    def record(self) -> Record | None:
+        """Return what run.json says, None where there is no run; raises `Damaged`."""
+        content = self._disk.read(f"{self._folder}/run.json")
+        where = f"{self._where}: run.json"
+        if content is None:
+            if not _BEFORE_A_RUN.issuperset(self._disk.names(self._folder)):
+                raise Damaged(f"{where} was removed; put a copy of the store back")
+            return None
+        document = from_bytes(content, what=where)
+        version = document.get("version") if isinstance(document, dict) else None
+        if isinstance(version, int) and version > VERSION:
+            raise BadStore(
+                f"{where} has version {version}, and this package reads up to {VERSION}; update the package"
+            )
+        record = document.get("of") if version == VERSION else None
+        if not isinstance(record, dict) or not _is_genuine(record, document.get("digest")):
+            raise Damaged(f"{where} is not what was saved; put a copy of the store back")
+        if record["run"] != self._run:
+            raise Damaged(f"{where} is of run {record['run']!r}")
+        return record
+
+    def put_record(self, record: Record) -> None:
+        """Make durable what run.json says."""
+        document = {"version": VERSION, "of": record, "digest": _digest_of(record)}
+        content = json.dumps(document, indent=2).encode("ascii") + b"\n"
+        write_durably(self._disk, f"{self._folder}/run.json", content)
+
+    # -- commits -----------------------------------------------------------------------------------------------
+
+    def commit(self, record: Record, changes: Changes) -> None:
+        """Make changes durable, and with them `record`, whose rows and events are those before them."""
+        before: dict[str, list[str]] = record["rows"]
+        rows = {name: file for name, file in before.items() if name not in changes.gone}
+        rows |= self._written(before, changes.rows)
+        events = self._appended(record["events"], changes.events)
+        self.put_record(record | {"rows": rows, "events": events})
+        for name, text in changes.notes.items():
+            self._put_note(f"{self._folder}/{name}", text.encode("utf-8", "replace"))
+        for name, (file, _) in before.items():
+            if name not in rows or rows[name][0] != file:
+                self._disk.remove(f"{self._folder}/{file}")
+
+    def _written(self, before: Mapping[str, list[str]], rows: Mapping[str, str]) -> dict[str, list[str]]:
+        """Write rows into files that run.json does not name yet; return their files and digests."""
+        found: dict[str, list[str]] = {}
+        folders: set[str] = set()
+        for name, content in rows.items():
+            file = quote(name, safe="/")
+            if name in before and before[name][0] == file:
+                file += "~"
+            path, data = f"{self._folder}/{file}", content.encode("ascii")
+            folder = path.rpartition("/")[0]
+            if folder not in folders:
+                self._disk.make_folder(folder)
+                folders.add(folder)
+            self._disk.write(path, data)
+            self._disk.sync(path)
+            found[name] = [file, _digest(data)]
+        for folder in sorted(folders):
+            self._disk.sync_folder(folder)
+        return found
+
+    def _appended(self, log: Mapping[str, Any], events: Sequence[str]) -> dict[str, Any]:
+        """Append to the log of events; return its number of events, length in bytes and digest."""
+        if not events:
+            return dict(log)
+        path = f"{self._folder}/{_EVENTS}"
+        data = "".join(f"{event}\n" for event in events).encode("ascii")
+        self._disk.append(path, data)
+        self._disk.sync(path)
+        if log["bytes"] == 0:
+            self._disk.sync_folder(self._folder)
+        digest = _log_digest(events, log["digest"])
+        return {"count": log["count"] + len(events), "bytes": log["bytes"] + len(data), "digest": digest}
+
+    def cut_events(self, record: Record) -> None:
+        """Remove events that a process appended and did not commit."""
+        path, size = f"{self._folder}/{_EVENTS}", record["events"]["bytes"]
+        content = self._disk.read(path) or b""
+        if len(content) > size:
+            write_durably(self._disk, path, content[:size])
+
+    def _put_note(self, path: str, content: bytes) -> None:
+        """Write what only people read; nothing is lost when it is."""
+        if self._disk.read(path) != content:
+            self._disk.make_folder(path.rpartition("/")[0])
+            self._disk.write(f"{path}.new", content)
+            self._disk.rename(f"{path}.new", path)
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def stored(self, record: Record) -> Stored:
+        """Return the run as run.json says it; raises `Damaged`."""
+        rows: dict[str, str] = {}
+        for name, (file, digest) in record["rows"].items():
+            content = self._disk.read(f"{self._folder}/{file}")
+            if content is None or _digest(content) != digest:
+                state = "is gone" if content is None else "is not what was saved"
+                raise Damaged(f"{self._where}: {file} {state}; put a copy of the store back")
+            rows[name] = content.decode("ascii")
+        return Stored(
+            run=self._run,
+            about=record["about"],
+            status=record["status"],
+            revision=record["revision"],
+            rows=rows,
+            events=self._events(record["events"]),
+        )
+
+    def _events(self, log: Mapping[str, Any]) -> list[str]:
+        content = (self._disk.read(f"{self._folder}/{_EVENTS}") or b"")[: log["bytes"]]
+        events = content.decode("ascii", "replace").split("\n")[:-1]
+        if len(events) != log["count"] or _log_digest(events, "") != log["digest"]:
+            raise Damaged(f"{self._where}: {_EVENTS} is not what was saved; put a copy of the store back")
+        return events
+
+
+def new_record(run: str, kind: Kind, about: Mapping[str, JSON]) -> Record:
+    """Return what the run.json of a new run says."""
+    record: Record = {"run": run, "kind": kind, "about": dict(about), "status": "running", "revision": 0}
+    log = {"count": 0, "bytes": 0, "digest": ""}
+    return record | {"fence": 0, "worker": "", "until": 0.0, "rows": {}, "events": log}
+
+
+def folder_name(run: str) -> str:
+    """Return the name of a run's folder; no name leaves the store's own, and none begins with a dot."""
+    quoted = quote(run, safe="")
+    return quoted.replace(".", "%2E") if quoted.startswith(".") else quoted
+
+
+def _log_digest(events: Sequence[str], digest: str) -> str:
+    """Return the digest of a log after some events; `digest` is the one before them."""
+    for event in events:
+        digest = _digest(f"{digest}\n{event}".encode("ascii", "replace"))
+    return digest
+
+
+def _digest_of(record: Record) -> str:
+    return _digest(canonical(record).encode("ascii"))
+
+
+def _is_genuine(record: Record, digest: object) -> bool:
+    """Return whether this is the digest of a record; False for numbers that Python reads and no JSON holds."""
+    try:
+        return digest == _digest_of(record)
+    except ValueError:
+        return False
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,16 +1,13 @@
-"""Running scenarios: which, in which order, each compared with what it expects; on a store, where runs survive."""
+"""Running scenarios: which, in which order, each compared with what it expects."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from statek_sim import semantics
-from statek_sim.backends.durable import opened_run, resumed_run
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.did_you_mean import suggestion
@@ -20,9 +17,6 @@ from statek_sim.providers.http_provider import Exchanges
 from statek_sim.scenario.load import expectations_for
 from statek_sim.scenario.schema import AGENT_PROFILES, PROFILES, STATEK_PROFILES, Profile, Scenario
 from statek_sim.semantics import profile_named
-from statek_sim.store.open import open_store
-from statek_sim.store.protocol import LEASE, Lease, Store
-from statek_sim.store.worker import real_seconds, worker_name
 from statek_sim.suite.expectations import compare
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.usage.tokenizers import TokenizerRegistry
@@ -202,56 +196,3 @@ def profile_known(name: str) -> Profile:
         raise BadInput((problem + hint).removesuffix("."))
     known = name if name in AGENT_PROFILES else profile_named(name).name
     return next(profile for profile in PROFILES if profile == known)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRunner:
-    """Runs one scenario at a time on the store at `address`; every process that runs it opens the store for itself."""
-
-    address: str
-    preset: str | None = None
-    seed: int | None = None
-    restart: float = 0.0
-    lease: float = LEASE
-
-    def __call__(
-        self, scenario: Scenario, profile: Profile, *, exchanges: Exchanges | None = None
-    ) -> ScenarioResult:
-        """Begin the run, or go on with it, and compare."""
-        if scenario.engine != "statek":
-            raise BadInput(
-                f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: --store keeps jobs of engine statek; an "
-                "agent has checkpoints of its own (`harness: {commits: true}`)"
-            )
-        if exchanges is not None:
-            raise BadInput("--store: recordings are not kept in a store; leave --cassettes out")
-        behaviour = profile_known(profile)
-        preset = None if self.preset is None else located_preset(self.preset)
-        started = time.perf_counter()
-        with closing(open_store(self.address, clock=real_seconds, lease=self.lease)) as store:
-            run = opened_run(
-                store,
-                scenario,
-                behaviour,
-                worker=worker_name(),
-                preset=preset,
-                seed=self.seed,
-                restart=self.restart,
-            )
-            record = run.finish()
-        return compared(
-            scenario, behaviour, record, seconds=time.perf_counter() - started, preset=self.preset
-        )
-
-
-def finish(store: Store, lease: Lease, *, restart: float = 0.0) -> ScenarioResult:
-    """Go on with a run that was claimed, to its end, and compare."""
-    started = time.perf_counter()
-    try:
-        run = resumed_run(store, lease, restart=restart)
-    except BaseException:
-        store.release(lease)
-        raise
-    record = run.finish()
-    scenario, profile = run.run.scenario, profile_known(record.profile)
-    return compared(scenario, profile, record, seconds=time.perf_counter() - started)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from statek_sim import trace as events
-from statek_sim.backends.application import FUTURE_TEXT
+from statek_sim.backends.record import FUTURE_TEXT
 from statek_sim.providers.mismatch import shorten
 from statek_sim.trace import Event
 from statek_sim.values import Message

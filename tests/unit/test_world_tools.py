@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.backends.reference_runtime import tool_api
+from statek_sim.backends.reference import tool_api
 from statek_sim.runtime.execution.builtin_tools import get_all, get_any
 from statek_sim.runtime.state import futures
 from statek_sim.tool_names import BUILT_IN_TOOLS

@@ -16,7 +16,7 @@ from statek import runner
 from statek.executors import utils
 from statek.task import create_new_job
 
-from statek_sim.backends.application import FUTURE, AppJob, AppOutcome, app_job
+from statek_sim.backends.application import AppJob, AppOutcome, app_job
 from statek_sim.backends.installed.isolation import isolated
 from statek_sim.backends.installed.messages import Message, answer_of
 from statek_sim.backends.installed.record import job_record
@@ -25,6 +25,7 @@ from statek_sim.backends.installed.store_remarks import StoredNames
 from statek_sim.backends.installed.stored_jobs import parent_of
 from statek_sim.backends.installed.virtual_time import let_loops_nest
 from statek_sim.backends.installed.worker_loop import Interrupted, waiting_names
+from statek_sim.backends.record import FUTURE
 from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.errors import BadInput, RunawayJob
 from statek_sim.harness.harness import LLM_Harness
