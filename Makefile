@@ -1,6 +1,6 @@
 # Each target sets up .venv by itself; Python 3.11 or later is all it needs.
 
-.PHONY: help scenarios test thorough conformance record lint types format docs report bench clean
+.PHONY: help scenarios test thorough conformance record lint types format docs site words report bench clean
 .DEFAULT_GOAL := help
 
 # Images of containers set it: every process that a test starts would compile the whole package anew.
@@ -47,6 +47,12 @@ format: $(READY) ## rewrite the sources in the one format
 docs: $(READY) ## write the reference pages anew, from docstrings and the schema
 	@$(BIN)/python -m tools.reference && $(BIN)/python -m tools.rooms
 
+site: $(READY) ## build the documentation as a site, in site/
+	@$(BIN)/zensical build --strict --config-file mkdocs.yml
+
+words: ## count the words of the documentation, without the generated reference
+	@cat README.md $(filter-out docs/python-api.md docs/scenario-format.md,$(wildcard docs/*.md)) | wc -w
+
 report: $(READY) ## write the sample reports anew, reports/sample
 	@$(BIN)/python -m tools.sample_report
 
@@ -54,7 +60,7 @@ bench: $(READY) ## measure against the real STATEK and against other cassettes
 	@$(BIN)/python -m bench.run
 
 clean: ## remove everything that can be made again
-	rm -rf $(VENV) .venv-* .browser .mcp-peers .postgres .savers bench/.cassetter bench/.peer bench/.tools bench.json conformance.json random-examples.json build dist
+	rm -rf $(VENV) .venv-* .browser .mcp-peers .postgres .savers bench/.cassetter bench/.peer bench/.tools bench.json conformance.json random-examples.json build dist site .cache
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -16,13 +16,14 @@ FILES: Final = {
     "tests/test_claims.py": "test_claims.py.txt",
     "presets/orders.env": "orders.env",
     "policy.toml": "policy.toml",
+    "pytest.ini": "pytest.ini",
     ".github/workflows/statek.yml": "statek.yml",
 }
 """What is written, and the file of this package it is made from."""
 
 _NEXT: Final = """\
 try:
-  pytest tests
+  pytest
   statek-sim run scenarios
   statek-sim gate presets/orders.env scenarios --policy policy.toml"""
 
@@ -35,7 +36,7 @@ def init(
 ) -> None:
     """Write a starter folder in which everything passes.
 
-    It has a scenario, a test, a preset, a policy and a workflow. A file that is there already is kept as it is.
+    It has a scenario, a test, a preset, a policy and a workflow; `pytest` runs all of it. A file that exists is kept.
 
     Example: statek-sim init mine
     """

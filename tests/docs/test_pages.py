@@ -72,6 +72,19 @@ def test_no_page_waits_for_a_table() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["your-agent", "claim", "limit"])
+def test_a_tutorial_is_true(name: str, tmp_path: Path) -> None:
+    assert follow(DOCS / f"tutorial-{name}.md", tmp_path, {"COLUMNS": "120"}) == 4
+
+
+@pytest.mark.slow
+def test_the_tutorial_on_recording_is_true(tmp_path: Path) -> None:
+    with provider() as live:
+        environment = {"OPENAI_BASE_URL": f"{live.url}/v1", "OPENAI_API_KEY": "sk-proj-0123456789abcdefghij"}
+        assert follow(DOCS / "tutorial-record.md", tmp_path, environment) == 5
+
+
+@pytest.mark.slow
 def test_the_page_on_durability_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "durability.md", tmp_path, {"COLUMNS": "120"}) == 5
 
@@ -218,7 +231,7 @@ def test_the_nasty_cases_of_the_page_on_agents_are_held_by_what_is_there() -> No
 
 
 def test_the_first_page_is_true_and_leads_to_every_page(tmp_path: Path) -> None:
-    assert follow(DOCS / "index.md", tmp_path, {}) == 6
+    assert follow(DOCS / "index.md", tmp_path, {}) == 4
     said = (DOCS / "index.md").read_text("utf-8")
     assert [page.name for page in sorted(DOCS.glob("*.md")) if f"({page.name})" not in said] == ["index.md"]
 
