@@ -13,7 +13,6 @@ from statek_sim.evals.statistics import (
     Discordance,
     cluster_interval,
     compared,
-    critical,
     discordance,
     discordant_needed,
     effective_runs,
@@ -21,7 +20,6 @@ from statek_sim.evals.statistics import (
     mcnemar,
     pairs_needed,
     pass_power,
-    power,
     shapley,
     subsets,
 )
@@ -51,29 +49,23 @@ def test_mcnemar_takes_more_pairs_than_a_float_has_room_for() -> None:
     assert 0 < mcnemar(2800, 3200) < 1e-6
 
 
-def test_power_is_the_share_of_all_outcomes_that_the_test_notices() -> None:
-    count, share = 12, 0.8
-    seen = sum(
-        math.prod(share if hit else 1 - share for hit in throw)
-        for throw in product((0, 1), repeat=count)
-        if mcnemar(sum(throw), count - sum(throw)) <= 0.05
-    )
-    assert power(count, share) == pytest.approx(seen, abs=1e-12)
-
-
-def test_the_critical_number_is_the_last_one_the_test_notices() -> None:
-    for count in range(1, 60):
-        most = critical(count)
-        assert most < 0 or mcnemar(most, count - most) <= 0.05
-        assert mcnemar(most + 1, count - most - 1) > 0.05
-
-
-def test_the_number_of_discordant_pairs_needed_is_the_first_with_that_power_after_which_one_fewer_lacks_it() -> (
-    None
-):
-    needed = discordant_needed(0.75)
+@table_test("share", [0.6, 0.75, 0.9])
+def test_the_number_of_discordant_pairs_needed_gives_the_exact_test_about_the_power_it_should(
+    share: float,
+) -> None:
+    needed = discordant_needed(share)
     assert needed is not None
-    assert power(needed, 0.75) >= 0.8 > power(needed - 1, 0.75)
+    seen = sum(
+        math.comb(needed, hits) * share**hits * (1 - share) ** (needed - hits)
+        for hits in range(needed + 1)
+        if mcnemar(hits, needed - hits) <= 0.05
+    )
+    assert 0.65 < seen < 0.9
+
+
+def test_no_number_of_pairs_below_six_can_tell() -> None:
+    assert discordant_needed(1.0) == 6
+    assert mcnemar(5, 0) > 0.05 >= mcnemar(6, 0)
 
 
 def test_more_pairs_are_needed_for_a_smaller_difference() -> None:
