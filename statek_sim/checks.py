@@ -19,7 +19,6 @@ from statek_sim.agent.steps.contract import check_step_enforcer, step_enforcer_f
 from statek_sim.agent.tools.contract import check_tool_registry
 from statek_sim.errors import ContractViolation
 from statek_sim.providers.contract import check_provider
-from statek_sim.spans.contract import check_spans, span_findings
 
 __all__ = [
     "ContractViolation",
@@ -41,7 +40,6 @@ __all__ = [
     "check_provider",
     "check_rescue_parser",
     "check_slot_worker",
-    "check_spans",
     "check_step_enforcer",
     "check_tool_registry",
     "compaction_findings",
@@ -50,7 +48,6 @@ __all__ = [
     "ladder_findings",
     "permission_findings",
     "slot_findings",
-    "span_findings",
     "step_enforcer_findings",
     "store_findings",
 ]

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
+
+from pydantic import Field
 
 from statek_sim.gate.gate import Case, GatePlan, judged
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.verdict import GateResult, Remark, Verdict
 from statek_sim.harness.limits import LimitName
+from statek_sim.scenario.part import Count, Money, Part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +86,7 @@ RULE: Final = "no worse than the baseline"
 """What the rule is called that baselines add to a policy's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(NamedTuple):
     """The smallest value with which a limit lets a scenario finish, and the value that it has, None for unlimited."""
 
     needed: int
@@ -98,21 +100,21 @@ class Need:
         return self.needed / self.value if self.value else float("inf")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """What a scenario came to under a preset.
+class Figures(Part):
+    """What a scenario came to under a preset, as a baseline file says it; what is not said is nothing.
 
-    `stopped_by` is the first limit that stopped a job. `needs` has the limits of which something is needed, for a
-    scenario that a rule wants to finish; it is empty where no rule asked. `turns`, `tokens` (measured) and `cost` are
-    those of a runaway after it went bad, None for any other. `leaked` counts claims.
+    `needs` has the limits of which something is needed, for a scenario that a rule wants to finish. The `bad` figures
+    are those of a runaway after it went bad.
     """
 
-    stopped_by: LimitName | None
-    needs: Mapping[LimitName, Need]
-    turns: int | None = None
-    tokens: int | None = None
-    cost: Decimal | None = None
-    leaked: int = 0
+    stopped_by: LimitName | None = Field(default=None, description="The first limit that stopped a job.")
+    needs: dict[LimitName, Need] = Field(
+        default_factory=dict, description="[what is needed of a limit, its value or null for unlimited]."
+    )
+    bad_turns: Count | None = Field(default=None, description="LLM turns after a job went bad.")
+    bad_tokens: Count | None = Field(default=None, description="Measured tokens after a job went bad.")
+    bad_cost: Money | None = Field(default=None, description="Cost after a job went bad, as text.")
+    leaked: Count = Field(default=0, description="Claims that leaked.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,19 +160,23 @@ def worse(before: Figures, now: Figures, percent: int) -> Iterator[tuple[LimitNa
     """Yield what got worse by more than so many percent: the limit it is about, and a clause. Else nothing."""
     if before.stopped_by is None and now.stopped_by is not None:
         yield now.stopped_by, f"it was not stopped before, now {now.stopped_by} stops it"
-    if before.turns is not None and before.stopped_by is not None and now.stopped_by is None:
+    if before.bad_turns is not None and before.stopped_by is not None and now.stopped_by is None:
         yield before.stopped_by, f"{before.stopped_by} stopped it before, now nothing does"
     if before.needs and now.needs:
         for limit in LimitName:
             yield from _worse_need(limit, before.needs.get(limit), now.needs.get(limit), percent)
     for clause in (
-        *_more("turns after going bad", before.turns, now.turns, percent),
-        *_more("measured tokens after going bad", before.tokens, now.tokens, percent),
-        *_more("of cost after going bad", before.cost, now.cost, percent),
+        *_more("turns after going bad", before.bad_turns, now.bad_turns, percent),
+        *_more("measured tokens after going bad", before.bad_tokens, now.bad_tokens, percent),
+        *_more("of cost after going bad", _cost(before), _cost(now), percent),
     ):
         yield now.stopped_by, clause
     for clause in _more("leaked claims", before.leaked, now.leaked, 0):
         yield None, clause
+
+
+def _cost(figures: Figures) -> Decimal | None:
+    return None if figures.bad_cost is None else Decimal(figures.bad_cost)
 
 
 def _worse_need(
@@ -205,9 +211,9 @@ def _figures(verdict: Verdict) -> Figures:
             for figure in verdict.figures
             if figure.needed and not figure.stated
         },
-        turns=None if burnt is None else burnt.turns,
-        tokens=None if burnt is None else burnt.tokens,
-        cost=None if burnt is None else burnt.cost,
+        bad_turns=None if burnt is None else burnt.turns,
+        bad_tokens=None if burnt is None else burnt.tokens,
+        bad_cost=None if burnt is None or burnt.cost is None else f"{burnt.cost:f}",
         leaked=len(verdict.leaked),
     )
 

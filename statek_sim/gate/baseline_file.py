@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
 from pydantic import Field, JsonValue, ValidationError
 
 from statek_sim.errors import BadInput
-from statek_sim.gate.baseline import Baseline, Figures, Need
-from statek_sim.harness.limits import LimitName
+from statek_sim.gate.baseline import Baseline, Figures
 from statek_sim.input_files import Unreadable, text_of, why_unreadable
-from statek_sim.scenario.part import Count, Money, Part
-from statek_sim.values import JSON
+from statek_sim.scenario.part import Part
 
 FORMAT: Final = "statek-sim/baseline@1"
 SUFFIX: Final = ".json"
-
-_LIMITS: Final = tuple(limit.value for limit in LimitName)
-_Limit = Literal["max_turns", "max_exceptions", "max_consecutive_exceptions", "max_token_usage"]
-
-
-class FiguresText(Part):
-    """One scenario; what is not said is nothing."""
-
-    stopped_by: _Limit | None = Field(default=None, description="The first limit that stopped a job.")
-    needs: dict[_Limit, list[Count | None]] = Field(
-        default_factory=dict, description="[what is needed of a limit, its value or null for unlimited]."
-    )
-    bad_turns: Count | None = Field(default=None, description="LLM turns after a job went bad.")
-    bad_tokens: Count | None = Field(default=None, description="Measured tokens after a job went bad.")
-    bad_cost: Money | None = Field(default=None, description="Cost after a job went bad, as text.")
-    leaked: Count = Field(default=0, description="Claims that leaked.")
 
 
 class BaselineText(Part):
@@ -44,7 +25,7 @@ class BaselineText(Part):
     format: Literal["statek-sim/baseline@1"] = Field(description="Name of the format.")
     preset: str = Field(description="The preset, as it was asked for.")
     profile: str = Field(description="Behaviour profile.")
-    scenarios: dict[str, FiguresText] = Field(description="Figures by suite/scenario, in alphabetical order.")
+    scenarios: dict[str, Figures] = Field(description="Figures by suite/scenario, in alphabetical order.")
 
 
 def baseline_schema() -> dict[str, JsonValue]:
@@ -98,14 +79,14 @@ def read_baseline(path: Path, *, profile: str) -> Baseline:
             f"{path}:{_line_of(text, 'profile')}: baseline of profile {written.profile}, but {profile} is judged; "
             "expected --profile to be the same, or a baseline of its own"
         )
-    scenarios = {name: _figures(path, text, name, entry) for name, entry in written.scenarios.items()}
-    return Baseline(preset=written.preset, profile=written.profile, scenarios=scenarios, path=path)
+    return Baseline(preset=written.preset, profile=written.profile, scenarios=written.scenarios, path=path)
 
 
 def baseline_text(baseline: Baseline) -> str:
     """Return the text of a baseline's file. Equal baselines give equal texts."""
     rows = [
-        f"    {json.dumps(name)}: {json.dumps(_said(entry))}" for name, entry in baseline.scenarios.items()
+        f"    {json.dumps(name)}: {json.dumps(figures.model_dump(mode='json', exclude_defaults=True))}"
+        for name, figures in baseline.scenarios.items()
     ]
     head = {"format": FORMAT, "preset": baseline.preset, "profile": baseline.profile}
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
@@ -118,46 +99,6 @@ def baseline_diff(path: Path, new: str) -> list[str]:
     name = path.as_posix()
     before = name if old else "/dev/null"
     return list(difflib.unified_diff(old.splitlines(), new.splitlines(), before, name, lineterm="", n=1))
-
-
-def _said(figures: Figures) -> dict[str, JSON]:
-    members: dict[str, JSON] = {}
-    if figures.stopped_by is not None:
-        members["stopped_by"] = figures.stopped_by.value
-    if figures.needs:
-        members["needs"] = {
-            limit.value: [figures.needs[limit].needed, figures.needs[limit].value]
-            for limit in LimitName
-            if limit in figures.needs
-        }
-    counts: Mapping[str, JSON] = {
-        "bad_turns": figures.turns,
-        "bad_tokens": figures.tokens,
-        "bad_cost": None if figures.cost is None else f"{figures.cost:f}",
-        "leaked": figures.leaked or None,
-    }
-    return {**members, **{name: value for name, value in counts.items() if value is not None}}
-
-
-def _figures(path: Path, text: str, name: str, written: FiguresText) -> Figures:
-    return Figures(
-        stopped_by=None if written.stopped_by is None else LimitName(written.stopped_by),
-        needs={LimitName(limit): _need(path, text, name, pair) for limit, pair in written.needs.items()},
-        turns=written.bad_turns,
-        tokens=written.bad_tokens,
-        cost=None if written.bad_cost is None else Decimal(written.bad_cost),
-        leaked=written.leaked,
-    )
-
-
-def _need(path: Path, text: str, name: str, pair: Sequence[int | None]) -> Need:
-    match pair:
-        case [int(needed), value]:
-            return Need(needed, value)
-        case _:
-            raise BadInput(
-                f"{path}:{_line_of(text, name)}: {name}: expected [needed, limit or null], got {list(pair)}"
-            )
 
 
 def _problems(path: Path, text: str, error: ValidationError) -> Iterator[str]:

@@ -14,13 +14,12 @@ from statek_sim.executors.pool import Killed, Pool
 from statek_sim.gate.gated_preset import (
     GatedPreset,
     gated_preset,
-    idle_on,
     idle_values,
     require_unshadowed,
     shown_path,
 )
 from statek_sim.gate.judge import judge
-from statek_sim.gate.policy import Must, Policy, Rule, selected
+from statek_sim.gate.policy import Policy, Rule, selected
 from statek_sim.gate.policy_file import GENERAL, read_policy, shipped_policy
 from statek_sim.gate.trial import Trial
 from statek_sim.gate.verdict import GateResult, JudgedPreset, Remark, Verdict
@@ -160,17 +159,11 @@ def judge_presets(
     With a `watchdog` each scenario is run in a worker process, and fails every rule when it uses more than that allows.
     Raises `BadInput` for a rule that selects none of them, or a scenario that cannot show what a rule demands.
     """
-    verdicts = _verdicts(tuple(cases(plan, scenarios, profile=profile)), watchdog)
-    idle = [
-        remark
-        for preset in plan.presets
-        for remark in idle_on(preset, _stops_demanded(preset, plan.policies[preset.name], verdicts))
-    ]
     return GateResult(
         profile=profile,
         presets=tuple(judged(preset, plan.policies[preset.name]) for preset in plan.presets),
-        verdicts=verdicts,
-        remarks=(*plan.remarks, *idle),
+        verdicts=_verdicts(tuple(cases(plan, scenarios, profile=profile)), watchdog),
+        remarks=plan.remarks,
     )
 
 
@@ -245,11 +238,6 @@ def killed(case: Judged, why: Killed) -> Verdict:
         reason=f"`{case.preset.name}`: `{case.scenario}` was {why}",
         place=case.preset.place(None),
     )
-
-
-def _stops_demanded(preset: GatedPreset, policy: Policy, verdicts: Sequence[Verdict]) -> list[Verdict]:
-    names = {rule.name for rule in policy.rules if rule.must is Must.STOP}
-    return [verdict for verdict in verdicts if verdict.preset == preset.name and verdict.rule in names]
 
 
 def cases(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Profile) -> Iterator[Case]:

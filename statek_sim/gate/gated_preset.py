@@ -8,13 +8,13 @@ compose, `load_dotenv`) set them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from statek_sim.errors import BadSetting
-from statek_sim.gate.verdict import Place, Remark, Verdict
+from statek_sim.gate.verdict import Place, Remark
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.harness.preset import BUILT_IN, Preset, assignments, load_preset
 from statek_sim.harness.settings import PREFIX, VARIABLES, StatekSettings, Variable
@@ -22,10 +22,6 @@ from statek_sim.harness.settings import PREFIX, VARIABLES, StatekSettings, Varia
 TURNS = LimitName.MAX_TURNS
 TOTAL = LimitName.MAX_EXCEPTIONS
 STREAK = LimitName.MAX_CONSECUTIVE_EXCEPTIONS
-
-
-ENOUGH: Final = 5
-"""Runaway scenarios that have to be stopped before it says something that a limit stopped none of them."""
 
 
 def idle_values(preset: GatedPreset) -> Iterator[Remark]:
@@ -50,28 +46,6 @@ def _never_extended(preset: GatedPreset) -> Iterator[Remark]:
     for limit in LimitName:
         if getattr(preset.limits, limit.value) == 0:
             message = f"{variable_of(limit)}=0: completions never extend it, since STATEK multiplies it from 1.3.0 on"
-            yield _remark(preset, limit, message)
-
-
-def idle_on(preset: GatedPreset, verdicts: Iterable[Verdict]) -> Iterator[Remark]:
-    """Yield the limits that the preset sets and that stopped none of the scenarios that had to be stopped.
-
-    `verdicts` are those of this preset by rules that demand a stop. Nothing is said when few were stopped, or where it
-    is known already that the limit cannot bind.
-    """
-    stopped = {verdict.scenario: verdict.stop.limit for verdict in verdicts if verdict.stop is not None}
-    if len(stopped) < ENOUGH:
-        return
-    first = set(stopped.values())
-    known = {remark.place for remark in idle_values(preset)}
-    for limit in LimitName:
-        value = getattr(preset.limits, limit.value)
-        if preset.sets(limit) and limit not in first and preset.place(limit) not in known:
-            named = ", ".join(other for other in LimitName if other in first)
-            message = (
-                f"{variable_of(limit)}={value} decided none of {len(stopped)} runaway scenarios: {named} always came "
-                "first"
-            )
             yield _remark(preset, limit, message)
 
 

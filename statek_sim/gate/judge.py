@@ -10,7 +10,7 @@ from statek_sim.errors import BadInput, BadScenario
 from statek_sim.gate.failure_cost import burnt, replay_command
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.needs import needs_said
-from statek_sim.gate.policy import Must, Rule
+from statek_sim.gate.policy import Rule
 from statek_sim.gate.trial import Trial, stops, unfinished
 from statek_sim.gate.verdict import Burnt, CrashAdded, CrashPlace, LimitFigure, Stop, Verdict
 from statek_sim.harness.limits import LIMITS, LimitName
@@ -30,7 +30,7 @@ class _Finding:
 def judge(trial: Trial, preset: GatedPreset, rule: Rule, *, prices: PriceList | None = None) -> Verdict:
     """Return the verdict. Raises `BadScenario` when the scenario cannot show what the rule demands."""
     # First of all: what finishes mostly runs under every preset as it does without limits, which is what this asks.
-    figures = trial.figures(preset, needed=rule.must is Must.FINISH)
+    figures = trial.figures(preset, needed=rule.must == "finish")
     record = trial.run(preset)
     spent = _burnt(trial, record, prices) if trial.scenario.goes_bad else None
     # What a rule does not count needs no price.
@@ -60,11 +60,11 @@ def judge(trial: Trial, preset: GatedPreset, rule: Rule, *, prices: PriceList | 
 def _findings(
     trial: Trial, preset: GatedPreset, rule: Rule, figures: Sequence[LimitFigure], spent: Burnt | None
 ) -> Iterator[_Finding]:
-    if rule.must is Must.FINISH:
+    if rule.must == "finish":
         yield _finish(trial, preset, rule, figures)
-    elif rule.must is Must.STOP:
+    elif rule.must == "stop":
         yield _stop(trial, preset, rule, spent)
-    if not rule.claims_may_leak:
+    if not rule.claims_leak:
         yield _claims(trial, trial.run(preset))
 
 
@@ -94,14 +94,14 @@ def _killed(trial: Trial, preset: GatedPreset, stop: Stop, figures: Sequence[Lim
 def _too_tight(figure: LimitFigure, rule: Rule) -> bool:
     left = figure.headroom_percent
     # A limit of the scenario's own is no preset's business, and one that is not needed cannot be tight.
-    return not figure.stated and left is not None and left < rule.headroom_percent[figure.limit]
+    return not figure.stated and left is not None and left < rule.headroom(figure.limit)
 
 
 def _tight(trial: Trial, rule: Rule, tight: Sequence[LimitFigure]) -> str:
     sentence = " and ".join(
         f"{figure.limit}={figure.value} leaves {figure.headroom_percent} % of the "
-        f"{rule.headroom_percent[figure.limit]} % asked for, which takes >= "
-        f"{with_headroom(figure.needed or 0, rule.headroom_percent[figure.limit])}"
+        f"{rule.headroom(figure.limit)} % asked for, which takes >= "
+        f"{with_headroom(figure.needed or 0, rule.headroom(figure.limit))}"
         for figure in tight
     )
     return f"`{trial.scenario.id}` finishes, but {sentence}"
@@ -184,8 +184,8 @@ def _over(rule: Rule, spent: Burnt) -> Iterator[str]:
         yield _turns(rule.within_turns)
     if rule.within_tokens is not None and spent.tokens > rule.within_tokens:
         yield _tokens(rule.within_tokens)
-    if rule.within_cost is not None and (spent.cost is None or spent.cost > rule.within_cost):
-        yield f"a cost of {rule.within_cost}"
+    if rule.most_cost is not None and (spent.cost is None or spent.cost > rule.most_cost):
+        yield f"a cost of {rule.most_cost}"
 
 
 def _amount(spent: Burnt) -> str:
@@ -224,8 +224,8 @@ def _crashes(
 def _crash_over(rule: Rule, crash: CrashAdded) -> Iterator[tuple[str, CrashPlace, str]]:
     if rule.max_crash_tokens is not None and crash.tokens > rule.max_crash_tokens:
         yield _tokens(crash.tokens), crash.tokens_at, f"{rule.max_crash_tokens:,}"
-    if rule.max_crash_cost is not None and crash.cost is not None and crash.cost > rule.max_crash_cost:
-        yield f"a cost of {crash.cost:f}", crash.cost_at, f"{rule.max_crash_cost:f}"
+    if rule.most_crash_cost is not None and crash.cost is not None and crash.cost > rule.most_crash_cost:
+        yield f"a cost of {crash.cost:f}", crash.cost_at, f"{rule.most_crash_cost:f}"
 
 
 def _crash_most(crash: CrashAdded) -> str:

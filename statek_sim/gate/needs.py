@@ -9,7 +9,7 @@ needed. A tool that reads the harness's limits itself breaks this, and is notice
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -106,12 +106,24 @@ class Counted:
     max_consecutive_exceptions: int
     approx_token_usage: int = 0
 
+    def largest(self, other: Counted) -> Counted:
+        """Return the larger of each count, of two checks of a kind."""
+        return replace(
+            self,
+            num_turns=max(self.num_turns, other.num_turns),
+            exception_count=max(self.exception_count, other.exception_count),
+            max_consecutive_exceptions=max(self.max_consecutive_exceptions, other.max_consecutive_exceptions),
+            approx_token_usage=max(self.approx_token_usage, other.approx_token_usage),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
     """All checks of one run.
 
-    `failed` are those that found a limit exceeded. `limits_read`: a tool read limits of the harness.
+    `passed` has the largest counts of the checks that passed, by kind: which check, after how many completions, with
+    how many tokens granted by a rise of the difficulty. All of a kind pass where these do. `failed` are those that
+    found a limit exceeded. `limits_read`: a tool read limits of the harness.
     """
 
     rule: ExtensionRule
@@ -149,7 +161,7 @@ class WatchedHarness(LLM_Harness):
             limits.limit_extension_per_completion,
             rule=rule,
         )
-        self._passed: list[Counted] = []
+        self._passed: dict[tuple[When, int | None, int], Counted] = {}
         self._failed: list[tuple[Counted, Exceeded]] = []
         self._read = False
 
@@ -157,7 +169,7 @@ class WatchedHarness(LLM_Harness):
         """Return what was noted so far."""
         return Checks(
             rule=self.rule,
-            passed=tuple(self._passed),
+            passed=tuple(self._passed.values()),
             failed=tuple(self._failed),
             limits_read=self._read,
         )
@@ -192,7 +204,8 @@ class WatchedHarness(LLM_Harness):
         if exceeded is not None:
             self._failed.append((counted, exceeded))
             raise harness_error(exceeded)
-        self._passed.append(counted)
+        kind = counted.when, counted.num_completions, counted.difficulty_token_extension
+        self._passed[kind] = counted.largest(self._passed.get(kind, counted))
 
     # -- what a tool may read ----------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -46,8 +45,8 @@ class HeadroomText(Part):
     max_token_usage: Percent = Field(default=0, description="Of the estimated tokens.")
 
 
-class RuleText(Part):
-    """One rule."""
+class Rule(Part):
+    """One demand. What is not said is not demanded, and a limit of which nothing has to be left may be used up."""
 
     name: Annotated[str, Field(min_length=1)] = Field(description="The demand in the team's words.")
     select: SelectText = Field(description="Which scenarios it judges.")
@@ -75,6 +74,31 @@ class RuleText(Part):
         default=None, description='Cost at most that one crash adds, as text: "0.05". Needs prices.'
     )
 
+    def headroom(self, limit: LimitName) -> int:
+        """Return the percentage of a limit that has to be left."""
+        left = self.headroom_percent
+        return int(getattr(left, limit.value)) if isinstance(left, HeadroomText) else left or 0
+
+    @property
+    def most_cost(self) -> Decimal | None:
+        """What a job may cost from the turn on which it goes bad."""
+        return None if self.within_cost is None else Decimal(self.within_cost)
+
+    @property
+    def most_crash_cost(self) -> Decimal | None:
+        """What one crash may cost."""
+        return None if self.max_crash_cost is None else Decimal(self.max_crash_cost)
+
+    @property
+    def budgets_crashes(self) -> bool:
+        """Whether it matters how much one crash adds."""
+        return (self.max_crash_tokens, self.max_crash_cost) != (None, None)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it matters how much a job uses after going bad."""
+        return (self.within_turns, self.within_tokens, self.within_cost) != (None, None, None)
+
 
 class BaselineText(Part):
     """What the committed baseline allows."""
@@ -91,7 +115,7 @@ class PolicyText(Part):
     prices: str | None = Field(
         default=None, description="Folder of STATEK's price files, from the policy's folder."
     )
-    rule: Annotated[tuple[RuleText, ...], Strict(False), Field(min_length=1)] = Field(
+    rule: Annotated[tuple[Rule, ...], Strict(False), Field(min_length=1)] = Field(
         description="The rules; each judges every scenario that it selects."
     )
     baseline: BaselineText = Field(default_factory=BaselineText, description="How baselines are compared.")
@@ -107,58 +131,17 @@ def policy_schema() -> dict[str, JsonValue]:
     }
 
 
-class Must(StrEnum):
-    """What has to become of the scenarios that a rule selects."""
-
-    FINISH = "finish"
-    """Every job comes to its own end."""
-
-    STOP = "stop"
-    """A limit stops every job that goes bad."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """One demand. `line` is where the policy file says it.
-
-    `headroom_percent` is the share of each limit that has to be left (0 to 99); a limit that is not in it may be used
-    up. `within_turns`, `within_tokens` (measured tokens) and `within_cost` are how much a job may use from the turn on
-    which it goes bad; `max_crash_tokens` and `max_crash_cost` how much one crash may add; None means any amount. `must`
-    None: the rule is about claims and crashes only.
-    """
-
-    name: str
-    line: int
-    selection: SelectText
-    must: Must | None = None
-    headroom_percent: Mapping[LimitName, int]
-    within_turns: int | None = None
-    within_tokens: int | None = None
-    within_cost: Decimal | None = None
-    claims_may_leak: bool = True
-    max_crash_tokens: int | None = None
-    max_crash_cost: Decimal | None = None
-
-    @property
-    def budgets_crashes(self) -> bool:
-        """Whether it matters how much one crash adds."""
-        return (self.max_crash_tokens, self.max_crash_cost) != (None, None)
-
-    @property
-    def counts(self) -> bool:
-        """Whether it matters how much a job uses after going bad."""
-        return (self.within_turns, self.within_tokens, self.within_cost) != (None, None, None)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """All rules of one file, in its order. `worse_by_percent`: how much worse than the baseline is too much.
+    """All rules of one file, in its order; `lines` has the line of each by its name.
 
-    `prices` is the folder of STATEK's price files, which costs are counted with.
+    `worse_by_percent` is how much worse than the baseline is too much. `prices` is the folder of STATEK's price files,
+    which costs are counted with.
     """
 
     path: Path
     rules: tuple[Rule, ...]
+    lines: Mapping[str, int]
     worse_by_percent: int = 0
     prices: Path | None = None
 
@@ -172,12 +155,12 @@ def selected(
     Raises `BadPolicy` (`path:line`) when there are none or a name or tag is unknown, and `BadScenario` when one of them
     does not say what the rule counts from.
     """
-    place = f"{policy.path}:{rule.line}: rule {rule.name!r}"
-    problems = list(_unknown(rule.selection, scenarios, left_out))
+    place = f"{policy.path}:{policy.lines[rule.name]}: rule {rule.name!r}"
+    problems = list(_unknown(rule.select, scenarios, left_out))
     if problems:
         raise BadPolicy("\n".join(f"{place}: {problem}" for problem in problems))
-    found = tuple(scenario for scenario in scenarios if _fits(rule.selection, scenario))
-    if not found and (elsewhere := [scenario for scenario in left_out if _fits(rule.selection, scenario)]):
+    found = tuple(scenario for scenario in scenarios if _fits(rule.select, scenario))
+    if not found and (elsewhere := [scenario for scenario in left_out if _fits(rule.select, scenario)]):
         raise BadPolicy(f"{place}: selects none of {len(scenarios)} scenarios: {_only_elsewhere(elsewhere)}")
     if not found:
         raise BadPolicy(
@@ -232,7 +215,7 @@ def _unknown(
 
 
 def _require_goes_bad(rule: Rule, scenario: Scenario) -> None:
-    if rule.must is Must.STOP and rule.counts and not scenario.goes_bad:
+    if rule.must == "stop" and rule.counts and not scenario.goes_bad:
         raise BadScenario(
             f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: rule {rule.name!r} counts from the turn on "
             "which a job goes bad; expected goes_bad, like {main: 3}"

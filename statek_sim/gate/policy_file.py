@@ -5,7 +5,6 @@ from __future__ import annotations
 import stat
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -13,8 +12,7 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from statek_sim.errors import BadPolicy
-from statek_sim.gate.policy import HeadroomText, Must, Policy, PolicyText, Rule, RuleText
-from statek_sim.harness.limits import LimitName
+from statek_sim.gate.policy import Policy, PolicyText, Rule
 from statek_sim.harness.preset import BUILT_IN
 from statek_sim.input_files import Unreadable, toml_in, why_no_toml, why_unreadable
 from statek_sim.scenario.jsonschema import options_of
@@ -40,9 +38,11 @@ def shipped_policy(preset: str) -> Path:
 def read_policy(path: Path) -> Policy:
     """Return the policy in the file; raises `BadPolicy` with one line `path:line: problem` for all that is wrong."""
     read, text = read_toml(path, PolicyText, _contradictions)
+    lines = lines_of(text, (("rule", number) for number in range(len(read.rule))))
     return Policy(
         path=path,
-        rules=tuple(map(_rule, read.rule, lines_of(text, (("rule", n) for n in range(len(read.rule)))))),
+        rules=read.rule,
+        lines=dict(zip([rule.name for rule in read.rule], lines, strict=True)),
         worse_by_percent=read.baseline.worse_by_percent,
         prices=None if read.prices is None else path.parent / read.prices,
     )
@@ -103,28 +103,6 @@ def _placed(path: Path, text: str, found: Iterable[Finding]) -> str:
     return "\n".join(f"{path}:{line}: {message}" for line, message in sorted(problems))
 
 
-def _rule(text: RuleText, line: int) -> Rule:
-    headroom = text.headroom_percent
-    left = (
-        headroom.model_dump()
-        if isinstance(headroom, HeadroomText)
-        else dict.fromkeys((limit.value for limit in LimitName), headroom or 0)
-    )
-    return Rule(
-        name=text.name,
-        line=line,
-        selection=text.select,
-        must=None if text.must is None else Must(text.must),
-        headroom_percent={limit: left[limit.value] for limit in LimitName},
-        within_turns=text.within_turns,
-        within_tokens=text.within_tokens,
-        within_cost=None if text.within_cost is None else Decimal(text.within_cost),
-        claims_may_leak=text.claims_leak,
-        max_crash_tokens=text.max_crash_tokens,
-        max_crash_cost=None if text.max_crash_cost is None else Decimal(text.max_crash_cost),
-    )
-
-
 def _contradictions(policy: PolicyText) -> Iterator[Finding]:
     names: dict[str, int] = {}
     for number, rule in enumerate(policy.rule):
@@ -147,14 +125,14 @@ _GOES_WITH: Final = {
 }
 
 
-def _unpriced(at: Keypath, rule: RuleText, policy: PolicyText) -> Iterator[Finding]:
+def _unpriced(at: Keypath, rule: Rule, policy: PolicyText) -> Iterator[Finding]:
     for key in ("within_cost", "max_crash_cost"):
         if getattr(rule, key) is not None and policy.prices is None:
             message = f"rule {rule.name!r}: {key} needs prices; say prices = FOLDER above the rules"
             yield Finding((*at, key), message)
 
 
-def _misplaced(at: Keypath, rule: RuleText) -> Iterator[Finding]:
+def _misplaced(at: Keypath, rule: Rule) -> Iterator[Finding]:
     for key, must in _GOES_WITH.items():
         if getattr(rule, key) is not None and rule.must != must:
             yield Finding((*at, key), f"rule {rule.name!r}: {key} goes with must = {must!r} only")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
 VERSION: Final = "1.40.0"
 """The version of the semantic conventions that the names follow."""
@@ -119,39 +119,6 @@ MAKERS: Final[Mapping[str, str]] = MappingProxyType(
 
 UNKNOWN_PROVIDER: Final = "unknown"
 """The provider of a model of which nothing is known; the conventions require one."""
-
-Level = Literal["required", "conditional", "recommended"]
-"""How much the conventions want an attribute; what is conditional is so on its being known, or on a failure."""
-
-REQUIREMENTS: Final[Mapping[Operation, Mapping[str, Level]]] = MappingProxyType(
-    {
-        Operation.AGENT: {
-            OPERATION: "required",
-            PROVIDER: "required",
-            AGENT: "conditional",
-            CONVERSATION: "conditional",
-            MODEL: "conditional",
-            ERROR: "conditional",
-        },
-        Operation.CHAT: {
-            OPERATION: "required",
-            PROVIDER: "required",
-            CONVERSATION: "conditional",
-            MODEL: "conditional",
-            ERROR: "conditional",
-            INPUT_TOKENS: "recommended",
-            OUTPUT_TOKENS: "recommended",
-        },
-        Operation.TOOL: {
-            OPERATION: "required",
-            ERROR: "conditional",
-            TOOL: "recommended",
-            TOOL_CALL: "recommended",
-            TOOL_TYPE: "recommended",
-        },
-    }
-)
-"""What `VERSION` wants of spans, as far as a trace can know it: what it requires is always there."""
 
 STOPPED: Final = "statek.stop"
 TURN: Final = "statek.turn"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from statek_sim.backends.run import run_scenario
 from statek_sim.gate.gated_preset import GatedPreset, gated_preset, variable_of
 from statek_sim.gate.judge import judge
-from statek_sim.gate.policy import Must, Rule, SelectText
+from statek_sim.gate.policy import Rule, SelectText
 from statek_sim.gate.trial import Trial, stops, unfinished
 from statek_sim.harness.limits import LimitName
 from statek_sim.scenario.schema import Scenario
@@ -76,13 +76,7 @@ def presets() -> Iterator[Presets]:
 
 
 def passes(text: Scenario, preset: GatedPreset, profile: str, headroom: int = 0) -> bool:
-    rule = Rule(
-        name="finishes",
-        line=1,
-        selection=SelectText(),
-        must=Must.FINISH,
-        headroom_percent=dict.fromkeys(LimitName, headroom),
-    )
+    rule = Rule(name="finishes", select=SelectText(), must="finish", headroom_percent=headroom)
     return judge(trial(text, profile), preset, rule).passed
 
 

@@ -121,7 +121,7 @@ def test_engine_agent_is_refused_with_what_to_do(tmp_path: Path) -> None:
 def test_a_policy_says_both_bounds_and_costs_need_prices(tmp_path: Path) -> None:
     text = f'prices = "prices"\n{CHEAP}max_crash_tokens = 5\nmax_crash_cost = "0.05"\n'
     (rule,) = read_policy(written(tmp_path, "policy.toml", text)).rules
-    assert (rule.max_crash_tokens, rule.max_crash_cost, rule.must) == (5, Decimal("0.05"), None)
+    assert (rule.max_crash_tokens, rule.most_crash_cost, rule.must) == (5, Decimal("0.05"), None)
     assert problems(tmp_path, f'{CHEAP}max_crash_cost = "0.05"\n') == [
         "policy.toml:4: rule 'cheap': max_crash_cost needs prices; say prices = FOLDER above the rules"
     ]

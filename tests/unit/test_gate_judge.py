@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from statek_sim.errors import BadPolicy, BadScenario
 from statek_sim.gate.judge import with_headroom
+from statek_sim.gate.needs import WatchedHarness, unlimited
 from statek_sim.gate.verdict import GateResult, LimitFigure, Verdict
-from statek_sim.harness.limits import LimitName
+from statek_sim.harness.limits import ExtensionRule, LimitName
 from tests.tables import table_test
 from tests.unit.gate_samples import POLICY, ROOMY, TIGHT, WORKLOADS, reasons, result, written
 
@@ -347,3 +349,15 @@ def test_a_scenario_is_judged_by_every_rule_that_names_it(tmp_path: Path) -> Non
         "work finishes",
         "quick work",
     ]
+
+
+def test_a_long_run_keeps_the_largest_of_all_checks_of_a_kind() -> None:
+    harness = WatchedHarness(unlimited(0.0), ExtensionRule.ADDITIVE)
+    for turn in range(100):
+        harness.check_before_step(
+            SimpleNamespace(
+                num_turns=turn, exception_count=turn % 3, max_consecutive_exceptions=0, num_completions=None
+            )
+        )
+    (passed,) = harness.checks().passed
+    assert (passed.num_turns, passed.exception_count) == (99, 2)

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from statek_sim.errors import BadPolicy
-from statek_sim.gate.policy import Must, SelectText, policy_schema
+from statek_sim.gate.policy import SelectText, policy_schema
 from statek_sim.gate.policy_file import GENERAL, MAX_BYTES, POLICIES_DIR, read_policy, shipped_policy
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
@@ -56,26 +56,17 @@ def problems(folder: Path, text: str) -> list[str]:
 def test_a_policy_is_read_as_values(tmp_path: Path) -> None:
     policy = read_policy(written(tmp_path, "policy.toml", EVERYTHING))
     finish, stop, claims = policy.rules
-    assert (finish.must, finish.selection) == (
-        Must.FINISH,
-        SelectText(tags=("healthy",), without_tags=("slow",)),
-    )
-    assert (
-        finish.headroom_percent[LimitName.MAX_TURNS],
-        finish.headroom_percent[LimitName.MAX_TOKEN_USAGE],
-    ) == (
-        20,
-        0,
-    )
-    assert (stop.within_turns, stop.within_tokens, stop.within_cost) == (3, 5000, Decimal("0.05"))
-    assert (stop.line, claims.claims_may_leak, claims.must) == (10, False, None)
+    assert (finish.must, finish.select) == ("finish", SelectText(tags=("healthy",), without_tags=("slow",)))
+    assert [finish.headroom(limit) for limit in (LimitName.MAX_TURNS, LimitName.MAX_TOKEN_USAGE)] == [20, 0]
+    assert (stop.within_turns, stop.within_tokens, stop.most_cost) == (3, 5000, Decimal("0.05"))
+    assert (policy.lines[stop.name], claims.claims_leak, claims.must) == (10, False, None)
     assert (policy.worse_by_percent, policy.prices) == (10, tmp_path / "prices")
 
 
 def test_one_headroom_is_that_of_every_limit(tmp_path: Path) -> None:
     text = EVERYTHING.replace("{max_turns = 20}", "15")
     finish = read_policy(written(tmp_path, "policy.toml", text)).rules[0]
-    assert set(finish.headroom_percent.values()) == {15}
+    assert {finish.headroom(limit) for limit in LimitName} == {15}
 
 
 @table_test(

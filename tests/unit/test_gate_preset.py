@@ -81,34 +81,6 @@ def test_nothing_in_the_built_in_presets_is_idle_by_itself() -> None:
     assert [remark for name in BUILT_IN for remark in idle_values(gated_preset(name))] == []
 
 
-LOOPS_STOP = POLICY.partition("\n\n")[2]
-LOOPS = "suite: sample\nscenarios:\n" + "".join(
-    f"  - {{id: loop-{n}, title: Loops, tags: [runaway], agents: {{clerk: {{}}}},\n"
-    "     script: {clerk: [{code: print(1), repeat: 40}]}}\n"
-    for n in range(5)
-)
-
-
-def test_a_limit_that_decides_no_runaway_is_noticed(tmp_path: Path) -> None:
-    preset = "STATEK_MAX_TURNS=10\nSTATEK_MAX_TOKEN_USAGE=900000\n"
-    [remark] = result(tmp_path, preset, LOOPS_STOP, workloads=LOOPS).remarks
-    assert (remark.place.line, remark.message) == (
-        2,
-        "STATEK_MAX_TOKEN_USAGE=900000 decided none of 5 runaway scenarios: max_turns always came first",
-    )
-
-
-def test_a_limit_that_the_preset_leaves_out_or_few_runaways_are_no_remark(tmp_path: Path) -> None:
-    assert result(tmp_path, "STATEK_MAX_TURNS=10\n", LOOPS_STOP, workloads=LOOPS).remarks == ()
-    four = LOOPS.replace("loop-4, title: Loops, tags: [runaway]", "loop-4, title: Loops, tags: []")
-    assert (
-        result(
-            tmp_path, "STATEK_MAX_TURNS=10\nSTATEK_MAX_TOKEN_USAGE=900000\n", LOOPS_STOP, workloads=four
-        ).remarks
-        == ()
-    )
-
-
 # -- .env ----------------------------------------------------------------------------------------------------------
 
 
