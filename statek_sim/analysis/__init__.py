@@ -9,9 +9,6 @@ from statek_sim.exports import lazy_exports
 if TYPE_CHECKING:
     from statek_sim.analysis.calibration import Calibration as Calibration
     from statek_sim.analysis.calibration import calibrate as calibrate
-    from statek_sim.analysis.calibration import calibrate_recorded as calibrate_recorded
-    from statek_sim.analysis.conversations import Traffic as Traffic
-    from statek_sim.analysis.conversations import traffic_under as traffic_under
     from statek_sim.analysis.limits import Sensitivity as Sensitivity
     from statek_sim.analysis.limits import compare_stops as compare_stops
     from statek_sim.analysis.limits import sensitivities as sensitivities

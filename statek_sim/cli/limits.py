@@ -43,21 +43,12 @@ BudgetTokensOption = Annotated[
         help="Find the token limit that keeps each job within N real tokens.",
     ),
 ]
-CassettesOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        show_default=False,
-        help="With --budget-tokens: recorded conversations instead of scenarios, a folder of cassettes or one.",
-    ),
-]
 BasisOption = Annotated[
     Basis | None,
     typer.Option(
         metavar="measured|reported",
         show_default=False,
-        help="With --budget-tokens: what counts as real usage; default: measured for scenarios, reported for "
-        "cassettes.",
+        help="With --budget-tokens: what counts as real usage; default: measured.",
     ),
 ]
 KeepOption = Annotated[
@@ -66,12 +57,6 @@ KeepOption = Annotated[
         metavar="SHARE",
         show_default=False,
         help="With --budget-tokens: share of scenarios to keep within the budget; default: 1.",
-    ),
-]
-SeedOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", show_default=False, help="With --budget-tokens: seed of the bootstrap; default: 0."
     ),
 ]
 EveryOption = Annotated[bool, typer.Option("--all", help="With --budget-tokens: list every scenario.")]
@@ -138,10 +123,8 @@ def limits(
     profile: ProfileName = "docs",
     select: SelectOption = None,
     tokenizer: TokenizerOption = None,
-    cassettes: CassettesOption = None,
     basis: BasisOption = None,
     keep: KeepOption = None,
-    seed: SeedOption = None,
     every: EveryOption = False,
     free: FreeOption = None,
     kv: KvOption = None,
@@ -158,7 +141,7 @@ def limits(
     for path in paths or ():
         if path.suffix == ".env":
             raise BadInput(f"{path}: is a preset, not a scenario file; say --preset {path}")
-    budget = {"--cassettes": cassettes, "--basis": basis, "--keep": keep, "--seed": seed, "--all": every}
+    budget = {"--basis": basis, "--keep": keep, "--all": every}
     _check_goes_with("--budget-tokens", budget_tokens, budget)
     _check_goes_with("--card", card, {"--free": free, "--kv": kv, "--weights": weights})
     questions = {"--stops": stops, "--budget-tokens": budget_tokens, "--card": card}
@@ -172,17 +155,10 @@ def limits(
         if paths or preset or select or tokenizer:
             raise BadInput("--card: it runs no scenario; leave PATH, --preset, --select and --tokenizer out")
         written = show_card(card, free or (), kv or "f16", weights)
-    elif cassettes is not None and budget_tokens is not None:
-        if paths or preset or select:
-            raise BadInput("--cassettes: recordings are no scenarios; leave PATH, --preset and --select out")
-        counted = basis or Basis.REPORTED
-        written = show_recorded_budget(
-            cassettes, tokenizer, budget_tokens, counted, _share(keep), seed or 0, every=every
-        )
     elif budget_tokens is not None:
         share, counted = _share(keep), basis or Basis.MEASURED
         replays = replays_of(paths, profile, preset, select, tokenizer)
-        written = show_budget(replays, budget_tokens, counted, share, seed or 0, every=every)
+        written = show_budget(replays, budget_tokens, counted, share, every=every)
     else:
         replays = replays_of(paths, profile, preset, select, tokenizer)
         written = show_stops(replays) if stops else show_room(replays)
@@ -226,42 +202,15 @@ def show_room(replays: Sequence[Replay]) -> str:
     return sensitivity_json(found)
 
 
-def show_budget(
-    replays: Sequence[Replay], budget: int, basis: Basis, keep: float, seed: int, *, every: bool
-) -> str:
+def show_budget(replays: Sequence[Replay], budget: int, basis: Basis, keep: float, *, every: bool) -> str:
     """Print the token limit that keeps scenarios within a budget, and return it as JSON."""
     from statek_sim.analysis.calibration import calibrate
     from statek_sim.harness.usage_basis import UsageBasis
     from statek_sim.reporting.limits import calibration_json, calibration_lines
 
-    found = calibrate(replays, budget, basis=UsageBasis(basis), keep=keep, seed=seed)
+    found = calibrate(replays, budget, basis=UsageBasis(basis), keep=keep)
     show(lambda width: calibration_lines(found, width=width, every=every))
     return calibration_json(found)
-
-
-def show_recorded_budget(
-    cassettes: Path,
-    tokenizers: Sequence[str] | None,
-    budget: int,
-    basis: Basis,
-    keep: float,
-    seed: int,
-    *,
-    every: bool,
-) -> str:
-    """Print the token limit that keeps recorded conversations within a budget, and return it as JSON."""
-    from statek_sim.analysis.calibration import calibrate_recorded
-    from statek_sim.analysis.conversations import traffic_under
-    from statek_sim.harness.usage_basis import UsageBasis
-    from statek_sim.reporting.limits import calibration_json, calibration_lines, traffic_lines
-    from statek_sim.usage.local_tokenizers import registry_of
-
-    traffic = traffic_under(cassettes, registry_of(tokenizers or ()))
-    conversations = traffic.conversations
-    found = calibrate_recorded(conversations, budget, basis=UsageBasis(basis), keep=keep, seed=seed)
-    show(lambda width: calibration_lines(found, width=width, every=every))
-    show(lambda width: traffic_lines(traffic, width=width))
-    return calibration_json(found, traffic)
 
 
 def show_card(name: str, free: Sequence[int], kv: str, weights: int | None) -> str:

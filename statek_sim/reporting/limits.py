@@ -13,8 +13,7 @@ from typing import Final, Literal
 
 from rich.text import Text
 
-from statek_sim.analysis.calibration import SCENARIO, Calibration
-from statek_sim.analysis.conversations import Traffic
+from statek_sim.analysis.calibration import Calibration
 from statek_sim.analysis.limits import OTHERS, Comparison, JobStops, Judgement, LimitNeed, Sensitivity
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.usage_basis import UsageBasis
@@ -64,60 +63,33 @@ def stops_lines(jobs: Sequence[JobStops], *, width: int) -> Iterator[Text]:
 
 
 def calibration_lines(found: Calibration, *, width: int, every: bool = False) -> Iterator[Text]:
-    """Yield the limit, how sure it is, the spread over scenarios, and what it stops."""
+    """Yield the limit, the spread over scenarios, and what it stops."""
     yield Text(f"STATEK_MAX_TOKEN_USAGE={found.limit}", "bold green")
-    unit, jobs = found.unit, "job" if found.unit == SCENARIO else "conversation"
-    kept = f"every {unit}" if found.keep == 1 else f"{found.keep:.0%} of {unit}s"
-    low, high = found.interval
+    kept = "every scenario" if found.keep == 1 else f"{found.keep:.0%} of scenarios"
     yield from paragraph(
-        f"keeps the {found.basis} tokens of each {jobs} within {count(found.budget)} in {kept}; 95% bootstrap interval "
-        f"over {unit}s {count(low)} to {count(high)} (seed {found.seed})",
-        width,
+        f"keeps the {found.basis} tokens of each job within {count(found.budget)} in {kept}", width
     )
     limits = sorted(scenario.limit for scenario in found.scenarios if scenario.limit is not None)
     projected = sum(scenario.projected for scenario in found.scenarios)
     spread = (
-        f"limits of the {unit}s: smallest {count(limits[0])}, median {count(round(median(limits)))}, largest "
+        f"limits of the scenarios: smallest {count(limits[0])}, median {count(round(median(limits)))}, largest "
         f"{count(limits[-1])}"
     )
     if projected:
         reach = "reaches" if projected == 1 else "reach"
         spread += (
-            f"; {projected} of {plural(len(found.scenarios), unit)} never {reach} the budget; that is projected at "
-            "their own rate"
+            f"; {projected} of {plural(len(found.scenarios), 'scenario')} never {reach} the budget; that is projected "
+            "at their own rate"
         )
     yield from paragraph(spread, width, "dim")
     rows = _scenario_limits(found)
     shown = rows if every else rows[:ROWS]
     yield Text()
-    yield Text(f"The strictest {unit}s" if len(shown) < len(rows) else f"The {unit}s", "bold")
-    heads = (unit, "limit", "", "estimate", found.basis.value)
+    yield Text("The strictest scenarios" if len(shown) < len(rows) else "The scenarios", "bold")
+    heads = ("scenario", "limit", "", "estimate", found.basis.value)
     yield from Table(head=heads, rows=shown).lines(width=width)
     yield Text()
     yield from _stopped(found, width)
-
-
-def traffic_lines(traffic: Traffic, *, width: int) -> Iterator[Text]:
-    """Yield what was read: how many conversations in how many cassettes, and what counts nothing."""
-    calls = sum(len(conversation.calls) for conversation in traffic.conversations)
-    sentence = (
-        f"read: {plural(len(traffic.conversations), 'conversation')} with {plural(calls, 'answered call')} in "
-        f"{plural(traffic.cassettes, 'cassette')}"
-    )
-    if traffic.failed:
-        sentence += (
-            f"; {plural(traffic.failed, 'call')} without a readable answer, which STATEK does not count"
-        )
-    if traffic.others:
-        sentence += f"; {plural(traffic.others, 'request')} of another kind"
-    yield Text()
-    yield from paragraph(sentence, width, "dim")
-    yield from paragraph(
-        "What a conversation did after the call that stops it is recorded; what it would have done after its last call "
-        "is not.",
-        width,
-        "dim",
-    )
 
 
 def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[Text]:
@@ -145,11 +117,6 @@ def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[T
 def _bare(scenario: str) -> str:
     """Return a scenario's name without its profile, which the whole table shares."""
     return scenario.partition("[")[0]
-
-
-def _called(found: Calibration, name: str) -> str:
-    """Return a scenario's short name, or a conversation's whole one."""
-    return _bare(name) if found.unit == SCENARIO else name
 
 
 def _job(scenario: str, job: str) -> str:
@@ -201,7 +168,7 @@ def _scenario_limits(found: Calibration) -> Rows:
     )
     return [
         (
-            _called(found, scenario.scenario),
+            _bare(scenario.scenario),
             "none keeps it" if scenario.limit is None else count(scenario.limit),
             "projected" if scenario.projected else "",
             count(scenario.estimate),
@@ -213,30 +180,29 @@ def _scenario_limits(found: Calibration) -> Rows:
 
 def _stopped(found: Calibration, width: int) -> Iterator[Text]:
     needless = [stop for stop in found.stopped if stop.needlessly]
-    jobs = "job" if found.unit == SCENARIO else "conversation"
     if not found.stopped:
-        yield from paragraph(f"It stops none of these {jobs}s.", width)
+        yield from paragraph("It stops none of these jobs.", width)
     else:
         yield Text("What it stops", "bold")
         rows = [
             (
-                _job(stop.scenario, stop.job) if found.unit == SCENARIO else stop.scenario,
+                _job(stop.scenario, stop.job),
                 f"{stop.calls} of {stop.of}",
                 count(stop.usage),
                 "within the budget without it" if stop.needlessly else "",
             )
             for stop in found.stopped
         ]
-        heads = (found.unit, "calls", found.basis.value, "")
+        heads = ("scenario", "calls", found.basis.value, "")
         yield from Table(head=heads, rows=rows[:ROWS]).lines(width=width)
         more = f", {len(rows) - ROWS} not shown" if len(rows) > ROWS else ""
         price = f"; {len(needless)} would have stayed within the budget without it" if needless else ""
-        yield from paragraph(f"{plural(len(rows), jobs)}{more}{price}", width, "dim")
+        yield from paragraph(f"{plural(len(rows), 'job')}{more}{price}", width, "dim")
     if found.over:
         yield from paragraph(f"still over the budget: {', '.join(found.over)}", width, "bold red")
     if found.unknown:
         yield from paragraph(
-            f"left out, not every call is reported: {plural(len(found.unknown), found.unit)}", width, "dim"
+            f"left out, not every call is reported: {plural(len(found.unknown), 'scenario')}", width, "dim"
         )
 
 
@@ -295,13 +261,9 @@ def stops_json(jobs: Sequence[JobStops]) -> str:
     return _text({"schema": NAMES["stops"], "jobs": [asdict(job) for job in jobs]})
 
 
-def calibration_json(found: Calibration, traffic: Traffic | None = None) -> str:
-    """Return `statek-sim/calibration@1`: the limit, its interval, and what it rests on.
-
-    `traffic` is what was read where it is calibrated on cassettes.
-    """
-    members = None if traffic is None else _traffic(traffic)
-    return _text({"schema": NAMES["calibration"], **asdict(found), "traffic": members})
+def calibration_json(found: Calibration) -> str:
+    """Return `statek-sim/calibration@1`: the limit, and what it rests on."""
+    return _text({"schema": NAMES["calibration"], **asdict(found)})
 
 
 def sensitivity_json(found: Sequence[Sensitivity]) -> str:
@@ -312,23 +274,6 @@ def sensitivity_json(found: Sequence[Sensitivity]) -> str:
 def decision_schema(name: SchemaName) -> dict[str, JSON]:
     """Return the JSON Schema (draft 2020-12) of one of the documents."""
     return schema_named(name)
-
-
-def _traffic(traffic: Traffic) -> dict[str, JSON]:
-    """Return what was read, with the curves that the limits come from."""
-    return {
-        "cassettes": traffic.cassettes,
-        "failed": traffic.failed,
-        "others": traffic.others,
-        "conversations": [
-            {
-                "name": conversation.name,
-                "estimates": [*conversation.estimates()],
-                "calls": [asdict(call) for call in conversation.calls],
-            }
-            for conversation in traffic.conversations
-        ],
-    }
 
 
 def _text(document: object) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from statek_sim.analysis.calibration import bootstrap, calibrate, quantile
+from statek_sim.analysis.calibration import calibrate, quantile
 from statek_sim.analysis.limits import JobStops, Judgement, Sensitivity, compare_stops, sensitivity, smallest
 from statek_sim.analysis.rerun import Ending, Replay
 from statek_sim.errors import BadInput
@@ -230,14 +230,6 @@ def test_scenarios_without_reports_are_left_out_on_reported_tokens() -> None:
     samples = [replay({"script": {"clerk": [told]}}, "told"), replay(looping(1), "untold")]
     found = calibrate(samples, 5000, basis=UsageBasis.REPORTED)
     assert (len(found.scenarios), found.unknown) == (1, ("samples/untold[docs]",))
-
-
-def test_the_bootstrap_is_the_same_for_a_seed_and_holds_the_quantile() -> None:
-    values = [100, 200, 300, 400, 1000]
-    assert bootstrap(values, 0.5, 1) == bootstrap(values, 0.5, 1)
-    low, high = bootstrap(values, 0.5, 1)
-    assert low <= quantile(values, 0.5) <= high
-    assert bootstrap([7], 0.0, 3) == (7, 7)
 
 
 @table_test(("share", "expected"), [(0.0, 1), (0.25, 2), (0.5, 3), (1.0, 4)])

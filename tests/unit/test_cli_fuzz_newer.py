@@ -91,7 +91,6 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]]]] = {
     "served.yaml": [SERVING],
     "recorded/books/invoice.groq.yaml": [
         (*REPLAY, "GROQ", "--profile", "1.4"),
-        ("limits", "--budget-tokens", "60", "--cassettes", "recorded"),
         ("cassette", "scan", "recorded"),
         ("cassette", "diff", "whole.yaml", "recorded/books/invoice.groq.yaml"),
         ("evals", "calibrate", "--cassettes", "recorded"),
@@ -167,12 +166,9 @@ def test_a_recording_with_the_bodies_of_another_provider_is_told_in_words(
     foreign.unlink()
     store.write(own, [replace(mine, response=other.response) for mine, other in pairs])
     ended_well(capsys, (*REPLAY, of, "--profile", "1.4"))
-    ended_well(capsys, ("limits", "--budget-tokens", "60", "--cassettes", "recorded"))
 
 
-@pytest.mark.parametrize(
-    "command", [(*REPLAY, "GROQ"), ("limits", "--budget-tokens", "9", "--cassettes", "recorded")]
-)
+@pytest.mark.parametrize("command", [(*REPLAY, "GROQ")])
 def test_a_recording_with_a_relative_address_is_a_line(
     here: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
 ) -> None:

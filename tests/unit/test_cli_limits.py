@@ -8,8 +8,6 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from statek_sim.cassettes.exchange import Exchange, Request, Response
-from statek_sim.cassettes.store import write
 from statek_sim.cli import main
 from statek_sim.reporting.limits import SchemaName, decision_schema
 
@@ -32,7 +30,6 @@ COMMANDS = (
     ["limits", "--stops", "traffic", "--preset", "default", "--preset", "batch"],
     ["limits", "--budget-tokens", "4000", "traffic"],
     ["limits", "traffic", "--preset", "batch"],
-    ["limits", "--budget-tokens", "60", "--cassettes", "recorded"],
 )
 
 
@@ -41,28 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "traffic").mkdir()
     (tmp_path / "traffic" / "a.yaml").write_text(TRAFFIC, encoding="utf-8")
-    write(tmp_path / "recorded" / "test_shop" / "test_long[pl].yaml", [_call(turn) for turn in range(1, 6)])
-    write(tmp_path / "recorded" / "test_shop" / "test_short.yaml", [_call(1), _call(1, status=429)])
     return tmp_path
-
-
-def _call(turn: int, status: int = 200) -> Exchange:
-    """The `turn`-th call of a conversation; the provider reports 20 tokens for each."""
-    messages = [
-        {"role": ("user", "assistant")[place % 2], "content": "said " * 20} for place in range(2 * turn - 1)
-    ]
-    usage = {"prompt_tokens": 15, "completion_tokens": 5}
-    answer = {"choices": [{"message": {"role": "assistant", "content": "said " * 20}}], "usage": usage}
-    return Exchange(
-        request=Request(
-            method="POST",
-            uri="https://api.test/v1/chat/completions",
-            body=json.dumps({"model": "gpt-4o", "messages": messages}).encode(),
-        ),
-        response=Response(
-            status=status, headers=(("content-type", "application/json"),), body=json.dumps(answer).encode()
-        ),
-    )
 
 
 def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
@@ -93,7 +69,6 @@ def test_no_line_is_wider_than_the_terminal(
         (COMMANDS[0], "stops", "jobs", 4),
         (COMMANDS[1], "calibration", "scenarios", 2),
         (COMMANDS[2], "sensitivity", "scenarios", 2),
-        (COMMANDS[3], "calibration", "scenarios", 2),
     ],
 )
 def test_results_are_written_as_json_that_keeps_to_its_schema(
@@ -113,36 +88,6 @@ def test_results_are_written_as_json_that_keeps_to_its_schema(
     check.validate(written)
     assert not check.is_valid({**written, "more": 1})
     assert not check.is_valid({**written, key: [{**written[key][0], "more": 1}]})
-
-
-def test_cassettes_are_calibrated_on_what_the_provider_reported(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, _ = _run(capsys, *COMMANDS[3], "--json", "out.json")
-    written = json.loads((folder / "out.json").read_text(encoding="utf-8"))
-    told = " ".join(out.split())
-    assert code == 0
-    assert f"STATEK_MAX_TOKEN_USAGE={written['limit']} keeps the reported tokens of each conversation" in told
-    estimates = written["traffic"]["conversations"][0]["estimates"]
-    found = [(one["scenario"], one["limit"], one["projected"]) for one in written["scenarios"]]
-    rate = written["scenarios"][1]["estimate"] / 20
-    assert found == [
-        ("test_shop/test_long[pl]", estimates[2] - 1, False),
-        ("test_shop/test_short", int(60 * rate), True),
-    ]
-    assert written["limit"] == min(limit for _, limit, _ in found)
-    assert "test_shop/test_long[pl] 3 of 5 60" in told
-    assert (
-        "read: 2 conversations with 6 answered calls in 2 cassettes; 1 call without a readable answer" in told
-    )
-
-
-def test_cassettes_can_be_measured_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["limits", "--budget-tokens", "300", "--cassettes", "recorded", "--basis", "measured"]
-    _run(capsys, *arguments, "--json", "out.json")
-    written = json.loads((folder / "out.json").read_text(encoding="utf-8"))
-    assert written["basis"] == "measured"
-    assert written["scenarios"][0]["usage"] > 300
 
 
 def test_stops_count_false_stops_by_preset(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,12 +144,6 @@ def test_a_card_says_how_many_tokens_fit(folder: Path, capsys: pytest.CaptureFix
         (["limits", "--budget-tokens", "0"], "Invalid value for '--budget-tokens'"),
         (["limits", "--budget-tokens", "3", "traffic"], "no scenario of 2 has a limit"),
         (["limits", "--budget-tokens", "3", "--keep", "2"], "--keep 2: expected a share from 0 to 1"),
-        ([*COMMANDS[3], "traffic"], "recordings are no scenarios; leave PATH"),
-        ([*COMMANDS[3], "--preset", "batch"], "recordings are no scenarios; leave PATH"),
-        (
-            ["limits", "--budget-tokens", "9", "--cassettes", "traffic"],
-            "traffic/a.yaml:14: the file is cut off",
-        ),
         (["limits", "none"], "none: no such file or folder"),
         (["limits", "traffic", "--select", "shrt"], "Did you mean 'short'?"),
     ],

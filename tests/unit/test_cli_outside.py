@@ -535,7 +535,6 @@ def test_what_never_ends_is_not_read(
     ("arguments", "name"),
     [
         (("run", "ok.yaml", "--cassettes", "odd"), "SUITE/ok.groq.yaml"),
-        (("limits", "--cassettes", "odd", "--budget-tokens", "500"), "a.yaml"),
         (("guards", "--what-if", "odd"), "a.yaml"),
         (("validate", "odd"), "a.yaml"),
     ],
