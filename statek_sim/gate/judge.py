@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from statek_sim.backends.record import RunRecord
 from statek_sim.errors import BadInput, BadScenario
-from statek_sim.gate.failure_cost import burnt, replay_command
+from statek_sim.gate.failure_cost import burnt
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.needs import needs_said
 from statek_sim.gate.policy import Rule
 from statek_sim.gate.trial import Trial, stops, unfinished
-from statek_sim.gate.verdict import Burnt, CrashAdded, CrashPlace, LimitFigure, Stop, Verdict
+from statek_sim.gate.verdict import Burnt, LimitFigure, Stop, Verdict
 from statek_sim.harness.limits import LIMITS, LimitName
 from statek_sim.scenario.check import MAIN
 from statek_sim.usage.pricing import PriceList
@@ -33,10 +33,7 @@ def judge(trial: Trial, preset: GatedPreset, rule: Rule, *, prices: PriceList | 
     figures = trial.figures(preset, needed=rule.must == "finish")
     record = trial.run(preset)
     spent = _burnt(trial, record, prices) if trial.scenario.goes_bad else None
-    # What a rule does not count needs no price.
-    priced = prices if rule.max_crash_cost is not None else None
-    crash = trial.crash(preset, priced) if rule.budgets_crashes else None
-    found = [*_findings(trial, preset, rule, figures, spent), *_crashes(trial, preset, rule, crash, priced)]
+    found = list(_findings(trial, preset, rule, figures, spent))
     # What failed is the reason; what passed is one only when everything did.
     findings = [finding for finding in found if not finding.passed] or found
     limit = next((finding.limit for finding in findings if finding.limit is not None), None)
@@ -53,7 +50,6 @@ def judge(trial: Trial, preset: GatedPreset, rule: Rule, *, prices: PriceList | 
         figures=figures,
         burnt=spent,
         leaked=record.leaked_claims,
-        crash=crash,
     )
 
 
@@ -204,35 +200,6 @@ def _claims(trial: Trial, record: RunRecord) -> _Finding:
     after = "" if stopped is None else f" after {stopped.limit} stopped {_job(trial, stopped)}"
     claims = f"claim{'' if len(leaked) == 1 else 's'} {', '.join(leaked)}"
     return _Finding(False, f"`{trial.scenario.id}` leaks {claims}{after}", stopped.limit if stopped else None)
-
-
-def _crashes(
-    trial: Trial, preset: GatedPreset, rule: Rule, crash: CrashAdded | None, prices: PriceList | None
-) -> Iterator[_Finding]:
-    """Yield what one crash adds: one finding if that is allowed, else one for tokens, one for cost, or both."""
-    if crash is None:
-        return
-    over = list(_crash_over(rule, crash))
-    for added, place, allowed in over:
-        again = replay_command(trial.scenario, trial.profile, preset, place, prices)
-        killed = f"a crash of `{trial.scenario.id}` after {place} adds {added}; allowed {allowed}; `{again}` plays it"
-        yield _Finding(False, killed)
-    if not over:
-        yield _Finding(True, f"no crash of `{trial.scenario.id}` adds more than {_crash_most(crash)}")
-
-
-def _crash_over(rule: Rule, crash: CrashAdded) -> Iterator[tuple[str, CrashPlace, str]]:
-    if rule.max_crash_tokens is not None and crash.tokens > rule.max_crash_tokens:
-        yield _tokens(crash.tokens), crash.tokens_at, f"{rule.max_crash_tokens:,}"
-    if rule.most_crash_cost is not None and crash.cost is not None and crash.cost > rule.most_crash_cost:
-        yield f"a cost of {crash.cost:f}", crash.cost_at, f"{rule.most_crash_cost:f}"
-
-
-def _crash_most(crash: CrashAdded) -> str:
-    cost = "" if crash.cost is None else f" and a cost of {crash.cost:f}"
-    unknown = f", {crash.unknown} of them as far as the script goes" if crash.unknown else ""
-    places = f"{crash.places:,} place{'' if crash.places == 1 else 's'}"
-    return f"{_tokens(crash.tokens)}{cost}, at {places}{unknown}"
 
 
 def _job(trial: Trial, stop: Stop) -> str:

@@ -66,13 +66,6 @@ class Rule(Part):
         default=None, description='With stop: cost at most, from that turn on, as text: "0.05". Needs prices.'
     )
     claims_leak: bool = Field(default=True, description="false: no claim may leak.")
-    max_crash_tokens: Annotated[int, Field(ge=0)] | None = Field(
-        default=None,
-        description="Measured tokens at most that one crash of the worker adds, wherever it dies.",
-    )
-    max_crash_cost: Money | None = Field(
-        default=None, description='Cost at most that one crash adds, as text: "0.05". Needs prices.'
-    )
 
     def headroom(self, limit: LimitName) -> int:
         """Return the percentage of a limit that has to be left."""
@@ -83,16 +76,6 @@ class Rule(Part):
     def most_cost(self) -> Decimal | None:
         """What a job may cost from the turn on which it goes bad."""
         return None if self.within_cost is None else Decimal(self.within_cost)
-
-    @property
-    def most_crash_cost(self) -> Decimal | None:
-        """What one crash may cost."""
-        return None if self.max_crash_cost is None else Decimal(self.max_crash_cost)
-
-    @property
-    def budgets_crashes(self) -> bool:
-        """Whether it matters how much one crash adds."""
-        return (self.max_crash_tokens, self.max_crash_cost) != (None, None)
 
     @property
     def counts(self) -> bool:

@@ -109,9 +109,8 @@ def _contradictions(policy: PolicyText) -> Iterator[Finding]:
         at: Keypath = ("rule", number)
         if names.setdefault(rule.name, number) != number:
             yield Finding((*at, "name"), f"rule {rule.name!r}: there is another rule of this name")
-        crashes = (rule.max_crash_tokens, rule.max_crash_cost)
-        if rule.must is None and rule.claims_leak and crashes == (None, None):
-            message = "it demands nothing; expected must, claims_leak = false, or max_crash_tokens"
+        if rule.must is None and rule.claims_leak:
+            message = "it demands nothing; expected must, or claims_leak = false"
             yield Finding(at, f"rule {rule.name!r}: {message}")
         yield from _misplaced(at, rule)
         yield from _unpriced(at, rule, policy)
@@ -126,10 +125,9 @@ _GOES_WITH: Final = {
 
 
 def _unpriced(at: Keypath, rule: Rule, policy: PolicyText) -> Iterator[Finding]:
-    for key in ("within_cost", "max_crash_cost"):
-        if getattr(rule, key) is not None and policy.prices is None:
-            message = f"rule {rule.name!r}: {key} needs prices; say prices = FOLDER above the rules"
-            yield Finding((*at, key), message)
+    if rule.within_cost is not None and policy.prices is None:
+        message = f"rule {rule.name!r}: within_cost needs prices; say prices = FOLDER above the rules"
+        yield Finding((*at, "within_cost"), message)
 
 
 def _misplaced(at: Keypath, rule: Rule) -> Iterator[Finding]:

@@ -8,17 +8,16 @@ from statek_sim import progress
 from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.backends.setup import scenario_harness, settings_of
-from statek_sim.gate.failure_cost import crash_added, reached
+from statek_sim.gate.failure_cost import reached
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.needs import Checks, WatchedHarness, unlimited
 from statek_sim.gate.needs import needed as needed_of
-from statek_sim.gate.verdict import CrashAdded, LimitFigure, Stop
+from statek_sim.gate.verdict import LimitFigure, Stop
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import LIMITS, HarnessLimits, LimitName, count_for
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.trace import JobStopped, LLMReplied
-from statek_sim.usage.pricing import PriceList
 
 OWN_ENDS = frozenset({"exit", "final"})
 """What `stop` says of a job that came to its own end."""
@@ -43,7 +42,6 @@ class Trial:
     _settings: dict[str, tuple[StatekSettings, HarnessLimits]] = field(default_factory=dict)
     _records: dict[str, RunRecord] = field(default_factory=dict)
     _unlimited: dict[str, _Run] = field(default_factory=dict)
-    _crashes: dict[tuple[str, bool], CrashAdded] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -59,13 +57,6 @@ class Trial:
     def free_run(self, preset: GatedPreset) -> RunRecord:
         """Return what becomes of it without limits, the other settings as in the preset."""
         return self._free(preset).record
-
-    def crash(self, preset: GatedPreset, prices: PriceList | None) -> CrashAdded:
-        """Return the most that one crash adds under a preset; the runs are made when this is first asked."""
-        key = (preset.runs_as, prices is not None)
-        if key not in self._crashes:
-            self._crashes[key] = crash_added(self.scenario, self.profile, preset, prices)
-        return self._crashes[key]
 
     def reaches(self, preset: GatedPreset) -> bool:
         """Return whether a job goes bad, if no limit stops it before."""

@@ -76,40 +76,6 @@ class Burnt:
     cost: Decimal | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CrashPlace:
-    """Where a worker dies: after this event of the trace, and then so many things that are no event; what was last."""
-
-    event: int = 0
-    silent: int = 0
-    what: str = ""
-
-    @property
-    def number(self) -> str:
-        """`17`, or `17+2`: as `statek-sim explore --kill` takes it."""
-        return f"{self.event}+{self.silent}" if self.silent else str(self.event)
-
-    def __str__(self) -> str:
-        """The place for people."""
-        return f"event {self.number}" + (f" ({self.what})" if self.what else "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CrashAdded:
-    """The most that one crash adds to the undisturbed run, and where; 0 where none adds anything.
-
-    `places` are the distinct places to die, `unknown` those after which a job asks for a reply that no script says:
-    what was used up to there counts. `tokens` are measured ones, `cost` is None where no price list was given.
-    """
-
-    places: int
-    unknown: int
-    tokens: int
-    tokens_at: CrashPlace
-    cost: Decimal | None
-    cost_at: CrashPlace
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """One rule held against one scenario under one preset.
@@ -117,8 +83,7 @@ class Verdict:
     `preset` is its name, or the path that was given; `scenario` is `suite/id[profile]`. `reason` is one sentence.
     `place` is the preset's line that a person would change: that of the limit that decided, else its first.
     `stop` is the first stop by a limit. `figures` has all four limits. `burnt` is None for a scenario in which nothing
-    goes bad. `leaked` are the claims that nobody holds any more and nobody gave back. `crash` is None for a rule that
-    allows any crash.
+    goes bad. `leaked` are the claims that nobody holds any more and nobody gave back.
     """
 
     preset: str
@@ -133,7 +98,6 @@ class Verdict:
     figures: tuple[LimitFigure, ...] = ()
     burnt: Burnt | None = None
     leaked: tuple[str, ...] = ()
-    crash: CrashAdded | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

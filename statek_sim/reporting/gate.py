@@ -16,8 +16,6 @@ from rich.text import Text
 
 from statek_sim.gate.verdict import (
     Burnt,
-    CrashAdded,
-    CrashPlace,
     GateResult,
     JudgedPreset,
     LimitFigure,
@@ -190,7 +188,6 @@ def _verdict(verdict: Verdict) -> JSON:
         "figures": [_figure(figure) for figure in verdict.figures],
         "burnt": _burnt(verdict.burnt),
         "leaked": list(verdict.leaked),
-        "crash": _crash(verdict.crash),
     }
 
 
@@ -215,23 +212,6 @@ def _burnt(burnt: Burnt | None) -> JSON:
     # Text: a float would round money.
     cost = None if burnt.cost is None else f"{burnt.cost:f}"
     return {"turns": burnt.turns, "tokens": burnt.tokens, "cost": cost}
-
-
-def _crash(crash: CrashAdded | None) -> JSON:
-    if crash is None:
-        return None
-    return {
-        "places": crash.places,
-        "unknown": crash.unknown,
-        "tokens": crash.tokens,
-        "tokens_at": _place(crash.tokens_at),
-        "cost": None if crash.cost is None else f"{crash.cost:f}",
-        "cost_at": _place(crash.cost_at),
-    }
-
-
-def _place(place: CrashPlace) -> JSON:
-    return {"event": place.event, "silent": place.silent, "what": place.what}
 
 
 def _remark(remark: Remark) -> JSON:
