@@ -1,4 +1,4 @@
-"""The failure classes of a simulated model, and the class of each recorded reply that went wrong.
+"""The failure classes of a simulated model, and what it did on a turn.
 
 The classes are ToolScan's seven (wrong value, name or type of an argument, a missing or repeated call, a wrong tool,
 too few calls, a malformed reply), with what small models do in loops and long contexts beside them.
@@ -6,18 +6,9 @@ too few calls, a malformed reply), with what small models do in loops and long c
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
-
-from statek_sim.agent.reliability import rescued
-from statek_sim.agent.replies.reading import ModelReply
-from statek_sim.agent.tools.arguments import ArgumentCheck
-from statek_sim.errors import BadTool
-from statek_sim.evals.prompt_calls import call_key, is_corrected, shown_calls
-from statek_sim.values import JSON, Message, ToolSpec
 
 
 class FailureClass(StrEnum):
@@ -61,9 +52,6 @@ ORDER: Final = (
 """In this order classes are asked whether they act on a turn: first whether there will be a readable call at all."""
 
 
-_TWICE: Final = 2
-
-
 @dataclass(frozen=True, slots=True)
 class Act:
     """What a model did on a turn: a failure or none, and whether it was corrected before, and heeded that."""
@@ -74,86 +62,3 @@ class Act:
     corrected: bool
     heeded: bool
     how: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedTurn:
-    """One answered request for a tool-calling agent, on the turn of this number."""
-
-    number: int
-    messages: Sequence[Message]
-    tools: Sequence[ToolSpec]
-    reply: ModelReply
-
-
-def acts_of(turns: Sequence[RecordedTurn]) -> list[Act]:
-    """Return how each turn of one run went; nothing on a turn that offered no tools.
-
-    A recording shows what a reply was like, not what would have been right: a wrong value that fits the schema, a
-    skipped step and a forgotten result are not found.
-    """
-    corrected = [is_corrected(turn.messages) for turn in turns]
-    return [
-        _act(turn, corrected=before and bool(turn.tools), corrected_after=after)
-        for turn, before, after in zip(turns, corrected, [*corrected[1:], False], strict=False)
-    ]
-
-
-def _act(turn: RecordedTurn, *, corrected: bool, corrected_after: bool) -> Act:
-    failure = _failure(turn, corrected_after=corrected_after) if turn.tools else None
-    return Act(turn.number, "", failure, corrected, corrected and failure is None)
-
-
-def _failure(turn: RecordedTurn, *, corrected_after: bool) -> FailureClass | None:
-    schemas = {name: parameters for name, parameters in map(_function, turn.tools) if name}
-    if not turn.reply.calls:
-        reading = rescued(turn.reply.text, schemas)
-        if reading.calls or reading.refused is not None:
-            return FailureClass.MALFORMED
-        return FailureClass.EARLY_ANSWER if corrected_after else None
-    answered = [
-        call_key(call.name, call.arguments) for call in shown_calls(turn.messages) if call.error is None
-    ]
-    for call in turn.reply.calls:
-        arguments = _parsed(call.arguments)
-        if arguments is None:
-            return FailureClass.MALFORMED
-        wrong = _wrong(call.name, arguments, schemas) or _again(call_key(call.name, arguments), answered)
-        if wrong is not None:
-            return wrong
-    return None
-
-
-def _function(tool: ToolSpec) -> tuple[str, Mapping[str, JSON]]:
-    member = tool.get("function")
-    function = member if isinstance(member, dict) else tool
-    parameters = function.get("parameters")
-    return str(function.get("name") or ""), parameters if isinstance(parameters, dict) else {"type": "object"}
-
-
-def _parsed(text: str) -> dict[str, JSON] | None:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _wrong(
-    name: str, arguments: dict[str, JSON], schemas: Mapping[str, Mapping[str, JSON]]
-) -> FailureClass | None:
-    if name not in schemas:
-        return FailureClass.WRONG_TOOL
-    try:
-        checked = ArgumentCheck(name, schemas[name]).check(arguments, coerce=True)
-    except BadTool:  # A schema that we cannot read says nothing about arguments.
-        return None
-    if checked.missing is not None:
-        return FailureClass.MISSING_ARGUMENT
-    return FailureClass.WRONG_ARGUMENT if checked.problems else None
-
-
-def _again(key: str, answered: Sequence[str]) -> FailureClass | None:
-    if key not in answered:
-        return None
-    return FailureClass.LOOP if answered[-_TWICE:] == [key] * _TWICE else FailureClass.REPEATED_CALL

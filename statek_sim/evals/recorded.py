@@ -1,7 +1,7 @@
 """A real model on evals: asked once, recorded, and replayed from then on without it.
 
-The conversation of a run is FOLDER/EVAL/ARM.SEED.yaml, a cassette as all others. What the model did wrong on a turn is
-told as far as a recording shows it, in the classes that simulated models have.
+The conversation of a run is FOLDER/EVAL/ARM.SEED.yaml, a cassette as all others. A recording does not say what
+would have been right, so that its turns have no class of failure.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from statek_sim.agent.replies.reading import read_model_reply
 from statek_sim.backends.recorded import CassetteExchanges, recorded_environment
 from statek_sim.cassettes.bodies import NotJson, parsed
 from statek_sim.cassettes.document import read
@@ -20,8 +19,9 @@ from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.cassettes.tape import Advice
 from statek_sim.errors import BadCassette, BadInput, CassetteMiss, ProviderFailure, ProviderHTTPError
 from statek_sim.evals.arms import Arm, parse_arms
-from statek_sim.evals.failures import Act, RecordedTurn, acts_of
+from statek_sim.evals.failures import Act
 from statek_sim.evals.outcome import Outcome
+from statek_sim.evals.prompt_calls import is_corrected
 from statek_sim.evals.runner import Played, run_with
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.providers.http_provider import (
@@ -196,23 +196,14 @@ def _heard(
 
 
 class _Heard:
-    """A provider whose replies are listened to. `acts` classify them, turn by turn."""
+    """A provider that notes on which turns it was corrected."""
 
     def __init__(self, inner: Provider) -> None:
         self._inner = inner
-        self._turns: list[RecordedTurn] = []
+        self.acts: list[Act] = []
 
     def complete(self, request: ChatRequest) -> RawReply:
         """Answer one request."""
         raw = self._inner.complete(request)
-        reply = read_model_reply(raw.body, "openai")
-        turn = RecordedTurn(
-            number=request.turn, messages=tuple(request.messages), tools=request.tools, reply=reply
-        )
-        self._turns.append(turn)
+        self.acts.append(Act(request.turn, "", None, corrected=is_corrected(request.messages), heeded=False))
         return raw
-
-    @property
-    def acts(self) -> list[Act]:
-        """Return how each turn went."""
-        return acts_of(self._turns)

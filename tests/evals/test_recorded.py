@@ -194,7 +194,7 @@ def test_mode_none_records_nothing_and_is_refused(tmp_path: Path) -> None:
     assert "nothing would be recorded" in said
 
 
-def test_the_small_model_is_replayed_and_its_failures_have_classes(tmp_path: Path) -> None:
+def test_the_small_model_is_replayed_as_the_page_shows_it(tmp_path: Path) -> None:
     file = tmp_path / "result.json"
     code, said = command("run", "--cassettes", SMALL, "--json", file, "--executor", "serial")
     assert code == 0
@@ -204,7 +204,6 @@ def test_the_small_model_is_replayed_and_its_failures_have_classes(tmp_path: Pat
     # It writes calls as text, which only rescue reads: without it nothing is ever called.
     assert full["score"] > bare["score"] == 0
     assert full["tokens"]["reported"]["prompt"] > 0
-    assert "malformed" in said
     # The page shows what the command prints.
     shown = re.search(r"Arms\n(?:  .*\n)+", (DOCS / "evals-models.md").read_text("utf-8"))
     assert shown is not None
