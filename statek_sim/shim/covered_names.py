@@ -160,6 +160,11 @@ _NAMES: Final[Mapping[str, str]] = {
     ),
 }
 """STATEK's modules with the names that each of them has there: one that STATEK has elsewhere is not to be found."""
+_NOT_LISTED: Final = (
+    "docs_style docstr error_handler find_tools get_all get_any get_statek_settings is_valid_error_handler "
+    "tool"
+)
+"""Names of `statek` that `from statek import *` does not bind."""
 
 _QUERIES: Final = f"{_HERE}.queries"
 _DBZERO: Final[Mapping[str, str]] = {
@@ -248,7 +253,12 @@ class StandIns(MetaPathFinder, Loader):
         return StandInModule(spec.name, "Stands in for STATEK's module of this name: see statek_sim.shim.")
 
     def exec_module(self, module: ModuleType) -> None:
-        """Leave it as it is: its names come when they are used."""
+        """Leave it as it is, but for what `statek` says of itself: its names come when they are used."""
+        if module.__name__ == "statek":
+            vars(module).update(
+                __version__="1.4.2",
+                __all__=sorted(name for name in MODULES["statek"] if name not in _NOT_LISTED.split()),
+            )
 
     def install(self) -> None:
         """Put the stand-ins first; what is installed under these names is not seen until `remove`.

@@ -207,6 +207,11 @@ class AppJob(Job):
         found: ModelPricing = get_model_pricing(provider, model, family)
         return found
 
+    def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
+        """Register cleanup that runs if the job dies; the store refuses a handler that it cannot import."""
+        attribute(error_handler)
+        super().add_error_handler(error_handler, context)
+
     # -- what it is made of ----------------------------------------------------------------------------------------
 
     @property

@@ -74,7 +74,7 @@ def test_names_given_to_a_job_are_its_own(runtime: Runtime) -> None:
 def test_a_failed_warmup_shows_at_every_job_of_the_definition(runtime: Runtime) -> None:
     first, second = (runtime.create_job(AGENT, warmup_code="1/0") for _ in range(2))
     runtime.run()
-    assert first.job_def.get_errors() == [JobDefError("division by zero", "ZeroDivisionError")] * 2
+    assert first.job_def.get_errors() == [JobDefError(ZeroDivisionError("division by zero"))] * 2
     assert second.job_def.has_errors()
 
 
@@ -91,7 +91,7 @@ def test_errors_are_handed_out_as_a_copy() -> None:
     definition = JobDef(AGENT, AGENT.metadata)
     definition.set_error(ValueError("no"))
     definition.get_errors().clear()
-    assert definition.get_errors() == [JobDefError("no", "ValueError")]
+    assert definition.get_errors() == [JobDefError(ValueError("no"))]
 
 
 def test_the_newest_error_comes_first_as_the_store_finds_it() -> None:

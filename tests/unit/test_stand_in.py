@@ -304,7 +304,7 @@ def test_the_stand_ins_are_there_from_install_to_remove() -> None:
         statek = import_module("statek")
         assert statek.tool is import_module("statek.system").tool
         assert "tool" in dir(statek)
-        assert not hasattr(statek, "__version__")
+        assert not hasattr(statek, "__author__")
     finally:
         stand_ins.remove()
     assert "statek" not in sys.modules

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from traceback import format_tb
 from typing import Any, Protocol
 
 from statek_sim.errors import BadTool
@@ -193,12 +194,17 @@ def _answer(send_message: Callable[..., Any]) -> Callable[..., Any]:
     return answer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, init=False)
 class JobDefError:
-    """Why a job or its definition failed."""
+    """Why a job or its definition failed, and where the error was raised, if that was collected."""
 
     error_message: str
-    error_type: str
+    traceback: list[str] | None
+
+    def __init__(self, error: BaseException, collect_traceback: bool = True) -> None:
+        self.error_message = str(error)
+        raised_in = error.__traceback__ if collect_traceback else None
+        self.traceback = None if raised_in is None else format_tb(raised_in)
 
 
 class Processor(Protocol):
@@ -225,7 +231,7 @@ class JobDef(StoredObject):
 
     def set_error(self, error: BaseException) -> None:
         """Record a startup failure; jobs of this definition are not started by an agent loop any more."""
-        self.errors.append(JobDefError(str(error), type(error).__name__))
+        self.errors.append(JobDefError(error, collect_traceback=False))
 
     def get_errors(self) -> list[JobDefError]:
         """Return the recorded startup failures, newest first, as the store finds them."""

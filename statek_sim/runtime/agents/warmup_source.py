@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import count
 from typing import Any, Final, TypeAlias, cast
 
+from statek_sim.errors import BadInput
 from statek_sim.runtime.state.chat_log import CallSpec, CodeBlock
 
 TOOL_MARKER: Final = "#STATEK: as tool"
@@ -27,8 +28,8 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 _Bind = str | tuple[str, ...] | None
 
-WarmupSource: TypeAlias = str | Sequence[str] | None
-"""Warmup as people write it: one text with separators, a sequence of blocks, or nothing."""
+WarmupSource: TypeAlias = str | CodeBlock | Sequence[str | CodeBlock] | None
+"""Warmup as people write it: one text with separators, a block, a sequence of blocks, or nothing."""
 
 
 def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
@@ -40,8 +41,20 @@ def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeB
     """
     if source is None:
         return ()
-    blocks = _SEPARATOR.split(source) if isinstance(source, str) else source
-    return _parse_blocks(tuple(blocks), bind_assignments=bind_assignments)
+    given = [source] if isinstance(source, CodeBlock) else source
+    blocks = _SEPARATOR.split(given) if isinstance(given, str) else given
+    return _parse_blocks(tuple(map(_block_text, blocks)), bind_assignments=bind_assignments)
+
+
+def _block_text(block: str | CodeBlock) -> str:
+    """Return the text of a block; `BadInput` for one with tool calls, which warmup has as marked lines."""
+    if isinstance(block, CodeBlock):
+        if block.tool_calls or block.metadata:
+            raise BadInput(
+                f"a CodeBlock of warmup has code only; write its calls as lines with {TOOL_MARKER!r}"
+            )
+        return block.code or ""
+    return block
 
 
 @lru_cache(maxsize=512)

@@ -23,10 +23,12 @@ from statek_sim.runtime.execution.services import Services
 from statek_sim.runtime.execution.tool_calls import AfterCalls
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.post_processing import PostProcessor, identity, normalised, post_processors
+from statek_sim.runtime.state.access import attribute
 from statek_sim.runtime.state.chat_log import CallSpec, CodeBlock
 from statek_sim.runtime.state.chat_style import ChatStyle, parse_chat_style
 from statek_sim.runtime.state.context import Host
 from statek_sim.runtime.state.tool_loop import Running, run_virtual
+from statek_sim.runtime.stored.containers import StoreKills
 from statek_sim.usage.totals import UsageTotals
 from statek_sim.values import IdSource
 
@@ -48,7 +50,7 @@ class JobBook:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._ids = IdSource()
-        self._definitions = JobDefs(services.brought.job_def)
+        self._definitions = JobDefs(services.brought.job_def, stores=services.profile.storage == "dbzero")
         self.jobs: dict[str, Job] = {}
 
     def check_free(self, name: str | None) -> None:
@@ -262,8 +264,9 @@ class Work(NamedTuple):
 class JobDefs:
     """Finds the definition for a combination of agent, warmup, style, locale and parameters, or makes it."""
 
-    def __init__(self, kind: type[JobDef] = JobDef) -> None:
+    def __init__(self, kind: type[JobDef] = JobDef, *, stores: bool = False) -> None:
         self._kind = kind
+        self._stores = stores
         self._known: dict[Agent, dict[object, list[JobDef]]] = {}
 
     def get(self, work: Work) -> JobDef:
@@ -274,10 +277,9 @@ class JobDefs:
         """
         if not _found_again(work):
             return self.make(work)
-        key = _key(work.chat_style, work.locale, work.job_params)
-        alike = self._known.setdefault(work.agent, {}).setdefault(key, [])
         processors = [identity(processor) for processor in work.post_processing]
-        for definition in alike:
+        key = _key(work.chat_style, work.locale, work.job_params)
+        for definition in self._known.get(work.agent, {}).get(key, ()):
             # Parsed blocks are cached by source, so identity settles most comparisons.
             same = (
                 definition.warmup_code == work.warmup
@@ -287,7 +289,7 @@ class JobDefs:
             if same and [identity(processor) for processor in definition.post_processing] == processors:
                 return definition
         definition = self.make(work)
-        alike.append(definition)
+        self._know(definition, work.chat_style)
         return definition
 
     def saved(self) -> list[JobDef]:
@@ -300,16 +302,25 @@ class JobDefs:
         """Know these definitions and no others."""
         self._known.clear()
         for one in definitions:
-            key = _key(one.chat_style, one.locale, one.job_params or {})
-            self._known.setdefault(one.agent, {}).setdefault(key, []).append(one)
+            self._know(one, one.chat_style)
+
+    def _know(self, definition: JobDef, chat_style: ChatStyle | None) -> None:
+        key = _key(chat_style, definition.locale, definition.job_params or {})
+        self._known.setdefault(definition.agent, {}).setdefault(key, []).append(definition)
 
     def make(self, work: Work) -> JobDef:
-        """Return a definition that is not shared."""
+        """Return a definition that is not shared; its parameters are what the store keeps of them."""
+        params: Mapping[str, object] = dict(work.job_params)
+        if self._stores and params:
+            found = attribute(params)
+            if found.error is not None:
+                raise StoreKills("a prompt parameter was stored that dbzero cannot keep whole")
+            params = found.value
         return self._kind(
             work.agent,
             work.agent.metadata,
             work.warmup,
-            dict(work.job_params),
+            params,
             work.chat_style,
             work.locale,
             work.post_processing,
@@ -341,10 +352,6 @@ def equals_its_like(call: CallSpec) -> bool:
 
 
 def _key(chat_style: ChatStyle | None, locale: str | None, job_params: Mapping[str, object]) -> object:
-    """Return what equal definitions have in common; parameters that cannot be hashed are told apart later."""
-    key = (chat_style, id(locale), *sorted(job_params.items(), key=lambda pair: pair[0]))
-    try:
-        hash(key)
-    except TypeError:
-        return (chat_style, id(locale))
-    return key
+    """Return what equal definitions have in common; parameters beside texts and numbers are compared later."""
+    plain = [(name, value) for name, value in job_params.items() if isinstance(value, str | int | float)]
+    return (chat_style, id(locale), *sorted(plain, key=lambda pair: pair[0]))

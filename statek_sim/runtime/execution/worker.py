@@ -49,7 +49,7 @@ def _stop_by_harness(job: Job, error: LLM_HarnessError) -> None:
     """Record the error on the console, set the exit status, end the job, run the handlers: in this order (000)."""
     job.py_env.exit_status = f"Error: {error}"
     _show(job, f"LLM_HarnessError: {error}", ErrorKind.HARNESS)
-    job.error = JobDefError(str(error), "LLM_HarnessError")
+    job.error = JobDefError(error, collect_traceback=False)
     job.life.finish(str(getattr(error, "limit", "harness")), str(error))
     job.notify_handlers(error)
 
@@ -61,7 +61,7 @@ def _crash(job: Job, error: Exception) -> None:
 
 def _end(job: Job, error: Exception, shown: str, reason: str) -> None:
     _show(job, shown, ErrorKind.EXECUTION)
-    job.error = JobDefError(str(error), type(error).__name__)
+    job.error = JobDefError(error, collect_traceback=False)
     job.life.finish(reason, f"{_known_as(error).rpartition('.')[2]}: {error}")
     job.notify_handlers(error)
 

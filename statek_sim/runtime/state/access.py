@@ -107,6 +107,7 @@ _NO_MEMBER: Final = (
 _THROWN_IN: Final = {
     "Type unsupported": ("getTypeId", "PyTypeManager.cpp, line 203"),
     "Lambda functions": ("getFullyQualifiedName", "PyToolkit.cpp, line 372"),
+    "Decorated or nested": ("getFullyQualifiedName", "PyToolkit.cpp, line 377"),
     "Decimal out of range": ("pyDecimalToUint64", "types/PyDecimal.cpp, line 107"),
 }
 """Where in dbzero a value is refused, by how its error begins."""

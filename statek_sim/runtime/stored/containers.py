@@ -29,6 +29,7 @@ from statek_sim.runtime.stored.identity import (
 )
 from statek_sim.runtime.stored.ordering import in_store_order, key_hash, while_it_changes
 from statek_sim.runtime.stored.storable_types import (
+    INJECTED,
     EarlyEnumValue,
     Kind,
     imported,
@@ -219,6 +220,8 @@ def _function(value: FunctionType) -> FunctionType:
         raise RuntimeError("Failed to decode function attributes as UTF-8\n")
     if "<lambda>" in value.__qualname__:
         raise RuntimeError("Lambda functions are not allowed as CALLABLE members\n")
+    if "<locals>" in value.__qualname__ and value not in INJECTED:
+        raise RuntimeError("Decorated or nested functions are not allowed as CALLABLE members\n")
     return imported(value)
 
 
