@@ -86,11 +86,6 @@ class Profile:
     """Whether what an async tool prints goes to its own job (001, Many Jobs in One Process), or to the code that began
     last to wait for such a tool, whichever job that is of (every release). Behaviour 3."""
 
-    frames_of_a_wait: int
-    """Python frames between a tool that is waited for and a job that runs meanwhile. STATEK looks 40 frames far for the
-    variable that a text names, those of waiting jobs among them (every release); 0: a text names only variables of its
-    own job (003, Tool Errors). Behaviour 6.6."""
-
     storage: Literal["dbzero", "plain"]
     """What a value becomes when STATEK stores it: dbzero's collections, 64-bit integers, and nothing at all for kinds
     that dbzero refuses (every release), or what it was, with a remark where a release would do otherwise (001, The
@@ -118,7 +113,6 @@ V1_2: Final = Profile(
     message_may_end_chat_log=True,
     settings_before_names=True,
     prints_stay_apart=False,
-    frames_of_a_wait=5,
     storage="dbzero",
     system_tools="1.2",
 )
@@ -152,7 +146,6 @@ V1_4: Final = Profile(
     message_may_end_chat_log=True,
     settings_before_names=False,
     prints_stay_apart=False,
-    frames_of_a_wait=6,
     storage="dbzero",
     system_tools="1.4",
 )
@@ -164,7 +157,6 @@ DOCS: Final = replace(
     limit_extension="additive",
     as_tool_binds_assignment=True,
     prints_stay_apart=True,
-    frames_of_a_wait=0,
     storage="plain",
 )
 """The published documents 000, 001 and 003; where they are silent, as 1.4."""

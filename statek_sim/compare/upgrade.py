@@ -46,7 +46,6 @@ SUBJECTS: Final[dict[str, str]] = {
     "notification_takes_console_position": NOTICES,
     "latest_input_is_bound": HANDLERS,
     "prints_stay_apart": OTHER_JOBS,
-    "frames_of_a_wait": OTHER_JOBS,
     "storage": STORED,
     "settings_before_names": PROVIDERS,
     "internal_tools_offered": OFFERED,

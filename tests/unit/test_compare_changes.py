@@ -48,7 +48,6 @@ def test_rules_that_no_scenario_shows_are_listed(tmp_path: Path) -> None:
         "limit_extension",
         "as_tool_binds_assignment",
         "prints_stay_apart",
-        "frames_of_a_wait",
         "storage",
     ]
     assert report.unseen[0].doc.startswith("How completions extend a limit")

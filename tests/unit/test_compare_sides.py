@@ -42,6 +42,5 @@ def test_the_rules_that_differ_are_named_without_the_profiles_names() -> None:
         "limit_extension",
         "as_tool_binds_assignment",
         "prints_stay_apart",
-        "frames_of_a_wait",
         "storage",
     ]

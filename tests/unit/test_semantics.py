@@ -39,7 +39,6 @@ def test_a_mistyped_profile_gets_a_suggestion() -> None:
 def test_the_documents_differ_from_the_release_in_five_rules() -> None:
     assert differing(DOCS, V1_4) == {
         *("name", "limit_extension", "as_tool_binds_assignment", "prints_stay_apart", "storage"),
-        "frames_of_a_wait",
     }
 
 

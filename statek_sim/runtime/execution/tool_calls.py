@@ -32,7 +32,6 @@ from statek_sim.runtime.stored.block_end import Remark
 from statek_sim.runtime.stored.containers import StoreKills, stored_text, unstorable
 from statek_sim.runtime.stored.storable_types import with_full_names
 from statek_sim.runtime.tools.declaration import record_call, record_failure
-from statek_sim.runtime.tools.tool_scope import runs_a_call
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.ordered_set import without_addresses
@@ -110,7 +109,6 @@ def _log(job: Job, tool_log: list[str | ToolError], position: int, lines: list[s
     tool_log[position] = ToolError(kept) if failed else kept
 
 
-@runs_a_call
 def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> str | None:
     """Run one call, its output going to `lines`; return the error text if it failed."""
     if toolbox.is_blocked(call.name):

@@ -21,7 +21,6 @@ from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.state.tool_loop import run_virtual
 from statek_sim.runtime.stored.storable_types import INJECTED, with_full_names
 from statek_sim.runtime.tools.future_calls import once_per_function
-from statek_sim.runtime.tools.tool_scope import NOTHING, named
 from statek_sim.sandbox.llm_repr import shown
 from statek_sim.sandbox.ordered_set import without_addresses
 
@@ -184,12 +183,10 @@ def resolve_names(
         value = bound.arguments.get(name, signature.parameters[name].default)
         if isinstance(value, str):
             bound.arguments[name] = members[value]
-    changed = False
     for name, kinds in wanted.items():
         value = bound.arguments.get(name)
         if isinstance(value, str):
-            bound.arguments[name] = found = _resolve(value, name, kinds, changed=changed)
-            changed = changed or found is not value
+            bound.arguments[name] = _resolve(value, kinds)
     return bound.args, bound.kwargs
 
 
@@ -231,7 +228,7 @@ def _object_parameters(
     return signature, wanted, enumerations
 
 
-def _resolve(value: str, parameter: str, kinds: tuple[type, ...], *, changed: bool) -> object:
+def _resolve(value: str, kinds: tuple[type, ...]) -> object:
     for kind in kinds:
         if kind in _ISO_TYPES:
             try:
@@ -239,9 +236,7 @@ def _resolve(value: str, parameter: str, kinds: tuple[type, ...], *, changed: bo
             except ValueError:
                 continue
     execution = current_execution()
-    found = NOTHING if execution is None else named(value, parameter, execution, changed=changed)
-    if found is NOTHING:
-        return value
+    found = value if execution is None else execution.namespace.get(value, value)
     return found.value if isinstance(found, FutureResult) else found
 
 
