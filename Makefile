@@ -19,7 +19,7 @@ help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1#\2/p' $(MAKEFILE_LIST) | column -t -s '#' 2>/dev/null \
 		|| sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1: \2/p' $(MAKEFILE_LIST)
 
-scenarios: $(RUNS) ## run the built-in suites and print what they used
+scenarios: $(RUNS) ## run the built-in suites
 	@$(BIN)/statek-sim run
 
 test: $(READY) ## prove the toolkit itself, in a few minutes; PARTS="lint types" runs only these

@@ -15,19 +15,17 @@ from pytest_statek.item import told_once
 from pytest_statek.plan import Plan
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.errors import BadInput
-from statek_sim.reporting.json import write_json
-from statek_sim.reporting.markdown import write_markdown
+from statek_sim.reporting.artifact import write_artifact
+from statek_sim.reporting.json import report_json_text
+from statek_sim.reporting.markdown import render as render_markdown
 from statek_sim.reporting.model import Report, build_report
 from statek_sim.reporting.page.data import page_data
-from statek_sim.reporting.page.template import write_page
-from statek_sim.reporting.terminal import TerminalReporter
+from statek_sim.reporting.page.template import render as render_page
+from statek_sim.reporting.terminal import report_lines
 from statek_sim.suite.result import Outcome, ScenarioResult
 
 _ATTACHED: Final = "statek_scenario_result"
 """The attribute of a test report that carries a result from a worker of pytest-xdist to the controller."""
-
-_EVERY_RUN: Final = 2
-"""Verbosity (`-vv`) from which the usage table shows every run."""
 
 
 class Results:
@@ -95,46 +93,39 @@ class ScenarioSummary:
         folder = self._plan.report
         if folder is None:
             return True
+        page = page_data(list(self._results), self._report, tokenizers=tokenizers(config))
+        files = {
+            folder / "report.json": report_json_text(self._report),
+            folder / "report.md": render_markdown(self._report),
+            folder / "report.html": render_page(page),
+        }
         try:
-            write_json(self._report, folder / "report.json")
-            write_markdown(self._report, folder / "report.md")
-            page = page_data(list(self._results), self._report, tokenizers=tokenizers(config))
-            write_page(page, folder / "report.html")
+            for path, text in files.items():
+                write_artifact(path, text)
         except BadInput as error:
             self._lines.append(f"statek: {error}")
             return False
-        names = ("report.json", "report.md", "report.html")
-        self._lines.append(f"report: {', '.join(str(folder / name) for name in names)}")
+        self._lines.append(f"wrote {', '.join(map(str, files))}")
         return True
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
     ) -> None:
-        """Print counts by suite, the usage table and the worst offenders."""
+        """Print counts by suite and the verdict. Failures are left out: pytest has shown them."""
         if self._report is None:
             return
         terminalreporter.section("STATEK scenarios")
-        verbose = config.getoption("verbose") >= _EVERY_RUN
         width = config.get_terminal_writer().fullwidth
-        text = _rendered(
-            self._report, self._results, width=width, colours=terminalreporter.hasmarkup, verbose=verbose
+        console = Console(
+            file=io.StringIO(),
+            width=width,
+            force_terminal=terminalreporter.hasmarkup,
+            color_system="standard" if terminalreporter.hasmarkup else None,
+            legacy_windows=False,
         )
-        for line in (*text.splitlines(), *self._lines):
-            terminalreporter.write_line(line)
-
-
-def _rendered(report: Report, results: Results, *, width: int, colours: bool, verbose: bool) -> str:
-    """Return the section's text. Failures are left out: pytest has shown them."""
-    file = io.StringIO()
-    console = Console(
-        file=file,
-        width=width,
-        force_terminal=colours,
-        color_system="standard" if colours else None,
-        legacy_windows=False,
-    )
-    reporter = TerminalReporter(console, verbose)
-    for result in results:
-        reporter.result(result)
-    reporter.finish(replace(report, failures=()))
-    return file.getvalue()
+        for line in report_lines(replace(self._report, failures=()), self._results, width=width):
+            with console.capture() as printed:
+                console.print(line, soft_wrap=True, highlight=False)
+            terminalreporter.write(printed.get())
+        for written in self._lines:
+            terminalreporter.write_line(written)

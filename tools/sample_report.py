@@ -28,10 +28,9 @@ def write(folder: Path) -> int:
     """Write the samples into `folder`; the exit code of the command that failed, or 0."""
     suites = [f"scenarios/{suite}" for suite in SUITES]
     presets = [f"--gate={preset}" for preset in GATED]
-    page = _run(
-        "run", *suites, "--quiet", "--profile=docs", *presets, "--corpus", f"--html={folder / 'report.html'}"
-    )
     with tempfile.TemporaryDirectory() as everything:
+        written = ("--policy=tools/sample_policy.toml", f"--html={folder / 'report.html'}")
+        page = _run("run", *suites, "--quiet", "--profile=docs", *presets, *written)
         text = _run("run", "--quiet", "--report", everything)
         shutil.copy(Path(everything) / "report.md", folder / "report.md")
     evals = _run("evals", "run", "scenarios/evals/easy.yaml", "--seeds=8", f"--html={folder / 'evals.html'}")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from typer.core import TyperGroup
 
-from statek_sim.did_you_mean import stands_for, suggestion
+from statek_sim.did_you_mean import suggestion
 
 HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "Scenarios": ("init", "run", "validate", "list", "trace"),
@@ -53,33 +53,6 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "tools": "list tools",
 }
 """What other tools call such a command."""
-
-OPTIONS_ELSEWHERE: Final[Mapping[str, tuple[str, ...]]] = {
-    "--accept": ("--fix", "--snapshot-update", "--update", "--write", "-u"),
-    "--json": ("--format", "--json-report", "--out", "--output", "-o"),
-    "--processes": ("--concurrency", "--jobs", "--numprocesses", "--parallel", "--workers", "-j", "-n"),
-    "--quiet": ("--silent", "-s"),
-    "--seed": ("--random-seed",),
-    "--select": ("--filter", "--grep", "--match", "--name", "--only", "--scenario", "--suite", "-k"),
-    "--tag": ("--label", "--mark", "--marker", "--tags", "-m", "-t"),
-    "--watchdog": ("--limit", "--timeout"),
-}
-"""What other tools call such an option, by ours."""
-
-OTHER_WAYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "`pytest --statek-scenarios -x` stops at the first failure": (
-        "--exitfirst",
-        "--fail-fast",
-        "--maxfail",
-        "-x",
-    ),
-    "`pytest --statek-scenarios --junitxml FILE` writes that": ("--junit", "--junit-xml", "--junitxml"),
-    "`pytest --statek-scenarios --lf` runs what failed": ("--last-failed", "--lf"),
-    "`statek-sim list suites` lists scenarios": ("--collect-only", "--dry-run", "--list", "-l"),
-    "`statek-sim trace PATH|ID` prints everything that happens": ("--debug", "--verbose", "-v", "-vv"),
-    "Scenarios run on every core as it is": OPTIONS_ELSEWHERE["--processes"],
-}
-"""What to do instead of options that other tools have, and `run` has not."""
 
 
 class HelpText(Protocol):
@@ -125,55 +98,21 @@ def as_options(arguments: Sequence[str], commands: Mapping[str, object]) -> list
             return list(arguments)
 
 
-def unknown(arguments: Sequence[str], commands: Mapping[str, Any]) -> str | None:
-    """Return the line to say about a word that is no command, or no command of a group, and about others' options.
-
-    None where there is nothing to say: what else is wrong says the command itself.
-    """
+def unknown(words: Sequence[str], commands: Mapping[str, Any]) -> str | None:
+    """Return the line to say about a word that is no command, or no command of a group; None where there is none."""
     group = ""
-    for place, word in enumerate(arguments):
-        if word.startswith("-"):
+    for word in words:
+        if word.startswith("-") or not commands:
             return None
         if word not in commands:
             meant = suggestion(word, commands) if group else _meant(word, commands)
             listing = f"statek-sim help {group}".strip()
             return f"No such command {group + word!r}.{meant} `{listing}` lists them all"
-        command = commands[word]
-        group, commands = f"{group}{word} ", _inside(command)
-        if not commands:
-            return _unknown_option(arguments[place + 1 :], command)
+        group, commands = f"{group}{word} ", _inside(commands[word])
     return None
 
 
-def _unknown_option(arguments: Sequence[str], command: Any) -> str | None:
-    """Return the line to say when an option is one that other tools have, and this command has by another name."""
-    known = {
-        name: parameter
-        for parameter in command.params
-        for name in (*parameter.opts, *parameter.secondary_opts)
-    }
-    words = iter(arguments)
-    for word in words:
-        if word == "--":
-            break
-        name, equals, _ = word.partition("=")
-        if name in known:
-            if not equals and not getattr(known[name], "is_flag", True):
-                next(words, None)  # its value, whatever it looks like
-        elif name.startswith("-") and (instead := _instead(name, known, command.name)):
-            return f"No such option {name!r}. {instead}"
-    return None
-
-
-def _instead(option: str, known: Collection[str], command: str) -> str | None:
-    """Return what to write in place of an option of other tools, None for one that is none."""
-    ours = stands_for(option, known, OPTIONS_ELSEWHERE)
-    if ours is not None:
-        return f"Did you mean {ours!r}?"
-    return next((way for way, others in OTHER_WAYS.items() if option in others and command == "run"), None)
-
-
-def _inside(command: object) -> Mapping[str, object]:
+def _inside(command: object) -> Mapping[str, Any]:
     """Return the commands of a group; a command that is none has none."""
     return getattr(command, "commands", {})
 

@@ -28,8 +28,6 @@ from statek_sim.cli.inputs import check_outputs, loaded, show, write_outputs
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from statek_sim.backends.deviation_plan import Place
     from statek_sim.executors.executor import Executor
     from statek_sim.executors.limits import WatchdogLimits
@@ -101,10 +99,6 @@ KillOption = Annotated[
         help="Only the crash after this event of the trace, and after N silent things that follow it.",
     ),
 ]
-ProcessesOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Processes; default: one per core. The result is the same."),
-]
 WatchdogLimitsOption = Annotated[
     str,
     typer.Option(metavar="LIMITS|off", help="What one scenario with all its runs may use of this machine."),
@@ -132,7 +126,6 @@ def explore(
     max_crash_tokens: TokensOption = None,
     max_crash_cost: CostOption = None,
     prices: PricesOption = None,
-    processes: ProcessesOption = None,
     executor: ExecutorOption = None,
     watchdog: WatchdogLimitsOption = "cpu=600,wall=1200,memory=1024m",
     quiet: QuietOption = False,
@@ -143,8 +136,6 @@ def explore(
     if replay:
         _replay(paths or ())
         return
-    from rich.console import Console
-
     from statek_sim.executors.executor import executor_for
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.reporting.exploration import (
@@ -158,10 +149,8 @@ def explore(
     chosen = _under(preset, pairs_of(loaded(paths), profile, select, tag or ()))
     only = _place_of(kill, kind)
     bounds = _bounds(kind, only, depth, orders, pairs, prices)
-    with executor_for(executor, workers=processes) as runs_it:
-        found, chosen = _explore(
-            Console(), chosen, invariant or (), bounds, parse_watchdog(watchdog), runs_it
-        )
+    with executor_for(executor) as runs_it:
+        found, chosen = _explore(chosen, invariant or (), bounds, parse_watchdog(watchdog), runs_it)
     if save is not None:
         found = _saved(found, chosen, save)
     show(lambda _width: explore_lines(found, quiet=quiet))
@@ -246,7 +235,6 @@ def pairs_of(
 
 
 def _explore(
-    console: Console,
     pairs: Sequence[Pair],
     own: Sequence[str],
     bounds: Bounds,
@@ -254,21 +242,25 @@ def _explore(
     executor: Executor,
 ) -> tuple[Exploration, list[Pair]]:
     """Return what came of all pairs, or of those that were done when Ctrl-C came, and these pairs: in their order."""
+    from rich.console import Console
+
     from statek_sim.explore.result import Exploration
     from statek_sim.explore.workers import explore_all
-    from statek_sim.reporting.exploration import ExploreProgress
+    from statek_sim.reporting.terminal import RunProgress
+    from statek_sim.reporting.text_format import plural
 
     found: list[Explored] = []
     stopped = False
-    shown = ExploreProgress(console, len(pairs))
-    try:
-        for explored in explore_all(pairs, own=own, bounds=bounds, limits=limits, executor=executor):
-            found.append(explored)
-            shown.done(explored)
-    except KeyboardInterrupt:
-        stopped = True
-    finally:
-        shown.close()
+    runs = failures = 0
+    with RunProgress(Console(), len(pairs)) as progress:
+        try:
+            for explored in explore_all(pairs, own=own, bounds=bounds, limits=limits, executor=executor):
+                found.append(explored)
+                runs += explored.runs
+                failures += len(explored.failures)
+                progress.advance(f"{runs:,} runs  {plural(failures, 'failure')}", explored.id)
+        except KeyboardInterrupt:
+            stopped = True
     return Exploration(tuple(found), stopped), list(pairs[: len(found)])
 
 

@@ -43,12 +43,16 @@ def show(lines: Callable[[int], Iterable[Text]]) -> None:
 
 
 def write_outputs(*outputs: tuple[Path | None, Callable[[], str]]) -> None:
-    """Write each file that was asked for."""
+    """Write each file that was asked for, and name all of them in one line."""
     from statek_sim.reporting.artifact import write_artifact
 
+    written = []
     for path, text in outputs:
         if path is not None:
             write_artifact(path, text())
+            written.append(str(path))
+    if written:
+        typer.echo(f"wrote {', '.join(written)}")
 
 
 def standard_input() -> BinaryIO:
@@ -132,19 +136,6 @@ def check_once(paths: Sequence[Path]) -> None:
         before = places.setdefault(path.resolve(), path)
         if before is not path:
             raise BadInput(f"{path}: is {before}, which is given already; expected each file once")
-
-
-def check_writable(*, json_file: Path | None, folder: Path | None) -> None:
-    """Raise BadInput before anything runs when a report could not be written after it."""
-    from statek_sim.reporting.artifact import check_writable
-
-    if folder is not None and folder.exists() and not folder.is_dir():
-        raise BadInput(f"--report {folder}: expected a folder, found something else")
-    if json_file is not None:
-        check_writable(json_file)
-    if folder is not None:
-        for name in ("report.json", "report.md", "report.html"):
-            check_writable(folder / name)
 
 
 def check_outputs(files: Mapping[str, Path | None]) -> None:

@@ -27,7 +27,7 @@ from statek_sim.cli.app import (
     WatchdogOption,
     app,
 )
-from statek_sim.cli.inputs import loaded, proven, say
+from statek_sim.cli.inputs import loaded, proven, show
 from statek_sim.cli.run_reports import Outputs, WantedSections
 from statek_sim.cli.runners import Recordings, Runner, installed, on_store, own_runner, replaying
 from statek_sim.errors import BadInput
@@ -46,27 +46,14 @@ ReportOption = Annotated[
 ]
 GateOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="PRESET", help="With --html: show the gate's verdict on this preset (repeatable)."),
+    typer.Option(metavar="PRESET", help="Judge this preset on PATH, as `statek-sim gate` does (repeatable)."),
 ]
 PolicyOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="With --gate: what the gate demands, as TOML.")
 ]
-WorkloadOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PATH",
-        help="With --gate: scenario files or folders to judge presets on (repeatable); default: the shipped workloads.",
-    ),
-]
 ExploreOption = Annotated[
     bool,
     typer.Option("--explore", help="With --html: show what a kill does at every place of the scenarios."),
-]
-CorpusOption = Annotated[
-    bool,
-    typer.Option(
-        "--corpus", help="With --html: show the error of the estimate by language and kind of text."
-    ),
 ]
 AcceptOption = Annotated[
     bool,
@@ -114,9 +101,7 @@ def run(
     report: ReportOption = None,
     gate: GateOption = None,
     policy: PolicyOption = None,
-    workload: WorkloadOption = None,
     explore: ExploreOption = False,
-    corpus: CorpusOption = False,
     accept: AcceptOption = False,
     backend: BackendOption = Backend.REFERENCE,
     cassettes: CassettesOption = None,
@@ -136,9 +121,7 @@ def run(
     """
     recordings = Recordings(cassettes, provider, model, secret_name or (), secret_pattern or ())
     outputs = Outputs(json_file=json_file, html=html, folder=report)
-    sections = WantedSections(
-        gate=gate or (), policy=policy, workload=workload or (), crashes=explore, corpus=corpus
-    )
+    sections = WantedSections(gate=gate or (), policy=policy, crashes=explore)
     recordings.check()
     sections.check(page=bool(outputs.pages))
     if accept:
@@ -146,6 +129,7 @@ def run(
     if store is not None:
         _check_store(store, backend, recordings)
     outputs.check()
+    from statek_sim.reporting.gate import gate_lines
     from statek_sim.suite.run import chosen, nothing_chosen
 
     limits = _limits(watchdog, backend)
@@ -163,7 +147,7 @@ def run(
         if replayed is not None:
             runner = runner or own_runner(preset=preset, seed=seed)
             runner, pairs = replaying(replayed, pairs, runner, every_profile=every_profile)
-        made = sections.made(pairs, profile, limits)
+        made = sections.made(paths or (), pairs, profile, limits)
         results, summary = _run(
             pairs,
             preset=preset,
@@ -173,6 +157,9 @@ def run(
             runner=runner,
             watchdog=limits,
         )
+    if made.gate is not None:
+        judged = made.gate
+        show(lambda width: gate_lines(judged, width=width))
     outputs.write(results, summary, made)
     failed = _accept(results) if accept else summary.overall.failed > 0
     if failed or (made.gate is not None and not made.gate.passed):
@@ -230,24 +217,20 @@ def _run(
     from rich.console import Console
 
     from statek_sim.reporting.model import build_report
-    from statek_sim.reporting.report_text import runs, unchecked, under_a_preset, verdict
-    from statek_sim.reporting.terminal import TerminalReporter
+    from statek_sim.reporting.terminal import RunProgress, report_lines
+    from statek_sim.suite.result import Outcome
     from statek_sim.suite.watched import run_watched
 
     run = runner or own_runner(preset=preset, seed=seed)
     results: list[ScenarioResult] = []
-    with TerminalReporter(Console(quiet=quiet), verbose=False) as reporter:
-        reporter.start(len(pairs))
+    failed = 0
+    with RunProgress(Console(quiet=quiet), len(pairs)) as progress:
         for result in run_watched(pairs, run, watchdog, seed=seed):
             results.append(result)
-            reporter.result(result)
-        report = build_report(results, preset=preset, seed=seed, statements=coverage)
-        reporter.finish(report)
-    if quiet:
-        for failure in report.failures:
-            typer.echo(f"{failure.name}: {failure.text}\n")
-        counted = verdict(report.overall) + runs(report)
-        say([counted, *filter(None, [unchecked(report), under_a_preset(report)])])
+            failed += result.outcome is Outcome.FAILED
+            progress.advance(f"{failed} failed" if failed else "", result.id)
+    report = build_report(results, preset=preset, seed=seed, statements=coverage)
+    show(lambda width: report_lines(report, results, width=width, quiet=quiet))
     return results, report
 
 

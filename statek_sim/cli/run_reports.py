@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from statek_sim.cli.inputs import check_outputs, check_writable
+from statek_sim.cli.inputs import check_outputs, write_outputs
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
-    from statek_sim.analysis.corpus_model import CorpusTable
     from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.explore.result import Exploration
     from statek_sim.gate.verdict import GateResult
@@ -27,51 +26,46 @@ class Sections:
 
     gate: GateResult | None = None
     crashes: Exploration | None = None
-    corpus: CorpusTable | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedSections:
-    """Which sections a page is to have; `policy` and `workload` belong to `gate`."""
+    """Which sections a page is to have; `policy` belongs to `gate`."""
 
     gate: Sequence[str]
     policy: Path | None
-    workload: Sequence[str]
     crashes: bool
-    corpus: bool
 
     def check(self, *, page: bool) -> None:
         """Refuse options that have no effect."""
-        sections = {"--gate": self.gate, "--explore": self.crashes, "--corpus": self.corpus}
-        for option, wanted in sections.items():
-            if wanted and not page:
-                raise BadInput(f"{option}: adds a section to the page; name its file with --html FILE")
-        for option, value in {"--policy": self.policy, "--workload": self.workload}.items():
-            if value and not self.gate:
-                raise BadInput(f"{option}: it is about the gate; name a preset with --gate")
+        if self.crashes and not page:
+            raise BadInput("--explore: adds a section to the page; name its file with --html FILE")
+        if self.policy is not None and not self.gate:
+            raise BadInput("--policy: it is about the gate; name a preset with --gate")
 
     def made(
         self,
+        paths: Sequence[Path],
         pairs: Sequence[tuple[Scenario, Profile]],
         profiles: Sequence[str] | None,
         watchdog: WatchdogLimits | None,
     ) -> Sections:
-        """Return the wanted sections."""
+        """Return the wanted sections: verdicts are about `paths`, or the shipped workloads where there are none."""
         return Sections(
-            gate=self._judged(profiles, watchdog) if self.gate else None,
+            gate=self._judged(list(map(str, paths)), profiles, watchdog) if self.gate else None,
             crashes=_crashes(pairs, profiles) if self.crashes else None,
-            corpus=_corpus() if self.corpus else None,
         )
 
-    def _judged(self, profiles: Sequence[str] | None, watchdog: WatchdogLimits | None) -> GateResult:
+    def _judged(
+        self, paths: Sequence[str], profiles: Sequence[str] | None, watchdog: WatchdogLimits | None
+    ) -> GateResult:
         """Judge the presets as `gate` does."""
         from statek_sim.gate.gate import gate_plan, has_shipped, judge_presets, workloads
         from statek_sim.suite.run import profile_known
 
         profile = profile_known(profiles[0] if profiles else "docs")
-        shipped = has_shipped(self.workload)
-        plan = gate_plan(self.gate, policy=self.policy, folder=Path.cwd(), on_shipped=shipped)
-        return judge_presets(plan, workloads(self.workload), profile=profile, watchdog=watchdog)
+        plan = gate_plan(self.gate, policy=self.policy, folder=Path.cwd(), on_shipped=has_shipped(paths))
+        return judge_presets(plan, workloads(paths), profile=profile, watchdog=watchdog)
 
 
 def _crashes(pairs: Sequence[tuple[Scenario, Profile]], profiles: Sequence[str] | None) -> Exploration:
@@ -92,15 +86,6 @@ def _crashes(pairs: Sequence[tuple[Scenario, Profile]], profiles: Sequence[str] 
         return Exploration(tuple(found))
 
 
-def _corpus() -> CorpusTable:
-    """Run the same dialogue in all languages and kinds of text."""
-    from statek_sim.analysis.corpus_model import corpus_scenarios, corpus_table
-    from statek_sim.analysis.run_usage import analyse
-    from statek_sim.suite.run import run_one
-
-    return corpus_table(analyse(run_one(scenario, "docs") for scenario in corpus_scenarios()))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
     """Where the reports go that were asked for."""
@@ -116,41 +101,37 @@ class Outputs:
 
     def check(self) -> None:
         """Refuse what could not be written after everything has run."""
-        check_writable(json_file=None, folder=self.folder)
-        check_outputs({"--json": self.json_file, "--html": self.html, **self._in_folder()})
-
-    def _in_folder(self) -> dict[str, Path | None]:
-        if self.folder is None:
-            return {}
-        return {"--report": self.folder / "report.json", "--report (page)": self.folder / "report.html"}
+        folder = self.folder
+        if folder is not None and folder.exists() and not folder.is_dir():
+            raise BadInput(f"--report {folder}: expected a folder, found something else")
+        names = () if folder is None else ("report.json", "report.md", "report.html")
+        inside = {f"--report ({name})": folder and folder / name for name in names}
+        check_outputs({"--json": self.json_file, "--html": self.html, **inside})
 
     def write(self, results: Sequence[ScenarioResult], report: Report, sections: Sections) -> None:
         """Write them."""
+        from statek_sim.reporting.json import report_json_text
+        from statek_sim.reporting.markdown import render
+
         folder = self.folder
-        files = [path for path in (self.json_file, folder and folder / "report.json") if path is not None]
-        if files:
-            from statek_sim.reporting.json import write_json
-
-            for path in files:
-                write_json(report, path)
-        if folder is not None:
-            from statek_sim.reporting.markdown import write_markdown
-
-            write_markdown(report, folder / "report.md")
-        if self.pages:
-            self._write_pages(results, report, sections)
-
-    def _write_pages(self, results: Sequence[ScenarioResult], report: Report, sections: Sections) -> None:
-        from statek_sim.reporting.gate import gate_json
-        from statek_sim.reporting.page.data import crashes_json, page_data
-        from statek_sim.reporting.page.template import write_page
-
-        page = page_data(
-            results,
-            report,
-            corpus=sections.corpus,
-            gate=None if sections.gate is None else gate_json(sections.gate),
-            crashes=None if sections.crashes is None else crashes_json(sections.crashes),
+        page = _page(results, report, sections) if self.pages else ""
+        write_outputs(
+            (self.json_file, lambda: report_json_text(report)),
+            (folder and folder / "report.json", lambda: report_json_text(report)),
+            (folder and folder / "report.md", lambda: render(report)),
+            *((path, lambda: page) for path in self.pages),
         )
-        for path in self.pages:
-            write_page(page, path)
+
+
+def _page(results: Sequence[ScenarioResult], report: Report, sections: Sections) -> str:
+    from statek_sim.reporting.gate import gate_json
+    from statek_sim.reporting.page.data import crashes_json, page_data
+    from statek_sim.reporting.page.template import render
+
+    page = page_data(
+        results,
+        report,
+        gate=None if sections.gate is None else gate_json(sections.gate),
+        crashes=None if sections.crashes is None else crashes_json(sections.crashes),
+    )
+    return render(page)

@@ -79,15 +79,13 @@ SERIAL, PROCESSES, DASK = "serial", "processes", "dask"
 _ADDRESS: Final = re.compile(r"(?:(?:tcp|tls)://)?[^\s:/]+:\d+")
 
 
-def executor_for(text: str | None, *, workers: int | None = None) -> Executor:
+def executor_for(text: str | None) -> Executor:
     """Return what `serial`, `processes`, `processes:4` or `dask:HOST:PORT` asks for; None: processes.
 
-    `workers` is the number of processes that another option asks for. Raises BadInput for anything else.
+    Raises BadInput for anything else.
     """
     if text is None:
-        return ProcessExecutor(workers)
-    if workers is not None:
-        raise BadInput(f"--executor {text}: leave out the number of processes, or say processes:{workers}")
+        return ProcessExecutor()
     name, colon, rest = text.partition(":")
     if name == SERIAL and not colon:
         return SerialExecutor()

@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
 from statek_sim.explore.result import CrashCost, Exploration, Explored, Failure
@@ -26,39 +24,6 @@ _NOUNS: Final = {
     "moves": "moved events",
     "commits": "lost commits",
 }
-
-
-class ExploreProgress:
-    """Shows how many scenarios are done, how many runs that took and how many failures there are; on terminals only."""
-
-    def __init__(self, console: Console, total: int) -> None:
-        self._runs = self._failures = 0
-        self._progress: Progress | None = None
-        self._task = TaskID(0)
-        if console.is_terminal and not console.is_dumb_terminal and total:
-            self._progress = Progress(
-                BarColumn(bar_width=24),
-                MofNCompleteColumn(),
-                TextColumn("{task.description}", markup=False),
-                console=console,
-                transient=True,
-            )
-            self._progress.start()
-            self._task = self._progress.add_task("", total=total)
-
-    def done(self, explored: Explored) -> None:
-        """Count one scenario."""
-        self._runs += explored.runs
-        self._failures += len(explored.failures)
-        if self._progress is not None:
-            line = f"{self._runs:,} runs  {plural(self._failures, 'failure')}  {explored.id}"
-            self._progress.update(self._task, advance=1, description=line)
-
-    def close(self) -> None:
-        """Take it away."""
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
 
 
 def explore_lines(exploration: Exploration, *, quiet: bool = False) -> Iterator[Text]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
-from pathlib import Path
 from typing import Final
 
 from statek_sim.backends.record import JobRecord
-from statek_sim.reporting.artifact import schema_named, write_artifact
+from statek_sim.reporting.artifact import schema_named
 from statek_sim.reporting.model import Report, Row, Usage
 from statek_sim.values import JSON
 
@@ -43,9 +42,9 @@ def report_schema() -> dict[str, JSON]:
     return schema_named("report")
 
 
-def write_json(report: Report, path: Path) -> None:
-    """Write `report.json` to `path`, whole or not at all; `BadInput` when it cannot be written."""
-    write_artifact(path, json.dumps(report_json(report), indent=2, allow_nan=False) + "\n")
+def report_json_text(report: Report) -> str:
+    """Return the report as the text of a file."""
+    return json.dumps(report_json(report), indent=2, allow_nan=False) + "\n"
 
 
 def _scenario(row: Row) -> JSON:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 from statek_sim.reporting import report_text
-from statek_sim.reporting.artifact import write_artifact
-from statek_sim.reporting.model import Failure, Report, worst_rows
-from statek_sim.reporting.table import as_sentence, code, escaped
-from statek_sim.reporting.text_format import plural, ratio
+from statek_sim.reporting.model import Failure, Report
+from statek_sim.reporting.table import as_sentence, code
+from statek_sim.reporting.text_format import plural
 
 _FAILURES: Final = 40
 """Failures told in full. GitHub shows no step summary of more than 1 MiB."""
@@ -20,17 +18,11 @@ _FAILURE_LENGTH: Final = 16_000
 """Characters of a failure's text that are shown."""
 
 _SUITES: Final = ("scenarios", "pass", "fail")
-_FIGURES: Final = ("estimate", "measured", "reported", "ratio", "tokenizer")
 
 
 def render(report: Report) -> str:
     """Return the whole report. Equal reports give equal text."""
     return "\n\n".join(block for block in _blocks(report) if block) + "\n"
-
-
-def write_markdown(report: Report, path: Path) -> None:
-    """Write `report.md` to `path`, whole or not at all; `BadInput` when it cannot be written."""
-    write_artifact(path, render(report))
 
 
 def _blocks(report: Report) -> Iterator[str]:
@@ -59,35 +51,12 @@ def _failures(failures: Sequence[Failure]) -> Iterator[str]:
 
 
 def _usage(report: Report) -> Iterator[str]:
-    worst = worst_rows(report.rows)
-    if not worst:
+    if not report.overall.usage.used:
         return
     yield "## Usage"
-    notes = (report_text.ESTIMATE, report_text.unmeasured(report), report_text.proxies(report))
+    notes = (report_text.ESTIMATE, report_text.proxies(report))
     yield " ".join(as_sentence(note) for note in notes if note)
-    yield report_text.suite_table(report, {}).only(_FIGURES).markdown()
-    yield from _offenders(report)
-    yield "### Largest differences"
-    if len(worst) > report_text.ROWS:
-        yield (
-            f"The worst {report_text.ROWS} of {plural(len(worst), 'scenario')}, each under its worst profile."
-        )
-    yield report_text.usage_table(worst[: report_text.ROWS]).only(_FIGURES).markdown()
-    if len(report.rows) > min(len(worst), report_text.ROWS):
-        yield f"<details><summary>All {plural(len(report.rows), 'run')}</summary>"
-        yield report_text.usage_table(report.rows).only(_FIGURES).markdown()
-        yield "</details>"
-
-
-def _offenders(report: Report) -> Iterator[str]:
-    offenders = (*report.over, *report.under)
-    if offenders:
-        yield "### Worst offenders"
-        yield "\n".join(
-            f"- **{ratio(offender.row.usage.ratio)}** {code(offender.row.name)}: "
-            f"{escaped(report_text.explanation(offender))}"
-            for offender in offenders
-        )
+    yield report_text.suite_table(report, {}).only(report_text.USAGE).markdown()
 
 
 def _fenced(text: str) -> str:

@@ -7,22 +7,17 @@ arrive in.
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, Self
 
 from statek_sim.backends.record import JobRecord, UsageRecord
-from statek_sim.reporting.estimate_error import reason
 from statek_sim.scenario.load import expectations_for
 from statek_sim.scenario.schema import PROFILES
 from statek_sim.scenario.statements import Coverage
 from statek_sim.suite.diff import failed_together, name_of, told_together
 from statek_sim.suite.result import Outcome, ScenarioResult
-
-WORST: Final = 3
-"""Offenders named in each direction."""
 
 AS_WRITTEN: Final = "as written"
 """What reports say in place of a preset when each scenario ran under its own."""
@@ -84,11 +79,6 @@ class Usage:
             return None
         return self.approx_tokens / self.measured_tokens
 
-    @property
-    def error(self) -> float:
-        """How far the ratio is from 1, the same for twice as much and half as much; 0 without a ratio."""
-        return 0.0 if self.ratio is None else abs(math.log(self.ratio))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -108,14 +98,6 @@ class Row:
     def name(self) -> str:
         """`suite/scenario[profile]`."""
         return f"{self.suite}/{self.id}[{self.profile}]"
-
-
-@dataclass(frozen=True, slots=True)
-class Offender:
-    """A scenario whose estimate is far off, and why, in one sentence."""
-
-    row: Row
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +131,9 @@ class Summary:
 class Report:
     """One run. Rows, suites and failures are sorted by suite, scenario and profile.
 
-    `preset` is `AS_WRITTEN`, `seed` None, when each scenario ran with its own. `over` and `under` are the worst
-    offenders, the worst first: of the scenarios whose estimate is off for the same main reason only the worst is
-    there. `digest` covers the names and trace digests of all rows. `unchecked` are the rows, `suite/id` or
-    `suite/id[profile]`, that expect nothing and pass whatever happens.
+    `preset` is `AS_WRITTEN`, `seed` None, when each scenario ran with its own. `digest` covers the names and trace
+    digests of all rows. `unchecked` are the rows, `suite/id` or `suite/id[profile]`, that expect nothing and pass
+    whatever happens.
     """
 
     profiles: tuple[str, ...]
@@ -162,8 +143,6 @@ class Report:
     rows: tuple[Row, ...]
     suites: tuple[Summary, ...]
     overall: Summary
-    over: tuple[Offender, ...]
-    under: tuple[Offender, ...]
     failures: tuple[Failure, ...]
     statements: Coverage | None
     unchecked: tuple[str, ...] = ()
@@ -193,8 +172,6 @@ def build_report(
             _summary(suite, list(members)) for suite, members in groupby(rows, lambda row: row.suite)
         ),
         overall=_summary("all", rows),
-        over=_offenders(ordered, rows, lambda ratio: round(ratio, 2) > 1),
-        under=_offenders(ordered, rows, lambda ratio: round(ratio, 2) < 1),
         failures=tuple(
             Failure(name_of(failed), told_together(failed), tuple(result.id for result in failed))
             for failed in failed_together(ordered)
@@ -220,34 +197,6 @@ def _unchecked(ordered: Sequence[ScenarioResult]) -> tuple[str, ...]:
 def in_order(results: Iterable[ScenarioResult]) -> list[ScenarioResult]:
     """Return results in the order of a report's rows: by suite, scenario and profile."""
     return sorted(results, key=_place)
-
-
-def worst_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Return each scenario that has a ratio once, under the profile with the worst, the worst scenario first."""
-    ranked = sorted((row for row in rows if row.usage.ratio is not None), key=_badness)
-    first: dict[tuple[str, str], Row] = {}
-    for row in ranked:
-        first.setdefault((row.suite, row.id), row)
-    return tuple(first.values())
-
-
-def _badness(row: Row) -> tuple[float, str, str, tuple[int, str]]:
-    # Rounded: the last bit of a logarithm is not the same everywhere, and the order must be.
-    return -round(row.usage.error, 9), row.suite, row.id, _profile_place(row.profile)
-
-
-def _offenders(
-    results: Sequence[ScenarioResult], rows: Sequence[Row], wrong: Callable[[float], bool]
-) -> tuple[Offender, ...]:
-    """Return the worst scenario of one direction, then the worst ones that have another main cause."""
-    runs = {row.name: result for row, result in zip(rows, results, strict=True)}
-    offenders: dict[str, Offender] = {}
-    for row in worst_rows(row for row in rows if row.usage.ratio is not None and wrong(row.usage.ratio)):
-        cause, sentence = reason(runs[row.name])
-        offenders.setdefault(cause, Offender(row, sentence))
-        if len(offenders) == WORST:
-            break
-    return tuple(offenders.values())
 
 
 def _row(result: ScenarioResult) -> Row:

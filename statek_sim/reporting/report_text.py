@@ -7,11 +7,10 @@ from typing import Final
 
 from rich.text import Text
 
-from statek_sim.reporting.model import AS_WRITTEN, Offender, Report, Row, Summary, Usage
-from statek_sim.reporting.table import Code, Table
+from statek_sim.reporting.model import AS_WRITTEN, Report, Summary, Usage
+from statek_sim.reporting.table import Table
 from statek_sim.reporting.text_format import NOTHING, count, direction, plural, ratio, seconds
 from statek_sim.scenario.statements import Coverage
-from statek_sim.suite.result import Outcome
 
 ESTIMATE: Final = "estimate: bytes // 4, as the harness counts; measured: tokens, by a tokenizer"
 """What the two columns are."""
@@ -44,13 +43,18 @@ def settings(report: Report) -> str:
     return f"{noun} {', '.join(report.profiles) or 'none'}; {preset}; {seed}"
 
 
+def notes(report: Report) -> list[str]:
+    """Return what a reader should know about the verdict, a line each."""
+    return [note for note in (unchecked(report), under_a_preset(report)) if note]
+
+
 def under_a_preset(report: Report) -> str:
     """Say what failures under a preset mean that the scenarios were not written for; empty where there is none."""
     if report.preset == AS_WRITTEN or not report.overall.failed:
         return ""
     return (
-        f"failures show what the preset {report.preset} would change: scenarios expect what happens under their own; "
-        f"whether it is good enough says `statek-sim gate {report.preset}`"
+        f"failures show what the preset {report.preset} changes: scenarios expect what happens under their own preset; "
+        f"`statek-sim gate {report.preset}` decides whether it is good enough"
     )
 
 
@@ -63,21 +67,6 @@ def unchecked(report: Report) -> str:
         f"{plural(len(found), 'scenario')} {verbs[0]} nothing and {verbs[1]} whatever happens: {_listed(found)}; "
         "`statek-sim run PATH --accept` writes what happened"
     )
-
-
-def explanation(offender: Offender) -> str:
-    """Return both numbers and why they differ."""
-    usage = offender.row.usage
-    return (
-        f"the harness thinks {plural(usage.approx_tokens, 'token')}, the model saw "
-        f"{count(usage.measured_tokens)}, counted with {usage.tokenizer}: {offender.why}"
-    )
-
-
-def unmeasured(report: Report) -> str:
-    """Say how many runs have nothing to compare; empty when all have."""
-    number = sum(row.usage.ratio is None for row in report.rows)
-    return f"{plural(number, 'run')} without LLM usage" if number else ""
 
 
 def proxies(report: Report) -> str:
@@ -110,20 +99,11 @@ ROWS: Final = 12
 DIRECTION_STYLES: Final[Mapping[str, str]] = {"over": "yellow", "under": "magenta", "": ""}
 """Colours of a ratio: too much stops jobs early, too little lets them run on."""
 
-_NAME: Final = 30
-"""Columns that a scenario's name should have before others may take room."""
+OUTCOMES: Final = ("pass", "fail", "time")
+"""The heads of outcomes, and of the real time that they took."""
 
-_FIGURES: Final = ("sent", "received", "estimate", "measured", "reported", "ratio", "tokenizer", "")
-"""The heads of usage. The last column says that a tokenizer is a stand-in, where its label has no room."""
-
-_OUTCOMES: Final = ("pass", "fail", "time")
-_CHOICES: Final = (
-    (*_OUTCOMES, "sent", "received", "estimate", "measured", "reported", "ratio", "tokenizer"),
-    (*_OUTCOMES, "estimate", "measured", "reported", "ratio", "tokenizer"),
-    (*_OUTCOMES, "estimate", "measured", "reported", "ratio", ""),
-    (*_OUTCOMES, "estimate", "measured", "ratio", ""),
-)
-"""Columns from the widest table to the narrowest."""
+USAGE: Final = ("estimate", "measured", "reported", "ratio", "tokenizer")
+"""The heads of usage."""
 
 
 def suite_table(report: Report, seconds_by_suite: Mapping[str, float]) -> Table:
@@ -140,41 +120,16 @@ def suite_table(report: Report, seconds_by_suite: Mapping[str, float]) -> Table:
         ]
         for suite in (*report.suites, report.overall)
     ]
-    return _table(("suite", "scenarios", *_OUTCOMES), rows)
-
-
-def usage_table(rows: Sequence[Row]) -> Table:
-    """Return one row per run, in the order given; those that failed are bold."""
-    return _table(("scenario",), [[_name(row), *_figures(row.usage)] for row in rows])
-
-
-def in_width(table: Table, width: int) -> list[Text]:
-    """Return one of the tables in lines, with as many columns as there is room for."""
-    return table.widest(_CHOICES, width=width, first=_NAME).lines(width=width)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> Table:
-    table = Table(head=(*head, *_FIGURES), rows=rows, left=("ratio", "tokenizer", ""))
-    return table if any(str(row[-1]) for row in rows) else table.only(table.head[:-1])
-
-
-def _name(row: Row) -> str | Text:
-    return Text(row.name, "bold red") if row.outcome is Outcome.FAILED else Code(row.name)
+    head = ("suite", "scenarios", *OUTCOMES, *USAGE)
+    return Table(head=head, rows=rows, left=("ratio", "tokenizer"))
 
 
 def _figures(usage: Usage) -> Sequence[str | Text]:
-    sizes = (
-        usage.bytes_sent,
-        usage.bytes_received,
-        usage.approx_tokens,
-        usage.measured_tokens,
-        usage.reported_tokens,
-    )
+    sizes = (usage.approx_tokens, usage.measured_tokens, usage.reported_tokens)
     return [
         *(count(size if usage.used else None) for size in sizes),
         styled_ratio(usage.ratio),
         usage.tokenizer if usage.used else NOTHING,
-        "proxy" if "(proxy)" in usage.tokenizer else "",
     ]
 
 

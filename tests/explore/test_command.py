@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
 import jsonschema
 import pytest
-from rich.console import Console
 
 from statek_sim.cli import main
 from statek_sim.explore import workers as running
-from statek_sim.explore.result import Explored
-from statek_sim.reporting.exploration import ExploreProgress, exploration_schema
+from statek_sim.reporting.exploration import exploration_schema
 from tests.explore import samples
 
 
@@ -152,7 +149,7 @@ def test_a_scenario_that_ends_its_process_fails_and_the_others_are_explored(
     (here / "ends.yaml").write_text(samples.COIN.replace("coins:throw", "tests.explore.samples:end_process"))
     (here / "ends.yaml").write_text((here / "ends.yaml").read_text().replace("throw()", "end_process()"))
     code, out, _ = run(
-        capsys, "ends.yaml", "thinkers.yaml", "--kind", "limits", "--processes", "2", "--quiet"
+        capsys, "ends.yaml", "thinkers.yaml", "--kind", "limits", "--executor", "processes:2", "--quiet"
     )
     assert code == 1
     assert (
@@ -163,7 +160,16 @@ def test_a_scenario_that_ends_its_process_fails_and_the_others_are_explored(
 
 def test_one_process_and_two_give_the_same(capsys: pytest.CaptureFixture[str], here: Path) -> None:
     for processes in ("1", "2"):
-        run(capsys, ".", "--kind", "crashes", "--processes", processes, "--json", f"{processes}.json")
+        run(
+            capsys,
+            ".",
+            "--kind",
+            "crashes",
+            "--executor",
+            f"processes:{processes}",
+            "--json",
+            f"{processes}.json",
+        )
     one, two = (json.loads((here / f"{name}.json").read_text()) for name in ("1", "2"))
     assert one["scenarios"] == two["scenarios"]
 
@@ -215,19 +221,3 @@ def test_deviations_that_make_no_sense_are_bad_input(
     code, _, err = run(capsys, "--replay", "wrong.yaml")
     assert code == 2
     assert message in err
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_a_terminal_shows_how_many_scenarios_are_done_and_has_nothing_of_it_afterwards(
-    *, terminal: bool
-) -> None:
-    file = io.StringIO()
-    shown = ExploreProgress(
-        Console(file=file, width=80, force_terminal=terminal, legacy_windows=False, _environ={}), 3
-    )
-    for name in ("one", "[two]"):
-        shown.done(Explored(id=name, suite="mine", profile="docs", points=0, proven={}, runs=700))
-    shown.close()
-    written = file.getvalue()
-    assert ("2/3" in written and "1,400 runs  0 failures  [two]" in written) is terminal
-    assert written.endswith("\x1b[2K") is terminal

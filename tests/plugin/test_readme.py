@@ -57,7 +57,8 @@ def test_the_claim_test_fails_when_the_tool_forgets_its_cleanup(pytester: pytest
 
 
 def test_what_the_harness_thinks_is_what_the_command_prints() -> None:
-    ran = CliRunner().invoke(app, ["run", str(ROOT / "scenarios" / "usage"), "--watchdog", "off"])
+    words = ["usage", str(ROOT / "scenarios" / "usage"), "--select", "usage-russian", "--watchdog", "off"]
+    ran = CliRunner().invoke(app, words)
     assert block("text") in ran.stdout
 
 

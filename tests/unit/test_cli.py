@@ -16,7 +16,7 @@ import typer
 
 from statek_sim.cli import main
 from statek_sim.cli.app import app
-from statek_sim.cli.commands import ELSEWHERE, HEADINGS, OPTIONS_ELSEWHERE
+from statek_sim.cli.commands import ELSEWHERE, HEADINGS
 from tests.unit.compare_samples import CHAT
 from tests.unit.suite_samples import CLAIMS
 
@@ -413,35 +413,6 @@ def test_the_version_is_printed(shell: Shell, word: str) -> None:
 )
 def test_help_is_a_command_too(shell: Shell, words: list[str], options: list[str]) -> None:
     assert shell(*words).out == shell(*options).out
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ("run -k slow", "No such option '-k'. Did you mean '--select'?"),
-        ("run --json - --filter=slow", "No such option '--filter'. Did you mean '--select'?"),
-        ("run good -j 2", "No such option '-j'. Scenarios run on every core as it is"),
-        (
-            "run --junitxml x",
-            "No such option '--junitxml'. `pytest --statek-scenarios --junitxml FILE` writes that",
-        ),
-        ("run -v", "No such option '-v'. `statek-sim trace PATH|ID` prints everything that happens"),
-        ("explore -j 2", "No such option '-j'. Did you mean '--processes'?"),
-    ],
-)
-def test_an_option_of_other_tools_leads_to_ours(shell: Shell, words: str, line: str) -> None:
-    done = shell(*words.split())
-    assert (done.code, done.err.splitlines()[-1]) == (2, line)
-
-
-def test_what_is_a_value_or_a_path_is_no_option(shell: Shell) -> None:
-    assert "good: no such file" in shell("run", "good", "--select", "--list").err
-    assert "-k: no such file" in shell("run", "--", "-k").err
-
-
-def test_every_option_that_words_of_others_lead_to_is_one(shell: Shell) -> None:
-    helps = "".join(shell(command, "--help").out for command in ("run", "explore"))
-    assert [option for option in OPTIONS_ELSEWHERE if f"{option} " not in helps] == []
 
 
 def test_every_word_of_other_tools_leads_to_a_command() -> None:

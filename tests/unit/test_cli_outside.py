@@ -381,7 +381,7 @@ def test_failures_under_a_preset_say_what_they_are_and_what_to_ask_instead(
             main(["run", "ten.yaml", "--preset", "two.env", *quiet])
         assert ended.value.code == 1
         told_to = " ".join(capsys.readouterr().out.split())
-        assert "failures show what the preset two.env would change" in told_to
+        assert "failures show what the preset two.env changes" in told_to
         assert "`statek-sim gate two.env`" in told_to
     with pytest.raises(SystemExit) as ended:
         main(["run", "ten.yaml"])
@@ -462,7 +462,7 @@ def test_what_is_written_beside_what_is_read_is_written(
     ("arguments", "options"),
     [
         (["run", "ok.yaml", "--json", "x", "--html", "x"], "--json and --html"),
-        (["run", "ok.yaml", "--report", ".", "--html", "report.html"], "--html and --report (page)"),
+        (["run", "ok.yaml", "--report", ".", "--html", "report.html"], "--html and --report (report.html)"),
         (["usage", "ok.yaml", "--json", "x", "--markdown", "x"], "--json and --markdown"),
         (["gate", "default", "--json", "x", "--junit", "x"], "--json and --junit"),
     ],

@@ -66,7 +66,6 @@ def test_a_page_is_written_and_a_failing_scenario_is_told(
     assert (code, "\n2 passed, 2 failed (2 scenarios x 2 profiles) in " in out) == (1, True)
     index = _index(folder / "report.html")
     assert [run["outcome"] for run in index["runs"]] == ["passed", "passed", "failed", "failed"]
-    assert index["corpus"] is None
     assert "</script>" in index["failures"][0]["text"]
 
 
@@ -90,13 +89,6 @@ def test_only_what_was_chosen_is_on_the_page(folder: Path, capsys: pytest.Captur
     assert (index["preset"], index["seed"]) == ("batch", 7)
 
 
-def test_the_corpus_is_on_the_page_on_request(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _run(capsys, "run", "suite", "--select", "fine", "--html", "report.html", "--corpus")
-    cells = _index(folder / "report.html")["corpus"]
-    assert len(cells) == 15 * 6
-    assert all(cell["ratio"] == round(cell["approx"] / cell["measured"], 6) for cell in cells)
-
-
 def test_the_folder_of_reports_has_the_same_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(capsys, "run", "suite", "-q", "--html", "one.html", "--report", "out")[0] == 1
     assert (folder / "one.html").read_bytes() == (folder / "out" / "report.html").read_bytes()
@@ -104,7 +96,9 @@ def test_the_folder_of_reports_has_the_same_page(folder: Path, capsys: pytest.Ca
 
 
 def test_the_verdicts_of_the_gate_are_on_the_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, _ = _run(capsys, *PAGE, "--gate", "batch", "--gate", "local")
+    (folder / "suite" / "a.yaml").write_text(WORKLOADS, encoding="utf-8")
+    code, out, _ = _run(capsys, "run", "suite", "--html", "report.html", "--gate", "batch", "--gate", "local")
+    assert out.endswith("\nwrote report.html\n")
     index = _index(folder / "report.html")
     jsonschema.validate(index["gate"], gate_schema())
     assert [preset["name"] for preset in index["gate"]["presets"]] == ["batch", "local"]
@@ -115,7 +109,7 @@ def test_the_gate_judges_presets_on_the_workloads_that_are_named(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "own.yaml").write_text(WORKLOADS, encoding="utf-8")
-    _run(capsys, *PAGE, "--gate", "batch", "--workload", "own.yaml")
+    _run(capsys, "run", "own.yaml", "--html", "report.html", "--gate", "batch")
     judged = {verdict["scenario"] for verdict in _index(folder / "report.html")["gate"]["verdicts"]}
     assert judged == {f"own/{name}[docs]" for name in ("useful", "looping")}
 
@@ -129,7 +123,11 @@ def test_a_preset_that_fails_the_gate_is_told_by_the_exit_code(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "strict.env").write_text("STATEK_MAX_TURNS=1\n", encoding="utf-8")
-    assert _run(capsys, *PAGE, "--gate", "strict.env")[0] == 1
+    (folder / "suite" / "a.yaml").write_text(WORKLOADS, encoding="utf-8")
+    assert (
+        _run(capsys, "run", "suite", "--select", "useful", "--html", "report.html", "--gate", "strict.env")[0]
+        == 1
+    )
     assert not _index(folder / "report.html")["gate"]["passed"]
 
 
@@ -142,13 +140,8 @@ def test_a_preset_that_fails_the_gate_is_told_by_the_exit_code(
             "suite/a.yaml/x: cannot write the report: Not a directory",
         ),
         ([*PAGE, "--policy", "p.toml"], "--policy: it is about the gate; name a preset with --gate"),
-        ([*PAGE, "--workload", "suite"], "--workload: it is about the gate; name a preset with --gate"),
         ([*PAGE, "--gate", "batsch"], "preset 'batsch': no such file"),
-        (
-            ["run", "suite", "--gate", "batch"],
-            "--gate: adds a section to the page; name its file with --html",
-        ),
-        (["run", "suite", "--corpus"], "--corpus: adds a section to the page; name its file with --html"),
+        (["run", "suite", "--explore"], "--explore: adds a section to the page; name its file with --html"),
     ],
 )
 def test_bad_input_is_told_before_anything_is_written(

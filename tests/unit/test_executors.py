@@ -71,7 +71,6 @@ def test_words_choose_an_executor(text: str, kind: type, width: int) -> None:
 
 def test_without_words_it_is_processes() -> None:
     assert isinstance(executor_for(None), ProcessExecutor)
-    assert executor_for(None, workers=3).width == 3
 
 
 @table_test(
@@ -95,11 +94,6 @@ def test_other_words_are_bad_input(text: str, message: str) -> None:
     with pytest.raises(BadInput) as raised:
         executor_for(text)
     assert message in str(raised.value)
-
-
-def test_two_numbers_of_processes_are_bad_input() -> None:
-    with pytest.raises(BadInput, match=r"^--executor serial: leave out the number of processes, or say pro"):
-        executor_for("serial", workers=2)
 
 
 def test_batches_grow_until_they_take_as_long_as_they_should() -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from statek_sim.reporting.json import report_json, report_schema, write_json
+from statek_sim.reporting.json import report_json, report_json_text, report_schema
 from statek_sim.reporting.model import Report, build_report
 from statek_sim.suite.result import Mismatch
 from statek_sim.values import JSON
@@ -113,16 +112,11 @@ def test_a_scenario_tells_its_jobs_and_its_usage() -> None:
         (True, True),
     ],
 )
-def test_an_exit_value_that_json_cannot_hold_is_written_as_text(
-    tmp_path: Path, value: JSON, written: JSON
-) -> None:
-    write_json(_report(exit_value=value), tmp_path / "report.json")
-    scenarios = json.loads((tmp_path / "report.json").read_text("ascii"))["scenarios"]
+def test_an_exit_value_that_json_cannot_hold_is_written_as_text(value: JSON, written: JSON) -> None:
+    scenarios = json.loads(report_json_text(_report(exit_value=value)))["scenarios"]
     assert scenarios[2]["jobs"][0]["exit"] == written
 
 
-def test_equal_runs_write_equal_files(tmp_path: Path) -> None:
-    for name in ("one.json", "two.json"):
-        write_json(_report(), tmp_path / name)
-    assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
-    assert json.loads((tmp_path / "one.json").read_bytes()) == report_json(_report())
+def test_equal_runs_make_equal_texts() -> None:
+    assert report_json_text(_report()) == report_json_text(_report())
+    assert json.loads(report_json_text(_report())) == report_json(_report())

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from statek_sim.backends.record import UsageRecord
-from statek_sim.reporting.model import Report, Usage, build_report, worst_rows
+from statek_sim.reporting.model import Report, Usage, build_report
 from statek_sim.suite.result import Mismatch, ScenarioResult
-from tests.unit.reporting_samples import Talk, chinese, digits, english, result, tooled, with_usage
+from tests.unit.reporting_samples import Talk, english, result
 
 WRONG = Mismatch(("jobs", "main", "turns"), 2, 3)
 
@@ -90,50 +89,7 @@ def test_totals_of_nothing_are_measured_with_nothing() -> None:
 
 @pytest.mark.parametrize(("approx", "measured"), [(0, 5), (5, 0), (0, 0)])
 def test_there_is_no_ratio_when_either_number_is_missing(approx: int, measured: int) -> None:
-    assert (_usage(approx, measured).ratio, _usage(approx, measured).error) == (None, 0.0)
-
-
-def test_twice_too_much_is_as_wrong_as_half_too_little() -> None:
-    assert _usage(200, 100).error == pytest.approx(_usage(50, 100).error)
-
-
-def _with_ratio(name: str, approx: int, profile: str = "docs") -> ScenarioResult:
-    usage = UsageRecord(bytes_sent=approx * 4, approx_tokens=approx, measured_tokens=100, measured_prompt=100)
-    return with_usage(result(name, english(), profile=profile), usage)
-
-
-def test_the_worst_rows_name_each_scenario_once_under_its_worst_profile() -> None:
-    report = _report(
-        _with_ratio("a/x", 150),
-        _with_ratio("a/x", 300, "1.4"),
-        _with_ratio("a/y", 20),
-        _with_ratio("a/even", 100),
-        result("a/silent"),
-    )
-    assert [row.name for row in worst_rows(report.rows)] == ["a/y[docs]", "a/x[1.4]", "a/even[docs]"]
-
-
-def test_equally_wrong_scenarios_come_by_name() -> None:
-    report = _report(_with_ratio("a/y", 200), _with_ratio("b/x", 50), _with_ratio("a/x", 200))
-    assert [row.name for row in worst_rows(report.rows)] == ["a/x[docs]", "a/y[docs]", "b/x[docs]"]
-
-
-def test_offenders_are_the_worst_of_each_main_cause() -> None:
-    long_talk = chinese()
-    report = _report(
-        result("usage/chinese", long_talk),
-        result("usage/tools", tooled()),
-        result("usage/digits", digits()),
-        result("usage/small", english(1)),
-        result("usage/larger", english(2)),
-    )
-    assert [offender.row.id for offender in report.over] == ["small", "chinese", "tools"]
-    assert [offender.row.id for offender in report.under] == ["digits"]
-
-
-def test_an_even_estimate_offends_nobody() -> None:
-    report = _report(_with_ratio("a/even", 100))
-    assert (report.over, report.under) == ((), ())
+    assert _usage(approx, measured).ratio is None
 
 
 def test_a_report_of_nothing_is_empty() -> None:

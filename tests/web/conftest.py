@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from statek_sim.reporting.page.data import PageData
-from statek_sim.reporting.page.template import write_page
+from statek_sim.reporting.page.template import render
 from tests.web.report_samples import crowd, sample
 from tests.web.visit import PATIENCE, Visit, visiting
 from tools.browser import ensure_browser
@@ -46,14 +46,14 @@ def page_of_samples(tmp_path_factory: pytest.TempPathFactory) -> PageData:
 @pytest.fixture(scope="session")
 def report(page_of_samples: PageData, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    write_page(page_of_samples, path)
+    path.write_text(render(page_of_samples), "utf-8")
     return path
 
 
 @pytest.fixture(scope="session")
 def crowded_report(page_of_samples: PageData, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("crowd") / "report.html"
-    write_page(crowd(page_of_samples, CROWD), path)
+    path.write_text(render(crowd(page_of_samples, CROWD)), "utf-8")
     return path
 
 

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from statek_sim.analysis.corpus_model import CorpusTable, corpus_scenarios, corpus_table
-from statek_sim.analysis.run_usage import analyse
 from statek_sim.explore.explorer import Bounds
 from statek_sim.explore.result import Exploration
 from statek_sim.explore.workers import explore_one
@@ -95,7 +93,7 @@ def sample(folder: Path) -> PageData:
         run_one(*_builtin(*one)) for one in (("agent-nudges", NUDGED, "hardened"), ("storage", LOST, "1.4"))
     ]
     told = build_report(results, preset=None, seed=None, statements=None)
-    return page_data(results, told, corpus=_corpus(), gate=GATE, crashes=_crashes(hostile))
+    return page_data(results, told, gate=GATE, crashes=_crashes(hostile))
 
 
 def _crashes(hostile: Path) -> dict[str, JSON]:
@@ -136,8 +134,3 @@ def _copy(run: dict[str, Any], n: int) -> dict[str, Any]:
         "outcome": "passed" if n % 10 else "failed",
         "details": False,
     }
-
-
-def _corpus() -> CorpusTable:
-    results = [run_one(scenario, "docs") for scenario in corpus_scenarios("gpt-4o")]
-    return corpus_table(analyse(results))

@@ -15,7 +15,7 @@ from statek_sim.evals.recorded import recordings_in
 from statek_sim.evals.summary import summarised
 from statek_sim.executors.executor import SerialExecutor
 from statek_sim.reporting.page.evals import evals_page
-from statek_sim.reporting.page.template import write_page
+from statek_sim.reporting.page.template import render
 from tests.evals.weak_models import eval_named, failing
 from tests.tables import table_test
 from tests.web.test_accessible import faults
@@ -45,7 +45,7 @@ def experiment_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     outcomes = run_experiment(experiment, SerialExecutor())
     path = tmp_path_factory.mktemp("evals") / "evals.html"
-    write_page(evals_page(summarised(experiment, outcomes), outcomes), path)
+    path.write_text(render(evals_page(summarised(experiment, outcomes), outcomes)), "utf-8")
     return path
 
 
@@ -118,7 +118,9 @@ def test_the_page_of_recordings_has_no_words_about_random_numbers(chromium: Brow
     found = recordings_in(RECORDED, [eval_named("weather-now")])
     experiment = Experiment(suite=found.evals, model=found.model, arms=found.arms, seeds=1)
     outcomes = run_experiment(experiment, SerialExecutor())
-    write_page(evals_page(summarised(experiment, outcomes), outcomes), tmp_path / "recorded.html")
+    (tmp_path / "recorded.html").write_text(
+        render(evals_page(summarised(experiment, outcomes), outcomes)), "utf-8"
+    )
     with visiting(chromium, tmp_path / "recorded.html") as visit:
         page = visit.open("#/words")
         expect(page.locator("#words")).to_contain_text("All arms meet the same model.")

@@ -56,7 +56,7 @@ def test_the_overview_says_what_the_harness_thinks_and_what_the_models_saw(
 
 def test_no_chart_is_drawn_before_it_comes_into_view(visit: Visit) -> None:
     page = visit.open()
-    last = page.locator("#gate .chart").last
+    last = page.locator("#why .chart").last
     expect(last).to_be_attached()
     expect(last.locator("svg")).to_have_count(0)
     last.scroll_into_view_if_needed()
@@ -65,8 +65,8 @@ def test_no_chart_is_drawn_before_it_comes_into_view(visit: Visit) -> None:
 
 def test_charts_not_seen_yet_are_drawn_after_a_visit_to_a_run(visit: Visit) -> None:
     page = visit.open("#/run/hostile/wrong[docs]")
-    page.get_by_role("link", name="Languages", exact=True).click()
-    expect(page.locator("#languages svg")).to_have_count(1)
+    page.get_by_role("link", name="Why they differ", exact=True).click()
+    expect(page.locator("#why svg")).to_have_count(1)
     page.go_back()
     page.get_by_role("link", name="Gate", exact=True).click()
     expect(page.locator("#gate svg").first).to_be_visible()
@@ -88,16 +88,6 @@ def test_the_waterfall_shows_every_step_and_adds_up(visit: Visit, page_of_sample
     once, history, estimate, *steps, measured = map(int, numbers)
     assert once + history == estimate
     assert estimate + sum(steps) == measured == waterfall["to"]
-
-
-def test_languages_are_shown_as_a_chart_and_as_a_table(visit: Visit, page_of_samples: PageData) -> None:
-    cells = json.loads(page_of_samples.index)["corpus"]
-    page = visit.open("#/languages")
-    figure = page.locator("#languages figure")
-    figure.scroll_into_view_if_needed()
-    expect(figure.locator("svg .mark-symbol.role-mark path")).to_have_count(len(cells))
-    figure.get_by_text("Show the numbers").click()
-    expect(figure.locator("tbody tr")).to_have_count(len(cells))
 
 
 def test_the_gate_names_the_preset_that_fails_the_reason_and_the_line(visit: Visit) -> None:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Final
 
-from statek_sim.analysis.corpus_model import CELLS, CorpusTable
 from statek_sim.analysis.run_usage import scenario_use, tasks_of
 from statek_sim.explore.result import Cell, Exploration, Explored, Failure
 from statek_sim.reporting.exploration import proven_words
@@ -66,7 +65,6 @@ def page_data(
     results: Sequence[ScenarioResult],
     report: Report,
     *,
-    corpus: CorpusTable | None = None,
     gate: Mapping[str, JSON] | None = None,
     crashes: Mapping[str, JSON] | None = None,
     tokenizers: TokenizerRegistry | None = None,
@@ -84,7 +82,6 @@ def page_data(
         report,
         ordered,
         _use(ordered, tokenizers),
-        corpus=corpus,
         gate=gate,
         crashes=crashes,
         metrics=_metrics(ordered),
@@ -145,7 +142,6 @@ def index_of(
     results: Sequence[ScenarioResult],
     use: Use | None,
     *,
-    corpus: CorpusTable | None,
     gate: Mapping[str, JSON] | None,
     crashes: Mapping[str, JSON] | None,
     metrics: Mapping[str, JSON] | None,
@@ -183,7 +179,6 @@ def index_of(
         "left_out": len(report.rows) - len(shown),
         "meanings": dict(MEANINGS),
         "waterfall": None if use is None else waterfall_json(use.waterfall),
-        "corpus": None if corpus is None else _corpus(corpus),
         "gate": None if gate is None else dict(gate),
         "crashes": None if crashes is None else dict(crashes),
         "metrics": None if metrics is None else dict(metrics),
@@ -227,24 +222,6 @@ def _run(n: int, row: Row, result: ScenarioResult, *, details: bool) -> JSON:
         "reported": row.usage.reported_tokens,
         "details": details,
     }
-
-
-def _corpus(table: CorpusTable) -> JSON:
-    return [
-        {
-            "key": row.key,
-            "text": row.name,
-            "turns": cell.turns,
-            "tools": cell.tools,
-            "approx": row.uses[cell].approx_tokens,
-            "measured": row.uses[cell].measured_tokens,
-            # Rounded: enough for people, and the same digits everywhere.
-            "ratio": round(row.ratio(cell), 6),
-            "tokenizer": table.tokenizer,
-        }
-        for row in table.rows
-        for cell in CELLS
-    ]
 
 
 CRASH_ROOM: Final = 8_000_000

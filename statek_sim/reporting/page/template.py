@@ -19,10 +19,8 @@ import re
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from statek_sim.reporting.artifact import write_artifact
 from statek_sim.reporting.page.data import PageData
 
 if TYPE_CHECKING:
@@ -104,11 +102,6 @@ def _template() -> Template:
     )
     environment.filters.update(inside=_inside, source=_source)
     return environment.get_template("page.html.j2")
-
-
-def write_page(page: PageData, path: Path) -> None:
-    """Write `report.html` to `path`, whole or not at all; `BadInput` when it cannot be written."""
-    write_artifact(path, render(page))
 
 
 @cache

@@ -5,7 +5,6 @@ import { fill, h } from "./element.js";
 import { arrive, frame } from "./frame.js";
 import { gateSection } from "./gate.js";
 import { health } from "./health.js";
-import { languages } from "./languages.js";
 import { overview, provenance } from "./overview.js";
 import { parse, toPart } from "./route.js";
 import { noSuchRun, runPage } from "./run.js";
@@ -18,11 +17,10 @@ const home = h(
   "div",
   { class: "home" },
   h("header", {}, h("h1", { tabindex: -1 }, index.title), provenance(index)),
+  index.gate && gateSection(index.gate),
   overview(index),
   runs.element,
-  index.corpus && languages(index.corpus),
   index.metrics && health(index.metrics),
-  index.gate && gateSection(index.gate),
   index.crashes && crashesSection(index.crashes),
   glossary(),
 );
@@ -31,7 +29,6 @@ let left = null; // the run that was shown last
 
 const SHORT = {
   why: "Why they differ",
-  languages: "Languages",
   health: "Health",
   gate: "Gate",
   crashes: "Crashes",
