@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from typing import Any, Final
 
 JSON = str | int | float | bool | None | list["JSON"] | dict[str, "JSON"]
 """Anything `json.dumps` takes."""
@@ -13,6 +17,27 @@ Message = Mapping[str, JSON]
 
 ToolSpec = Mapping[str, JSON]
 """One entry of a request's `tools` list in the OpenAI wire shape."""
+
+
+def as_json(value: Any) -> JSON:
+    """Return a value as JSON has it: dataclasses as objects, enums as their values, paths and decimals as texts."""
+    if isinstance(value, Enum):
+        return as_json(value.value)
+    if isinstance(value, PurePath):
+        return value.as_posix()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, Mapping):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    return record(value) if is_dataclass(value) else value
+
+
+def record(value: Any, *names: str) -> dict[str, JSON]:
+    """Return the attributes of a value that have these names, as JSON; none: all fields of a dataclass."""
+    return {name: as_json(getattr(value, name)) for name in names or [field.name for field in fields(value)]}
+
 
 MOST_PARTS: Final = 10_000
 DEEPEST_PART: Final = 50

@@ -16,7 +16,7 @@ from statek_sim.cassettes.exchange import Chunk, Exchange, Headers, Request, Res
 from statek_sim.cassettes.matching import address_of
 from statek_sim.cassettes.yaml_values import Document, Keypath, loaded, no_garbage_collection
 from statek_sim.errors import BadCassette
-from statek_sim.input_files import content_of, why_unreadable
+from statek_sim.input_files import why_unreadable
 
 PARSED: Final = "parsed_body"
 """The key of a JSON body that pydantic-ai's serializer for vcrpy keeps as values."""
@@ -83,7 +83,7 @@ def _is_small(value: object) -> bool:
 def source_of(path: Path) -> bytes:
     """Return the bytes of a cassette; `BadCassette` when it cannot be read."""
     try:
-        return content_of(path)
+        return path.read_bytes()
     except OSError as error:
         raise BadCassette(f"{path}: {why_unreadable(error, path)}") from error
 

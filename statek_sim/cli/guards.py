@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -38,7 +38,6 @@ CheckOption = Annotated[
         metavar="FILE", help='Print a verdict for each line {"id", "text", "point"} instead of measuring.'
     ),
 ]
-VariantsOption = Annotated[bool, typer.Option("--variants", help="Show what disguises do to the recall.")]
 FileOption = Annotated[
     Path | None,
     typer.Option(
@@ -54,20 +53,6 @@ EnvironmentOption = Annotated[
     str,
     typer.Option(metavar="NAME", help="With --file: where the application runs; none: guards of everywhere."),
 ]
-WhatIfOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="PATH",
-        help="Say how the runs of these scenarios would have ended if warnings of guards had been blocks.",
-    ),
-]
-CassettesOption = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="With --what-if: runs whose model was recorded here.")
-]
-BaselineOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Fail when a guard got worse than in this --json file."),
-]
 
 
 @app.command()
@@ -75,47 +60,31 @@ def guards(
     corpus: CorpusArgument = None,
     guard: GuardOption = None,
     check: CheckOption = None,
-    variants: VariantsOption = False,
     file: FileOption = None,
     tier: TierOption = "",
     environment: EnvironmentOption = "",
-    what_if: WhatIfOption = None,
-    cassettes: CassettesOption = None,
     report: JsonFileOption = None,
-    baseline: BaselineOption = None,
 ) -> None:
     """Measure guards on attacks and on harmless texts.
-
-    Exits 1 when a guard got worse than the baseline, 2 when a file is wrong.
 
     Example: statek-sim guards --guard injection
     """
     from statek_sim.reporting.guards import guard_lines, guards_json
 
     check_outputs({"--json": report})
-    if what_if:
-        _show_what_if(what_if, cassettes, report)
-        return
-    if cassettes is not None:
-        raise BadInput("--cassettes goes with --what-if PATH, the scenarios that were recorded")
     if file is not None and (check is None or guard is not None):
         raise BadInput("--file goes with --check, and without --guard")
     if check is not None:
         for line in _verdicts(check, _guard_set(guard, file, environment), tier):
             typer.echo(line)
         return
-    before = None if baseline is None else _before(baseline)
     chosen = _chosen(guard)
     corpora = list(_corpora(corpus or (), guard))
     measured = list(_measured(chosen, corpora))
     if not measured:
         raise BadInput(f'no corpus for {", ".join(chosen)}; name a file of lines {{"id", "text", "bad"}}')
     show(lambda width: guard_lines(measured, width=width))
-    if variants:
-        _show_variants(chosen, corpora)
-    write_outputs((report, lambda: _text(guards_json(measured))))
-    if baseline is not None and before is not None and _got_worse(baseline, before, measured):
-        raise typer.Exit(1)
+    write_outputs((report, lambda: json.dumps(guards_json(measured), indent=2, ensure_ascii=False) + "\n"))
 
 
 def _chosen(name: str | None) -> Mapping[str, Guard]:
@@ -136,29 +105,6 @@ def _guard_set(name: str | None, file: Path | None, environment: str) -> GuardSe
 
     guards = _chosen(name).values() if file is None else guards_file(file)
     return GuardSet(guards, environment=environment)
-
-
-def _show_what_if(paths: Sequence[Path], cassettes: Path | None, report: Path | None) -> None:
-    from statek_sim.reporting.guards import what_if_json
-    from statek_sim.scenario.load import load_or_fail
-    from statek_sim.suite.counterfactual import what_if_warnings_block
-    from statek_sim.suite.recorded import Cassettes
-
-    recorded = None if cassettes is None else Cassettes(cassettes)
-    runs = [
-        what_if_warnings_block(scenario, profile, recorded)
-        for scenario in load_or_fail(paths)
-        if scenario.engine == "agent"
-        for profile in scenario.profiles
-    ]
-    if not runs:
-        raise BadInput("no run in these scenarios, expected engine: agent")
-    for run in runs:
-        for line in (*(f"warned: {warning}" for warning in run.warnings), *run.changed):
-            typer.echo(f"{run.scenario}[{run.variant}] {line}")
-    warned, changed = sum(bool(run.warnings) for run in runs), sum(bool(run.changed) for run in runs)
-    typer.echo(f"{len(runs)} runs, {warned} with warnings, {changed} would have ended otherwise")
-    write_outputs((report, lambda: _text(what_if_json(runs))))
 
 
 def _verdicts(file: Path, together: GuardSet, tier: str) -> Iterator[str]:
@@ -199,70 +145,3 @@ def _measured(chosen: Mapping[str, Guard], corpora: Sequence[Corpus]) -> Iterato
     for corpus in corpora:
         if corpus.guard in chosen:
             yield measure(chosen[corpus.guard], corpus, process_time)
-
-
-def _show_variants(chosen: Mapping[str, Guard], corpora: Sequence[Corpus]) -> None:
-    from statek_sim.agent.guards.efficacy import disguised
-
-    for corpus in corpora:
-        if corpus.guard in chosen:
-            typer.echo(f"\n{corpus.guard} on {corpus.name}: found still when disguised")
-            for name, (found, of) in disguised(chosen[corpus.guard], corpus).items():
-                typer.echo(f"  {name:<16} {found:>4} of {of}")
-
-
-def _text(record: Mapping[str, Any]) -> str:
-    return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-
-
-def _before(file: Path) -> Mapping[tuple[str, str], tuple[set[str], set[str]]]:
-    """Return what guards missed and what they warned of wrongly when a baseline was written."""
-    from statek_sim.reporting.guards import SCHEMA
-
-    advice = f"`statek-sim guards --json {file}` writes one"
-    try:
-        before = json.loads(text_of(file))
-    except Unreadable as error:
-        raise BadInput(f"{file}: {why_unreadable(error, file)}") from None
-    except ValueError as error:
-        raise BadInput(f"{file}: is no baseline, for it is no JSON: {error}; {advice}") from None
-    schema = before.get("schema") if isinstance(before, dict) else None
-    if schema != SCHEMA:
-        raise BadInput(f"{file}: is no baseline: schema is {_short(schema)}, expected {SCHEMA!r}; {advice}")
-    try:
-        return {
-            (row["name"], row["corpus"]): (set(row["missed"]), set(row["wrong"])) for row in before["guards"]
-        }
-    except (KeyError, TypeError):
-        expected = 'a list of {"name", "corpus", "missed", "wrong"}'
-        raise BadInput(f"{file}: is no baseline: `guards` is not {expected}; {advice}") from None
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _got_worse(
-    file: Path, known: Mapping[tuple[str, str], tuple[set[str], set[str]]], measured: Sequence[Efficacy]
-) -> bool:
-    """Print what got worse than the baseline; return whether anything did."""
-    worse = []
-    for efficacy in measured:
-        if (efficacy.name, efficacy.corpus) not in known:
-            typer.echo(f"not in {file}: {efficacy.name} on {efficacy.corpus}; write it anew with --json")
-            continue
-        missed, wrong = known[efficacy.name, efficacy.corpus]
-        worse += [
-            f"{efficacy.name} on {efficacy.corpus}: misses {text}"
-            for text in efficacy.missed
-            if text not in missed
-        ]
-        worse += [
-            f"{efficacy.name} on {efficacy.corpus}: flags {text}"
-            for text in efficacy.wrong
-            if text not in wrong
-        ]
-    for line in worse:
-        typer.echo(f"worse than {file}: {line}")
-    return bool(worse)

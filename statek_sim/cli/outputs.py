@@ -1,7 +1,7 @@
-"""No command writes onto a file that it was given to read.
+"""No command writes onto a file that another of its options or arguments names.
 
 Here for all commands at once, so that a new one cannot forget it. A parameter that is not among `OUTPUTS` counts as
-read, unless it is one of `WORDS`: presets, stores and models are texts that may name a file.
+read, unless it is one of `WORDS`.
 """
 
 from __future__ import annotations
@@ -9,28 +9,34 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
-from pathlib import Path
 from typing import Any, Final
 
 from statek_sim.errors import BadInput
-from statek_sim.reporting.artifact import STANDARD_OUTPUT
 
-OUTPUTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "--html": (),
-    "--journal": (),
-    "--json": (),
-    "--junit": (),
-    "--markdown": (),
-    "--openmetrics": (),
-    "--report": ("report.json", "report.md", "report.html"),
-    "--save": (),
-    "--update-baseline": (),
-    "folder": (),
-}
-"""What commands write, by option or argument; of a folder, the files in it that have fixed names."""
+OUTPUTS: Final = (
+    "--html",
+    "--journal",
+    "--json",
+    "--junit",
+    "--markdown",
+    "--openmetrics",
+    "--update-baseline",
+)
+"""Options that name a file to be written."""
 
-WORDS: Final = ("--eval", "--name", "--profile", "--scenario", "--select", "--tag", "job", "run")
-"""What names no file, even where one is called so: `jobs show main --json main` may be said twice."""
+WORDS: Final = (
+    "--eval",
+    "--name",
+    "--profile",
+    "--scenario",
+    "--select",
+    "--tag",
+    "job",
+    "run",
+    "folder",
+    "--save",
+)
+"""What names no file that is read, even where one is called so: `jobs show main --json main` may be said twice."""
 
 IN_PLACE: Final = ("--update-baseline", "--baseline")
 """An output and an input that may be one file: a baseline is held against, and then written anew."""
@@ -56,29 +62,23 @@ def _checked(callback: Callable[..., object], parameters: Sequence[Any]) -> Call
 
 
 def check_apart(given: Mapping[str, object]) -> None:
-    """Raise BadInput for a file to be written that is read; `given` has values by option or argument."""
-    read = [
-        (source, place)
+    """Raise BadInput for a file to be written that is read; `given` has values by option or argument.
+
+    Links are followed. A file inside a folder that is read may be written, and so may a pipe.
+    """
+    read = {
+        os.path.realpath(text): source
         for source, value in given.items()
-        if source not in OUTPUTS and source not in WORDS
+        if source not in (*OUTPUTS, *WORDS)
         for text in _texts(value)
-        for place in (text, text.partition("=")[2], text.removeprefix("sqlite:"))
-        if os.path.exists(place) or text.startswith("sqlite:")
-    ]
-    for option, path in _written(given):
-        for source, place in read:
-            if (option, source) != IN_PLACE and _same(path, place):
+        if os.path.isfile(text)
+    }
+    for option in OUTPUTS:
+        for text in _texts(given.get(option)):
+            source = read.get(os.path.realpath(text))
+            if source is not None and (option, source) != IN_PLACE:
                 reader = source if source.startswith("-") else "this command"
-                where = "" if place == str(path) else f" as {place}"
-                raise BadInput(f"{option} {path}: {reader} reads it{where}; name another file to write")
-
-
-def _written(given: Mapping[str, object]) -> Iterator[tuple[str, Path]]:
-    """Yield options and the files that they name, or that are put into the folders that they name."""
-    for option, names in OUTPUTS.items():
-        for path in map(Path, _texts(given.get(option))):
-            if path != STANDARD_OUTPUT:
-                yield from ((option, path / name) for name in names) if names else [(option, path)]
+                raise BadInput(f"{option} {text}: {reader} reads it; name another file to write")
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -86,14 +86,3 @@ def _texts(value: object) -> Iterator[str]:
     for one in value if isinstance(value, list | tuple) else [value]:
         if isinstance(one, str | os.PathLike):
             yield os.fspath(one)
-
-
-def _same(written: Path, read: str) -> bool:
-    """Return whether both are one file; a pipe or a device may be read and written, and a store may yet be made."""
-    # As they will be when folders on the way have been made: `new/../file` is `file`.
-    path = Path(os.path.realpath(written))
-    if path.exists() and not path.is_file():
-        return False
-    return path == Path(os.path.realpath(read)) or (
-        path.exists() and os.path.exists(read) and path.samefile(read)
-    )

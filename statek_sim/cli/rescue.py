@@ -16,8 +16,7 @@ import typer
 from statek_sim.cli.app import app
 from statek_sim.cli.inputs import standard_input
 from statek_sim.errors import BadInput
-from statek_sim.input_files import content_of, why_unreadable
-from statek_sim.input_files import opened as opened_file
+from statek_sim.input_files import why_unreadable
 
 if TYPE_CHECKING:
     from statek_sim.agent.rescue.offered import Tools
@@ -106,7 +105,7 @@ def _answered(file: Path, offered: Tools | None, reading: _Reading) -> int:
 def _lines(file: Path) -> Iterator[bytes]:
     """Yield the lines, without the mark that Windows puts before the first."""
     try:
-        opened = standard_input() if file == _STANDARD_INPUT else opened_file(file)
+        opened = standard_input() if file == _STANDARD_INPUT else file.open("rb")
     except OSError as error:
         raise BadInput(f"{file}: {why_unreadable(error, file)}") from None
     with opened:
@@ -145,7 +144,7 @@ def _record(text: str, offered: Tools | None, reading: _Reading) -> dict[str, ob
 def _text(file: Path) -> str:
     name = "standard input" if file == _STANDARD_INPUT else str(file)
     try:
-        content = standard_input().read() if file == _STANDARD_INPUT else content_of(file)
+        content = standard_input().read() if file == _STANDARD_INPUT else file.read_bytes()
     except OSError as error:
         raise BadInput(f"{name}: {why_unreadable(error, file)}") from None
     try:

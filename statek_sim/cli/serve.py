@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import signal
-import stat
 from collections.abc import Iterator
 from contextlib import nullcontext
 from enum import StrEnum
@@ -19,8 +16,7 @@ import typer
 from statek_sim.cli.app import app
 from statek_sim.cli.inputs import say, standard_input
 from statek_sim.errors import BadInput
-from statek_sim.input_files import ends, text_of
-from statek_sim.reporting.artifact import number_of
+from statek_sim.input_files import text_of
 
 if TYPE_CHECKING:
     from statek_sim.mcp.server import McpServer
@@ -259,18 +255,9 @@ def mcp(
 def _added_to(journal: Path) -> TextIO:
     """Return a file that lines are added to; `BadInput` for one that nothing can be written into."""
     try:
-        # Opening a pipe that nobody reads would wait for a reader.
-        waits = 0 if journal.is_file() else getattr(os, "O_NONBLOCK", 0)
-        descriptor = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT | waits, 0o666)
-        if stat.S_ISCHR(os.fstat(descriptor).st_mode) and not ends(descriptor):
-            raise BadInput(f"{journal}: cannot write the journal: a device, which has no end")
-    except (OSError, RuntimeError) as error:
-        nobody = isinstance(error, OSError) and error.errno == errno.ENXIO
-        reason = "a pipe that nobody reads" if nobody else os.strerror(number_of(error))
-        raise BadInput(f"{journal}: cannot write the journal: {reason}") from None
-    if waits:
-        os.set_blocking(descriptor, True)
-    return open(descriptor, "a", encoding="utf-8", buffering=1)
+        return journal.open("a", encoding="utf-8", buffering=1)
+    except OSError as error:
+        raise BadInput(f"{journal}: cannot write the journal: {error.strerror}") from None
 
 
 def _asked_before(journal: Path) -> list[str]:

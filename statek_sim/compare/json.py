@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from statek_sim.compare.changes import Change, Resized, Stop
 from statek_sim.compare.matrix import Verdict, VersionMatrix
-from statek_sim.compare.sides import Side
 from statek_sim.compare.upgrade import Rule, Section, Upgrade
 from statek_sim.compare.wording import told
-from statek_sim.values import JSON
+from statek_sim.values import JSON, as_json, record
 
 SCHEMA = "statek-sim/compare@1"
 
@@ -40,31 +39,19 @@ def _version(matrix: VersionMatrix) -> JSON:
 
 def _upgrade(report: Upgrade) -> JSON:
     return {
-        "before": _side(report.before),
-        "after": _side(report.after),
-        "preset": report.preset,
-        "scenarios": report.scenarios,
-        "changed": report.changed,
-        "resized": report.resized,
-        "answers": [
-            {"question": answer.question, "before": answer.before, "after": answer.after}
-            for answer in report.answers
-        ],
+        "before": record(report.before, "name", "profile"),
+        "after": record(report.after, "name", "profile"),
+        **record(report, "preset", "scenarios", "changed", "resized", "answers"),
         "subjects": [_section(section) for section in report.sections],
         "unseen_rules": [_rule(rule) for rule in report.unseen],
     }
 
 
-def _side(side: Side) -> JSON:
-    return {"name": side.name, "profile": side.profile}
-
-
 def _section(section: Section) -> JSON:
-    counts: dict[str, JSON] = dict(section.stop_counts())
     return {
         "subject": section.subject,
         "rules": [_rule(rule) for rule in section.rules],
-        "jobs_under_preset": counts,
+        "jobs_under_preset": as_json(section.stop_counts()),
         "changes": [_change(change) for change in section.changes],
         "resized": [_resized(resized) for resized in section.resized],
         "stops": [_stop(stop) for stop in section.stops],
@@ -72,19 +59,19 @@ def _section(section: Section) -> JSON:
 
 
 def _rule(rule: Rule) -> JSON:
-    return {"name": rule.name, "before": rule.before, "after": rule.after, "says": rule.doc}
+    return {**record(rule, "name", "before", "after"), "says": rule.doc}
+
+
+def _found(found: Change | Resized | Stop) -> dict[str, JSON]:
+    """Return where something was found, and its causes."""
+    return {"suite": found.scenario.suite, "scenario": found.scenario.id, **record(found, "causes")}
 
 
 def _change(change: Change) -> JSON:
     return {
-        "suite": change.scenario.suite,
-        "scenario": change.scenario.id,
+        **_found(change),
         "title": change.scenario.title,
-        "causes": list(change.causes),
-        "told": [
-            {"about": statement.about, "before": statement.before, "after": statement.after}
-            for statement in told(change)
-        ],
+        "told": [record(aspect, "about", "before", "after") for aspect in told(change)],
         "differences": [
             {"field": difference.field, "before": difference.reference, "after": difference.installed}
             for difference in change.differences
@@ -93,22 +80,13 @@ def _change(change: Change) -> JSON:
 
 
 def _resized(resized: Resized) -> JSON:
-    return {
-        "suite": resized.scenario.suite,
-        "scenario": resized.scenario.id,
-        "causes": list(resized.causes),
-        "bytes_before": resized.before,
-        "bytes_after": resized.after,
-    }
+    return {**_found(resized), "bytes_before": resized.before, "bytes_after": resized.after}
 
 
 def _stop(stop: Stop) -> JSON:
     return {
-        "suite": stop.scenario.suite,
-        "scenario": stop.scenario.id,
-        "job": stop.job,
-        "kind": stop.kind,
-        "causes": list(stop.causes),
+        **_found(stop),
+        **record(stop, "job", "kind"),
         "before": {"end": stop.before or None, "llm_calls": stop.calls_before},
         "after": {"end": stop.after or None, "llm_calls": stop.calls_after},
     }

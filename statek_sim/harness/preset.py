@@ -17,7 +17,7 @@ from statek_sim.cassettes.redaction import plain_setting
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting
 from statek_sim.harness.settings import PREFIX, VARIABLES, StatekSettings
-from statek_sim.input_files import Unreadable, content_of, why_unreadable
+from statek_sim.input_files import Unreadable, why_unreadable
 
 PRESETS_DIR: Final = Path(__file__).parent / "presets"
 """Where the built-in presets are."""
@@ -120,7 +120,7 @@ def _read(path: Path) -> str:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise BadSetting(f"{path}: {path.stat().st_size} bytes; a preset has at most {MAX_BYTES}")
-        content = content_of(path)
+        content = path.read_bytes()
     except OSError as error:
         raise BadSetting(f"{path}: {why_unreadable(error, path)}") from None
     try:

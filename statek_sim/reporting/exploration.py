@@ -9,12 +9,12 @@ from typing import Final
 
 from rich.text import Text
 
-from statek_sim.explore.result import CrashCost, Exploration, Explored, Failure
+from statek_sim.explore.result import Exploration, Explored, Failure
 from statek_sim.explore.workers import Replayed
 from statek_sim.reporting.artifact import schema_named
 from statek_sim.reporting.table import Code, Table, escaped
 from statek_sim.reporting.text_format import plural
-from statek_sim.values import JSON
+from statek_sim.values import JSON, record
 
 _NOUNS: Final = {
     "crashes": "crash points",
@@ -179,55 +179,24 @@ def exploration_schema() -> dict[str, JSON]:
 def _scenario(explored: Explored) -> JSON:
     beyond = explored.beyond
     return {
-        "id": explored.id,
-        "suite": explored.suite,
-        "profile": explored.profile,
-        "points": explored.points,
-        "explored": explored.explored,
+        **record(explored, "id", "suite", "profile", "points", "explored"),
         "proven": {kind: [count.tried, count.of] for kind, count in explored.proven.items()},
         "beyond": {
             "pairs": [beyond.pairs.tried, beyond.pairs.of],
-            "triples": beyond.triples,
-            "depth": beyond.depth,
-            "probability": beyond.probability,
+            **record(beyond, "triples", "depth", "probability"),
         },
         "failures": [_failure(failure) for failure in explored.failures],
-        "reached": dict(explored.reached),
-        "unknown": explored.unknown,
-        "repeats": explored.repeats,
-        "runs": explored.runs,
-        "crash": _crash(explored.crash),
-        "tools": [
-            {
-                "tool": tool.tool,
-                "own": tool.own,
-                "before": tool.before,
-                "during": tool.during,
-                "after": tool.after,
-                "twice": tool.twice,
-                "owners": tool.owners,
-            }
-            for tool in explored.tools
-        ],
+        **record(explored, "reached", "unknown", "repeats", "runs", "tools", "problem"),
+        "crash": record(explored.crash, "tokens", "cost", "where", "cost_where"),
         "map": [[cell.event, cell.silent, cell.what, cell.job, cell.came] for cell in explored.cells],
-        "problem": explored.problem,
     }
 
 
 def _failure(failure: Failure) -> JSON:
-    return {
-        "invariant": failure.invariant,
-        "message": failure.message,
-        "times": failure.times,
-        "deviations": [
-            deviation.model_dump(mode="json", exclude_unset=True) for deviation in failure.deviations
-        ],
-        "file": failure.file,
-    }
-
-
-def _crash(crash: CrashCost) -> JSON:
-    return {"tokens": crash.tokens, "cost": crash.cost, "where": crash.where, "cost_where": crash.cost_where}
+    deviations: list[JSON] = [
+        deviation.model_dump(mode="json", exclude_unset=True) for deviation in failure.deviations
+    ]
+    return {**record(failure, "invariant", "message", "times", "file"), "deviations": deviations}
 
 
 MARKS = {"same": "=", "differs": "~", "unknown": "?"}

@@ -14,20 +14,11 @@ from typing import Final
 
 from rich.text import Text
 
-from statek_sim.gate.verdict import (
-    Burnt,
-    GateResult,
-    JudgedPreset,
-    LimitFigure,
-    Place,
-    Remark,
-    Stop,
-    Verdict,
-)
+from statek_sim.gate.verdict import GateResult, JudgedPreset, Place, Remark, Verdict
 from statek_sim.reporting.artifact import schema_named
 from statek_sim.reporting.table import Code, Rows, Table, code, escaped
 from statek_sim.reporting.text_format import NOTHING, plural
-from statek_sim.values import JSON
+from statek_sim.values import JSON, as_json, record
 
 _FIRST = 24
 """Columns that a rule's name should have for the table to stand upright."""
@@ -163,10 +154,9 @@ def gate_schema() -> dict[str, JSON]:
 def _preset(preset: JudgedPreset, result: GateResult) -> JSON:
     own = [verdict for verdict in result.verdicts if verdict.preset == preset.name]
     return {
-        "name": preset.name,
-        "path": preset.path.as_posix(),
-        "sets": [limit.value for limit in preset.stated],
-        "limits": {limit.value: value for limit, value in preset.limits},
+        **record(preset, "name", "path"),
+        "sets": as_json(preset.stated),
+        "limits": as_json(dict(preset.limits)),
         "limit_extension_per_completion": preset.extension,
         "verdicts": len(own),
         "failed": sum(not verdict.passed for verdict in own),
@@ -175,52 +165,15 @@ def _preset(preset: JudgedPreset, result: GateResult) -> JSON:
 
 def _verdict(verdict: Verdict) -> JSON:
     return {
-        "preset": verdict.preset,
-        "scenario": verdict.scenario,
-        "tags": list(verdict.tags),
-        "rule": verdict.rule,
-        "passed": verdict.passed,
-        "reason": verdict.reason,
-        "path": verdict.place.path.as_posix(),
-        "line": verdict.place.line,
-        "limit": None if verdict.limit is None else verdict.limit.value,
-        "stop": _stop(verdict.stop),
-        "figures": [_figure(figure) for figure in verdict.figures],
-        "burnt": _burnt(verdict.burnt),
-        "leaked": list(verdict.leaked),
+        **record(verdict, "preset", "scenario", "tags", "rule", "passed", "reason", "limit", "stop"),
+        **record(verdict.place),
+        "figures": [{**record(figure), **record(figure, "headroom_percent")} for figure in verdict.figures],
+        **record(verdict, "burnt", "leaked"),
     }
-
-
-def _stop(stop: Stop | None) -> JSON:
-    return None if stop is None else {"job": stop.job, "limit": stop.limit.value, "turn": stop.turn}
-
-
-def _figure(figure: LimitFigure) -> JSON:
-    return {
-        "limit": figure.limit.value,
-        "value": figure.value,
-        "used": figure.used,
-        "needed": figure.needed,
-        "headroom_percent": figure.headroom_percent,
-        "stated": figure.stated,
-    }
-
-
-def _burnt(burnt: Burnt | None) -> JSON:
-    if burnt is None:
-        return None
-    # Text: a float would round money.
-    cost = None if burnt.cost is None else f"{burnt.cost:f}"
-    return {"turns": burnt.turns, "tokens": burnt.tokens, "cost": cost}
 
 
 def _remark(remark: Remark) -> JSON:
-    return {
-        "preset": remark.preset,
-        "path": remark.place.path.as_posix(),
-        "line": remark.place.line,
-        "message": remark.message,
-    }
+    return {**record(remark, "preset", "message"), **record(remark.place)}
 
 
 _FAILURES: Final = 200

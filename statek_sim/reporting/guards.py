@@ -10,12 +10,10 @@ from rich.text import Text
 from statek_sim.agent.guards.efficacy import Efficacy
 from statek_sim.reporting.table import Table
 from statek_sim.reporting.text_format import NOTHING, count
-from statek_sim.suite.counterfactual import WhatIf
 from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/guards@1"
-"""What `statek-sim guards --json` writes, and `--baseline` reads."""
-WHAT_IF_SCHEMA: Final = "statek-sim/guards-what-if@1"
+"""What `statek-sim guards --json` writes."""
 
 _HEADS: Final = ("guard", "corpus", "caught", "recall %", "flagged", "precision %", "us/KB")
 
@@ -67,20 +65,4 @@ def _record(efficacy: Efficacy) -> JSON:
         },
         "missed": list(efficacy.missed),
         "wrong": list(efficacy.wrong),
-    }
-
-
-def what_if_json(runs: Sequence[WhatIf]) -> dict[str, JSON]:
-    """Return runs as `guards_what_if_schema.json` has them."""
-    return {
-        "schema": WHAT_IF_SCHEMA,
-        "runs": [
-            {
-                "scenario": run.scenario,
-                "variant": run.variant,
-                "warnings": list(run.warnings),
-                "changed": list(run.changed),
-            }
-            for run in runs
-        ],
     }

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
 from typing import Final
 
 from statek_sim.backends.record import JobRecord
 from statek_sim.reporting.artifact import schema_named
 from statek_sim.reporting.model import Report, Row, Usage
-from statek_sim.values import JSON
+from statek_sim.values import JSON, record
 
 SCHEMA: Final = "statek-sim/report@1"
 
@@ -25,14 +24,10 @@ def report_json(report: Report) -> dict[str, JSON]:
 
     Scenarios are sorted by suite, id and profile, jobs by creation. Equal runs give equal objects.
     """
-    overall = report.overall
     return {
         "schema": SCHEMA,
-        "profile": report.profile,
-        "preset": report.preset,
-        "seed": report.seed,
-        "digest": report.digest,
-        "summary": {"total": overall.total, "passed": overall.passed, "failed": overall.failed},
+        **record(report, "profile", "preset", "seed", "digest"),
+        "summary": record(report.overall, "total", "passed", "failed"),
         "scenarios": [_scenario(row) for row in report.rows],
     }
 
@@ -49,34 +44,18 @@ def report_json_text(report: Report) -> str:
 
 def _scenario(row: Row) -> JSON:
     return {
-        "id": row.id,
-        "suite": row.suite,
-        "engine": row.engine,
-        "profile": row.profile,
-        "outcome": str(row.outcome),
-        "digest": row.digest,
+        **record(row, "suite", "id", "engine", "profile", "outcome", "digest"),
         "jobs": [_job(job) for job in row.jobs],
-        "usage": _usage(row.usage),
+        "usage": record(row.usage),
     }
 
 
 def _job(job: JobRecord) -> JSON:
     return {
-        "name": job.name,
-        "agent": job.agent,
-        "status": job.status,
-        "stop": job.stop,
+        **record(job, "name", "agent", "status", "stop", "error", "llm_calls", "turns", "exceptions"),
         "exit": _exit(job.exit),
-        "error": job.error,
-        "llm_calls": job.llm_calls,
-        "turns": job.turns,
-        "exceptions": job.exceptions,
-        "usage": _usage(Usage.of(job.usage)),
+        "usage": record(Usage.of(job.usage)),
     }
-
-
-def _usage(usage: Usage) -> JSON:
-    return asdict(usage)
 
 
 def _exit(value: JSON) -> JSON:

@@ -18,15 +18,13 @@ from statek_sim.reporting.text_format import NOTHING, count, plural, signed
 from statek_sim.usage.breakdown import (
     MEANINGS,
     STEPS,
-    Cost,
     Group,
     JobUse,
     ScenarioUse,
-    TurnUse,
     UsageAnalysis,
     Use,
 )
-from statek_sim.values import JSON
+from statek_sim.values import JSON, record
 
 _NAME: Final = 24
 """Columns that a name should have before further columns may take room."""
@@ -296,59 +294,37 @@ def _corpus(table: CorpusTable) -> JSON:
 
 def _scenario(scenario: ScenarioUse) -> JSON:
     return {
-        "suite": scenario.suite,
-        "id": scenario.id,
-        "profile": scenario.profile,
-        "tags": list(scenario.tags),
+        **record(scenario, "suite", "id", "profile", "tags"),
         "jobs": [_job(job) for job in scenario.jobs],
         **use_json(scenario.use),
     }
 
 
 def _job(job: JobUse) -> JSON:
-    turns: list[JSON] = [_turn(turn) for turn in job.turns]
-    return {"name": job.name, "agent": job.agent, "stop": job.stop, "turns": turns, **use_json(job.use)}
-
-
-def _turn(turn: TurnUse) -> JSON:
-    return {"turn": turn.turn, "model": turn.model, "provider": turn.provider, **use_json(turn.use)}
+    turns: list[JSON] = [
+        {**record(turn, "turn", "model", "provider"), **use_json(turn.use)} for turn in job.turns
+    ]
+    return {**record(job, "name", "agent", "stop"), "turns": turns, **use_json(job.use)}
 
 
 def _group(group: Group) -> JSON:
-    return {"name": group.name, "scenarios": group.scenarios, **use_json(group.use)}
+    return {**record(group, "name", "scenarios"), **use_json(group.use)}
+
+
+_COUNTS: Final = (
+    *("calls", "bytes_sent", "bytes_received", "approx_tokens", "character_tokens"),
+    *("measured_prompt", "measured_completion", "measured_tokens", "tokenizer", "reported_tokens"),
+)
 
 
 def use_json(use: Use) -> Mapping[str, JSON]:
     """Return the counts of a turn, a job, a scenario or a group; amounts of money are decimal texts."""
-    steps: dict[str, JSON] = dict(use.waterfall._asdict())
     return {
-        "calls": use.calls,
-        "bytes_sent": use.bytes_sent,
-        "bytes_received": use.bytes_received,
-        "approx_tokens": use.approx_tokens,
-        "character_tokens": use.character_tokens,
-        "measured_prompt": use.measured_prompt,
-        "measured_completion": use.measured_completion,
-        "measured_tokens": use.measured_tokens,
-        "tokenizer": use.tokenizer,
+        **record(use, *_COUNTS),
         "reported_calls": use.reporting,
         "reported_prompt": use.reported.prompt if use.reporting else None,
         "reported_completion": use.reported.completion if use.reporting else None,
         "reported_cached": use.reported.cached if use.reporting else None,
-        "reported_tokens": use.reported_tokens,
-        "cost": _cost(use.cost),
-        "waterfall": {**steps, "estimate": use.waterfall.estimate, "measured": use.waterfall.measured},
+        "cost": record(use.cost, "statek", "billed", "reported", "problems"),
+        "waterfall": record(use.waterfall, *use.waterfall._fields, "estimate", "measured"),
     }
-
-
-def _cost(cost: Cost) -> JSON:
-    return {
-        "statek": _amount(cost.statek),
-        "billed": _amount(cost.billed),
-        "reported": _amount(cost.reported),
-        "problems": list(cost.problems),
-    }
-
-
-def _amount(amount: Decimal | None) -> JSON:
-    return None if amount is None else f"{amount:f}"

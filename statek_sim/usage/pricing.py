@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.errors import BadInput
-from statek_sim.input_files import opened, why_unreadable
+from statek_sim.input_files import why_unreadable
 
 SUFFIXES: Final = (".csv", ".txt")
 COLUMNS: Final = (
@@ -147,7 +147,7 @@ def _cost(price: Price, uncached: int, tokens: Tokens) -> Decimal:
 def _rows(path: Path) -> Iterator[Price | str]:
     """Yield the rows of one file: prices, and a line `path:line: problem` for what STATEK skips."""
     try:
-        with io.TextIOWrapper(opened(path), newline="", encoding="utf-8") as file:
+        with io.TextIOWrapper(path.open("rb"), newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             for row in reader:
                 yield _row(f"{path}:{reader.line_num}", row)

@@ -181,12 +181,6 @@ def test_a_journal_may_be_standard_error_whatever_that_is(scenarios: Path) -> No
     assert [json.loads(line)["what"] for line in done.stderr.splitlines()] == ["started", "request"]
 
 
-def test_a_journal_that_is_a_pipe_without_a_reader_is_told(scenarios: Path) -> None:
-    os.mkfifo(scenarios / "pipe")
-    done = ran(scenarios, "wiki.yaml", "--scenario", "one", "--journal", "pipe")
-    assert (done.returncode, done.stderr) == (2, "pipe: cannot write the journal: a pipe that nobody reads\n")
-
-
 def test_a_function_that_returns_no_tools_is_told(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def look(at): ...\n")
     done = ran(tmp_path, "mine:look")

@@ -84,7 +84,6 @@ def test_a_calculation_of_memory_keeps_to_its_schema(tmp_path: Path) -> None:
     ("name", "arguments"),
     [
         ("guards", ["guards", "--guard", "injection"]),
-        ("guards_what_if", ["guards", "--what-if", "scenarios/agent-guards/guards.yaml"]),
         ("metrics", ["metrics", "scenarios/agent-steps/steps.yaml"]),
     ],
 )

@@ -223,16 +223,6 @@ VARIANTS: Final[Mapping[str, Callable[[str], str]]] = {
 """Disguises that leave what a text says as it is: a guard has to find in them what it finds without."""
 
 
-def disguised(guard: Guard, corpus: Corpus) -> dict[str, tuple[int, int]]:
-    """Return for each disguise how many of the texts that the guard finds plain it finds still, and of how many."""
-    plain = [sample for sample in corpus.samples if sample.bad and finds_of(guard, sample)]
-    kept = {}
-    for name, disguise in VARIANTS.items():
-        again = [Sample(sample.id, disguise(sample.text), True, sample.point) for sample in plain]
-        kept[name] = (sum(bool(finds_of(guard, sample)) for sample in again), len(again))
-    return kept
-
-
 # -- lines ------------------------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from typing import Final
 from statek_sim.analysis.run_usage import scenario_use, tasks_of
 from statek_sim.explore.result import Cell, Exploration, Explored, Failure
 from statek_sim.reporting.exploration import proven_words
-from statek_sim.reporting.model import Report, Row, Summary, in_order
+from statek_sim.reporting.model import Report, Row, Summary, Usage, in_order
 from statek_sim.reporting.page.details import details_of
 from statek_sim.reporting.page.usage import waterfall_json
 from statek_sim.reporting.report_text import verdict
@@ -28,7 +28,7 @@ from statek_sim.suite.result import Outcome, ScenarioResult
 from statek_sim.telemetry.report import metrics_json, metrics_report
 from statek_sim.usage.breakdown import MEANINGS, Use
 from statek_sim.usage.tokenizers import TokenizerRegistry
-from statek_sim.values import JSON
+from statek_sim.values import JSON, record
 
 _MARKUP: Final = re.compile("[<>&\x7f]")
 _encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
@@ -159,16 +159,11 @@ def index_of(
     return {
         "version": VERSION,
         "title": f"STATEK scenarios: {verdict(overall)}",
-        "digest": report.digest,
-        "profiles": list(report.profiles),
-        "preset": report.preset,
-        "seed": report.seed,
+        **record(report, "digest", "profiles", "preset", "seed"),
         "totals": {
             "jobs": sum(len(row.jobs) for row in report.rows),
             "turns": sum(row.turns for row in report.rows),
-            "bytes_sent": overall.usage.bytes_sent,
-            "bytes_received": overall.usage.bytes_received,
-            "tokenizer": overall.usage.tokenizer,
+            **record(overall.usage, "bytes_sent", "bytes_received", "tokenizer"),
             **_counts(overall),
         },
         "suites": [{"name": suite.name, **_counts(suite)} for suite in report.suites],
@@ -193,34 +188,28 @@ def index_of(
 
 
 def _counts(summary: Summary) -> dict[str, JSON]:
-    return {
-        "runs": summary.total,
-        "passed": summary.passed,
-        "failed": summary.failed,
-        "approx": summary.usage.approx_tokens,
-        "measured": summary.usage.measured_tokens,
-        "reported": summary.usage.reported_tokens,
-    }
+    return {"runs": summary.total, **record(summary, "passed", "failed"), **_tokens(summary.usage)}
 
 
 def _run(n: int, row: Row, result: ScenarioResult, *, details: bool) -> JSON:
     stops = dict.fromkeys(job.stop for job in row.jobs if job.stop is not None)
     return {
         "n": n,
-        "name": row.name,
-        "suite": row.suite,
-        "id": row.id,
+        **record(row, "name", "suite", "id", "profile", "outcome", "turns"),
         "title": excerpt(result.scenario.title),
-        "profile": row.profile,
-        "outcome": str(row.outcome),
         "tags": list(result.scenario.tags),
         "stops": [*stops],
         "jobs": len(row.jobs),
-        "turns": row.turns,
-        "approx": row.usage.approx_tokens,
-        "measured": row.usage.measured_tokens,
-        "reported": row.usage.reported_tokens,
+        **_tokens(row.usage),
         "details": details,
+    }
+
+
+def _tokens(usage: Usage) -> dict[str, JSON]:
+    return {
+        "approx": usage.approx_tokens,
+        "measured": usage.measured_tokens,
+        "reported": usage.reported_tokens,
     }
 
 

@@ -19,7 +19,7 @@ from statek_sim.suite.transcript import Line, numbered
 from statek_sim.trace import Event
 from statek_sim.usage.breakdown import JobUse
 from statek_sim.usage.tokenizers import TokenizerRegistry
-from statek_sim.values import JSON, Message
+from statek_sim.values import JSON, Message, record
 
 
 def details_of(
@@ -83,14 +83,9 @@ def _job(job: JobRecord, created: events.JobCreated | None, texts: Excerpts) -> 
         "agent": job.agent,
         "model": None if created is None else created.model,
         "parent": None if created is None else created.parent,
-        "status": job.status,
-        "stop": job.stop,
         "exit": _result(job, texts),
         "error": None if job.error is None else texts.take(job.error),
-        "turns": job.turns,
-        "exceptions": job.exceptions,
-        "streak": job.streak,
-        "completions": job.completions,
+        **record(job, "status", "stop", "turns", "exceptions", "streak", "completions"),
     }
 
 
