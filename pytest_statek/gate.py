@@ -8,7 +8,7 @@ import pytest
 
 from pytest_statek.chosen_options import ChosenOptions
 from pytest_statek.gate_collect import GateCollection
-from pytest_statek.options import REQUESTED
+from pytest_statek.options import BUILT_IN, REQUESTED
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits, parse_watchdog
 from statek_sim.gate.baseline import Baseline
@@ -41,6 +41,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Check the presets and the policy; register what collects verdicts."""
     requested = GateRequested(config)
     here = config.invocation_params.dir
+    # What is named is what is judged, without a setting of its own the scenarios of this run.
+    scenarios = requested.scenarios or tuple(
+        path for path in config.stash[REQUESTED].scenarios if path != BUILT_IN
+    )
     # Scenarios are judged under one profile: the first that was asked for.
     profile = next(iter(config.stash[REQUESTED].profiles), "docs")
     try:
@@ -49,7 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
             requested.presets,
             policy=None if requested.policy is None else Path(requested.policy),
             folder=here,
-            on_shipped=has_shipped(requested.scenarios),
+            on_shipped=has_shipped(scenarios),
         )
         watchdog = config.stash[REQUESTED].watchdog
         limits = parse_watchdog(watchdog) if watchdog else WatchdogLimits()
@@ -57,9 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except BadInput as error:
         raise pytest.UsageError(f"statek: {error}") from None
     config.pluginmanager.register(
-        GateCollection(
-            plan, requested.scenarios, known, baselines=baselines, alone=requested.alone, watchdog=limits
-        ),
+        GateCollection(plan, scenarios, known, baselines=baselines, alone=requested.alone, watchdog=limits),
         "statek-gate-collection",
     )
 

@@ -1,4 +1,4 @@
-"""The list of commands under headings, and words that lead to one: `help`, `version`, what others call a command."""
+"""The list of commands under headings, and words that lead to one: `help`, `version`."""
 
 from __future__ import annotations
 
@@ -24,35 +24,6 @@ HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "Models and clients": ("cassette", "serve"),
 }
 """Every command under the heading by which somebody who does not know its name finds it."""
-
-ELSEWHERE: Final[Mapping[str, str]] = {
-    "calibrate": "limits --budget-tokens N",
-    "check": "validate",
-    "conformance": "compare",
-    "diff": "compare",
-    "docs": "help",
-    "drift": "compare",
-    "lint": "validate",
-    "ls": "list",
-    "mcp": "serve mcp",
-    "new": "init",
-    "play": "run",
-    "presets": "list presets",
-    "profiles": "list profiles",
-    "record": "cassette record",
-    "report": "run --html FILE",
-    "scan": "cassette",
-    "scenarios": "list suites",
-    "schema": "list schema",
-    "sensitivity": "limits",
-    "server": "serve",
-    "start": "init",
-    "stops": "limits --stops",
-    "suites": "list suites",
-    "test": "run",
-    "tools": "list tools",
-}
-"""What other tools call such a command."""
 
 
 class HelpText(Protocol):
@@ -120,6 +91,4 @@ def _inside(command: object) -> Mapping[str, Any]:
 def _meant(word: str, commands: Mapping[str, object]) -> str:
     if Path(word).exists():
         return f" To run it: `statek-sim run {word}`."
-    if word in ELSEWHERE:
-        return f" Did you mean {ELSEWHERE[word]!r}?"
     return suggestion(word, commands)

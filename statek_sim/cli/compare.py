@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from statek_sim.cli.app import ExecutorOption, JsonFileOption, MarkdownFileOption, Paths, app
+from statek_sim.cli.app import JsonFileOption, MarkdownFileOption, Paths, app
 from statek_sim.cli.inputs import check_outputs, loaded, say
 from statek_sim.errors import BadInput
 
@@ -52,7 +51,6 @@ def compare(
     paths: Paths = None,
     preset: PresetOption = "default",
     python: PythonOption = None,
-    executor: ExecutorOption = None,
     json_file: JsonFileOption = None,
     markdown_file: MarkdownFileOption = None,
 ) -> None:
@@ -69,7 +67,6 @@ def compare(
     from statek_sim.compare.matrix import load_declarations, run_matrix
     from statek_sim.compare.matrix_text import matrix_lines, table_lines, unknown_declarations
     from statek_sim.compare.upgrade import upgrade_between
-    from statek_sim.executors.executor import executor_for
     from statek_sim.harness.preset import located_preset
     from statek_sim.reporting.artifact import write_artifact
 
@@ -78,9 +75,7 @@ def compare(
     pythons, sides = _sides(before, after, python or ())
     chosen = _comparable(loaded(paths))
     declarations = load_declarations()
-    with ExitStack() as stack:
-        workers = None if executor is None else stack.enter_context(executor_for(executor))
-        packages = run_matrix(pythons, chosen, declarations, workers) if pythons else ()
+    packages = run_matrix(pythons, chosen, declarations) if pythons else ()
     upgrade = None if sides is None else upgrade_between(*sides, chosen, located)
     package_lines = [*table_lines(packages), *matrix_lines(packages)] if packages else []
     if upgrade is not None:

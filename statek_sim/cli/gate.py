@@ -37,13 +37,6 @@ PolicyOption = Annotated[
         "the shipped workloads.",
     ),
 ]
-ScenariosOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PATH",
-        help="Judge on these scenario files or folders too (repeatable); `built-in`: on the shipped workloads.",
-    ),
-]
 ProfileOption = Annotated[
     str, typer.Option(metavar="P", help="Behaviour profile; scenarios without it are left out.")
 ]
@@ -75,7 +68,6 @@ UpdateBaselineOption = Annotated[
 def gate(
     presets: Presets = None,
     policy: PolicyOption = None,
-    scenarios: ScenariosOption = None,
     profile: ProfileOption = "docs",
     json_file: JsonFileOption = None,
     junit: JunitOption = None,
@@ -90,8 +82,7 @@ def gate(
 
     Exits 1 when a verdict fails, 2 when a preset, the policy or a scenario is wrong.
     """
-    words, positional = scenarios_among(presets or ())
-    scenarios = [*positional, *(scenarios or ())]
+    words, scenarios = scenarios_among(presets or ())
     if not words:
         raise BadInput("expected a preset: default, local, interactive, batch, or a .env file")
     files = {"--json": json_file, "--junit": junit, "--markdown": markdown}

@@ -15,18 +15,13 @@ from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.compare.facts import Difference, differences, facts_of, parting
-from statek_sim.errors import BadInput, StatekSimError
-from statek_sim.executors.executor import Executor
-from statek_sim.executors.pool import Killed
+from statek_sim.errors import BadInput
 from statek_sim.scenario.files import read_list
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.scenario.tree import Node, node_value
 from statek_sim.suite.installed import ENDINGS, Ending, died, ending, real_ending
 from statek_sim.trace import Event, StoreRemark
 from statek_sim.values import JSON
-
-PIECE: Final = 25
-"""Scenarios that an executor is given at a time, with an interpreter of their own: starting that takes a second."""
 
 AGAIN: Final = 2
 """How many processes of its own are asked what differed; all of them have to agree where it was by chance."""
@@ -86,16 +81,11 @@ def run_matrix(
     pythons: Sequence[str],
     scenarios: Sequence[Scenario],
     declarations: Declarations,
-    executor: Executor | None = None,
 ) -> tuple[VersionMatrix, ...]:
     """Compare `scenarios` on the STATEK of every interpreter in `pythons`; interpreters work side by side.
 
-    With an `executor` its workers compare, which have every interpreter at the same place. Raises BadInput for an
-    interpreter without STATEK, or with a version that no behaviour profile describes, and StatekSimError for scenarios
-    of which workers die.
+    Raises BadInput for an interpreter without STATEK, or with a version that no behaviour profile describes.
     """
-    if executor is not None:
-        return _by_workers(executor, pythons, scenarios, declarations)
     peers = [Peer(python) for python in pythons]
     try:
         profiles = [profile_of_peer(peer) for peer in peers]
@@ -110,31 +100,6 @@ def run_matrix(
     finally:
         for peer in peers:
             peer.close()
-
-
-def _by_workers(
-    executor: Executor, pythons: Sequence[str], scenarios: Sequence[Scenario], declarations: Declarations
-) -> tuple[VersionMatrix, ...]:
-    tasks = [
-        (python, scenarios[first : first + PIECE], declarations)
-        for python in pythons
-        for first in range(0, len(scenarios), PIECE) or (0,)
-    ]
-    found: dict[str, list[VersionMatrix]] = {python: [] for python in pythons}
-    for (python, piece, _), part in zip(tasks, executor.map(_piece, tasks), strict=True):
-        if isinstance(part, Killed):
-            ids = f"{piece[0].id} to {piece[-1].id}" if piece else "its release"
-            raise StatekSimError(f"{python}: the comparison of {ids} was {part}")
-        found[python].append(part)
-    return tuple(
-        replace(parts[0], rows=tuple(row for part in parts for row in part.rows)) for parts in found.values()
-    )
-
-
-def _piece(python: str, scenarios: Sequence[Scenario], declarations: Declarations) -> VersionMatrix:
-    with Peer(python) as peer:
-        profile = profile_of_peer(peer)
-        return _version(peer, profile, scenarios, _reference(scenarios, {profile}), declarations)
 
 
 def _reference(scenarios: Iterable[Scenario], profiles: set[Profile]) -> ReferenceRuns:

@@ -147,8 +147,8 @@ def selected(
         raise BadPolicy(f"{place}: selects none of {len(scenarios)} scenarios: {_only_elsewhere(elsewhere)}")
     if not found:
         raise BadPolicy(
-            f"{place}: selects none of {len(scenarios)} scenarios, so it could not fail; change select, or judge other "
-            "scenarios with --scenarios"
+            f"{place}: selects none of {len(scenarios)} scenarios, so it could not fail; change select, or name other "
+            "scenarios"
         )
     for scenario in found:
         _require_goes_bad(rule, scenario)

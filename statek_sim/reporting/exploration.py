@@ -11,7 +11,6 @@ from rich.text import Text
 
 from statek_sim.explore.result import Exploration, Explored, Failure
 from statek_sim.explore.workers import Replayed
-from statek_sim.reporting.artifact import schema_named
 from statek_sim.reporting.table import Code, Table, escaped
 from statek_sim.reporting.text_format import plural
 from statek_sim.values import JSON, record
@@ -155,7 +154,7 @@ VERSION: Final = 1
 
 
 def exploration_json(exploration: Exploration, seconds: float) -> dict[str, JSON]:
-    """Return the result in the schema that `exploration_schema` describes; `seconds` are real ones."""
+    """Return the result in the schema that `exploration_schema.json` describes; `seconds` are real ones."""
     return {
         "schema": SCHEMA,
         "version": VERSION,
@@ -169,11 +168,6 @@ def exploration_json(exploration: Exploration, seconds: float) -> dict[str, JSON
 def exploration_json_text(exploration: Exploration, seconds: float) -> str:
     """Return the result as the text of a file."""
     return json.dumps(exploration_json(exploration, seconds), indent=2, allow_nan=False) + "\n"
-
-
-def exploration_schema() -> dict[str, JSON]:
-    """Return the JSON Schema of the document."""
-    return schema_named("exploration")
 
 
 def _scenario(explored: Explored) -> JSON:

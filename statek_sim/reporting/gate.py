@@ -15,7 +15,6 @@ from typing import Final
 from rich.text import Text
 
 from statek_sim.gate.verdict import GateResult, JudgedPreset, Place, Remark, Verdict
-from statek_sim.reporting.artifact import schema_named
 from statek_sim.reporting.table import Code, Rows, Table, code, escaped
 from statek_sim.reporting.text_format import NOTHING, plural
 from statek_sim.values import JSON, as_json, record
@@ -127,7 +126,7 @@ VERSION: Final = 1
 
 
 def gate_json(result: GateResult) -> dict[str, JSON]:
-    """Return the result in the schema that `gate_schema` describes. Equal results give equal objects."""
+    """Return the result in the schema that `gate_schema.json` describes. Equal results give equal objects."""
     return {
         "schema": SCHEMA,
         "version": VERSION,
@@ -144,11 +143,6 @@ def gate_json(result: GateResult) -> dict[str, JSON]:
 def gate_json_text(result: GateResult) -> str:
     """Return the result as the text of a file."""
     return json.dumps(gate_json(result), indent=2, allow_nan=False) + "\n"
-
-
-def gate_schema() -> dict[str, JSON]:
-    """Return the JSON Schema of the document."""
-    return schema_named("gate")
 
 
 def _preset(preset: JudgedPreset, result: GateResult) -> JSON:

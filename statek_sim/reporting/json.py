@@ -7,7 +7,6 @@ import math
 from typing import Final
 
 from statek_sim.backends.record import JobRecord
-from statek_sim.reporting.artifact import schema_named
 from statek_sim.reporting.model import Report, Row, Usage
 from statek_sim.values import JSON, record
 
@@ -20,7 +19,7 @@ _LONGEST_INTEGER: Final = 14_000
 
 
 def report_json(report: Report) -> dict[str, JSON]:
-    """Return the report in the schema that `report_schema` describes.
+    """Return the report in the schema that `report_schema.json` describes.
 
     Scenarios are sorted by suite, id and profile, jobs by creation. Equal runs give equal objects.
     """
@@ -30,11 +29,6 @@ def report_json(report: Report) -> dict[str, JSON]:
         "summary": record(report.overall, "total", "passed", "failed"),
         "scenarios": [_scenario(row) for row in report.rows],
     }
-
-
-def report_schema() -> dict[str, JSON]:
-    """Return the JSON Schema (draft 2020-12) of `report_json`."""
-    return schema_named("report")
 
 
 def report_json_text(report: Report) -> str:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
-from typing import Final, Literal
+from typing import Final
 
 from rich.text import Text
 
@@ -17,11 +17,9 @@ from statek_sim.analysis.calibration import Calibration
 from statek_sim.analysis.limits import OTHERS, Comparison, JobStops, Judgement, LimitNeed, Sensitivity
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.usage_basis import UsageBasis
-from statek_sim.reporting.artifact import schema_named
 from statek_sim.reporting.report_text import ROWS
 from statek_sim.reporting.table import Rows, Table, paragraph
 from statek_sim.reporting.text_format import NOTHING, count, plural, share, signed
-from statek_sim.values import JSON
 
 MAIN: Final = "main"
 """The job that a scenario has when it declares none; tables leave the name out."""
@@ -246,34 +244,21 @@ def _stop(stop: str | None) -> str:
     return "not ended" if stop is None else names.get(stop, stop)
 
 
-SchemaName = Literal["stops", "calibration", "sensitivity"]
-
-NAMES: Final[Mapping[SchemaName, str]] = {
-    "stops": "statek-sim/stops@1",
-    "calibration": "statek-sim/calibration@1",
-    "sensitivity": "statek-sim/sensitivity@1",
-}
-"""What `schema` is in each document."""
-
-
 def stops_json(jobs: Sequence[JobStops]) -> str:
     """Return `statek-sim/stops@1`: every job with its ending on each count."""
-    return _text({"schema": NAMES["stops"], "jobs": [asdict(job) for job in jobs]})
+    return _text({"schema": "statek-sim/stops@1", "jobs": [asdict(job) for job in jobs]})
 
 
 def calibration_json(found: Calibration) -> str:
     """Return `statek-sim/calibration@1`: the limit, and what it rests on."""
-    return _text({"schema": NAMES["calibration"], **asdict(found)})
+    return _text({"schema": "statek-sim/calibration@1", **asdict(found)})
 
 
 def sensitivity_json(found: Sequence[Sensitivity]) -> str:
     """Return `statek-sim/sensitivity@1`: what every scenario needs of every limit."""
-    return _text({"schema": NAMES["sensitivity"], "scenarios": [asdict(scenario) for scenario in found]})
-
-
-def decision_schema(name: SchemaName) -> dict[str, JSON]:
-    """Return the JSON Schema (draft 2020-12) of one of the documents."""
-    return schema_named(name)
+    return _text(
+        {"schema": "statek-sim/sensitivity@1", "scenarios": [asdict(scenario) for scenario in found]}
+    )
 
 
 def _text(document: object) -> str:

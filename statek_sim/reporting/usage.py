@@ -11,7 +11,6 @@ from typing import Final
 from rich.text import Text
 
 from statek_sim.analysis.corpus_model import CELLS, CorpusTable
-from statek_sim.reporting.artifact import schema_named
 from statek_sim.reporting.report_text import ROWS, styled_ratio
 from statek_sim.reporting.table import Code, Rows, Table, escaped, paragraph, shorten
 from statek_sim.reporting.text_format import NOTHING, count, plural, signed
@@ -250,7 +249,7 @@ SCHEMA: Final = "statek-sim/usage@1"
 
 
 def usage_json(analysis: UsageAnalysis, corpus: CorpusTable | None = None) -> dict[str, JSON]:
-    """Return the analysis in the schema that `usage_schema` describes. Equal analyses give equal objects.
+    """Return the analysis in the schema that `usage_schema.json` describes. Equal analyses give equal objects.
 
     `corpus` is the table of an analysis of the corpus.
     """
@@ -270,11 +269,6 @@ def usage_json(analysis: UsageAnalysis, corpus: CorpusTable | None = None) -> di
 def usage_json_text(analysis: UsageAnalysis, corpus: CorpusTable | None = None) -> str:
     """Return the analysis as the text of a file."""
     return json.dumps(usage_json(analysis, corpus), indent=2, allow_nan=False) + "\n"
-
-
-def usage_schema() -> dict[str, JSON]:
-    """Return the JSON Schema (draft 2020-12) of `usage_json`."""
-    return schema_named("usage")
 
 
 def _corpus(table: CorpusTable) -> JSON:

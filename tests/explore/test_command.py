@@ -10,7 +10,7 @@ import pytest
 
 from statek_sim.cli import main
 from statek_sim.explore import workers as running
-from statek_sim.reporting.exploration import exploration_schema
+from statek_sim.reporting.artifact import schema_named
 from tests.explore import samples
 
 
@@ -81,7 +81,7 @@ def test_the_json_is_what_its_schema_says(capsys: pytest.CaptureFixture[str], he
     )
     assert code == 1
     document = json.loads((here / "found.json").read_text())
-    jsonschema.validate(document, exploration_schema())
+    jsonschema.validate(document, schema_named("exploration"))
     (scenario,) = document["scenarios"]
     assert scenario["proven"]["crashes"] == [16, 16]
     assert {failure["invariant"] for failure in scenario["failures"]} >= {"no-claim-leaked"}

@@ -9,7 +9,6 @@ import pytest
 
 from statek_sim.backends.installed.peer import Lost, Peer, Ran, profile_of_peer
 from statek_sim.compare.matrix import Verdict, load_declarations, run_matrix
-from statek_sim.executors.executor import ProcessExecutor
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.installed import run_one_installed
@@ -17,7 +16,6 @@ from statek_sim.suite.result import Outcome
 from statek_sim.suite.run import builtin_suites
 from statek_sim.trace import WorldChanged
 from tools.environments import on_this_python
-from tools.random_programs.compare import run_random
 
 PYTHONS = [one.interpreter for one in on_this_python()]
 
@@ -181,12 +179,3 @@ def test_the_suite_that_tells_releases_apart_agrees_on_every_one_of_them() -> No
     for matrix in run_matrix([str(path) for path in PYTHONS], scenarios, load_declarations()):
         assert {row.verdict for row in matrix.rows} == {Verdict.AGREE}
         assert len(matrix.rows) == len(scenarios)
-
-
-def test_the_workers_of_an_executor_compare_alike() -> None:
-    pythons = [str(path) for path in PYTHONS]
-    scenarios = load_or_fail([builtin_suites() / "versions", builtin_suites() / "warmup"])
-    with ProcessExecutor(2) as workers:
-        declared = load_declarations()
-        assert run_matrix(pythons, scenarios, declared, workers) == run_matrix(pythons, scenarios, declared)
-        assert run_random(pythons[:1], 30, 5, workers) == run_random(pythons[:1], 30, 5)

@@ -27,7 +27,7 @@ def project(write: Write) -> None:
 
 def write_baseline(pytester: pytest.Pytester) -> None:
     """Write `base.json`: the figures of the roomy preset."""
-    on = ("presets/roomy.env", "--policy", "gate/policy.toml", "--scenarios", "gate/workloads.yaml")
+    on = ("presets/roomy.env", "--policy", "gate/policy.toml", "gate/workloads.yaml")
     command = (sys.executable, "-m", "statek_sim.cli", "gate", *on, "--baseline", "base.json")
     assert pytester.run(*command, "--update-baseline").ret == 0
 

@@ -11,10 +11,10 @@ import pytest
 from junitparser import JUnitXml
 
 from statek_sim.cli import main
-from statek_sim.reporting.gate import gate_schema
+from statek_sim.reporting.artifact import schema_named
 from tests.unit.gate_samples import POLICY, ROOMY, TIGHT, WORKLOADS, written
 
-ON = ("--scenarios", "workloads.yaml", "--policy", "policy.toml")
+ON = ("workloads.yaml", "--policy", "policy.toml")
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_every_output_is_written(folder: Path, capsys: pytest.CaptureFixture[str
         "\n::error file=tight.env,line=2,title=statek-sim gate%3A work finishes::`tight.env`: stopped" in out
     )
     document = json.loads((folder / "out" / "g.json").read_text("utf-8"))
-    jsonschema.validate(document, gate_schema())
+    jsonschema.validate(document, schema_named("gate"))
     assert document["policies"] == {"tight.env": "policy.toml"}
     assert JUnitXml.fromfile(str(folder / "out" / "g.xml")).failures == 1
     assert (folder / "out" / "g.md").read_text("utf-8").startswith("# STATEK presets: 1 of 3 verdicts fail")
@@ -111,7 +111,7 @@ def test_every_output_is_written(folder: Path, capsys: pytest.CaptureFixture[str
         (("nothing.env",), "preset 'nothing.env': no such file"),
         (("roomy.env", "--policy", "nothing.toml"), "nothing.toml: no such file"),
         (("roomy.env", *ON[:2], "--profile", "9"), "9"),
-        (("roomy.env", "--policy", "policy.toml", "--scenarios", "nowhere"), "nowhere"),
+        (("roomy.env", "--policy", "policy.toml", "nowhere.yaml"), "nowhere"),
         (("roomy.env", *ON, "--json", "policy.toml/x.json"), "policy.toml/x.json: cannot write the report"),
         (
             ("roomy.env", *ON, "--profile", "1.2"),
@@ -140,7 +140,7 @@ def test_a_preset_named_twice_is_judged_once(capsys: pytest.CaptureFixture[str])
 
 
 def test_without_a_policy_the_shipped_one_judges(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = gate(capsys, "roomy.env", "--scenarios", "workloads.yaml", "--json", "g.json")
+    code, out, _ = gate(capsys, "roomy.env", "workloads.yaml", "--json", "g.json")
     assert code == 1
     assert "leaks claim invoice-1" in " ".join(out.split())
     policies = json.loads((folder / "g.json").read_text("utf-8"))["policies"]
@@ -150,7 +150,7 @@ def test_without_a_policy_the_shipped_one_judges(folder: Path, capsys: pytest.Ca
 def test_a_built_in_preset_has_its_own_policy_for_the_shipped_workloads_only(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    gate(capsys, "batch", "--scenarios", "workloads.yaml", "--json", "own.json")
+    gate(capsys, "batch", "workloads.yaml", "--json", "own.json")
     gate(capsys, "batch", "--json", "shipped.json")
     names = [
         json.loads((folder / name).read_text("utf-8"))["policies"]["batch"].rpartition("/")[2]

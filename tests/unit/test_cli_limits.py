@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from statek_sim.cli import main
-from statek_sim.reporting.limits import SchemaName, decision_schema
+from statek_sim.reporting.artifact import schema_named
 
 TRAFFIC = """\
 scenarios:
@@ -75,7 +75,7 @@ def test_results_are_written_as_json_that_keeps_to_its_schema(
     folder: Path,
     capsys: pytest.CaptureFixture[str],
     arguments: list[str],
-    schema: SchemaName,
+    schema: str,
     key: str,
     entries: int,
 ) -> None:
@@ -83,8 +83,8 @@ def test_results_are_written_as_json_that_keeps_to_its_schema(
     written = json.loads((folder / "out.json").read_text(encoding="utf-8"))
     assert written["schema"] == f"statek-sim/{schema}@1"
     assert len(written[key]) == entries
-    jsonschema.Draft202012Validator.check_schema(decision_schema(schema))
-    check = jsonschema.Draft202012Validator(decision_schema(schema))
+    jsonschema.Draft202012Validator.check_schema(schema_named(schema))
+    check = jsonschema.Draft202012Validator(schema_named(schema))
     check.validate(written)
     assert not check.is_valid({**written, "more": 1})
     assert not check.is_valid({**written, key: [{**written[key][0], "more": 1}]})

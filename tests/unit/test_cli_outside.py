@@ -119,7 +119,6 @@ def test_a_closed_standard_input_is_one_line(here: Path, arguments: str) -> None
         ("run", "argument 2"),
         ("rescue", "argument 2"),
         ("gate default --update-baseline --baseline", "--baseline"),
-        ("gate default --scenarios", "--scenarios"),
         ("run ok.yaml --json", "--json"),
     ],
 )

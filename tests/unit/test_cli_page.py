@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from statek_sim.cli import main
-from statek_sim.reporting.gate import gate_schema
+from statek_sim.reporting.artifact import schema_named
 from tests.unit.page_samples import Elements, check_details, check_index
 
 SUITE = """\
@@ -100,7 +100,7 @@ def test_the_verdicts_of_the_gate_are_on_the_page(folder: Path, capsys: pytest.C
     code, out, _ = _run(capsys, "run", "suite", "--html", "report.html", "--gate", "batch", "--gate", "local")
     assert out.endswith("\nwrote report.html\n")
     index = _index(folder / "report.html")
-    jsonschema.validate(index["gate"], gate_schema())
+    jsonschema.validate(index["gate"], schema_named("gate"))
     assert [preset["name"] for preset in index["gate"]["presets"]] == ["batch", "local"]
     assert code == int(not index["gate"]["passed"])
 

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from statek_sim.cli import main
-from statek_sim.reporting.usage import usage_schema
+from statek_sim.reporting.artifact import schema_named
 
 LETTERS = """\
 defaults:
@@ -81,7 +81,7 @@ def test_the_json_file_keeps_to_its_schema_and_adds_up(
         capsys, "usage", "letters", "--json", "usage.json", "--prices", "prices", "--preset", "batch"
     )
     written = json.loads((folder / "usage.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator(usage_schema()).validate(written)
+    jsonschema.Draft202012Validator(schema_named("usage")).validate(written)
     assert code == 0
     assert [one["id"] for one in written["scenarios"]] == ["english", "russian"]
     assert written["without_calls"] == ["letters/silent[docs]"]
@@ -139,7 +139,7 @@ def test_the_corpus_is_shown_and_written_with_its_table(
         capsys, "usage", "--corpus", "--model", "gpt-4", "--json", "corpus.json", "--markdown", "corpus.md"
     )
     written = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator(usage_schema()).validate(written)
+    jsonschema.Draft202012Validator(schema_named("usage")).validate(written)
     assert code == 0
     assert "measured with cl100k_base" in out
     assert len(written["corpus"]) == len(written["scenarios"]) == 90

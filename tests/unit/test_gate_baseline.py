@@ -208,7 +208,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def gate(*words: str) -> object:
     with pytest.raises(SystemExit) as ended:
-        main(["gate", "own.env", "--scenarios", "s.yaml", "--baseline", "b", *words])
+        main(["gate", "own.env", "s.yaml", "--baseline", "b", *words])
     return ended.value.code
 
 

@@ -10,6 +10,7 @@ import pytest
 from junitparser import JUnitXml
 
 from statek_sim.gate.verdict import GateResult, Place, Remark
+from statek_sim.reporting.artifact import schema_named
 from statek_sim.reporting.gate import (
     annotation,
     gate_annotations,
@@ -17,7 +18,6 @@ from statek_sim.reporting.gate import (
     gate_json_text,
     gate_lines,
     gate_markdown,
-    gate_schema,
     sentence,
 )
 from statek_sim.reporting.junit import gate_junit
@@ -48,9 +48,9 @@ def lines(found: GateResult, width: int) -> list[str]:
 
 
 def test_the_json_keeps_to_its_schema(failing: GateResult, tmp_path: Path) -> None:
-    jsonschema.Draft202012Validator.check_schema(gate_schema())
+    jsonschema.Draft202012Validator.check_schema(schema_named("gate"))
     for found in (failing, result(tmp_path, ROOMY)):
-        jsonschema.validate(gate_json(found), gate_schema())
+        jsonschema.validate(gate_json(found), schema_named("gate"))
 
 
 def test_the_json_says_what_was_judged_and_why_it_fails(failing: GateResult) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from statek_sim.reporting.json import report_json, report_json_text, report_schema
+from statek_sim.reporting.artifact import schema_named
+from statek_sim.reporting.json import report_json, report_json_text
 from statek_sim.reporting.model import Report, build_report
 from statek_sim.suite.result import Mismatch
 from statek_sim.values import JSON
@@ -27,7 +28,7 @@ def _report(*, seed: int | None = None, exit_value: JSON = "done") -> Report:
 
 
 def _validate(report: object) -> None:
-    schema: Any = report_schema()
+    schema: Any = schema_named("report")
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(report, schema, cls=jsonschema.Draft202012Validator)
 
