@@ -40,7 +40,7 @@
     +-- PartBroke                a part put into an agent's loop raised, or returned something else
     +-- CompactionFailed         a history could not be made shorter
     |   +-- ContextOverflow      what must stay of it is more than the budget
-    +-- ContractViolation        a provider, parser, breaker, registry or compactor broke its contract
+    +-- ContractViolation        a part that you can plug in broke its contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
                                  STATEK's own names: agent code and consoles show them
 

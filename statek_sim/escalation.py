@@ -4,7 +4,6 @@ A `Ladder` of `Level`s is climbed by `escalate`; where it ends at a person, a ti
 """
 
 from statek_sim.agent.escalation.causes import Cause
-from statek_sim.agent.escalation.contract import LEVELS
 from statek_sim.agent.escalation.controller import Escalation, Tried, escalate, resume
 from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price
 from statek_sim.agent.escalation.tickets import (
@@ -18,7 +17,6 @@ from statek_sim.agent.escalation.tickets import (
 )
 
 __all__ = [
-    "LEVELS",
     "Cause",
     "Escalation",
     "FileTickets",

@@ -3,7 +3,6 @@
 `HandoffFile` reads and writes what the next session must know; `discover` finds the instructions for a folder.
 """
 
-from statek_sim.agent.memory.contract import Resumed
 from statek_sim.agent.memory.handoff import Handoff, HandoffFile, memory_block
 from statek_sim.agent.memory.instructions import Instructions, discover, instructions_block
 
@@ -11,7 +10,6 @@ __all__ = [
     "Handoff",
     "HandoffFile",
     "Instructions",
-    "Resumed",
     "discover",
     "instructions_block",
     "memory_block",

@@ -4,7 +4,6 @@
 opens files safely.
 """
 
-from statek_sim.agent.permissions.contract import Hardened
 from statek_sim.agent.permissions.disk import Disk
 from statek_sim.agent.permissions.landlock import restrict
 from statek_sim.agent.permissions.permissions import PermissionGate, Permissions
@@ -15,7 +14,6 @@ from statek_sim.agent.permissions.workspace import Outside, Workspace, file_tool
 __all__ = [
     "Decision",
     "Disk",
-    "Hardened",
     "Outside",
     "PermissionGate",
     "Permissions",

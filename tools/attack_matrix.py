@@ -17,10 +17,10 @@ from typing import Final
 
 from statek_sim.agent.containers.bubblewrap import Bubblewrap
 from statek_sim.agent.containers.docker import Docker
-from statek_sim.agent.permissions.contract import Hardened
 from statek_sim.errors import ContainerFailed
 from tests.containers.attacks.enforcers import Control, Enforcer, InContainer, Landlocked
 from tests.containers.attacks.matrix import Row, broken, escapes, matrix, unproven
+from tests.containers.attacks.policies import Hardened
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- matrix -->\n", "<!-- end of matrix -->"

@@ -32,13 +32,6 @@ from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
 from statek_sim.agent.effects import Delayed, Parts, PersonSaid
 from statek_sim.agent.escalation.causes import REACTIONS, Cause, cause_of_failure, cause_of_stop
 from statek_sim.agent.escalation.climbing import Attempt, after, begun, climb_json, climb_of, task_text
-from statek_sim.agent.escalation.contract import (
-    LEVELS,
-    AttemptAt,
-    LadderFinding,
-    check_ladder,
-    ladder_findings,
-)
 from statek_sim.agent.escalation.controller import Escalation, Tried, Try, escalate, resume
 from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price
 from statek_sim.agent.escalation.tickets import (
@@ -51,7 +44,7 @@ from statek_sim.agent.escalation.tickets import (
 )
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
-from statek_sim.errors import BadInput, ContractViolation, ProviderHTTPError, ProviderTimeout
+from statek_sim.errors import BadInput, ProviderHTTPError, ProviderTimeout
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
@@ -603,66 +596,3 @@ def test_a_task_that_an_attempt_did_not_take_is_not_asked_twice() -> None:
         "limit",
     ]
     assert run.inbox == []
-
-
-# -- the checker -----------------------------------------------------------------------------------------------
-
-
-class Ours:
-    async def climb(self, attempt: AttemptAt) -> str | None:
-        async def work(wanted: Try) -> Tried:
-            return Tried(answer=await attempt(wanted.level))
-
-        loop = asyncio.get_running_loop()
-        ladder = Ladder(
-            levels=tuple(Level(name=name, model=name, attempts=attempts) for name, attempts in LEVELS),
-            checks=[lambda task, answer: answer.startswith("good")],
-        )
-        found = await escalate(
-            ladder, "task", work, token="t", tickets=KeptTickets(), now=loop.time, sleep=asyncio.sleep
-        )
-        return found.answer if found.kind == "solved" else None
-
-
-class ClimbsAlways:
-    """Goes on at once after every failure, a wrong key too."""
-
-    async def climb(self, attempt: AttemptAt) -> str | None:
-        for level, attempts in LEVELS:
-            for _ in range(attempts):
-                try:
-                    answer = await attempt(level)
-                except Exception:  # noqa: BLE001, S112  # what is to be found
-                    continue
-                if answer.startswith("good"):
-                    return answer
-        return None
-
-
-class Sloppy:
-    """Asks each level once, takes what it gets, and goes on whatever happens, cancelled or not."""
-
-    async def climb(self, attempt: AttemptAt) -> str | None:
-        for level, _ in LEVELS:
-            try:
-                return await attempt(level)
-            except BaseException:  # noqa: BLE001, S112  # what is to be found
-                continue
-        return None
-
-
-def test_our_ladder_passes_the_checker() -> None:
-    assert check_ladder(Ours) == 94
-
-
-def test_the_checker_finds_what_is_wrong_with_others() -> None:
-    assert set(ladder_findings(ClimbsAlways)) == {LadderFinding.GOES_ON, LadderFinding.HASTY}
-    assert set(ladder_findings(Sloppy)) >= {
-        LadderFinding.ORDER,
-        LadderFinding.GIVES_UP,
-        LadderFinding.SWALLOWS_CANCELLATION,
-    }
-    with pytest.raises(
-        ContractViolation, match=r"^it goes on after .*: after unauthorised: 'fast' is asked$"
-    ):
-        check_ladder(ClimbsAlways)

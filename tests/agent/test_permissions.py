@@ -6,10 +6,9 @@ import asyncio
 import errno
 import os
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,13 +23,6 @@ from statek_sim.agent.effects import Delayed, Parts, PersonSaid, Question, ToolC
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.permissions import landlock
 from statek_sim.agent.permissions.commands import simple_commands
-from statek_sim.agent.permissions.contract import (
-    Hardened,
-    Use,
-    calls,
-    check_permission_policy,
-    permission_findings,
-)
 from statek_sim.agent.permissions.disk import Disk, has_openat2, open_beneath
 from statek_sim.agent.permissions.hosts import covers_host, host_of
 from statek_sim.agent.permissions.paths import Entry, ScriptedFiles, Unclear, covers, resolved
@@ -41,10 +33,11 @@ from statek_sim.agent.permissions.workspace import Outside, Workspace, file_tool
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool, tool_from
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
-from statek_sim.errors import BadInput, BadScenario, BadTool, ContractViolation
+from statek_sim.errors import BadInput, BadScenario, BadTool
 from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.load import load_or_fail
+from tests.containers.attacks.policies import Hardened, calls, played
 from tests.tables import table_test
 
 EMPTY = ScriptedFiles({})
@@ -54,96 +47,14 @@ def virtually(coroutine: Coroutine[Any, Any, Any]) -> Any:
     return run_in(VirtualLoop(), coroutine)
 
 
-class Plain:
-    """Tools as most people write them, which open the path that they are given."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-
-    def use(self, tool: str, arguments: Mapping[str, Any]) -> object:
-        """Make a call of a tool that there is."""
-        path = os.path.join(self.root, arguments.get("path", "."))
-        match tool:
-            case "read_file":
-                return Path(path).read_text()
-            case "write_file":
-                return Path(path).write_text(arguments["content"])
-            case "list_directory":
-                return os.listdir(path)
-            case "delete_file" if os.path.isdir(path):
-                shutil.rmtree(path)
-            case "delete_file":
-                os.unlink(path)
-        return None
-
-
-class PrefixCheck(Plain):
-    """A check that many write first: the path begins as the root does."""
-
-    def begin(self, tool: str, arguments: Mapping[str, Any]) -> Use | None:
-        """Return what makes a call whose path, without `..`, begins with the root's."""
-        path = os.path.normpath(os.path.join(self.root, arguments["path"]))
-        return partial(self.use, tool, arguments) if path.startswith(str(self.root)) else None
-
-
-class RealpathThenOpen(Plain):
-    """The check that comes next: links are followed, parts are compared, and then the path is opened once more."""
-
-    def begin(self, tool: str, arguments: Mapping[str, Any]) -> Use | None:
-        """Return what makes a call whose path is below the root as it is now."""
-        path = os.path.realpath(os.path.join(self.root, arguments["path"]))
-        below = os.path.commonpath([path, self.root]) == str(self.root)
-        return partial(self.use, tool, arguments) if below else None
-
-
-# -- the checker ------------------------------------------------------------------------------------------------
+# -- the corpus -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [Hardened, partial(Hardened, kernel=False)], ids=["kernel", "fallback"])
-def test_our_own_policy_passes_the_checker(make: Callable[[Path], Hardened]) -> None:
-    assert check_permission_policy(make) == len(calls())
-
-
-def test_a_prefix_check_is_found_by_a_sibling_and_by_links() -> None:
-    found = permission_findings(PrefixCheck)
-    assert found["sibling-with-the-same-beginning"] == "it reads what is outside"
-    assert found["sibling-write"] == "it changes what is outside"
-    assert found["link-to-a-file"] == "it reads what is outside"
-    assert "parent" not in found
-
-
-def test_a_check_of_real_paths_is_found_by_swaps_and_by_hard_links() -> None:
-    found = permission_findings(RealpathThenOpen)
-    assert found["file-swapped-for-a-link"] == "it reads what is outside"
-    assert found["folder-swapped-before-a-new-file"] == "it changes what is outside"
-    assert found["hard-link-write"] == "it changes what is outside"
-    assert found["git-hook"] == "it changes what is protected"
-    assert found["pipe"] == "it hangs"
-    assert not {"link-to-a-file", "parent", "sibling-write"} & found.keys()
-
-
-def test_a_policy_that_refuses_everything_is_found() -> None:
-    class Refuses:
-        def __init__(self, root: Path) -> None:
-            pass
-
-        def begin(self, tool: str, arguments: Mapping[str, Any]) -> Use | None:
-            return None
-
-    assert set(permission_findings(Refuses)) == {call.name for call in calls() if call.good}
-    with pytest.raises(
-        ContractViolation, match=r"^good-read: read_file\(path='notes.txt'\): it is refused, and"
-    ):
-        check_permission_policy(Refuses)
-
-
-def test_a_policy_that_says_yes_and_does_nothing_is_found() -> None:
-    class Pretends(Hardened):
-        def begin(self, tool: str, arguments: Mapping[str, Any]) -> Use | None:
-            use = super().begin(tool, arguments)
-            return None if use is None else lambda: "done"
-
-    assert {"good-read", "good-write", "good-delete", "good-list"} <= permission_findings(Pretends).keys()
+def test_no_call_of_the_corpus_gets_past_our_policy(make: Callable[[Path], Hardened]) -> None:
+    assert {call.name: played(make, call) for call in calls()} == dict.fromkeys(
+        [call.name for call in calls()]
+    )
 
 
 # -- paths ------------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from itertools import permutations
@@ -13,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statek_sim.agent.slots.contract import SlotFinding, check_slot_worker, slot_findings
 from statek_sim.agent.slots.queue import SlotQueue, SlotRules
 from statek_sim.agent.slots.worker import Slot, SlotWorker
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
-from statek_sim.errors import BadInput, ContractViolation, SlotRefused
-from tests.agent.document_slots import DocumentSlotWorker
+from statek_sim.errors import BadInput, SlotRefused
+from tests.agent.slot_interleavings import check_slot_worker
 from tests.tables import table_test
 from tools import slot_load
 from tools.postgres import ROOT
@@ -45,19 +43,6 @@ class Ours:
 
     async def submit(self, work: Callable[[], Awaitable[object]], *, name: str, priority: int) -> object:
         return await self.worker.submit(lambda slot: work(), submitter=name, priority=priority)
-
-
-class Documents:
-    """The document's worker for the checker."""
-
-    def __init__(self) -> None:
-        self.worker = DocumentSlotWorker()
-
-    async def open(self) -> None:
-        await self.worker.start()
-
-    async def submit(self, work: Callable[[], Awaitable[object]], *, name: str, priority: int) -> object:
-        return await self.worker.submit(name, work, priority)
 
 
 class Log:
@@ -91,87 +76,6 @@ def test_no_interleaving_of_four_jobs_harms_anybody(rules: SlotRules) -> None:
 @pytest.mark.slow
 def test_no_interleaving_of_five_jobs_harms_anybody() -> None:
     assert check_slot_worker(Ours) == 40_988
-
-
-def test_the_documents_worker_runs_cancelled_jobs_and_equal_ones_in_any_order() -> None:
-    findings = slot_findings(Documents)
-    assert findings == {
-        SlotFinding.GHOST: ("job 1 comes, job 1 is cancelled: job 1 runs, and nobody waits for it any more"),
-        SlotFinding.ORDER: (
-            "job 1 comes, job 2 comes, job 3 comes, job 4 (urgent) comes, job 1 ends, job 4 ends: "
-            "job 3 runs, and it is the turn of job 2"
-        ),
-    }
-    with pytest.raises(ContractViolation, match=re.escape(findings[SlotFinding.GHOST])):
-        check_slot_worker(Documents)
-
-
-class Forgetful(Ours):
-    """Has no slot any more once a job that waited was cancelled."""
-
-    async def submit(self, work: Callable[[], Awaitable[object]], *, name: str, priority: int) -> object:
-        try:
-            return await super().submit(work, name=name, priority=priority)
-        except asyncio.CancelledError:
-            self.worker._queue.rules = SlotRules(slots=1)
-            self.worker._queue.running.append(self.worker._queue.add("ghost", 5, now=0.0)[0])
-            raise
-
-
-class Swapped(Ours):
-    """Gives everybody the first result."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first: list[object] = []
-
-    async def submit(self, work: Callable[[], Awaitable[object]], *, name: str, priority: int) -> object:
-        self.first.append(await super().submit(work, name=name, priority=priority))
-        return self.first[0]
-
-
-class Eager(Ours):
-    """Waits for nobody."""
-
-    async def submit(self, work: Callable[[], Awaitable[object]], *, name: str, priority: int) -> object:
-        return await work()
-
-
-class Backwards(Ours):
-    """The last is the first."""
-
-    rules = SlotRules(aging=None, share=None)
-    count = 0
-
-    async def submit(self, work: Callable[[], Awaitable[object]], *, name: str, priority: int) -> object:
-        Backwards.count += 1
-        return await self.worker.submit(lambda slot: work(), submitter=name, priority=11 - priority)
-
-
-class Deaf(Ours):
-    """Never says that a job has failed."""
-
-    async def submit(self, work: Callable[[], Awaitable[object]], *, name: str, priority: int) -> object:
-        try:
-            return await super().submit(work, name=name, priority=priority)
-        except Exception:  # noqa: BLE001  # whatever a job raises
-            return await asyncio.get_running_loop().create_future()
-
-
-@table_test(
-    ("worker", "finding"),
-    [
-        (Forgetful, SlotFinding.IDLE),
-        (Swapped, SlotFinding.WRONG_RESULT),
-        (Eager, SlotFinding.CROWDED),
-        (Backwards, SlotFinding.ORDER),
-        (Deaf, SlotFinding.LOST),
-    ],
-)
-def test_a_planted_fault_is_found(worker: Callable[[], Ours], finding: SlotFinding) -> None:
-    assert finding in slot_findings(worker, jobs=3)
-    with pytest.raises(ContractViolation, match=r"^job 1 comes"):
-        check_slot_worker(worker, jobs=3)
 
 
 # -- urgency ------------------------------------------------------------------------------------------------------
@@ -592,20 +496,6 @@ def test_jobs_that_were_sent_away_take_no_room() -> None:
         queue.add(f"s{number}", 1 + number % 10, now=float(number))
     assert queue.waiting == 10
     assert len(queue._heap) < 200
-
-
-class Explodes(Ours):
-    """Cannot take a job."""
-
-    async def open(self) -> None:
-        raise RuntimeError("no model")
-
-
-def test_a_worker_that_raises_is_a_finding() -> None:
-    with pytest.raises(
-        ContractViolation, match=r"^job 1 comes.*: the worker raised RuntimeError\('no model'\)$"
-    ):
-        check_slot_worker(Explodes, jobs=1)
 
 
 # -- laws ---------------------------------------------------------------------------------------------------------

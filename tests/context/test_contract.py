@@ -7,25 +7,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from statek_sim.agent.context.contract import (
-    PINNED,
-    Compact,
-    Finding,
-    Limits,
-    MakeCompact,
-    compaction_findings,
-    history_of,
-)
+from statek_sim.agent.context.contract import PINNED, Compact, Limits, MakeCompact, history_of
 from statek_sim.agent.context.history import messages_of, open_from, texts_of, units_of
-from statek_sim.agent.effects import SideModel
 from statek_sim.checks import check_compaction
 from statek_sim.errors import BadInput, ContextOverflow, ContractViolation
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import Message
 from tests.context.histories import count, ours
-from tests.docs.page import DOCS
 from tests.tables import table_test
-from tools.compaction_table import compaction_table
 
 
 @table_test("keep", [0, 1, 2, 4])
@@ -36,14 +25,6 @@ def test_ours_passes_whatever_it_keeps(keep: int) -> None:
 @pytest.mark.parametrize("wire", ["responses", "anthropic", "gemini"])
 def test_ours_passes_for_every_format(wire: FormatName) -> None:
     assert check_compaction(ours(keep=2), wire=wire) > 1_000
-
-
-def test_ours_passes_with_a_model_that_summarises_badly() -> None:
-    answers = iter(["", "   ", None, "word " * 4000, "Short."] * 10_000)
-    model = SideModel(model="m")
-    # The same history may get another answer the second time: that is not the compactor's doing.
-    found = compaction_findings(ours(keep=1, summary=model, answer=lambda wanted: next(answers)))
-    assert set(found) <= {Finding.RANDOM}
 
 
 # -- planted faults ---------------------------------------------------------------------------------------------
@@ -73,17 +54,6 @@ def sorting(limits: Limits) -> Compact:
         units = units_of(made, count)
         first = sorted(units[2:-1], key=lambda unit: unit.kind == "turn")
         return messages_of([*units[:2], *first, units[-1]])
-
-    return compact
-
-
-def in_place(limits: Limits) -> Compact:
-    """Shorten the list that it was given."""
-
-    def compact(messages: list[Message]) -> list[Message]:
-        made = list(ours()(limits)(messages) or messages)
-        messages[:] = made
-        return made
 
     return compact
 
@@ -188,23 +158,20 @@ def system_again(limits: Limits) -> Compact:
 @table_test(
     ("planted", "finding"),
     [
-        (last_messages, Finding.SYSTEM_LOST),
-        (sorting, Finding.REORDERED),
-        (in_place, Finding.MUTATES),
-        (unpinned, Finding.PIN_LOST),
-        (giving_up, Finding.GIVES_UP),
-        (silent, Finding.OVER),
-        (chancy, Finding.RANDOM),
-        (without_the_newest, Finding.OPEN_LOST),
-        (shrinking, Finding.NEEDLESS),
-        (half_batches, Finding.TORN),
+        (last_messages, "loses the system prompt"),
+        (sorting, "changes the order"),
+        (unpinned, "loses a pinned fact"),
+        (giving_up, "gives up though there is room"),
+        (silent, "is over the budget without an error"),
+        (chancy, "gives something else the second time"),
+        (without_the_newest, "loses what has to be answered"),
+        (shrinking, "changes a history that fits"),
+        (half_batches, "tears calls and results apart"),
     ],
 )
-def test_a_planted_fault_is_found(planted: MakeCompact, finding: Finding) -> None:
-    with pytest.raises(ContractViolation) as raised:
+def test_a_planted_fault_is_found(planted: MakeCompact, finding: str) -> None:
+    with pytest.raises(ContractViolation, match=f"^the compactor {finding}: of "):
         check_compaction(planted)
-    assert str(raised.value).startswith("the compactor ")
-    assert finding in compaction_findings(planted)
 
 
 def test_a_summary_that_anthropic_never_sees_is_found() -> None:
@@ -259,7 +226,3 @@ def test_histories_of_no_unit_are_refused() -> None:
 
 def test_a_history_with_a_pin_says_it() -> None:
     assert any(PINNED in text for one in history_of(["text", "pinned"]) for text in texts_of(one))
-
-
-def test_the_page_shows_what_the_checker_finds() -> None:
-    assert compaction_table() in (DOCS / "context.md").read_text("utf-8")

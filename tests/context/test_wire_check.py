@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
-import turnsafe
-
-from statek_sim.agent.context.contract import history_of
 from statek_sim.agent.context.wire_check import WireRule, wire_faults
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.request import FormatName, WireRequest
@@ -102,25 +97,3 @@ MESSAGES: list[Message] = [
     {"role": "tool", "content": "y", "tool_call_id": "call_1_1"},
 ]
 PAIRS = {WireRule.ORPHAN, WireRule.UNANSWERED, WireRule.TWICE}
-
-
-def test_turnsafe_agrees_about_calls_and_results_of_every_small_history() -> None:
-    """turnsafe says "misplaced" for what here is a call without a result, and a result without its call."""
-    tried = 0
-    for length in range(1, 6):
-        for history in itertools.product(MESSAGES, repeat=length):
-            ours = any(fault.rule in PAIRS for fault in wire_faults([HEAD[1], *history], "openai"))
-            theirs = not turnsafe.validate([HEAD[1], *history], provider="openai")
-            assert ours == theirs, history
-            tried += 1
-    assert tried == 9330
-
-
-def test_turnsafe_agrees_about_what_anthropic_is_sent() -> None:
-    """As the client writes it: results are blocks of the user's message behind the turn."""
-    for words in itertools.product(("text", "call", "batch", "nudge", "user"), repeat=3):
-        history = history_of(words)
-        assert not wire_faults(history, "anthropic")
-        sent = FORMATS["anthropic"].request_body(WireRequest(model="m", messages=tuple(history)))["messages"]
-        assert isinstance(sent, list)
-        assert turnsafe.validate(sent, provider="anthropic")

@@ -117,15 +117,15 @@ def test_the_page_on_rescue_parsing_is_true(tmp_path: Path) -> None:
 
 _PARTS = {
     "rescue.md": 2,
-    "protection.md": 5,
-    "slots.md": 2,
+    "protection.md": 4,
+    "slots.md": 1,
     "guards.md": 3,
     "context.md": 3,
-    "permissions.md": 3,
+    "permissions.md": 2,
     "checkpoints.md": 2,
-    "memory.md": 3,
+    "memory.md": 2,
     "metrics.md": 3,
-    "escalation.md": 3,
+    "escalation.md": 2,
 }
 
 

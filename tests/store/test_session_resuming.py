@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,10 @@ import pytest
 from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
 from statek_sim.agent.checkpoints.persistence import Keeper
 from statek_sim.agent.checkpoints.sessions import SessionStore
-from statek_sim.agent.effects import Advice, CallGate, GuardPoint, Parts, ToolContext, TurnFacts
+from statek_sim.agent.effects import Advice, CallGate, Parts, ToolContext, TurnFacts
 from statek_sim.agent.escalation.ladder import Ladder, Level
-from statek_sim.agent.guards.guard import Find, Finds, Guard, Subject
 from statek_sim.agent.guards.pipeline import GuardSet, in_loop
-from statek_sim.agent.guards.shipped import judged, secrets
+from statek_sim.agent.guards.shipped import secrets
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.simulated import Simulation
@@ -262,73 +260,6 @@ def test_guards_of_texts_are_no_hindrance_to_a_commit() -> None:
     harness = agent(parts=Parts(guards=(guards,)))
     keeper = Keeper(SessionStore(FileStore(SimulatedDisk(), clock=lambda: 0.0)), "s", worker="w", plan="p")
     assert harness.run("Go", keeper=keeper).answer == "Done."
-
-
-def remembering_in_a_list() -> Any:
-    seen: list[str] = []
-
-    def check(subject: Subject) -> Finds:
-        seen.append(subject.text)
-        return ()
-
-    return check
-
-
-def remembering_in_a_number() -> Any:
-    count = 0
-
-    def check(subject: Subject) -> Finds:
-        nonlocal count
-        count += 1
-        return ()
-
-    return check
-
-
-class Remembering:
-    def __init__(self) -> None:
-        self.seen = {""}
-
-    def __call__(self, subject: Subject) -> Finds:
-        self.seen.add(subject.text)
-        return ()
-
-
-def guarded_by(check: Any) -> AgentRun:
-    guard = Guard(name="mine", check=check, points=frozenset({GuardPoint.INPUT, GuardPoint.RESULT}))
-    harness = agent(parts=Parts(guards=(in_loop(GuardSet([guard])),)))
-    return harness.run(
-        "Go",
-        keeper=Keeper(SessionStore(FileStore(SimulatedDisk(), clock=lambda: 0.0)), "s", worker="w", plan="p"),
-    )
-
-
-@table_test(
-    "check",
-    [
-        remembering_in_a_list(),
-        remembering_in_a_number(),
-        Remembering(),
-        partial(lambda seen, subject: seen.update({subject.text: 1}) or (), {}),
-        judged("mine", remembering_in_a_list()).check,
-    ],
-    ids=["list", "nonlocal", "object", "partial", "within a shipped one"],
-)
-def test_a_check_that_is_seen_to_remember_something_and_does_not_say_it_is_refused(check: Any) -> None:
-    with pytest.raises(
-        BadInput, match=r"^guard 'mine': its check remembers something that a checkpoint would not hold"
-    ):
-        guarded_by(check)
-
-
-def test_a_check_that_has_settings_or_says_that_a_crash_may_reset_it_is_no_hindrance() -> None:
-    words = ["never", "ever"]
-    assert (
-        guarded_by(lambda subject: [Find(word) for word in words if word in subject.text]).answer == "Done."
-    )
-    harmless = remembering_in_a_number()
-    harmless.stateless = True
-    assert guarded_by(harmless).answer == "Done."
 
 
 def ladder(*names: str) -> Parts:

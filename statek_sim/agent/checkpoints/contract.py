@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from statek_sim.adapters import Trial, checked, findings
+from statek_sim.errors import ContractViolation
 
 
 class StoreFinding(StrEnum):
@@ -26,7 +25,6 @@ class StoreFinding(StrEnum):
     LOST = "what was saved is not there for the next process"
     CHANGED = "a value comes back as another one"
     MIXED = "sessions see each other"
-    NOT_NEWEST = "an older checkpoint is given for the newest"
     OVERWRITTEN = "a worker whose state is out of date overwrites what another one saved"
     TORN = "a file that was cut is taken for no session at all"
     EDITED = "an edited state is served as genuine"
@@ -49,86 +47,47 @@ class StoreAdapter(Protocol):
 MakeStore = Callable[[Path], StoreAdapter]
 """Opens the store in a folder; the same folder is the same store."""
 
-VALUES: Final[tuple[Any, ...]] = (
-    "",
-    "a",
-    0,
-    1,
-    1.0,
-    True,
-    None,
-    [],
-    {},
-    "\0",
-    "§",
-    2**70,
-    1e300,
-    -0.0,
-    {"b": 1, "a": 2},
-)
+VALUES: Final[tuple[Any, ...]] = ("", "a\0§", 0, 1.0, True, None, [], 2**70, 1e300, -0.0, {"b": 1, "a": 2})
 """Values that come back as they are, types and order of keys too."""
 
-_GENUINE, _FORGED = "genuine-state", "altered-state"
+_SESSIONS: Final = ("a", "b", "A", "a/b", "a.b")
+_GENUINE, _FORGED = b"genuine-state", b"altered-state"
 
 
-def check_checkpoint_store(make_store: MakeStore, *, allow: frozenset[StoreFinding] = frozenset()) -> int:
-    """Play every probe on a fresh store; return how many were played.
-
-    Raises `ContractViolation` with the first that shows a `StoreFinding`, which is the smallest of its kind. `allow`
-    are findings that a store does not promise against.
-    """
-    return checked(
-        (None if finding in allow else finding, f"{finding}: {wrong}")
-        for finding, wrong in _every(make_store)
-    )
+def check_checkpoint_store(make_store: MakeStore, *, allow: frozenset[StoreFinding] = frozenset()) -> None:
+    """Try a store; raise `ContractViolation` with the gravest `StoreFinding`. `allow`: what it does not promise."""
+    for finding, wrong in store_findings(make_store).items():
+        if finding not in allow:
+            raise ContractViolation(f"{finding}: {wrong}")
 
 
 def store_findings(make_store: MakeStore) -> dict[StoreFinding, str]:
-    """Return everything that is wrong with a store, each with the smallest example."""
-    return findings(_every(make_store))
-
-
-_Probe = Callable[["_Place"], str | None]
-
-
-def _every(make_store: MakeStore) -> Iterator[Trial[StoreFinding]]:
-    for finding, probe in _probes():
+    """Return everything that is wrong with a store, each with an example."""
+    found: dict[StoreFinding, str] = {}
+    for finding, probe in _PROBES.items():
         with tempfile.TemporaryDirectory(prefix="statek-store-") as folder:
             place = _Place(make_store, Path(folder) / "store")
             try:
                 wrong = probe(place)
-                yield (None, "") if wrong is None else (finding, wrong)
             finally:
                 place.close()
-
-
-def _probes() -> Iterator[tuple[StoreFinding, _Probe]]:
-    yield StoreFinding.LOST, _lost
-    for value in VALUES:
-        yield StoreFinding.CHANGED, partial(_changed, value)
-    yield StoreFinding.MIXED, _mixed
-    for count in (2, 11):
-        yield StoreFinding.NOT_NEWEST, partial(_not_newest, count)
-    yield StoreFinding.OVERWRITTEN, _overwritten
-    yield StoreFinding.TORN, _torn
-    yield StoreFinding.EDITED, _edited
-    yield StoreFinding.ROLLED_BACK, _rolled_back
+        if wrong is not None:
+            found[finding] = wrong
+    return found
 
 
 class _Place:
     """A folder, and the processes that have it open."""
 
     def __init__(self, make_store: MakeStore, folder: Path) -> None:
-        self._make = make_store
-        self.folder = folder
+        self._make, self.folder = make_store, folder
         folder.mkdir()
         self._open: list[StoreAdapter] = []
 
     def process(self) -> StoreAdapter:
         """Return the store as another process opens it."""
-        store = self._make(self.folder)
-        self._open.append(store)
-        return store
+        self._open.append(self._make(self.folder))
+        return self._open[-1]
 
     def close(self) -> None:
         """End all processes."""
@@ -142,54 +101,47 @@ class _Place:
             store.save("s", state)
         self.close()
 
-    def loaded(self) -> tuple[Mapping[str, Any] | None, Exception | None]:
+    def loaded(self) -> Mapping[str, Any] | Exception | None:
         """Let another process load `s`; return what it got, or what it raised."""
         try:
-            return self.process().load("s"), None
+            return self.process().load("s")
         except Exception as error:  # noqa: BLE001  # a foreign store's
-            return None, error
+            return error
         finally:
             self.close()
 
 
 def _lost(place: _Place) -> str | None:
-    if place.loaded() != (None, None):
-        return f"load('s') of an empty store gave {place.loaded()!r}, expected None"
-    place.saved({"n": 1})
-    got, error = place.loaded()
-    return (
-        None
-        if got == {"n": 1}
-        else f"save('s', {{'n': 1}}), then in another process load('s') gave {error or got!r}"
-    )
+    if (got := place.loaded()) is not None:
+        return f"load('s') of an empty store gave {got!r}, expected None"
+    for count in (1, 11):
+        place.saved(*({"n": number} for number in range(1, count + 1)))
+        if (got := place.loaded()) != {"n": count}:
+            return f"save('s', {{'n': {count}}}), then in another process load('s') gave {got!r}"
+    return None
 
 
-def _changed(value: Any, place: _Place) -> str | None:
-    try:
-        place.saved({"v": value})
-    except Exception as refused:  # noqa: BLE001  # a foreign store's
-        return f"save('s', {{'v': {value!r}}}) raised {type(refused).__name__}: {refused}"
-    got, error = place.loaded()
-    back = None if got is None else got.get("v")
-    same = type(back) is type(value) and repr(back) == repr(value)
-    return None if same else f"save('s', {{'v': {value!r}}}), then load('s') gave {error or got!r}"
+def _changed(place: _Place) -> str | None:
+    for value in VALUES:
+        try:
+            place.saved({"v": value})
+        except Exception as refused:  # noqa: BLE001  # a foreign store's
+            return f"save('s', {{'v': {value!r}}}) raised {type(refused).__name__}: {refused}"
+        got = place.loaded()
+        if repr(got) != repr({"v": value}):
+            return f"save('s', {{'v': {value!r}}}), then load('s') gave {got!r}"
+    return None
 
 
 def _mixed(place: _Place) -> str | None:
     store = place.process()
-    for name in ("a", "b", "A", "a/b", "a.b"):
+    for name in _SESSIONS:
         store.save(name, {"of": name})
-    for name in ("a", "b", "A", "a/b", "a.b"):
+    for name in _SESSIONS:
         got = store.load(name)
         if got != {"of": name}:
-            return f"after saves of 'a', 'b', 'A', 'a/b' and 'a.b', load({name!r}) gave {got!r}"
+            return f"after saves of {', '.join(map(repr, _SESSIONS))}, load({name!r}) gave {got!r}"
     return None
-
-
-def _not_newest(count: int, place: _Place) -> str | None:
-    place.saved(*({"n": number} for number in range(1, count + 1)))
-    got, error = place.loaded()
-    return None if got == {"n": count} else f"after {count} saves load('s') gave {error or got!r}"
 
 
 def _overwritten(place: _Place) -> str | None:
@@ -207,37 +159,30 @@ def _overwritten(place: _Place) -> str | None:
     )
 
 
-def _files(place: _Place) -> list[Path]:
-    return sorted(
-        (path for path in place.folder.rglob("*") if path.is_file()), key=lambda path: -path.stat().st_size
-    )
+def _holding(place: _Place) -> list[Path]:
+    """Return the files in which the genuine state can be read."""
+    every = sorted(path for path in place.folder.rglob("*") if path.is_file())
+    return [path for path in every if _GENUINE in path.read_bytes()]
 
 
 def _torn(place: _Place) -> str | None:
-    place.saved({"v": _GENUINE * 100})
-    for path in _files(place):
+    place.saved({"v": _GENUINE.decode() * 100})
+    for path in _holding(place):
         content = path.read_bytes()
-        if _GENUINE.encode() not in content:
-            continue
         path.write_bytes(content[: len(content) // 2])
-        got, error = place.loaded()
-        if error is None and got is None:
+        if place.loaded() is None:
             return f"{path.name} was cut to half, and load('s') gave None: the work would begin anew"
         path.write_bytes(content)
     return None
 
 
 def _edited(place: _Place) -> str | None:
-    place.saved({"v": _GENUINE})
-    edits = 0
-    for path in _files(place):
-        content = path.read_bytes()
-        if _GENUINE.encode() in content:
-            edits += 1
-            path.write_bytes(content.replace(_GENUINE.encode(), _FORGED.encode()))
-    got, _ = place.loaded()
-    if edits and got == {"v": _FORGED}:
-        return f"{_GENUINE!r} was overwritten with {_FORGED!r} on disk, and load('s') gave {got!r}"
+    place.saved({"v": _GENUINE.decode()})
+    for path in _holding(place):
+        path.write_bytes(path.read_bytes().replace(_GENUINE, _FORGED))
+    got = place.loaded()
+    if got == {"v": _FORGED.decode()}:
+        return f"{_GENUINE.decode()!r} was overwritten with {_FORGED.decode()!r} on disk, and load('s') gave {got!r}"
     return None
 
 
@@ -248,7 +193,17 @@ def _rolled_back(place: _Place) -> str | None:
     place.saved({"n": 2})
     shutil.rmtree(place.folder)
     shutil.copytree(copy, place.folder)
-    got, error = place.loaded()
-    if error is None and got == {"n": 1}:
+    if place.loaded() == {"n": 1}:
         return "save 1, copy of the folder, save 2, the copy put back: load('s') gave 1 as the newest"
     return None
+
+
+_PROBES: Final[Mapping[StoreFinding, Callable[[_Place], str | None]]] = {
+    StoreFinding.LOST: _lost,
+    StoreFinding.CHANGED: _changed,
+    StoreFinding.MIXED: _mixed,
+    StoreFinding.OVERWRITTEN: _overwritten,
+    StoreFinding.TORN: _torn,
+    StoreFinding.EDITED: _edited,
+    StoreFinding.ROLLED_BACK: _rolled_back,
+}

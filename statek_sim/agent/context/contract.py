@@ -9,22 +9,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import product
 from typing import Final
 
-from statek_sim.adapters import Trial, checked, findings
-from statek_sim.agent.context.history import (
-    Count,
-    Unit,
-    call_ids,
-    messages_of,
-    open_from,
-    texts_of,
-    units_of,
-)
+from statek_sim.agent.context.history import call_ids, messages_of, open_from, texts_of, units_of
 from statek_sim.agent.context.wire_check import wire_faults
-from statek_sim.errors import BadInput, ContextOverflow
+from statek_sim.errors import BadInput, ContextOverflow, ContractViolation
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.usage.messages import message_tokens
 from statek_sim.usage.tokenizers import tokenizer_for_model
@@ -39,28 +29,8 @@ _ALPHABET: Final = ("text", "call", "batch", "large", "nudge", "user", "pinned")
 _SHARES: Final = (1.0, 0.9, 0.6, 0.35, 0.15)
 """Budgets that are tried, as shares of the history's tokens."""
 
-Made = Sequence[Message]
-Compact = Callable[[list[Message]], Made | None]
+Compact = Callable[[list[Message]], Sequence[Message] | None]
 """Takes a history and returns a shorter one; None, or the same, where it may stay."""
-
-
-class Finding(StrEnum):
-    """What can be wrong with a compactor."""
-
-    MUTATES = "changes the history that it was given"
-    RANDOM = "gives something else the second time"
-    BREAKS = "raises something else than an overflow"
-    TORN = "tears calls and results apart"
-    INVALID = "leaves what a provider refuses"
-    SYSTEM_LOST = "loses the system prompt"
-    TASK_LOST = "loses the task"
-    PIN_LOST = "loses a pinned fact"
-    OPEN_LOST = "loses what has to be answered"
-    REORDERED = "changes the order"
-    OVER = "is over the budget without an error"
-    GIVES_UP = "gives up though there is room"
-    RESTLESS = "changes its own result again"
-    NEEDLESS = "changes a history that fits"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,62 +47,135 @@ MakeCompact = Callable[[Limits], Compact]
 """Returns a fresh compactor for these limits."""
 
 
-_Wrong = tuple[Finding, str]
-
-
 def check_compaction(
     make_compact: MakeCompact,
     *,
     wire: FormatName = "openai",
     overflow: type[Exception] | tuple[type[Exception], ...] = ContextOverflow,
-    count: Count | None = None,
     most: int = 3,
 ) -> int:
     """Try a compactor on every history of up to `most` units and five budgets each; return how many were tried.
 
     Units are a text of the model, a call with its result, a batch of two calls, one with a large result, a correction,
     a later message of the user, and a fact that is pinned. `overflow`: what it raises for a history that cannot be
-    made to fit. `count`: tokens of a message, o200k_base without it. Raises `ContractViolation` with the smallest
-    history that is torn, refused by a provider of the format `wire`, without the system prompt, the task, a pinned
-    fact or what has to be answered, reordered, over the budget, given up for no reason, changed where it fits,
-    changed again when it is given back, changed in place, or not the same twice.
+    made to fit. Raises `ContractViolation` with the smallest history that is torn, refused by a provider of the format
+    `wire`, without the system prompt, the task, a pinned fact or what has to be answered, reordered, over the budget,
+    given up for no reason, changed where it fits, or not the same twice.
     """
-    return checked(_cases(make_compact, wire, overflow, count, most))
-
-
-def compaction_findings(
-    make_compact: MakeCompact,
-    *,
-    wire: FormatName = "openai",
-    overflow: type[Exception] | tuple[type[Exception], ...] = ContextOverflow,
-    count: Count | None = None,
-    most: int = 3,
-) -> dict[Finding, str]:
-    """Return everything that is wrong with a compactor, each with the sentence of its smallest history."""
-    return findings(_cases(make_compact, wire, overflow, count, most))
-
-
-def _cases(
-    make_compact: MakeCompact,
-    wire: FormatName,
-    overflow: type[Exception] | tuple[type[Exception], ...],
-    count: Count | None,
-    most: int,
-) -> Iterator[Trial[Finding]]:
-    """Yield, for every history and budget, the first thing that is wrong, None for nothing; small histories first."""
     if most < 1:
         raise BadInput(f"histories have up to {most} units, expected 1 or more")
-    tokenizer = tokenizer_for_model("gpt-4o").tokenizer
-    measured: Count = count or (lambda message: message_tokens(message, tokenizer))
+    tried = 0
+    for words, history in _histories(most, wire):
+        for share in _SHARES:
+            limits = Limits(
+                budget=max(1, int(_tokens(history) * share)), pinned=(PINNED,), count=_tokens, wire=wire
+            )
+            wrong = _wrong(make_compact, history, limits, overflow)
+            if wrong is not None:
+                parts = ", ".join(("system", "task", *words))
+                raise ContractViolation(
+                    f"the compactor {wrong[0]}: of [{parts}] with {limits.budget} tokens allowed, {wrong[1]}"
+                )
+            tried += 1
+    return tried
+
+
+def _histories(most: int, wire: FormatName) -> Iterator[tuple[tuple[str, ...], list[Message]]]:
+    """Yield the histories that a provider takes, small ones first."""
     for length in range(1, most + 1):
         for words in product(_ALPHABET, repeat=length):
             history = history_of(words)
-            if wire_faults(history, wire):
-                continue
-            whole = sum(measured(message) for message in history)
-            for share in _SHARES:
-                tried = _Case(history, words, max(1, int(whole * share)), measured, wire, overflow)
-                yield tried.wrong(make_compact) or (None, "")
+            if not wire_faults(history, wire):
+                yield words, history
+
+
+def _one(message: Message) -> int:
+    return message_tokens(message, tokenizer_for_model("gpt-4o").tokenizer)
+
+
+def _tokens(messages: Sequence[Message]) -> int:
+    return sum(map(_one, messages))
+
+
+# -- one history under one budget ----------------------------------------------------------------------------------
+
+_Wrong = tuple[str, str]
+"""What the compactor does, and how that is seen."""
+
+
+def _wrong(
+    make_compact: MakeCompact,
+    history: list[Message],
+    limits: Limits,
+    overflow: type[Exception] | tuple[type[Exception], ...],
+) -> _Wrong | None:
+    """Return the first thing that is wrong, in the order of what explains the others."""
+    made = []
+    for _ in range(2):
+        try:
+            result = make_compact(limits)(copy.deepcopy(history))
+        except overflow:
+            return _given_up(history, limits)
+        except Exception as error:  # noqa: BLE001  # a user's compactor
+            return "raises something else than an overflow", f"it raised {type(error).__name__}: {error}"
+        if result is not None and not isinstance(result, Iterable):
+            return "gives no messages", f"it gave a {type(result).__name__}"
+        made.append(history if result is None else list(result))
+    if made[0] != made[1]:
+        return "gives something else the second time", "the same history gave two results"
+    if limits.count(history) <= limits.budget:
+        fits = f"it has {limits.count(history)} tokens and was changed"
+        return None if made[0] == history else ("changes a history that fits", fits)
+    return _torn(made[0], limits) or _lost(made[0], history, limits) or _other(made[0], history, limits)
+
+
+def _given_up(history: list[Message], limits: Limits) -> _Wrong | None:
+    units = units_of(history, _one, limits.pinned)
+    at = open_from(units)
+    must = messages_of([unit for position, unit in enumerate(units) if unit.stays or position >= at])
+    # What is in between may be needed for the provider to take it: then there is more to keep than that.
+    if wire_faults(must, limits.wire) or limits.count(must) > limits.budget:
+        return None
+    needed = f"the system prompt, the task, pinned facts and what has to be answered are {limits.count(must)} tokens"
+    return "gives up though there is room", f"it raised an overflow, and {needed}"
+
+
+def _torn(made: list[Message], limits: Limits) -> _Wrong | None:
+    for unit in units_of(made, _one):
+        ids = call_ids(unit.messages[0])
+        answers = [message.get("tool_call_id") for message in unit.messages if message.get("role") == "tool"]
+        if answers != ids:
+            shown = f"calls {ids} with results {answers}" if ids else f"results {answers} without calls"
+            return "tears calls and results apart", f"there are {shown}"
+    faults = wire_faults(made, limits.wire)
+    return ("leaves what a provider refuses", faults[0].sentence) if faults else None
+
+
+def _lost(made: list[Message], history: list[Message], limits: Limits) -> _Wrong | None:
+    def said(fact: str, messages: Sequence[Message], *roles: str) -> bool:
+        chosen = [one for one in messages if not roles or one.get("role") in roles]
+        return any(fact in text for message in chosen for text in texts_of(message))
+
+    if not said(_SYSTEM, made, "system"):
+        return "loses the system prompt", f"no message of the system says {_SYSTEM!r}"
+    if not said(_TASK, made, "user"):
+        return "loses the task", f"no message of the user says {_TASK!r}"
+    if said(PINNED, history) and not said(PINNED, made):
+        return "loses a pinned fact", f"nothing says {PINNED!r}"
+    newest = units_of(history, _one)[-1]
+    ids = call_ids(newest.messages[0])
+    kept = any(call_ids(message) == ids for message in made) if ids else newest.messages[0] in made
+    return None if kept else ("loses what has to be answered", f"the newest, a {newest.kind}, is not there")
+
+
+def _other(made: list[Message], history: list[Message], limits: Limits) -> _Wrong | None:
+    places = [history.index(message) for message in made if message in history]
+    if places != sorted(set(places)):
+        return "changes the order", f"messages come in the order {places}"
+    tokens = limits.count(made)
+    if tokens > limits.budget:
+        return "is over the budget without an error", f"{tokens} tokens are left and nothing is raised"
+    return None
 
 
 # -- histories ---------------------------------------------------------------------------------------------------
@@ -189,127 +232,3 @@ def _turn(number: int, calls: int, result: str) -> list[Message]:
 
 def _filling(number: int, words: int) -> str:
     return " ".join(f"word{(number * 7 + at) % 90}" for at in range(words))
-
-
-# -- one case ----------------------------------------------------------------------------------------------------
-
-
-class _Case:
-    """One history under one budget."""
-
-    def __init__(
-        self,
-        history: list[Message],
-        words: Sequence[str],
-        budget: int,
-        count: Count,
-        wire: FormatName,
-        overflow: type[Exception] | tuple[type[Exception], ...],
-    ) -> None:
-        self.history, self.words, self.budget = history, words, budget
-        self._count, self._wire, self._overflow = count, wire, overflow
-        self._units = units_of(history, count, (PINNED,))
-
-    def wrong(self, make_compact: MakeCompact) -> _Wrong | None:
-        """Return the first thing that is wrong, in the order of what explains the others."""
-        limits = Limits(budget=self.budget, pinned=(PINNED,), count=self._sum, wire=self._wire)
-        given = copy.deepcopy(self.history)
-        try:
-            result = make_compact(limits)(given)
-        except self._overflow:
-            return self._given_up()
-        except Exception as error:  # noqa: BLE001  # a user's compactor
-            return self._found(Finding.BREAKS, f"it raised {type(error).__name__}: {error}")
-        if given != self.history:
-            return self._found(Finding.MUTATES, "the list that it was given is not what it was")
-        if result is not None and not isinstance(result, Iterable):
-            return self._found(Finding.BREAKS, f"it gave a {type(result).__name__}, expected messages")
-        made = self.history if result is None else list(result)
-        return self._made_wrong(made) or self._again(make_compact, limits, made)
-
-    def _made_wrong(self, made: list[Message]) -> _Wrong | None:
-        if self._sum(self.history) <= self.budget:
-            if made != self.history:
-                return self._found(
-                    Finding.NEEDLESS, f"it has {self._sum(self.history)} tokens and was changed"
-                )
-            return None
-        return self._torn(made) or self._lost(made) or self._other(made)
-
-    def _torn(self, made: list[Message]) -> _Wrong | None:
-        for unit in units_of(made, self._count):
-            ids = call_ids(unit.messages[0])
-            answers = [
-                message.get("tool_call_id") for message in unit.messages if message.get("role") == "tool"
-            ]
-            if answers != ids:
-                shown = f"calls {ids} with results {answers}" if ids else f"results {answers} without calls"
-                return self._found(Finding.TORN, f"there are {shown}")
-        faults = wire_faults(made, self._wire)
-        return self._found(Finding.INVALID, faults[0].sentence) if faults else None
-
-    def _lost(self, made: list[Message]) -> _Wrong | None:
-        texts = [text for message in made for text in texts_of(message)]
-        system = [text for message in made if message.get("role") == "system" for text in texts_of(message)]
-        if not any(_SYSTEM in text for text in system):
-            return self._found(Finding.SYSTEM_LOST, f"no message of the system says {_SYSTEM!r}")
-        if not any(
-            _TASK in text for message in made if message.get("role") == "user" for text in texts_of(message)
-        ):
-            return self._found(Finding.TASK_LOST, f"no message of the user says {_TASK!r}")
-        if "pinned" in self.words and not any(PINNED in text for text in texts):
-            return self._found(Finding.PIN_LOST, f"nothing says {PINNED!r}")
-        last = self._units[-1]
-        if last.kind in ("user", "nudge"):
-            kept = last.messages[0] in made
-        else:
-            ids = call_ids(last.messages[0])
-            kept = last.messages[0] in made if not ids else any(call_ids(message) == ids for message in made)
-        return None if kept else self._found(Finding.OPEN_LOST, f"the newest, {_short(last)}, is not there")
-
-    def _other(self, made: list[Message]) -> _Wrong | None:
-        places = [self.history.index(message) for message in made if message in self.history]
-        if places != sorted(set(places)):
-            return self._found(Finding.REORDERED, f"messages come in the order {places}")
-        tokens = self._sum(made)
-        if tokens > self.budget:
-            return self._found(Finding.OVER, f"{tokens} tokens are left and nothing is raised")
-        return None
-
-    def _again(self, make_compact: MakeCompact, limits: Limits, made: list[Message]) -> _Wrong | None:
-        try:
-            second = make_compact(limits)(copy.deepcopy(self.history))
-            settled = make_compact(limits)(copy.deepcopy(made))
-        except Exception as error:  # noqa: BLE001  # a user's compactor
-            return self._found(Finding.RANDOM, f"the second time it raised {type(error).__name__}: {error}")
-        if list(self.history if second is None else second) != made:
-            return self._found(Finding.RANDOM, "the same history gave two results")
-        if list(made if settled is None else settled) != made:
-            return self._found(
-                Finding.RESTLESS, "its own result, which fits, is changed when it is given back"
-            )
-        return None
-
-    def _given_up(self) -> _Wrong | None:
-        at = open_from(self._units)
-        must = [unit for position, unit in enumerate(self._units) if unit.stays or position >= at]
-        least = self._sum(messages_of(must))
-        if wire_faults(messages_of(must), self._wire):
-            # What is in between may be needed, so that there is more to keep than that.
-            return None
-        if least > self.budget:
-            return None
-        needed = f"the system prompt, the task, pinned facts and what has to be answered are {least} tokens"
-        return self._found(Finding.GIVES_UP, f"it raised an overflow, and {needed}")
-
-    def _sum(self, messages: Sequence[Message]) -> int:
-        return sum(self._count(message) for message in messages)
-
-    def _found(self, finding: Finding, why: str) -> _Wrong:
-        parts = ", ".join(("system", "task", *self.words))
-        sentence = f"the compactor {finding.value}: of [{parts}] with {self.budget} tokens allowed, {why}"
-        return finding, sentence
-
-
-def _short(unit: Unit) -> str:
-    return f"{unit.kind} of {len(unit.messages)} messages"

@@ -28,12 +28,9 @@ class GuardFinding(StrEnum):
     FAR_IN = "a bad text passes far inside a long one"
     FLAGS = "a harmless text does not pass as it is"
     LEFT = "what goes on after a change is changed or blocked again"
-    DAMAGES = "a change takes away what stands beside it"
     UNSTABLE = "the same text has another outcome the second time"
 
 
-_BESIDE: Final = ("The report is due on Friday. ", " Please confirm the room.")
-"""Harmless sentences before and after a bad text."""
 _FAR: Final = 5_000
 """Characters before and after a bad text in a long one."""
 _ODD: Final = ("", "\x00", "\ud800", "\u202e" * 50, "a_" * 5_000, "%" * 5_000, "&#" * 5_000, "1 " * 5_000)
@@ -42,6 +39,8 @@ _ODD: Final = ("", "\x00", "\ud800", "\u202e" * 50, "a_" * 5_000, "%" * 5_000, "
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
+    """A text, and what is wrong when the guard lets it through, stops it or raises."""
+
     finding: GuardFinding
     text: str
     how: str
@@ -57,39 +56,9 @@ def check_guard(
     """Show a guard bad and harmless texts; return how many it was shown.
 
     Every text of `bad` has to be blocked or changed: as it is, in each of `disguises` (`VARIANTS`), and far inside a
-    long text; what stands beside it stays when it is changed, and what goes on passes. Those of `harmless` pass as they
-    are, beside each other too. Raises `ContractViolation` with the shortest text that shows one of `GuardFinding`.
+    long text; what goes on after a change passes. Those of `harmless` pass as they are, beside each other too. Raises
+    `ContractViolation` with the shortest text that shows one of `GuardFinding`.
     """
-    shown = 0
-    for violation in _shown(make_guard, bad, harmless, disguises):
-        shown += 1
-        if violation is not None:
-            raise violation
-    return shown
-
-
-def guard_findings(
-    make_guard: Callable[[], GuardUnderTest],
-    *,
-    bad: Sequence[str],
-    harmless: Sequence[str],
-    disguises: Collection[str] = tuple(VARIANTS),
-) -> dict[GuardFinding, str]:
-    """Return everything that is wrong with a guard, each with the shortest text that shows it."""
-    found: dict[GuardFinding, str] = {}
-    for violation in _shown(make_guard, bad, harmless, disguises):
-        if violation is not None:
-            found.setdefault(violation.finding, str(violation))
-    return found
-
-
-def _shown(
-    make_guard: Callable[[], GuardUnderTest],
-    bad: Sequence[str],
-    harmless: Sequence[str],
-    disguises: Collection[str],
-) -> Iterator[_Violation | None]:
-    """Show a guard everything, the shortest text first; yield what is wrong with each answer, None for nothing."""
     if not bad or not any(harmless):
         raise BadInput("a guard is shown at least one bad and one harmless text")
     for name in disguises:
@@ -98,16 +67,13 @@ def _shown(
                 f"no disguise is called {name!r}: {', '.join(VARIANTS)}.{suggestion(name, VARIANTS)}"
             )
     guard, fresh = make_guard(), make_guard()
-    for trial in sorted(_trials(bad, harmless, disguises), key=lambda one: len(one.text)):
-        try:
-            answer = _asked(guard, trial)
-            if _asked(guard, trial) != answer or _asked(fresh, trial) != answer:
-                _violated(GuardFinding.UNSTABLE, trial)
-            _judge(guard, trial, answer)
-        except _Violation as violation:
-            yield violation
-        else:
-            yield None
+    trials = sorted(_trials(bad, harmless, disguises), key=lambda one: len(one.text))
+    for trial in trials:
+        answer = _asked(guard, trial)
+        if _asked(guard, trial) != answer or _asked(fresh, trial) != answer:
+            _violated(GuardFinding.UNSTABLE, trial)
+        _judge(guard, trial, answer)
+    return len(trials)
 
 
 def _trials(bad: Sequence[str], harmless: Sequence[str], disguises: Collection[str]) -> Iterator[_Trial]:
@@ -115,20 +81,14 @@ def _trials(bad: Sequence[str], harmless: Sequence[str], disguises: Collection[s
         yield _Trial(GuardFinding.RAISES, text, "an odd text")
     for text in harmless:
         yield _Trial(GuardFinding.FLAGS, text, "a harmless text")
-    yield _Trial(GuardFinding.FLAGS, " ".join(harmless), "all harmless texts")
     padding = " ".join(harmless)
+    yield _Trial(GuardFinding.FLAGS, padding, "all harmless texts")
     padding *= _FAR // len(padding) + 1
     for text in bad:
         yield _Trial(GuardFinding.MISSES, text, "a bad text")
         yield _Trial(GuardFinding.FAR_IN, f"{padding} {text} {padding}", "a bad text inside a long one")
         for name in disguises:
             yield _Trial(GuardFinding.DISGUISED, VARIANTS[name](text), f"a bad text, {name}")
-
-
-class _Violation(ContractViolation):
-    def __init__(self, finding: GuardFinding, message: str) -> None:
-        super().__init__(message)
-        self.finding = finding
 
 
 def _asked(guard: GuardUnderTest, trial: _Trial) -> str | None:
@@ -140,23 +100,12 @@ def _asked(guard: GuardUnderTest, trial: _Trial) -> str | None:
 
 def _judge(guard: GuardUnderTest, trial: _Trial, answer: str | None) -> None:
     passes = answer == trial.text
-    if trial.finding is GuardFinding.FLAGS:
-        if not passes:
-            _violated(trial.finding, trial)
-        return
-    if trial.finding is GuardFinding.RAISES:
-        return
-    if passes:
+    if trial.finding is not GuardFinding.RAISES and passes != (trial.finding is GuardFinding.FLAGS):
         _violated(trial.finding, trial)
     if answer is not None and trial.finding is GuardFinding.MISSES:
         again = _asked(guard, _Trial(GuardFinding.LEFT, answer, f"what {trial.how} became"))
         if again != answer:
             _violated(GuardFinding.LEFT, trial, f"{answer[:80]!r} became {again!r:.80}")
-        before, after = _BESIDE
-        beside = _Trial(GuardFinding.DAMAGES, f"{before}{trial.text}{after}", f"{trial.how} between others")
-        left = _asked(guard, beside)
-        if left is not None and not (left.startswith(before) and left.endswith(after)):
-            _violated(GuardFinding.DAMAGES, beside, f"left {left[:120]!r}")
 
 
 def _violated(
@@ -165,4 +114,4 @@ def _violated(
     shown = repr(trial.text)
     shown = shown if len(shown) <= 200 else f"{shown[:120]}...{shown[-77:]}"
     what = f"{finding}: {detail}" if detail else str(finding)
-    raise _Violation(finding, f"{trial.how}, {shown}: {what}") from cause
+    raise ContractViolation(f"{trial.how}, {shown}: {what}") from cause

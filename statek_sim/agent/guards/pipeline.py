@@ -22,7 +22,6 @@ from statek_sim.agent.effects import (
 )
 from statek_sim.agent.execution import OWN_FAILURES, shown_error, waited
 from statek_sim.agent.guards.guard import STRENGTH, Find, Guard, Judgement, Subject
-from statek_sim.agent.guards.lost_state import Memory
 from statek_sim.agent.guards.normalization import unescaped
 from statek_sim.agent.schema import changed_arguments
 from statek_sim.errors import BadInput
@@ -257,10 +256,6 @@ class LoopGuards:
         self._guards = guards
         self._role = role
         self._tier = tier
-        knowing = dict(self._knowing())
-        self._memory = Memory(
-            {guard.name: guard.check for guard in guards.guards if guard.name not in knowing}
-        )
 
     def __call__(self, subject: Subject) -> Verdict | Judging:
         """Return the verdict at once where no guard waits."""
@@ -273,16 +268,7 @@ class LoopGuards:
         self._guards.withdrawn(replace(subject, role=self._role, tier=self._tier))
 
     def saved(self) -> dict[str, object]:
-        """Return what the checks know that say it, by the names of their guards: see `effects.Saved`.
-
-        `BadInput` for a check that was seen to remember something and does not say it.
-        """
-        changed = self._memory.changed()
-        if changed:
-            raise BadInput(
-                f"guard {changed[0]!r}: its check remembers something that a checkpoint would not hold; make it an "
-                "object with `saved()` and `restore(saved)`, or set `stateless = True` on it where a crash may reset it"
-            )
+        """Return what the checks know that say it, by the names of their guards: see `effects.Saved`."""
         return {name: check.saved() for name, check in self._knowing()}
 
     def restore(self, saved: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from statek_sim.agent.permissions.contract import Call, calls
+from tests.containers.attacks.policies import Call, calls
 
 _PRELUDE = """import ctypes, os, socket, sys, time
 libc = ctypes.CDLL(None, use_errno=True)

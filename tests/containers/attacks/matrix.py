@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.agent.containers.program import NOBODY
-from statek_sim.agent.permissions.contract import Call, FixtureDir, MakeAdapter, played
 from tests.containers.attacks.attack import Attack, bad_calls, programs
 from tests.containers.attacks.enforcers import Enforcer
+from tests.containers.attacks.policies import Call, FixtureDir, MakeAdapter, played
 from tests.containers.attacks.scene import Scene
 
 BROKEN: Final = "did not begin"

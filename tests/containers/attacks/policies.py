@@ -1,10 +1,6 @@
-"""A public checker that every permission policy passes, ours or a user's, through a small adapter.
+"""Calls of the corpus made under a permission policy, on files of this machine, judged by what came of them.
 
-    def test_my_policy_lets_nothing_out() -> None:
-        check_permission_policy(MyAdapter)
-
-Every call of a corpus is checked and made on files of this machine, and judged by what came of it: what was read,
-changed or deleted that must not be, also when a path was changed between the check and the use.
+What was read, changed or deleted that must not be, also when a path was changed between the check and the use.
 """
 
 from __future__ import annotations
@@ -17,7 +13,6 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -27,7 +22,6 @@ from statek_sim.agent.permissions.paths import folded
 from statek_sim.agent.permissions.permissions import Permissions
 from statek_sim.agent.permissions.policy import PROTECTED, Policy, Rule
 from statek_sim.agent.permissions.workspace import Workspace, file_tools
-from statek_sim.errors import ContractViolation
 
 _PATIENCE: Final = 3.0
 """Seconds after which a call hangs."""
@@ -51,25 +45,6 @@ class PermissionAdapter(Protocol):
 
 MakeAdapter = Callable[[Path], PermissionAdapter]
 """Returns a fresh adapter for a root."""
-
-
-def check_permission_policy(make: MakeAdapter) -> int:
-    """Play every call of the corpus; return how many, or raise `ContractViolation` for the first wrong one."""
-    for call in calls():
-        wrong = played(make, call)
-        if wrong is not None:
-            raise ContractViolation(f"{call.name}: {call.tool}({_shown(call)}): {wrong}")
-    return len(calls())
-
-
-def permission_findings(make: MakeAdapter) -> dict[str, str]:
-    """Return what is wrong, by the name of the call that shows it."""
-    found = {call.name: played(make, call) for call in calls()}
-    return {name: wrong for name, wrong in found.items() if wrong is not None}
-
-
-def _shown(call: Call) -> str:
-    return ", ".join(f"{key}={value!r}" for key, value in call.arguments.items())
 
 
 def played(make: MakeAdapter, call: Call) -> str | None:
@@ -140,7 +115,7 @@ class Call:
 @cache
 def calls() -> tuple[Call, ...]:
     """Return the corpus of calls, `calls.toml`."""
-    text = files(__package__).joinpath("calls.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("calls.toml").read_text(encoding="utf-8")
     return tuple(map(_call, tomllib.loads(text)["call"]))
 
 
