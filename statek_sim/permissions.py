@@ -5,7 +5,6 @@ opens files safely.
 """
 
 from statek_sim.agent.permissions.disk import Disk
-from statek_sim.agent.permissions.landlock import restrict
 from statek_sim.agent.permissions.permissions import PermissionGate, Permissions
 from statek_sim.agent.permissions.policy import Decision, Policy, Rule
 from statek_sim.agent.permissions.terminal import TerminalPerson
@@ -22,5 +21,4 @@ __all__ = [
     "TerminalPerson",
     "Workspace",
     "file_tools",
-    "restrict",
 ]

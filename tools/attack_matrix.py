@@ -18,24 +18,23 @@ from typing import Final
 from statek_sim.agent.containers.bubblewrap import Bubblewrap
 from statek_sim.agent.containers.docker import Docker
 from statek_sim.errors import ContainerFailed
-from tests.containers.attacks.enforcers import Control, Enforcer, InContainer, Landlocked
+from tests.containers.attacks.enforcers import Control, Enforcer, InContainer
 from tests.containers.attacks.matrix import Row, broken, escapes, matrix, unproven
 from tests.containers.attacks.policies import Hardened
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- matrix -->\n", "<!-- end of matrix -->"
-COLUMNS: Final = ("none", "landlock", "bubblewrap", "docker", "permissions")
+COLUMNS: Final = ("none", "bubblewrap", "docker", "permissions")
 
 
 def enforcers(image: str) -> Iterator[Enforcer]:
     """Yield the enforcers that this machine has, and say which it lacks."""
     makers: list[tuple[str, Callable[[], Enforcer]]] = [
         ("none", Control),
-        ("landlock", Landlocked),
         ("bubblewrap", lambda: InContainer(Bubblewrap())),
     ]
     if image:
-        makers.append(("docker", lambda: InContainer(Docker(image), "/usr/bin/python3")))
+        makers.append(("docker", lambda: InContainer(Docker(image, oldest=20), "/usr/bin/python3")))
     for name, make in makers:
         try:
             yield make()

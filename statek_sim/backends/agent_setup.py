@@ -7,9 +7,8 @@ from decimal import Decimal
 
 from statek_sim.agent.approvals import word_of
 from statek_sim.agent.budget import Budget, Prices
-from statek_sim.agent.context.kv_cache import known_models
 from statek_sim.agent.context.manager import ContextSettings
-from statek_sim.agent.context.vram import MIB, fitting
+from statek_sim.agent.context.vram import MIB, fitting, known_models
 from statek_sim.agent.effects import SUMMARY_PROMPT, PersonSaid, Question, SideModel
 from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price, QualityCheck, Strategy
 from statek_sim.agent.harness import unanswered
@@ -121,9 +120,7 @@ def context_settings(text: ContextText, by: AgentSpec | None) -> ContextSettings
 
 def _fitting(text: VramText) -> int:
     """Return how many tokens fit into the cards."""
-    fit = fitting(known_models()[text.model].shape, [free * MIB for free in text.free], kv=text.kv)
-    assert fit.tokens is not None, "every model of the table says its longest context"
-    return fit.tokens
+    return fitting(known_models()[text.model], [free * MIB for free in text.free], kv=text.kv).tokens
 
 
 def side_model(spec: AgentSpec, prompt: str) -> SideModel:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -178,10 +178,6 @@ def _share(keep: float | None) -> float:
     return 1.0 if keep is None else keep
 
 
-SHARE: Final = 0.7
-"""The part of a card's free memory that is used."""
-
-
 def show_stops(replays: Sequence[Replay]) -> str:
     """Print which stops are false or late, and return that as JSON."""
     from statek_sim.analysis.limits import compare_stops
@@ -215,33 +211,32 @@ def show_budget(replays: Sequence[Replay], budget: int, basis: Basis, keep: floa
 
 def show_card(name: str, free: Sequence[int], kv: str, weights: int | None) -> str:
     """Print how many tokens of context fit on the cards, and return that as JSON."""
-    from statek_sim.agent.context.kv_cache import model_called
-    from statek_sim.agent.context.vram import MIB, Card, cards, fitting, mib
+    from statek_sim.agent.context.vram import MIB, Card, cards, fitting, model_called
 
     model = model_called(name)
     size = 0 if weights is None else weights * MIB
     found = [Card(index=at, name="given", total=one, used=0, free=one) for at, one in enumerate(free)]
     found = found or cards()
-    fit = fitting(model.shape, [card.free * MIB for card in found], kv=kv, weights=size, share=SHARE)
+    fit = fitting(model, [card.free * MIB for card in found], kv=kv, weights=size)
     for card in found:
         say(
             [f"card {card.index} ({card.name}): {card.free:,} of {card.total:,} MiB free, {card.used:,} used"]
         )
-    tokens = "any number of" if fit.tokens is None else f"{fit.tokens:,}"
-    rate = f"{mib(fit.per_token * 1000):.1f} MiB per 1,000 tokens of {kv}"
+    per_token = float(model.bytes_per_token(kv))
+    rate = f"{per_token * 1000 / MIB:.1f} MiB per 1,000 tokens of {kv}"
     say(
         [
-            f"{model.name}: {len(model.shape.layers)} layers, {rate}",
-            f"{mib(fit.usable):,.0f} MiB for the cache, after {mib(size):,.0f} MiB of weights",
-            f"{tokens} tokens fit, bounded by {fit.bound}",
+            f"{model.name}: {model.layers} layers, {rate}",
+            f"{fit.usable / MIB:,.0f} MiB for the cache, after {size / MIB:,.0f} MiB of weights",
+            f"{fit.tokens:,} tokens fit, bounded by {fit.bound}",
         ]
     )
     figures = {
         "schema": "statek-sim/vram@1",
         "model": model.name,
-        "source": model.shape.source,
+        "source": model.source,
         "kv": kv,
-        "bytes_per_token": fit.per_token,
+        "bytes_per_token": per_token,
         "usable": fit.usable,
         "weights": size,
         "tokens": fit.tokens,

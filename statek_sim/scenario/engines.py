@@ -336,7 +336,7 @@ def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterat
     vram = context.vram
     if vram is not None:
         # Imported where a scenario has cards: the table of models is read.
-        from statek_sim.agent.context.kv_cache import known_models  # noqa: PLC0415
+        from statek_sim.agent.context.vram import known_models  # noqa: PLC0415
 
         yield from known_name((*here, "vram", "model"), vram.model, known_models(), "model that is known")
 

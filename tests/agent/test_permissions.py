@@ -5,12 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import re
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +17,8 @@ from hypothesis import strategies as st
 from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
 from statek_sim.agent.effects import Delayed, Parts, PersonSaid, Question, ToolCall
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.permissions import landlock
 from statek_sim.agent.permissions.commands import simple_commands
-from statek_sim.agent.permissions.disk import Disk, has_openat2, open_beneath
+from statek_sim.agent.permissions.disk import Disk, open_beneath
 from statek_sim.agent.permissions.hosts import covers_host, host_of
 from statek_sim.agent.permissions.paths import Entry, ScriptedFiles, Unclear, covers, resolved
 from statek_sim.agent.permissions.permissions import PermissionGate, Permissions
@@ -50,9 +45,8 @@ def virtually(coroutine: Coroutine[Any, Any, Any]) -> Any:
 # -- the corpus -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [Hardened, partial(Hardened, kernel=False)], ids=["kernel", "fallback"])
-def test_no_call_of_the_corpus_gets_past_our_policy(make: Callable[[Path], Hardened]) -> None:
-    assert {call.name: played(make, call) for call in calls()} == dict.fromkeys(
+def test_no_call_of_the_corpus_gets_past_our_policy() -> None:
+    assert {call.name: played(Hardened, call) for call in calls()} == dict.fromkeys(
         [call.name for call in calls()]
     )
 
@@ -326,6 +320,7 @@ def test_a_denied_command_is_seen_in_a_line_that_cannot_be_taken_apart(line: str
 
 
 HIDING = (
+    "{rm,-rf,x}",
     "env X=1 rm x",
     "time rm x",
     "nice -n 5 rm x",
@@ -338,16 +333,10 @@ HIDING = (
     "/bin/rm x",
     "./rm x",
     "RM x",
-    "{rm,-rf,x}",
-    "r{m,} x",
-    "/bin/r? x",
     "sort --compress-program=rm x",
-    "tar -Irm -xf x",
-    "ssh -oProxyCommand=rm host",
     "make SHELL=rm",
     "alias x=rm",
     "GIT_PAGER=rm git log",
-    "git grep -Orm x",
     "echo rm x | nice",
     "exec -a ls rm x",
     "if true; then rm x; fi",
@@ -355,14 +344,13 @@ HIDING = (
     "awk 'BEGIN{system(\"rm x\")}'",
     "git -c alias.x='!rm y' x",
     "npm install --git=rm git://x",
-    "npm install --git rm git://x",
-    "npm install -git=rm git://x",
     "npm install x --script-shell=/bin/rm",
-    "npm install x --scri=rm",
 )
 """Ways to run what is denied, in which its name is still to be seen."""
 
 UNREADABLE = (
+    "r{m,} x",
+    "/bin/r? x",
     "$X x",
     "nice $X",
     "$(printf r)m x",
@@ -391,8 +379,6 @@ PLAIN = (
     "cat a | grep rm",
     "pytest -q | grep rm",
     "nohup npm start",
-    "npm install --save-dev rm",
-    "npm install -g rm",
     "nice -n 5 pytest",
     "timeout 30 go test ./...",
     "env X=1 pytest -x",
@@ -401,7 +387,6 @@ PLAIN = (
     "python -m pytest -q 2>&1 | tail -5",
     "python script.py",
     "echo $HOME",
-    "mkdir -p a/{b,c}",
     "sed -i 's/a/b/' x",
     "(ls firm)",
 )
@@ -655,11 +640,11 @@ def test_at_a_terminal_a_question_is_answered_by_a_line() -> None:
 # -- files ------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=[True, False], ids=["kernel", "fallback"])
-def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+@pytest.fixture
+def workspace(tmp_path: Path) -> Any:
     root = tmp_path / "root"
     (root / "src").mkdir(parents=True)
-    with Workspace(root, kernel=request.param) as opened:
+    with Workspace(root) as opened:
         yield opened
 
 
@@ -702,80 +687,37 @@ def test_what_is_not_there_is_an_error_of_its_own(workspace: Workspace) -> None:
         workspace.read("nothing")
 
 
-@pytest.mark.parametrize(
-    ("target", "why"),
-    [
-        ("keys/key", "reading {root}/keys/key is denied"),
-        ("notes/now", "to what is asked about; name {root}/notes/now itself"),
-        ("b", None),
-    ],
-)
-def test_a_file_swapped_for_a_link_inside_after_the_decision_is_held_to_the_policy(
-    tmp_path: Path, target: str, why: str | None
-) -> None:
-    for folder in ("keys", "notes"):
-        (tmp_path / folder).mkdir()
-    for name in ("keys/key", "notes/now", "b", "a"):
+def test_a_file_swapped_for_a_link_after_the_decision_is_not_read(tmp_path: Path) -> None:
+    for name in ("a", "key"):
         (tmp_path / name).write_text(name)
-    (tmp_path / "root").symlink_to(tmp_path)
-    policy = Policy(
-        root=str(tmp_path / "root"),
-        allow=[Rule("read", "**")],
-        ask=[Rule("read", "notes/**")],
-        deny=[Rule("read", "keys/**")],
-    )
-    with Workspace(tmp_path, policy=policy) as opened:
+    with Workspace(tmp_path) as opened:
         assert opened.read("a") == "a"
-        assert opened.read("keys/key") == "keys/key", "what is named as it is was decided before"
         (tmp_path / "a").unlink()
-        (tmp_path / "a").symlink_to(target)
-        (tmp_path / "folder").symlink_to(Path(target).parent)
-        if why is None:
-            assert opened.read("a") == target
-            return
-        root = os.path.realpath(tmp_path)
-        with pytest.raises(Outside, match=re.escape(why.format(root=root))):
-            opened.read("a")
-        with pytest.raises(Outside, match="over a link"):
-            opened.read(f"folder/{Path(target).name}")
+        (tmp_path / "a").symlink_to("key")
+        (tmp_path / "folder").symlink_to(".")
+        for path in ("a", "folder/key"):
+            with pytest.raises(Outside, match="over a link"):
+                opened.read(path)
 
 
-def test_a_link_that_stays_inside_is_followed_to_read_and_not_to_write(tmp_path: Path) -> None:
-    if not has_openat2():
-        pytest.skip("this kernel has no openat2")
+def test_a_link_that_stays_inside_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("text")
     (tmp_path / "link").symlink_to("a")
     with Workspace(tmp_path) as opened:
-        assert opened.read("link") == "text"
+        with pytest.raises(Outside, match="over a link"):
+            opened.read("link")
         with pytest.raises(Outside, match="over a link"):
             opened.write("link", "new")
 
 
-@pytest.mark.parametrize("kernel", [True, False])
-def test_nothing_beneath_is_opened_by_a_way_out(tmp_path: Path, kernel: bool) -> None:
+def test_nothing_beneath_is_opened_by_a_way_out(tmp_path: Path) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
     try:
         for path in ("..", "/etc", "../" + tmp_path.name):
             with pytest.raises(OSError, match=os.strerror(errno.EXDEV)):
-                os.close(open_beneath(folder, path, os.O_RDONLY, kernel=kernel))
+                os.close(open_beneath(folder, path, os.O_RDONLY))
     finally:
         os.close(folder)
-
-
-@pytest.mark.skipif(landlock.version() == 0, reason="this kernel has no Landlock, or it is switched off")
-def test_landlock_holds_a_process_to_its_folders(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "out").write_text("secret")
-    code = f"""
-from statek_sim.agent.permissions.landlock import restrict
-restrict(["/usr", "/lib"], [{str(tmp_path / "in")!r}])
-open({str(tmp_path / "in/new")!r}, "w").write("made")
-try: print(open({str(tmp_path / "out")!r}).read())
-except PermissionError: print("held")
-"""
-    done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("held\n", "")
-    assert (tmp_path / "in/new").read_text() == "made"
 
 
 # -- scenarios --------------------------------------------------------------------------------------------------
@@ -834,26 +776,3 @@ def test_a_closed_workspace_opens_nothing_in_the_folder_that_has_its_number_now(
     finally:
         for number in numbers:
             os.close(number)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (["--read", "/usr"], "expected --read DIR and --write DIR, as often as wanted, and -- PROGRAM"),
-        (["--reed", "/usr", "--", "/bin/true"], "expected --read DIR"),
-        (["--read", "--", "/bin/true"], "expected --read DIR"),
-        (["--read", "/nowhere", "--", "/bin/true"], "landlock: "),
-        (["--write", "--write", "--", "/bin/true"], "landlock: "),
-    ],
-)
-def test_landlock_as_a_program_says_what_it_takes(arguments: list[str], problem: str) -> None:
-    if problem == "landlock: " and landlock.version() == 0:
-        pytest.skip("this kernel has no Landlock, or it is switched off")
-    run = subprocess.run(
-        [sys.executable, "-m", "statek_sim.agent.permissions.landlock", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
-    assert problem in run.stderr

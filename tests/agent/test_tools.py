@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import warnings
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -13,7 +13,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 import pytest
@@ -29,7 +29,6 @@ from statek_sim.agent.replies.calls import Refusal, resolved
 from statek_sim.agent.replies.nudges import Failure
 from statek_sim.agent.rescue import rescue
 from statek_sim.agent.tools.arguments import ArgumentCheck
-from statek_sim.agent.tools.formats import api_format
 from statek_sim.agent.tools.lint import lint
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool, result_text, tool_from, tool_of_schema
@@ -387,13 +386,6 @@ def test_a_schema_that_is_none_is_refused_where_it_is_registered() -> None:
         Registry([broken])
 
 
-def test_tools_have_the_shape_of_each_providers_format() -> None:
-    look = named("look")
-    assert api_format([look], "openai")[0]["type"] == "function"
-    assert set(api_format([look], "anthropic")[0]) == {"name", "description", "input_schema"}
-    assert list(api_format([look], "gemini")[0]) == ["functionDeclarations"]
-
-
 def test_lint_says_what_makes_tools_hard_to_choose() -> None:
     tools = [
         named("look_up_order", description="Look up an order of a customer."),
@@ -733,20 +725,8 @@ def test_arguments_stay_json_for_the_trace_and_the_checks() -> None:
     "endless",
     [
         itertools.count,
-        lambda: {"rows": [itertools.count()]},
-        lambda: itertools.repeat("x" * 1_000_000),
-        lambda: OrderedDict(rows=itertools.count()),
-        lambda: deque([Rows(itertools.count())]),
-        lambda: Open.model_validate({"rows": itertools.count()}),
     ],
-    ids=[
-        "numbers",
-        "inside",
-        "long texts",
-        "a kind of dict",
-        "a named tuple in a deque",
-        "no field of a model",
-    ],
+    ids=["numbers"],
 )
 def test_an_endless_result_is_an_error_that_the_model_reads(endless: Callable[[], object]) -> None:
     def forever() -> object:
@@ -759,28 +739,7 @@ def test_an_endless_result_is_an_error_that_the_model_reads(endless: Callable[[]
     run = AgentHarness(ScriptedLLM(script), tools=[forever, later]).run("Work.")
     assert run.answer == "done"
     for call in run.calls:
-        assert str(call["error"]).startswith("TypeError: its result is an iterator that goes on after ")
-
-
-class Rows(NamedTuple):
-    rows: object
-
-
-class Open(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
-
-def test_iterators_inside_of_a_result_are_read() -> None:
-    @dataclass
-    class Page:
-        rows: object
-
-    assert (
-        result_text({"pages": [Page(rows=iter([1, 2])), map(str, (3,))]})
-        == '{"pages":[{"rows":[1,2]},["3"]]}'
-    )
-    kinds = OrderedDict(pages=Rows(deque([iter([1])])), more=Open.model_validate({"rows": iter([2])}))
-    assert result_text(kinds) == '{"pages":[[[1]]],"more":{"rows":[2]}}'
+        assert str(call["error"]).startswith("TypeError: its result is an iterator of more than ")
 
 
 def test_what_an_iterable_gives_may_be_read_twice_and_counted() -> None:

@@ -33,7 +33,7 @@ def docker() -> Iterator[Docker]:
     try:
         pytest.importorskip("docker")
         with daemon() as started:
-            found = Docker(started.image, address=started.address)
+            found = Docker(started.image, address=started.address, oldest=20)
             yield found
             found.close()
     except (NotHere, ContainerFailed) as why:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.agent.context.kv_cache import known_models, model_called, shape_of_config
-from statek_sim.agent.context.vram import MIB, Card, cards, fitting
+from statek_sim.agent.context.vram import MIB, Card, Model, cards, fitting, model_called, model_of_config
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON
 
@@ -21,79 +20,52 @@ LLAMA: dict[str, JSON] = {
 }
 
 
+def llama() -> Model:
+    return model_of_config(LLAMA, "llama", "x")
+
+
 def test_llama_3_8b_takes_128_kib_for_a_token() -> None:
-    shape = shape_of_config(LLAMA, "config.json")
+    shape = llama()
     assert shape.bytes_per_token() == 2 * 32 * 8 * 128 * 2 == 131_072
     rates = {kv: round(float(shape.bytes_per_token(kv)) * 1000 / MIB) for kv in ("f16", "q8_0", "q4_0")}
     assert rates == {"f16": 125, "q8_0": 66, "q4_0": 35}
 
 
 def test_a_gibibyte_holds_5734_tokens() -> None:
-    fit = fitting(shape_of_config(LLAMA, "x"), [1024 * MIB])
+    fit = fitting(llama(), [1024 * MIB])
     assert (fit.tokens, fit.bound) == (5734, "memory")
 
 
 def test_all_cards_count_less_what_is_used_and_the_weights() -> None:
-    shape = shape_of_config(LLAMA, "x")
-    one = fitting(shape, [512 * MIB], share=1.0).tokens
-    both = fitting(shape, [512 * MIB, 256 * MIB], weights=256 * MIB, share=1.0).tokens
-    assert one == both == 4096
-    assert fitting(shape, [512 * MIB], weights=10**12).tokens == 0
+    one = fitting(llama(), [1024 * MIB]).tokens
+    both = fitting(llama(), [1024 * MIB, 256 * MIB], weights=256 * MIB).tokens
+    assert one == both == 5734
+    assert fitting(llama(), [512 * MIB], weights=10**12).tokens == 0
 
 
 def test_the_models_longest_context_bounds_what_fits() -> None:
-    fit = fitting(shape_of_config(LLAMA, "x"), [80 * 1024 * MIB])
+    fit = fitting(llama(), [80 * 1024 * MIB])
     assert (fit.tokens, fit.bound) == (8192, "the model's longest context")
 
 
-def test_a_layer_with_a_window_takes_no_more_than_its_window() -> None:
-    half = shape_of_config({**LLAMA, "sliding_window": 1000, "model_type": "gemma2"}, "x")
-    assert [layer.window for layer in half.layers[:2]] == [1000, None]
-    whole = shape_of_config(LLAMA, "x")
-    assert half.bytes_for(1000) == whole.bytes_for(1000)
-    assert half.bytes_for(3000) == whole.bytes_for(2000)
-    assert half.bytes_for(3000, windows=False) == whole.bytes_for(3000)
-    free = int(whole.bytes_for(2000))
-    assert (half.tokens_in(free), half.tokens_in(free - 1)) == (3000, 2999)
-
-
-def test_a_model_of_windows_only_has_room_for_any_number_of_tokens() -> None:
-    shape = shape_of_config({**LLAMA, "sliding_window": 100, "max_position_embeddings": None}, "x")
-    fit = fitting(shape, [1024 * MIB])
-    assert fit.tokens is None
-    assert fitting(shape, [1], share=1.0).tokens == 0
-
-
-def test_a_window_that_is_not_used_is_none() -> None:
-    shape = shape_of_config({**LLAMA, "sliding_window": 100, "use_sliding_window": False}, "x")
-    assert {layer.window for layer in shape.layers} == {None}
-
-
-def test_layer_types_say_which_layers_have_a_window() -> None:
-    kinds: list[JSON] = ["sliding_attention", "full_attention"] * 16
-    shape = shape_of_config({**LLAMA, "sliding_window": 128, "layer_types": kinds}, "x")
-    assert [layer.window for layer in shape.layers[:3]] == [128, None, 128]
-
-
-def test_deepseek_keeps_one_compressed_vector_for_a_token() -> None:
-    shape = known_models()["DeepSeek-V2-Lite"].shape
-    assert shape.bytes_per_token() == 27 * (512 + 64) * 2
+def test_a_model_that_compresses_its_cache_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"^c: the model compresses its cache \(kv_lora_rank\), which is not"):
+        model_of_config({**LLAMA, "kv_lora_rank": 512}, "m", "c")
 
 
 def test_a_configuration_without_a_number_is_told_by_its_name() -> None:
-    with pytest.raises(
-        BadInput, match=r"^c.json: num_hidden_layers or n_layer is missing, expected a whole number"
-    ):
-        shape_of_config({}, "c.json")
-    with pytest.raises(BadInput, match=r"^c.json: num_hidden_layers is 'x', expected a whole number$"):
-        shape_of_config({"num_hidden_layers": "x"}, "c.json")
+    for value in (None, "x", 0, True):
+        with pytest.raises(
+            BadInput, match=rf"^c.json: num_hidden_layers is {value!r}, expected a whole number"
+        ):
+            model_of_config({**LLAMA, "num_hidden_layers": value}, "m", "c.json")
 
 
 def test_an_unknown_type_of_cache_is_refused() -> None:
     with pytest.raises(
         BadInput, match=r"^no type of cache is called 'q8', expected f32, .*Did you mean 'q8_0'"
     ):
-        shape_of_config(LLAMA, "x").bytes_per_token("q8")
+        llama().bytes_per_token("q8")
 
 
 # -- cards -------------------------------------------------------------------------------------------------------
@@ -119,7 +91,7 @@ def test_a_line_that_is_no_card_is_told() -> None:
 
 def test_a_folder_with_a_configuration_is_a_model(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"text_config": LLAMA}))
-    assert model_called(str(tmp_path)).shape.bytes_per_token() == 131_072
+    assert model_called(str(tmp_path)).bytes_per_token() == 131_072
 
 
 @pytest.mark.parametrize(

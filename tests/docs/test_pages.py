@@ -125,7 +125,7 @@ _PARTS = {
     "checkpoints.md": 2,
     "memory.md": 2,
     "metrics.md": 3,
-    "escalation.md": 2,
+    "escalation.md": 1,
 }
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from statek_sim.agent.context.contract import PINNED, history_of
 from statek_sim.agent.context.history import texts_of
-from statek_sim.agent.context.kv_cache import KvShape, Layer
 from statek_sim.agent.context.manager import ContextSettings, TierName, compacted
 from statek_sim.agent.context.wire_check import wire_faults
 from statek_sim.agent.effects import SideModel
@@ -99,23 +98,6 @@ def test_what_is_taken_reaches_the_provider_whole(
     said = "\n".join(text_in(one.get("content")) for one in read.messages)
     for message in messages:
         assert text_in(message.get("content")) in said
-
-
-@quick
-@given(
-    st.lists(st.tuples(st.integers(0, 4096), st.none() | st.integers(1, 5000)), min_size=1, max_size=40),
-    st.integers(0, 2**36),
-    st.sampled_from(("f16", "q8_0", "q4_0")),
-)
-def test_as_many_tokens_as_fit_fit_and_one_more_does_not(
-    layers: list[tuple[int, int | None]], free: int, kv: str
-) -> None:
-    shape = KvShape(layers=tuple(Layer(numbers=n, window=w) for n, w in layers), longest=None)
-    fit = shape.tokens_in(free, kv)
-    if fit is None:
-        assert shape.bytes_for(10**12, kv) <= free
-    else:
-        assert shape.bytes_for(fit, kv) <= free < shape.bytes_for(fit + 1, kv)
 
 
 def test_the_examples_reach_both_ends() -> None:

@@ -33,13 +33,13 @@ CONFIGURATION: Final = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.con
 _DEFAULTS: Final = Limits()
 _PATIENCE: Final = 10_000
 """Milliseconds that the kernel has to end what was killed."""
-_JOIN: Final = 'for file in $GROUPS_; do echo $$ > "$file" || exit 126; done; unset GROUPS_; exec "$@"'
+_JOIN: Final = 'echo $$ > "$GROUP_" || exit 126; unset GROUP_; exec "$@"'
 
 
 class Bubblewrap:
     """Runs programs in bubblewrap; `visible` are folders beside the system's that every program may read.
 
-    `limits` says how limits are held here: by a control group (of version 2 or 1), which counts all processes
+    `limits` says how limits are held here: by a control group (version 2), which counts all processes
     together, or, where no group can be made, by limits of each single process, which is weaker.
     """
 
@@ -53,12 +53,12 @@ class Bubblewrap:
             raise ContainerFailed("bubblewrap works on Linux only")
         self._command = found
         self._visible = tuple(visible)
-        self._places = cgroup.places() if groups else None
+        self._place = cgroup.place() if groups else None
 
     @property
     def limits(self) -> str:
         """How memory, processes and processor time are limited here."""
-        return "rlimits" if self._places is None else f"cgroup v{self._places.version}"
+        return "rlimits" if self._place is None else "cgroup v2"
 
     def run(self, program: Program, limits: Limits = _DEFAULTS, *, stop: Event | None = None) -> Ended:
         """Run a program; see `Container.run`."""
@@ -66,7 +66,7 @@ class Bubblewrap:
         for mount in writable:
             check_writable(mount)
         with ExitStack() as until_the_end:
-            group = None if self._places is None else cgroup.Group(self._places, limits)
+            group = None if self._place is None else cgroup.Group(self._place, limits)
             if group is not None:
                 until_the_end.callback(group.remove)
             for mount in writable:
@@ -213,7 +213,7 @@ def _rlimits(limits: Limits, *, alone: bool) -> Sequence[str]:
 
 
 def _environment(group: cgroup.Group | None) -> dict[str, str]:
-    return {} if group is None else {"GROUPS_": " ".join(group.files)}
+    return {} if group is None else {"GROUP_": group.file}
 
 
 def _filter() -> int | None:

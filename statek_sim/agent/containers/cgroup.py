@@ -1,17 +1,13 @@
-"""A control group of its own for one program: memory, processes and processor time, of all that it starts.
+"""A control group (version 2) of its own for one program: memory, processes and processor time, of all that it starts.
 
-Version 2 or 1, whichever this process may make groups in. Where it may in neither there is none, and limits of single
-processes are all there is.
+Where this process may make none, limits of single processes are all there is.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import signal
 import subprocess
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -24,59 +20,29 @@ _PERIOD: Final = 100_000
 _NUMBERS: Final = itertools.count(1)
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where groups can be made: one folder (version 2), or one for each controller (version 1)."""
-
-    version: int
-    memory: Path
-    pids: Path
-    cpu: Path | None
-
-
 @cache
-def places() -> Places | None:
-    """Return where this process can make groups, None for nowhere; tried once."""
-    own = dict(_own(Path("/proc/self/cgroup")))
-    return _version_2(own.get("", "/")) or _version_1(own)
-
-
-def _own(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield each controller with the group this process is in; version 2 is the controller without a name."""
-    try:
-        lines = file.read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        for controller in controllers.split(","):
-            yield controller, path
-
-
-def _version_2(own: str) -> Places | None:
-    inside = ROOT / own.lstrip("/")
+def place() -> Path | None:
+    """Return the folder in which this process can make groups, None for nowhere; tried once."""
+    inside = ROOT / _own().lstrip("/")
     for folder in (inside, *inside.parents):
         try:
             enabled = (folder / "cgroup.subtree_control").read_text().split()
         except OSError:
             continue
-        if {"memory", "pids"} <= set(enabled) and _can_make(folder):
-            return Places(2, folder, folder, folder if "cpu" in enabled else None)
+        if {"memory", "pids", "cpu"} <= set(enabled) and _can_make(folder):
+            return folder
         if folder == ROOT:
             break
     return None
 
 
-def _version_1(own: dict[str, str]) -> Places | None:
-    found: dict[str, Path] = {}
-    for name in ("memory", "pids", "cpu"):
-        for folder in (ROOT / name / own.get(name, "/").lstrip("/"), ROOT / name):
-            if (folder / "tasks").exists() and _can_make(folder):
-                found[name] = folder
-                break
-    if "memory" not in found or "pids" not in found:
-        return None
-    return Places(1, found["memory"], found["pids"], found.get("cpu"))
+def _own() -> str:
+    """Return the group of version 2 that this process is in."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return "/"
+    return next((line.removeprefix("0::") for line in lines if line.startswith("0::")), "/")
 
 
 def _can_make(folder: Path) -> bool:
@@ -86,87 +52,49 @@ def _can_make(folder: Path) -> bool:
         trial.mkdir()
     except OSError:
         return False
+    command = ("/bin/sh", "-c", 'echo $$ > "$1"', "sh", str(trial / "cgroup.procs"))
     try:
-        return _moves(trial)
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
     finally:
         trial.rmdir()
 
 
-def _moves(trial: Path) -> bool:
-    command = ("/bin/sh", "-c", 'echo $$ > "$1"', "sh", str(trial / "cgroup.procs"))
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
 class Group:
-    """One group, there until `remove`. `files` are what a process writes its number into to join."""
+    """One group, there until `remove`. `file` is what a process writes its number into to join."""
 
-    def __init__(self, where: Places, limits: Limits) -> None:
-        self._version = where.version
-        name = f"statek-{os.getpid()}-{next(_NUMBERS)}"
-        self._memory, self._pids = where.memory / name, where.pids / name
-        self._cpu = None if where.cpu is None else where.cpu / name
-        folders = (self._memory, self._pids, self._cpu)
-        self._folders: Sequence[Path] = list(dict.fromkeys(place for place in folders if place is not None))
-        for folder in self._folders:
-            folder.mkdir()
+    def __init__(self, where: Path, limits: Limits) -> None:
+        self._folder = where / f"statek-{os.getpid()}-{next(_NUMBERS)}"
+        self._folder.mkdir()
         try:
-            self._limit(limits)
+            (self._folder / "pids.max").write_text(str(limits.processes))
+            (self._folder / "memory.max").write_text(str(limits.memory))
+            quota = max(1000, int(limits.cpu * _PERIOD))
+            (self._folder / "cpu.max").write_text(f"{quota} {_PERIOD}")
+            if (swap := self._folder / "memory.swap.max").exists():
+                swap.write_text("0")
         except BaseException:
             self.remove()
             raise
 
     @property
-    def files(self) -> list[str]:
+    def file(self) -> str:
         """What a process joins by."""
-        return [str(folder / "cgroup.procs") for folder in self._folders]
-
-    def _limit(self, limits: Limits) -> None:
-        (self._pids / "pids.max").write_text(str(limits.processes))
-        quota = str(max(1000, int(limits.cpu * _PERIOD)))
-        if self._version == 2:
-            (self._memory / "memory.max").write_text(str(limits.memory))
-            _if_there(self._memory / "memory.swap.max", "0")
-            if self._cpu is not None:
-                (self._cpu / "cpu.max").write_text(f"{quota} {_PERIOD}")
-            return
-        (self._memory / "memory.limit_in_bytes").write_text(str(limits.memory))
-        _if_there(self._memory / "memory.memsw.limit_in_bytes", str(limits.memory))
-        if self._cpu is not None:
-            (self._cpu / "cpu.cfs_period_us").write_text(str(_PERIOD))
-            (self._cpu / "cpu.cfs_quota_us").write_text(quota)
+        return str(self._folder / "cgroup.procs")
 
     @property
     def out_of_memory(self) -> bool:
         """Whether the kernel killed something in the group because it had no memory left."""
-        file = self._memory / ("memory.events" if self._version == 2 else "memory.oom_control")
-        counts = dict(line.split()[:2] for line in file.read_text().splitlines())
-        return int(counts.get("oom_kill", "0")) > 0
+        lines = (self._folder / "memory.events").read_text().splitlines()
+        return int(dict(line.split()[:2] for line in lines).get("oom_kill", "0")) > 0
 
     def kill(self) -> None:
-        """Kill everything in the group, what is started meanwhile too."""
-        if self._version == 2 and _if_there(self._memory / "cgroup.kill", "1"):
-            return
-        while numbers := (self._pids / "cgroup.procs").read_text().split():
-            for number in numbers:
-                try:
-                    os.kill(int(number), signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+        """Kill everything in the group, what is started meanwhile too (Linux 5.14)."""
+        (self._folder / "cgroup.kill").write_text("1")
 
     def remove(self) -> None:
         """Kill what is left, and take the group away."""
-        for folder in self._folders:
-            while folder.exists():
-                try:
-                    folder.rmdir()
-                except OSError:
-                    self.kill()
-
-
-def _if_there(file: Path, text: str) -> bool:
-    """Write to a file of the kernel's that not every kernel has; return whether it is there."""
-    try:
-        file.write_text(text)
-    except FileNotFoundError:
-        return False
-    return True
+        while self._folder.exists():
+            try:
+                self._folder.rmdir()
+            except OSError:
+                self.kill()

@@ -6,7 +6,6 @@ none; here the time is ours, and what came of the program is told whole.
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import threading
@@ -15,7 +14,6 @@ from contextlib import ExitStack, contextmanager
 from threading import Event
 from typing import Any, Final
 
-from statek_sim.agent.containers import seccomp
 from statek_sim.agent.containers.folders import check_writable, kept_from_being_made, protected_places
 from statek_sim.agent.containers.program import NOBODY, Ended, Limits, Program
 from statek_sim.agent.containers.supervision import Bounds, Output
@@ -27,22 +25,33 @@ _TICK: Final = 0.05
 _PATIENCE: Final = 30.0
 """Seconds that a daemon has to end what it was told to kill."""
 _PERIOD: Final = 100_000
-_FILTERS: Final = 25
-"""The first version of the daemon whose own filter is as narrow as ours."""
+_OLDEST: Final = 25
 
 
 class Docker:
     """Runs each program in a new container of `image`, which has to be there: nothing is ever pulled.
 
-    `address` is the daemon's, like `unix:///var/run/docker.sock`; None: what the environment says.
+    `address` is the daemon's, like `unix:///var/run/docker.sock`; None: what the environment says. A daemon older than
+    version `oldest` is a `ContainerFailed`: before 25 its own filter of calls lets `io_uring` pass.
     """
 
     name = "docker"
 
-    def __init__(self, image: str, *, address: str | None = None, runtime: str | None = None) -> None:
+    def __init__(
+        self,
+        image: str,
+        *,
+        address: str | None = None,
+        runtime: str | None = None,
+        oldest: int = _OLDEST,
+    ) -> None:
         self._image = image
         self._runtime = runtime
         self._api, self._errors = _connected(address)
+        with self._told("its version"):
+            version = str(self._api.version()["Version"])
+        if int(version.split(".", maxsplit=1)[0]) < oldest:
+            raise ContainerFailed(f"docker: the daemon is {version}; expected {oldest} or later")
         with self._told(f"image {image!r}"):
             self._api.inspect_image(image)
 
@@ -65,11 +74,6 @@ class Docker:
     def close(self) -> None:
         """Close the connections to the daemon."""
         self._api.close()
-
-    def _filter(self) -> Iterator[str]:
-        """Yield a filter of calls where the daemon's own allows io_uring, which those from 25 on do not."""
-        if int(str(self._api.version()["Version"]).split(".")[0]) < _FILTERS:
-            yield f"seccomp={json.dumps(seccomp.profile())}"
 
     @contextmanager
     def _told(self, what: str) -> Iterator[None]:
@@ -141,7 +145,7 @@ class Docker:
             "cpu_period": _PERIOD,
             "cpu_quota": max(1000, int(limits.cpu * _PERIOD)),
             "cap_drop": ["ALL"],
-            "security_opt": ["no-new-privileges", *self._filter()],
+            "security_opt": ["no-new-privileges"],
             "ulimits": [
                 dict(zip(("Name", "Soft", "Hard"), numbers, strict=True)) for numbers in _ulimits(limits)
             ],

@@ -1,7 +1,7 @@
 """Which calls of the kernel a program in bubblewrap may not make, as a filter for `bwrap --seccomp`.
 
-A list of what is refused, like Docker's in its effect: what makes namespaces, mounts, looks into other processes,
-loads code into the kernel, or has had more holes than uses. On a processor without a table here there is no filter.
+A list of what is refused, like that of Docker 25 in its effect: what makes namespaces, mounts, looks into others, loads
+code into the kernel, or has had more holes than uses. On a processor without a table here there is no filter.
 """
 
 from __future__ import annotations
@@ -97,37 +97,6 @@ _FAMILIES: Final = (1, 2, 10, 16)
 
 It does not hold all others: one of `AF_VSOCK` speaks to the machine that this one runs on.
 """
-_LAST_FAMILY: Final = 64
-_INT: Final = 0xFFFFFFFF
-
-
-_OBSOLETE: Final = (
-    *("_sysctl", "create_module", "get_kernel_syms", "get_mempolicy", "ioperm", "iopl", "memfd_secret"),
-    *("nfsservctl", "process_madvise", "query_module", "sysfs", "uselib", "ustat", "vm86", "vm86old"),
-)
-"""What Docker's own list refuses beside those above."""
-_FLAGS: Final = tuple(1 << bit for bit in range(32) if _NAMESPACES >> bit & 1)
-
-
-def profile() -> dict[str, object]:
-    """Return the same as a profile of Docker's, for daemons whose own one allows what newer ones refuse."""
-
-    def clone(flag: int) -> dict[str, object]:
-        condition = {"index": 0, "value": flag, "valueTwo": flag, "op": "SCMP_CMP_MASKED_EQ"}
-        return {"names": ["clone"], "action": "SCMP_ACT_ERRNO", "errnoRet": _EPERM, "args": [condition]}
-
-    def socket(family: int) -> dict[str, object]:
-        # The kernel reads half of the argument; compared as a whole, a bit above it would let every family pass.
-        condition = {"index": 0, "value": _INT, "valueTwo": family, "op": "SCMP_CMP_MASKED_EQ"}
-        return {"names": ["socket"], "action": "SCMP_ACT_ERRNO", "errnoRet": _EPERM, "args": [condition]}
-
-    families = [family for family in range(_LAST_FAMILY) if family not in _FAMILIES]
-    refused = {"names": sorted((*REFUSED, *_OBSOLETE)), "action": "SCMP_ACT_ERRNO", "errnoRet": _EPERM}
-    missing = {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": _ENOSYS}
-    return {
-        "defaultAction": "SCMP_ACT_ALLOW",
-        "syscalls": [refused, missing, *map(clone, _FLAGS), *map(socket, families)],
-    }
 
 
 def program(machine: str = "") -> bytes | None:

@@ -1,14 +1,26 @@
-"""How many tokens of context fit into the memory of graphics cards, which `nvidia-smi` lists."""
+"""How many tokens of context fit into graphics cards (004 §5): the cache of keys and values in 70 % of what is free.
+
+A model is a `config.json` of the common shape, or one of the models that are known by name. Every layer is counted with
+the whole context, so that a model whose layers see a window only has more room than is said. Models that compress their
+cache (`kv_lora_rank`) are refused.
+"""
 
 from __future__ import annotations
 
+import json
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from importlib import resources
+from pathlib import Path
 from typing import Final
 
-from statek_sim.agent.context.kv_cache import KvShape
+from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
+from statek_sim.input_files import text_of
+from statek_sim.values import JSON
 
 MIB: Final = 1024 * 1024
 """Bytes of a mebibyte, which is what `nvidia-smi` counts in."""
@@ -16,52 +28,137 @@ MIB: Final = 1024 * 1024
 SHARE: Final = 0.70
 """The part of the free memory that is used (004 §5, "to avoid thrashing")."""
 
+KV_TYPES: Final[Mapping[str, Fraction]] = {
+    "f32": Fraction(4),
+    "f16": Fraction(2),
+    "bf16": Fraction(2),
+    "q8_0": Fraction(34, 32),
+    "q5_1": Fraction(24, 32),
+    "q5_0": Fraction(22, 32),
+    "q4_1": Fraction(20, 32),
+    "q4_0": Fraction(18, 32),
+}
+"""Bytes of one number in the cache. A quantised block is 32 numbers with their scale (llama.cpp `ggml-common.h`).
+
+What the weights are quantised to has nothing to do with it.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model: its layers, the numbers that each keeps for a token, and the longest context that it was made for."""
+
+    name: str
+    layers: int
+    numbers: int
+    longest: int
+    source: str
+
+    def bytes_per_token(self, kv: str = "f16") -> Fraction:
+        """Return the bytes that one token takes; `BadInput` for an unknown type of cache."""
+        if kv not in KV_TYPES:
+            problem = f"no type of cache is called {kv!r}, expected {', '.join(KV_TYPES)}."
+            raise BadInput((problem + suggestion(kv, KV_TYPES)).removesuffix("."))
+        return KV_TYPES[kv] * self.layers * self.numbers
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextFit:
-    """How much context fits: `tokens`, None for any number; `bound` says what bounds it."""
+    """How much context fits: `tokens`, and what bounds them; `usable` are the bytes that the cache may have."""
 
-    tokens: int | None
+    tokens: int
     bound: str
     usable: int
-    """Bytes that the cache may have."""
-    per_token: float
-    """Bytes of a token while no window is full."""
 
 
-def fitting(
-    shape: KvShape,
-    free: Sequence[int],
-    *,
-    kv: str = "f16",
-    weights: int = 0,
-    share: float = SHARE,
-    windows: bool = True,
-) -> ContextFit:
+def fitting(model: Model, free: Sequence[int], *, kv: str = "f16", weights: int = 0) -> ContextFit:
     """Return how much context fits into cards with `free` bytes each.
 
-    `weights`: bytes of the model, where it is not loaded yet and its place is still counted as free. `share`: the part
-    of what is then left that is used; the rest is for the buffers of the computation. The model is taken to be split
-    over all cards, as llama.cpp and vLLM do it.
+    `weights`: bytes of the model, where it is not loaded yet and its place is still counted as free. The model is taken
+    to be split over all cards, as llama.cpp and vLLM do it.
     """
-    if not 0 < share <= 1:
-        raise BadInput(f"share is {share!r}, expected more than 0 and at most 1")
     if not free or min(free) < 0 or weights < 0:
         raise BadInput(
             f"the free memory is {list(free)!r} and the weights are {weights}: expected bytes from 0"
         )
-    usable = int(max(0, sum(free) - weights) * share)
-    tokens = shape.tokens_in(usable, kv, windows=windows)
-    bound = "memory"
-    if shape.longest is not None and (tokens is None or tokens >= shape.longest):
-        tokens, bound = shape.longest, "the model's longest context"
-    return ContextFit(tokens=tokens, bound=bound, usable=usable, per_token=float(shape.bytes_per_token(kv)))
+    usable = int(max(0, sum(free) - weights) * SHARE)
+    tokens = int(usable / model.bytes_per_token(kv))
+    if tokens >= model.longest:
+        return ContextFit(tokens=model.longest, bound="the model's longest context", usable=usable)
+    return ContextFit(tokens=tokens, bound="memory", usable=usable)
 
 
-def mib(number: float) -> float:
-    """Return bytes as MiB."""
-    return number / MIB
+# -- models -----------------------------------------------------------------------------------------------------
 
+
+def model_of_config(config: Mapping[str, JSON], name: str, source: str) -> Model:
+    """Return the model that a `config.json` describes; `BadInput` names what is missing.
+
+    Of a model that sees as well as reads it is the `text_config`.
+    """
+    inner = config.get("text_config")
+    fields = {**config, **inner} if isinstance(inner, dict) else dict(config)
+    if fields.get("kv_lora_rank") is not None:
+        raise BadInput(f"{source}: the model compresses its cache (kv_lora_rank), which is not counted here")
+
+    def number(key: str, *, default: int | None = None) -> int:
+        value = fields.get(key)
+        value = default if value is None else value
+        if type(value) is not int or value < 1:
+            raise BadInput(f"{source}: {key} is {value!r}, expected a whole number above 0")
+        return value
+
+    heads = number("num_attention_heads")
+    size = number("head_dim", default=number("hidden_size", default=heads) // heads)
+    return Model(
+        name=name,
+        layers=number("num_hidden_layers"),
+        numbers=2 * number("num_key_value_heads", default=heads) * size,
+        longest=number("max_position_embeddings"),
+        source=source,
+    )
+
+
+@cache
+def known_models() -> Mapping[str, Model]:
+    """Return the models of the table by name, the smallest first."""
+    text = resources.files("statek_sim.agent.context").joinpath("models.json").read_text(encoding="utf-8")
+    document = json.loads(text)
+    return {
+        entry["name"]: model_of_config(
+            entry["config"], entry["name"], f"{document['sources'][entry['source']]}: {entry['key']}"
+        )
+        for entry in document["models"]
+    }
+
+
+def model_called(name: str) -> Model:
+    """Return a model of the table, or the one in a file; `BadInput` when there is neither."""
+    known = known_models()
+    if name in known:
+        return known[name]
+    path = Path(name)
+    if path.is_dir():
+        path /= "config.json"
+    if path.suffix == ".json":
+        return model_of_config(_config(path), path.parent.name or path.name, str(path))
+    problem = f"{name!r} is no config.json, no folder with one, and none of {', '.join(known)}."
+    raise BadInput((problem + suggestion(name, known)).removesuffix("."))
+
+
+def _config(path: Path) -> Mapping[str, JSON]:
+    try:
+        document = json.loads(text_of(path))
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise BadInput(f"{path}: expected an object, like the config.json of a model")
+    return document
+
+
+# -- cards ------------------------------------------------------------------------------------------------------
 
 QUERY: Final = (
     "nvidia-smi",
@@ -69,9 +166,6 @@ QUERY: Final = (
     "--format=csv,noheader,nounits",
 )
 _SECONDS: Final = 10.0
-
-RunSmi = Callable[[], str]
-"""Returns what the query prints; raises `BadInput` where it cannot be asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,18 +182,15 @@ class Card:
 def nvidia_smi() -> str:
     """Return what `nvidia-smi` prints about the cards."""
     try:
-        done = subprocess.run(QUERY, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        done = subprocess.run(QUERY, capture_output=True, text=True, timeout=_SECONDS, check=True)
     except FileNotFoundError:
         raise BadInput("there is no nvidia-smi here; say the free memory with --free MIB") from None
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except (OSError, subprocess.SubprocessError) as error:
         raise BadInput(f"nvidia-smi: {error}; say the free memory with --free MIB") from None
-    if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines()
-        raise BadInput(f"nvidia-smi exits with {done.returncode}: {lines[0] if lines else 'it says nothing'}")
     return done.stdout
 
 
-def cards(run: RunSmi = nvidia_smi) -> list[Card]:
+def cards(run: Callable[[], str] = nvidia_smi) -> list[Card]:
     """Return all cards; `BadInput` for a line that is none, and where there is no card."""
     found = [_card(line) for line in run().splitlines() if line.strip()]
     if not found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final, Literal, get_args
@@ -25,8 +25,8 @@ class Judgement:
     score: float = 0.0
 
 
-QualityCheck = Callable[[str, str], Judgement | bool | Awaitable[Judgement | bool]]
-"""Judges an answer, given the task and the answer. Only `escalate` waits for one; the loop's are plain functions."""
+QualityCheck = Callable[[str, str], Judgement | bool]
+"""Judges an answer, given the task and the answer: a plain function."""
 
 Strategy = Callable[[str], str]
 """Makes another task of a task: with examples, in parts."""
@@ -115,17 +115,9 @@ class Ladder:
     def judged(self, task: str, answer: str) -> Judgement:
         """Return the first bad judgement of an answer, or a good one; the score is the least of all.
 
-        `BadInput` for a check that returns no judgement: a coroutine function's is awaited by `judged_by_all` alone.
+        `BadInput` for a check that returns no judgement, like a coroutine function.
         """
         return _together(_judgement(check, check(task, answer)) for check in self.checks)
-
-    async def judged_by_all(self, task: str, answer: str) -> Judgement:
-        """Return the same, of checks that may be coroutine functions; they are asked one after the other."""
-        found = []
-        for check in self.checks:
-            judgement = check(task, answer)
-            found.append(_judgement(check, await judgement if inspect.isawaitable(judgement) else judgement))
-        return _together(found)
 
 
 def _is_amount(value: object) -> bool:

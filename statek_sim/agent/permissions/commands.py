@@ -11,11 +11,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final
 
-from statek_sim.agent.permissions.paths import Unclear, folded
+from statek_sim.agent.permissions.paths import Unclear
 
 _SEPARATORS: Final = frozenset((";", "&", "&&", "|", "||", "|&", ";;", "\n"))
 _OPAQUE: Final = re.compile(r"[`]|\$[({]|<\(|>\(|<<|\$'")
@@ -85,10 +84,6 @@ def _text(pattern: str) -> str:
 _BREAKS: Final = re.compile(r"""[\s;&|()<>{}`$!'",=:@]+""")
 """Where another command may begin in a line that cannot be taken apart."""
 _ENDS: Final = re.compile(r"[\n;&|()<>{}`$]+")
-_ATTACHED: Final = re.compile(r"-\w(?=.)")
-"""An option of one letter, whose value may follow at once."""
-_BRACES: Final = re.compile(r"([^\s{}]*)\{([^\s{}]*,[^\s{}]*)\}([^\s{}]*)")
-_MOST_BRACES: Final = 8
 
 _READERS: Final = frozenset(
     """
@@ -103,23 +98,10 @@ _READING: Final = frozenset(
     for program, words in {
         "git": "status add rm mv commit branch tag checkout switch restore show log diff blame",
         "command": "-v -V",
-        "pip": "install show list uninstall",
-        "npm": "install uninstall ls",
     }.items()
     for word in words.split()
 )
 """Programs that run nothing of what they are given when this is their first word."""
-_NPM_PROGRAMS: Final = (
-    "git",
-    "script-shell",
-    "shell",
-    "editor",
-    "viewer",
-    "browser",
-    "node-options",
-    "init-module",
-)
-"""Settings of npm that name a program, or code, that it runs."""
 
 _SHELLS: Final = frozenset("sh bash dash ash zsh ksh mksh rbash csh tcsh fish busybox su pwsh".split())  # noqa: SIM905  # as above
 _BUILT_IN: Final = frozenset(("eval", "source", ".", "alias"))
@@ -132,7 +114,7 @@ _INLINE: Final = re.compile(
 )
 _MADE: Final = re.compile(r"[$`]")
 """What is something else when it is run than as it is written."""
-_SUBSTITUTED: Final = re.compile(r"`|\$[({'\"]|[<>]\(")
+_SUBSTITUTED: Final = re.compile(r"`|\$[({'\"]|[<>]\(|\{[^\s{}]*,")
 _DECIDES: Final = re.compile(
     r"(?:^|[\s;&|({])(PATH|LD_\w+|DYLD_\w+|BASH_ENV|ENV|IFS|SHELL|PROMPT_COMMAND|\w*PAGER|\w*EDITOR|(?:GIT|PYTHON|PERL|RUBY|"
     r"NODE)_?\w+)\+?="
@@ -144,15 +126,7 @@ _GLOB: Final = re.compile(r"[*?\[]")
 def runs_nothing(command: str) -> bool:
     """Return whether a simple command only reads its words, so that none of them begins another command."""
     first, _, rest = command.partition(" ")
-    if first == "npm" and any(map(_names_program, rest.split())):
-        return False
     return first in _READERS or f"{first} {rest.split(' ', 1)[0]}" in _READING
-
-
-def _names_program(word: str) -> bool:
-    """Return whether an option of npm names a program; npm takes one dash or two, and any beginning of a name."""
-    option = word.lstrip("-").partition("=")[0].lower()
-    return word.startswith("-") and len(option) > 1 and any(name.startswith(option) for name in _NPM_PROGRAMS)
 
 
 def unreadable(command: str) -> str | None:
@@ -198,43 +172,10 @@ def _program(word: str) -> str:
 
 
 def beginnings(line: str) -> Iterator[str]:
-    """Yield what may be run in a line: from each of its words on, taken apart in every way, without quotes, paths."""
-    joined = line.replace("\\\n", "")
-    bare = re.sub(r"""[\\'"]""", "", joined)
-    ways = [
-        line,
-        _BREAKS.sub(" ", joined),
-        _BREAKS.sub(" ", bare),
-        bare,
-        *_ENDS.split(bare),
-        *_expanded(bare),
-    ]
-    for way in dict.fromkeys(ways):
+    """Yield what may be run in a line: from each of its words on, without quotes and paths."""
+    bare = re.sub(r"""\\\n|[\\'"]""", "", line)
+    for way in dict.fromkeys((line, bare, _BREAKS.sub(" ", bare), *_ENDS.split(bare))):
         words = way.split()
         for at, word in enumerate(words):
-            rest = words[at + 1 :]
-            for begin in dict.fromkeys((word, _program(word), _ATTACHED.sub("", word, count=1))):
-                yield " ".join((begin, *rest))
-
-
-def _expanded(line: str) -> Iterator[str]:
-    """Yield a line with its braces as a shell expands them, and each alternative alone."""
-    for _ in range(_MOST_BRACES):
-        found = _BRACES.search(line)
-        if found is None:
-            return
-        before, alternatives, after = found.groups()
-        words = [f"{before}{alternative}{after}" for alternative in alternatives.split(",")]
-        line = line[: found.start()] + " ".join(words) + line[found.end() :]
-        yield line
-
-
-def may_begin(pattern: str, beginning: str) -> bool:
-    """Return whether the program of a beginning is a pattern that fits the one that a rule names."""
-    word, wanted = _program(beginning.partition(" ")[0]), pattern.partition(" ")[0]
-    return (
-        bool(_GLOB.search(word))
-        and not _GLOB.search(wanted)
-        and word != "*"
-        and fnmatchcase(folded(wanted), folded(word))
-    )
+            for begin in dict.fromkeys((word, _program(word))):
+                yield " ".join((begin, *words[at + 1 :]))

@@ -14,7 +14,6 @@ from statek_sim.agent.effects import ToolCall
 from statek_sim.agent.permissions.commands import (
     beginnings,
     covers_command,
-    may_begin,
     runs_nothing,
     simple_commands,
     unreadable,
@@ -117,14 +116,6 @@ def decide(policy: Policy, tool: Tool | None, call: ToolCall, files: Files) -> D
         if tool is None:
             raise _Refused(f"there is no tool {call.name!r}")
         return _of_needs(policy, list(_needs(policy, tool, call, files)), files)
-    except _Refused as refused:
-        return Decision(effect="deny", reason=refused.reason, rule=refused.rule)
-
-
-def decide_path(policy: Policy, kind: Access, path: str, files: Files) -> Decision:
-    """Return what a policy says of a path that leads over no link, whoever asks: of what is open already."""
-    try:
-        return _of_needs(policy, [replace(_path(policy, kind, path, files), spelled=path)], files)
     except _Refused as refused:
         return Decision(effect="deny", reason=refused.reason, rule=refused.rule)
 
@@ -269,10 +260,7 @@ def _may_run(pattern: str, need: _Need) -> bool:
     if need.reads:
         return False
     wanted = folded(pattern)
-    return any(
-        covers_command(wanted, folded(beginning)) or may_begin(pattern, beginning)
-        for beginning in beginnings(need.value)
-    )
+    return any(covers_command(wanted, folded(beginning)) for beginning in beginnings(need.value))
 
 
 def _first(rules: Sequence[Rule], kind: Kind) -> Rule | None:

@@ -9,15 +9,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from statek_sim.agent.effects import ToolFunction
-from statek_sim.agent.permissions.disk import Disk, open_beneath
+from statek_sim.agent.permissions.disk import open_beneath
 from statek_sim.agent.permissions.paths import ScriptedFiles, Unclear, protected_name, resolved
-from statek_sim.agent.permissions.policy import PROTECTED, Policy, decide_path
+from statek_sim.agent.permissions.policy import PROTECTED
 from statek_sim.agent.tools.tool import Access, Tool, tool_of_schema
 from statek_sim.values import JSON
 
@@ -32,9 +31,7 @@ class Outside(PermissionError):
 class Workspace:
     """An open folder. `protected` names are not written to; `size` bytes are read of a file at most.
 
-    Links are followed to what is read, as long as they stay in the folder, and never to what is written. With a
-    `policy` they are followed to what it allows to be read without asking: a link may stand where a file stood when
-    the call was allowed. `kernel` false: as on a kernel without `openat2`, where none is followed at all.
+    No link is followed, neither to read nor to write: one may stand where a file stood when the call was allowed.
     """
 
     def __init__(
@@ -43,14 +40,10 @@ class Workspace:
         *,
         protected: tuple[str, ...] = PROTECTED,
         size: int = _MIB,
-        kernel: bool = True,
-        policy: Policy | None = None,
     ) -> None:
         self._root = os.path.realpath(root)
         self._protected = protected
         self._size = size
-        self._kernel = kernel
-        self._policy = policy and replace(policy, root=os.path.realpath(policy.root))
         self._folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def __enter__(self) -> Self:
@@ -77,10 +70,9 @@ class Workspace:
 
     def read(self, path: str) -> str:
         """Return a file's text; `Outside` where it leads out, is no file, or has another name; or an `OSError`."""
-        number = self._open(path, os.O_RDONLY | os.O_NONBLOCK, links=True)
+        number = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             self._is_file(number, path)
-            self._led_well(number, path)
             text = os.read(number, self._size + 1)
         finally:
             os.close(number)
@@ -121,9 +113,8 @@ class Workspace:
 
     def list(self, path: str = ".") -> list[str]:
         """Return the names in a folder, in order; those of folders end in a slash."""
-        number = self._open(path, os.O_RDONLY | os.O_DIRECTORY, links=True)
+        number = self._open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            self._led_well(number, path)
             with os.scandir(number) as entries:
                 return sorted(
                     f"{one.name}/" if one.is_dir(follow_symlinks=False) else one.name for one in entries
@@ -133,14 +124,14 @@ class Workspace:
 
     # -- how they are held -----------------------------------------------------------------------------------------
 
-    def _open(self, path: str, flags: int, *, links: bool = False) -> int:
+    def _open(self, path: str, flags: int) -> int:
         name = self._relative(path)
         if self._folder == _CLOSED:
             raise Outside(f"{path!r}: the workspace is closed")
         try:
-            return open_beneath(self._folder, name, flags, links=links, kernel=self._kernel)
+            return open_beneath(self._folder, name, flags)
         except OSError as error:
-            if error.errno in (errno.EXDEV, errno.ELOOP, errno.EAGAIN, errno.ENXIO):
+            if error.errno in (errno.EXDEV, errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
                 raise Outside(f"{path!r}: it leads out of the workspace, or over a link") from None
             raise
 
@@ -166,19 +157,6 @@ class Workspace:
         if (found := protected_name(name, self._protected)) is not None:
             raise Outside(f"{path!r}: {found} is protected")
         return name
-
-    def _led_well(self, number: int, path: str) -> None:
-        """Raise `Outside` where links led to what the policy would not have let be read as it is."""
-        if self._policy is None:
-            return
-        real = os.readlink(f"/proc/self/fd/{number}")
-        if real == os.path.normpath(os.path.join(self._root, self._relative(path))):
-            return
-        decision = decide_path(self._policy, "read", real, Disk())
-        if decision.effect == "deny":
-            raise Outside(f"{path!r}: it leads over a link, and {decision.reason}")
-        if decision.effect == "ask":
-            raise Outside(f"{path!r}: it leads over a link to what is asked about; name {real} itself")
 
     def _is_file(self, number: int, path: str) -> None:
         found = os.fstat(number)

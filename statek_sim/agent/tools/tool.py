@@ -8,9 +8,10 @@ import json
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import islice
 from types import FunctionType, SimpleNamespace
 from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 
@@ -20,7 +21,6 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from statek_sim.agent.effects import Ask, ToolFunction
 from statek_sim.agent.tools.hinted import Conversions, conversion_of, converted_arguments, thawed
-from statek_sim.agent.tools.lazy import read_to_end
 from statek_sim.agent.tools.written import context_parameter, docstring_of, written
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadTool
@@ -362,11 +362,25 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
     return " ".join(" ".join(summary).split()), described
 
 
+MOST_ITEMS: Final = 100_000
+"""Items of an iterator that are read; a model could not read as many."""
+
+
+def read_to_end(value: Any) -> Any:
+    """Return the items of a result that is an iterator, another result as it is; `TypeError` for one without end."""
+    if not isinstance(value, Iterator):
+        return value
+    items = list(islice(value, MOST_ITEMS + 1))
+    if len(items) > MOST_ITEMS:
+        raise TypeError(f"its result is an iterator of more than {MOST_ITEMS:,} items; return a list")
+    return items
+
+
 def result_text(value: object) -> str:
     """Return what a tool's result is to the model: a text as it is, everything else as JSON where it has any.
 
     The items of a set come in the order of their JSON, and what Python shows with its address comes without, so that
-    the text depends neither on hashes nor on memory. Iterators are read to their end; `TypeError` for one without.
+    the text depends neither on hashes nor on memory. An iterator is read to its end; `TypeError` for one without.
     """
     if isinstance(value, str):
         return value

@@ -22,14 +22,12 @@ won = lambda: os.write(1, b'WON-@NONCE@\\n')
 class Attack:
     """One program.
 
-    `control`: how it is run without an enforcer ("plain", "namespace", "no: why"); `landlock` false: it cannot be tried
-    there without harm.
+    `control`: how it is run without an enforcer ("plain", "namespace", "no: why").
     """
 
     name: str
     source: str
     control: str = "plain"
-    landlock: bool = True
 
     def program(self, names: Mapping[str, object]) -> str:
         """Return the program with the names of a scene filled in."""

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from statek_sim.agent.containers.bubblewrap import CONFIGURATION, SYSTEM
 from statek_sim.agent.containers.program import MIB, NOBODY, Container, Ended, Limits, Mount, Program
-from statek_sim.agent.permissions import landlock
 from statek_sim.agent.permissions.workspace import Workspace
-from statek_sim.errors import ContainerFailed, ContainerRefused
+from statek_sim.errors import ContainerRefused
 
 LIMITS: Final = Limits(
     seconds=1.5,
@@ -150,29 +148,6 @@ class Control:
     def run(self, source: str, workspace: Path, secret: int, mode: str) -> Seen:
         """Run a program with nothing around it but bounds that keep this machine from harm."""
         return _ran((*_wrapped(mode), python(), "-I", "-S", "-c", source), workspace, files=[secret])
-
-
-class Landlocked:
-    """Landlock alone: the system may be read, the workspace and /tmp written."""
-
-    name = "landlock"
-
-    def __init__(self) -> None:
-        if landlock.version() == 0:
-            raise ContainerFailed("this kernel has no Landlock, or it is switched off")
-
-    def run(self, source: str, workspace: Path, secret: int, mode: str) -> Seen:
-        """Run a program that has restricted itself before; nothing of ours is inherited."""
-        shown = [place for place in (*SYSTEM, *CONFIGURATION, "/proc", "/dev/null") if os.path.exists(place)]
-        reads = [word for place in shown for word in ("--read", place)]
-        rules = (*reads, "--write", str(workspace))
-        started = (python(), "-I", "-S", "-c", _SOURCE, *rules, "--", python(), "-I", "-S", "-c", source)
-        seen = _ran((*_wrapped(mode), *started), workspace, environment={"PATH": "/usr/bin:/bin"})
-        return Seen(output=seen.output, how=seen.how, over=seen.over, report=_read_safely(workspace))
-
-
-_SOURCE: Final = Path(str(landlock.__file__)).read_text(encoding="utf-8")
-"""Not its path: nobody may read our folder, where we are root."""
 
 
 def _wrapped(mode: str) -> Sequence[str]:

@@ -32,8 +32,6 @@ def attacked(attack: Attack, enforcer: Enforcer) -> Row:
     """Run one program under one enforcer."""
     if enforcer.name == "none" and attack.control.startswith("no"):
         return _not_run(attack.name, enforcer, attack.control.removeprefix("no: "))
-    if enforcer.name == "landlock" and not attack.landlock:
-        return _not_run(attack.name, enforcer, attack.control.removeprefix("no: "))
     with Scene() as scene:
         before = scene.state()
         seen = enforcer.run(attack.program(scene.names), scene.workspace, scene.file, attack.control)

@@ -234,8 +234,8 @@ class FixtureDir:
 class Hardened:
     """Our rules before a call, and a workspace that opens the files."""
 
-    def __init__(self, root: Path, *, kernel: bool = True) -> None:
-        self._workspace = Workspace(root, kernel=kernel)
+    def __init__(self, root: Path) -> None:
+        self._workspace = Workspace(root)
         tools = {tool.name: tool for tool in file_tools(self._workspace)}
         policy = Policy(root=str(root), allow=[Rule("read", "**"), Rule("write", "**")])
         self._permissions = Permissions(policy, tools.get, Disk())
