@@ -9,7 +9,6 @@ job ages alike, the order of two jobs never changes while they wait, so that a h
 from __future__ import annotations
 
 import heapq
-from collections.abc import Container
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -37,9 +36,9 @@ class SlotRules:
     """Seconds by which a submitter's further waiting job counts as later than the one before it, so that a submitter
     with a hundred jobs keeps nobody waiting who has one; None: submitters are not told apart (004 §9)."""
 
-    preempts: Literal["never", "step", "cancel"] = "step"
+    preempts: Literal["never", "step"] = "step"
     """What a more urgent job does to one that runs: nothing (004 §9, whatever its text claims); it gets the slot at
-    that job's next step, and the job goes on later; or it ends that job (Forge)."""
+    that job's next step, and the job goes on later."""
 
     full: Literal["refuse", "displace"] = "displace"
     """Who goes when one job too many waits: the newcomer, or the one that would be served last. In 004 §9 the put
@@ -183,11 +182,6 @@ class SlotQueue:
         self.running.remove(ticket)
         ticket.state, ticket.since = "waiting", now
         self._push(ticket)
-
-    def weakest(self, *, besides: Container[Ticket] = ()) -> Ticket | None:
-        """Return the job that runs and would be served last, of those that are not `besides`; None when none runs."""
-        running = (job for job in self.running if job not in besides)
-        return max(running, key=lambda job: job.order, default=None)
 
     def next_waiting(self) -> Ticket | None:
         """Return who is next, without giving anything."""

@@ -10,17 +10,17 @@ There is no task in the background that could die: a job runs in its submitter's
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from statek_sim.agent.slots.queue import DEFAULT, SlotQueue, SlotRules, Ticket
 from statek_sim.errors import SlotRefused
 
 T = TypeVar("T")
 
-_HELD: ContextVar[tuple[Slot, ...]] = ContextVar("statek_sim_held_slots", default=())
-"""The slots for whose jobs the running code works."""
+_HELD: ContextVar[Slot | None] = ContextVar("statek_sim_held_slot", default=None)
+"""The slot for whose job the running code works."""
 
 
 class Slot:
@@ -29,8 +29,6 @@ class Slot:
     def __init__(self, worker: SlotWorker, ticket: Ticket) -> None:
         self._worker = worker
         self._ticket = ticket
-        self.waits: dict[Ticket, SlotWorker] = {}
-        """The jobs that the job's code has submitted to other workers, and that have not ended."""
 
     @property
     def submitter(self) -> str:
@@ -41,10 +39,6 @@ class Slot:
     def waited(self) -> float:
         """Seconds that the job has waited for a slot so far."""
         return self._ticket.waited
-
-    def of(self, worker: SlotWorker) -> bool:
-        """Return whether this is a slot of `worker` whose job has not ended."""
-        return self._worker is worker and self.is_held
 
     @property
     def is_held(self) -> bool:
@@ -59,13 +53,11 @@ class Slot:
 class SlotWorker:
     """Runs jobs on a few slots. `submit` waits for a slot and for the result; the rest of the rules is `rules`.
 
-    `name` tells it from other workers in an error.
+    A job holds one slot: it cannot submit to a worker, its own or another one, which could wait for it.
     """
 
-    def __init__(self, rules: SlotRules = DEFAULT, *, name: str = "") -> None:
-        self.shown: Final = f"worker {name!r}" if name else "a worker"
+    def __init__(self, rules: SlotRules = DEFAULT) -> None:
         self._queue = SlotQueue(rules)
-        self._slots: dict[Ticket, Slot] = {}
         self._granted: dict[Ticket, asyncio.Future[None]] = {}
         self._tasks: dict[Ticket, asyncio.Task[object]] = {}
         self._ended_early: dict[Ticket, str] = {}
@@ -98,50 +90,28 @@ class SlotWorker:
         """Seconds of the longest wait that ended in a slot."""
         return self._queue.longest_wait
 
-    @property
-    def has_slot(self) -> bool:
-        """Whether a slot is free."""
-        return len(self._queue.running) < self._queue.rules.slots
-
-    def holders(self) -> list[Slot | None]:
-        """Return who holds the slots; None for a job that has one and has not begun."""
-        return [self._slots.get(ticket) for ticket in self._queue.running]
-
-    def holder_of(self, ticket: Ticket) -> Slot | None:
-        """Return the slot of a job that has begun."""
-        return self._slots.get(ticket)
-
     # -- jobs --------------------------------------------------------------------------------------------------
 
     async def submit(self, job: Callable[[Slot], Awaitable[T]], *, submitter: str, priority: int = 5) -> T:
         """Run `job` once a slot is free, and return its result or raise its error.
 
-        `priority` is 1 (urgent) to 10. Raises `SlotRefused` when too many wait, when the worker is closed, when a more
-        urgent job took its place (`preempts="cancel"`), when the caller holds a slot of this worker itself, or when
-        those who hold them all wait for what the caller holds of other workers.
+        `priority` is 1 (urgent) to 10. Raises `SlotRefused` when too many wait, when the worker is closed, and when the
+        caller holds a slot.
         """
         self._check_open(submitter)
-        _check_outside(self, f"{submitter}: submitted")
-        held = [slot for slot in _HELD.get() if slot.is_held]
-        if held:
-            _check_circle(self, self._queue, submitter, priority, held)
+        _check_outside(f"{submitter}: submitted")
         ticket, displaced = self._queue.add(submitter, priority, now=_now())
         if displaced is not None:
             self._refuse(displaced, ticket)
         self._granted[ticket] = asyncio.get_running_loop().create_future()
         self._idle.clear()
-        for slot in held:
-            slot.waits[ticket] = self
         try:
             self._give()
-            self._cancel_weaker(ticket)
             await self._granted[ticket]
             if ticket in self._ended_early:
                 raise SlotRefused(f"{submitter}: {self._ended_early[ticket]}")
             return await self._run(job, ticket)
         finally:
-            for slot in held:
-                slot.waits.pop(ticket, None)
             self._leave(ticket)
 
     def _check_open(self, submitter: str) -> None:
@@ -171,15 +141,6 @@ class SlotWorker:
             else:
                 granted.set_result(None)
 
-    def _cancel_weaker(self, ticket: Ticket) -> None:
-        """End the job that has to go for a more urgent one, where that is the rule."""
-        if self._queue.rules.preempts != "cancel" or ticket.state != "waiting":
-            return
-        # Another one may have come a moment ago, and those that go for it have not gone yet.
-        weakest = self._queue.weakest(besides=self._ended_early)
-        if weakest is not None and ticket.priority < weakest.priority:
-            self._end_early(weakest, "a more urgent job took the slot; submit it again")
-
     def _end_early(self, ticket: Ticket, why: str) -> None:
         """End a job that has its slot: one that has not begun does not begin."""
         if ticket not in self._ended_early:
@@ -192,8 +153,8 @@ class SlotWorker:
         assert task is not None, "a coroutine runs in a task"
         self._tasks[ticket] = task
         before = task.cancelling()
-        slot = self._slots[ticket] = Slot(self, ticket)
-        held = _HELD.set((*_HELD.get(), slot))
+        slot = Slot(self, ticket)
+        held = _HELD.set(slot)
         try:
             return await job(slot)
         except asyncio.CancelledError:
@@ -221,7 +182,6 @@ class SlotWorker:
     def _leave(self, ticket: Ticket) -> None:
         self._queue.leave(ticket, now=_now())
         self._tasks.pop(ticket, None)
-        self._slots.pop(ticket, None)
         self._ended_early.pop(ticket, None)
         future = self._granted.pop(ticket, None)
         if future is not None:
@@ -234,7 +194,7 @@ class SlotWorker:
 
     async def drain(self) -> None:
         """Take no more jobs and wait until those there are have ended."""
-        _check_outside(self, "drained")
+        _check_outside("drained")
         self._closed = self._closed or "is being drained"
         await self._idle.wait()
 
@@ -243,7 +203,7 @@ class SlotWorker:
 
         Their submitters get a `SlotRefused`; their own tasks go on.
         """
-        _check_outside(self, "stopped")
+        _check_outside("stopped")
         self._closed = "was stopped"
         for ticket, future in self._granted.items():
             if ticket in self._tasks:
@@ -257,93 +217,15 @@ class SlotWorker:
         await self._idle.wait()
 
 
-def _check_outside(worker: SlotWorker, what: str) -> None:
-    """Refuse what is done from a job of the worker's own."""
+def _check_outside(what: str) -> None:
+    """Refuse what is done from a job that holds a slot."""
     held = _HELD.get()
-    if held and any(slot.of(worker) for slot in held):
+    if held is not None and held.is_held:
         raise SlotRefused(
-            f"{what} from a job that holds a slot of this worker, which would wait for itself; "
+            f"{what} from a job that holds a slot, which would wait for itself, or for another job that waits for it; "
             "do it after that job has ended, or call the work directly"
-        )
-
-
-def _check_circle(
-    worker: SlotWorker, queue: SlotQueue, submitter: str, priority: int, held: Sequence[Slot]
-) -> None:
-    """Refuse a job for which those would wait that it would wait for."""
-    weakest = queue.weakest()
-    if queue.rules.preempts == "cancel" and weakest is not None and priority < weakest.priority:
-        return
-    found = _circle(worker, held)
-    if found is not None:
-        raise SlotRefused(
-            f"{submitter}: submitted in a circle, in which all would wait for ever: {found}; take the slots of "
-            "several workers in one order, or submit after the job has ended"
         )
 
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-# -- who waits for whom ------------------------------------------------------------------------------------------
-
-# A job that holds a slot of one worker may submit to another. When those that hold the other's slots wait for the first
-# one, all of them wait for ever, and no worker can see it by itself.
-
-
-def _circle(wanted: SlotWorker, held: Sequence[Slot]) -> str | None:
-    """Return who waits for whom when code that holds `held` waits for `wanted` too; None when somebody goes on."""
-    if wanted.has_slot:
-        return None
-    going: list[Slot] = []
-    everybody = list(_reachable(wanted))
-    grown = True
-    while grown:
-        new = [
-            one
-            for one in everybody
-            if one not in going and one not in held and all(_gets(*wait, going) for wait in one.waits.items())
-        ]
-        going += new
-        grown = bool(new)
-    if any(one is None or one in going for one in wanted.holders()):
-        return None
-    return ", ".join(_sentences(wanted, held, going))
-
-
-def _reachable(wanted: SlotWorker) -> Iterator[Slot]:
-    """Yield everybody who is waited for."""
-    seen: list[Slot] = []
-    workers = [wanted]
-    for worker in workers:
-        for one in worker.holders():
-            if one is not None and one not in seen:
-                seen.append(one)
-                yield one
-                workers += [other for other in one.waits.values() if other not in workers]
-
-
-def _gets(ticket: Ticket, worker: SlotWorker, going: Sequence[Slot]) -> bool:
-    """Return whether a job that was submitted comes to its end: it runs and goes on, or will have somebody's slot."""
-    if ticket.state == "running":
-        own = worker.holder_of(ticket)
-        return own is None or own in going
-    return worker.has_slot or any(one is None or one in going for one in worker.holders())
-
-
-def _sentences(wanted: SlotWorker, held: Sequence[Slot], going: Sequence[Slot]) -> Iterator[str]:
-    """Yield who holds what and waits for whom, from the slot that is wanted to those that are held."""
-    worker, named = wanted, list[Slot]()
-    while True:
-        one = next((one for one in worker.holders() if one is not None and one not in named), None)
-        if one is None:
-            return
-        named.append(one)
-        if one in held:
-            yield f"{one.submitter!r} holds a slot of {worker.shown} and would wait for one of {wanted.shown}"
-            return
-        following = next((each for each in one.waits.items() if not _gets(*each, going)), None)
-        assert following is not None, "who does not go on waits for somebody"
-        yield f"{one.submitter!r} holds a slot of {worker.shown} and waits for one of {following[1].shown}"
-        worker = following[1]
