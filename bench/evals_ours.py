@@ -18,7 +18,7 @@ from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.reliability import rescued
 from statek_sim.agent.replies.nudges import LIMIT
-from statek_sim.agent.steps.enforcement import Step, StepPlan
+from statek_sim.agent.step_enforcement import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.arms import ablation, parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment

@@ -25,7 +25,7 @@ from statek_sim.agent.effects import (
 )
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.spec import AgentSpec
-from statek_sim.agent.steps.enforcement import Step, StepPlan
+from statek_sim.agent.step_enforcement import Step, StepPlan
 from statek_sim.agent.tools.registry import Registry, ToolSource
 from statek_sim.agent.tools.tool import Tool, tool_from, tool_of_schema
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in

@@ -8,14 +8,16 @@ from dataclasses import replace
 from statek_sim import trace as events
 from statek_sim.agent.approvals import Suspended, ask_people, suspended, wait_for, why_not
 from statek_sim.agent.effects import Answer, Ask, CommitPoint, Effect, LetTimePass, PersonSaid
-from statek_sim.agent.escalation.causes import REACTIONS, Cause, cause_of_stop
 from statek_sim.agent.escalation.climbing import (
+    REACTIONS,
     Attempt,
+    Cause,
     Climb,
     Climbing,
     Decision,
     after,
     begun,
+    cause_of_stop,
     question_text,
     task_text,
 )

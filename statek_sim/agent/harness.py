@@ -20,7 +20,7 @@ from statek_sim.agent.resume import resumed
 from statek_sim.agent.run_state import RunDeps
 from statek_sim.agent.simulated import Said, Simulation
 from statek_sim.agent.spec import MAX_ITERATIONS, PROFILE, TOOL_TIMEOUT, AgentSpec, Choice, Layers
-from statek_sim.agent.steps.enforcement import Step, StepPlan, check_plan, never_offered
+from statek_sim.agent.step_enforcement import Step, StepPlan, check_plan, never_offered
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.clock import Clock, Continued, VirtualClock

@@ -29,7 +29,7 @@ from statek_sim.agent.progress import Counters, Ended
 from statek_sim.agent.replies.nudges import Failure, NudgeBudget
 from statek_sim.agent.saved_values import saved_parts
 from statek_sim.agent.spec import AgentSpec
-from statek_sim.agent.steps.enforcement import StepEnforcer
+from statek_sim.agent.step_enforcement import StepEnforcer
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.clock import Clock
 from statek_sim.harness.harness import LLM_Harness

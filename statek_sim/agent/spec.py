@@ -9,7 +9,7 @@ from typing import Final
 from statek_sim.agent.budget import Budget
 from statek_sim.agent.effects import Choice as Choice
 from statek_sim.agent.replies.nudges import LIMIT, LIMIT_IN_ALL
-from statek_sim.agent.steps.enforcement import NO_STEPS, StepPlan
+from statek_sim.agent.step_enforcement import NO_STEPS, StepPlan
 from statek_sim.agent.tools.registry import Offer, Registry
 from statek_sim.errors import BadInput
 from statek_sim.providers.wire.request import FormatName

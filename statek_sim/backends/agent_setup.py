@@ -17,7 +17,7 @@ from statek_sim.agent.memory.instructions import discover, instructions_block
 from statek_sim.agent.simulated import Said
 from statek_sim.agent.slots.queue import SlotRules
 from statek_sim.agent.spec import AgentSpec, Choice, Layers
-from statek_sim.agent.steps.enforcement import Step, StepPlan
+from statek_sim.agent.step_enforcement import Step, StepPlan
 from statek_sim.errors import BadInput, BadStore, NotAsked, Unanswered
 from statek_sim.scenario.agent import (
     BudgetText,

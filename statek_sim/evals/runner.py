@@ -13,7 +13,7 @@ from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.replies.nudges import LIMIT
-from statek_sim.agent.steps.enforcement import NO_STEPS
+from statek_sim.agent.step_enforcement import NO_STEPS
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.errors import RunawayJob, Unanswered
 from statek_sim.evals.arms import Arm

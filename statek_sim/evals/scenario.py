@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from statek_sim.agent.steps.enforcement import Step, StepPlan
+from statek_sim.agent.step_enforcement import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.chance import Draws
 from statek_sim.evals.expression import Scope, each, evaluate, filled, names_in, resolved, shown

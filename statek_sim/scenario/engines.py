@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from statek_sim.agent.effects import SideModel
-from statek_sim.agent.steps.enforcement import Step, StepPlan, beyond
+from statek_sim.agent.step_enforcement import Step, StepPlan, beyond
 from statek_sim.agent.tools.registry import server_tool_name
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput

@@ -16,13 +16,16 @@ from hypothesis import strategies as st
 from statek_sim import trace as events
 from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
 from statek_sim.agent.effects import Delayed, Parts, PersonSaid
-from statek_sim.agent.escalation.causes import REACTIONS, Cause, cause_of_failure, cause_of_stop
 from statek_sim.agent.escalation.climbing import (
+    REACTIONS,
     Attempt,
+    Cause,
     Climb,
     Decision,
     after,
     begun,
+    cause_of_failure,
+    cause_of_stop,
     climb_json,
     climb_of,
     question_text,

@@ -10,7 +10,7 @@ import pytest
 
 from statek_sim.agent.effects import Choice, Parts
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.steps.enforcement import Step, StepPlan
+from statek_sim.agent.step_enforcement import Step, StepPlan
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.errors import BadInput, BadTool
 from statek_sim.providers.script import text

@@ -31,7 +31,7 @@ from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.reliability import loop_watcher
 from statek_sim.agent.replies.nudges import PREFIX, TEXTS, Failure, NudgeBudget, nudge_text
 from statek_sim.agent.simulated import Simulation
-from statek_sim.agent.steps.enforcement import Step, StepEnforcer, StepPlan
+from statek_sim.agent.step_enforcement import Step, StepEnforcer, StepPlan
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import tool_from
 from statek_sim.backends.agent import run_agent_scenario

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.steps.enforcement import Step
+from statek_sim.agent.step_enforcement import Step
 from statek_sim.agent.tools.registry import LONGEST, Registry, server_tool_name
 from statek_sim.agent.tools.tool import Tool, tool_from, tool_of_schema
 from statek_sim.errors import BadInput, BadTool

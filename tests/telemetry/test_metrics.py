@@ -23,7 +23,7 @@ from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Subjec
 from statek_sim.agent.escalation.ladder import Ladder, Level
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.reliability import loop_watcher
-from statek_sim.agent.steps.enforcement import Step
+from statek_sim.agent.step_enforcement import Step
 from statek_sim.cli import main
 from statek_sim.errors import BadInput
 from statek_sim.providers.protocol import ChatRequest

@@ -20,8 +20,15 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from statek_sim.agent.effects import Ask, ToolFunction
-from statek_sim.agent.tools.hinted import Conversions, conversion_of, converted_arguments, thawed
-from statek_sim.agent.tools.written import context_parameter, docstring_of, written
+from statek_sim.agent.tools.hinted import (
+    Conversions,
+    context_parameter,
+    conversion_of,
+    converted_arguments,
+    docstring_of,
+    thawed,
+    written,
+)
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadTool
 from statek_sim.sandbox.ordered_set import without_addresses

@@ -1,1 +1,0 @@
-"""Step enforcement (004 §6, component 3): the enforcer."""
