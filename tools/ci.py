@@ -98,6 +98,7 @@ def reduced(clone: Path) -> Iterator[Stage]:
     oldest = Part("lowest-traces", (module("tools.elsewhere", "lowest"), traces(LOWEST)))
     yield tuple(cloned(clone)), (release, *peers(), oldest)
     yield alone(slow_tests())
+    yield alone(Part("frameworks-of-ci", (module("tools.frameworks", "--ci"),)))
     yield alone(conformance("--ci"))
 
 
@@ -105,6 +106,7 @@ def thorough(clone: Path) -> Iterator[Stage]:
     """Yield every check beside those of `make test`; `clone` is a folder to clone this repository into."""
     yield tuple(cloned(clone)), (Part("environments", (module("tools.environments"),)), *peers())
     yield alone(slow_tests())
+    yield alone(Part("frameworks", (module("tools.frameworks"),)))
     yield alone(Part("laws", tuple(everything()), environment={"STATEK_SIM_EXAMPLES": "all"}))
     yield alone(conformance())
     for part in elsewhere():

@@ -177,32 +177,29 @@ class ClientSettings:
     provider: str
     hosts: tuple[str, ...]
     """Where they connect by default."""
-    url_variables: tuple[str, ...]
-    """Environment variables with the base URL; the first is the provider's own."""
+    url_variables: Mapping[str, str]
+    """Environment variables with the base URL, and the path behind the server's root; the provider's own is first."""
     key_variables: tuple[str, ...]
     """Environment variables without which a client refuses to start."""
     other_credentials: tuple[str, ...] = ()
     """Environment variables that would take the place of the key, or make the client call another host."""
     argument: str
     """What is passed to a client that reads no variable."""
-    path: str = ""
-    """What follows the server's root in the base URL."""
 
 
 CLIENT_SETTINGS: Final = (
     ClientSettings(
         provider="OpenAI",
         hosts=("api.openai.com",),
-        url_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+        url_variables={"OPENAI_BASE_URL": "/v1", "OPENAI_API_BASE": "/v1"},
         key_variables=("OPENAI_API_KEY",),
         other_credentials=("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"),
         argument="base_url=statek_llm_server.openai_url",
-        path="/v1",
     ),
     ClientSettings(
         provider="Anthropic",
         hosts=("api.anthropic.com",),
-        url_variables=("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"),
+        url_variables={"ANTHROPIC_BASE_URL": "", "ANTHROPIC_API_BASE": ""},
         key_variables=("ANTHROPIC_API_KEY",),
         other_credentials=("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN"),
         argument="base_url=statek_llm_server.url",
@@ -210,7 +207,7 @@ CLIENT_SETTINGS: Final = (
     ClientSettings(
         provider="Gemini",
         hosts=("generativelanguage.googleapis.com",),
-        url_variables=("GOOGLE_GEMINI_BASE_URL",),
+        url_variables={"GOOGLE_GEMINI_BASE_URL": "", "GEMINI_API_BASE": "/v1beta"},
         key_variables=("GOOGLE_API_KEY",),
         other_credentials=("GEMINI_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_PROJECT"),
         argument="http_options={'base_url': statek_llm_server.url}",
@@ -218,15 +215,26 @@ CLIENT_SETTINGS: Final = (
 )
 """One entry for each wire format that the fake server speaks."""
 
+OTHER_CALLS: Final = {
+    "OPENAI_AGENTS_DISABLE_TRACING": "1",
+    "LANGSMITH_TRACING": "false",
+    "LANGCHAIN_TRACING_V2": "false",
+    "CREWAI_DISABLE_TELEMETRY": "true",
+    "CREWAI_TRACING_ENABLED": "false",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+}
+"""Variables that keep frameworks from calling other hosts beside the provider: traces, telemetry, lists of prices."""
+
 KEY: Final = "scripted"
 """The key that clients get: they demand one, and the fake server takes any."""
 
 
 def client_environment(url: str) -> dict[str, str | None]:
     """Return the variables that point clients at the server with root `url`; None: to be unset."""
-    found: dict[str, str | None] = {}
+    found: dict[str, str | None] = {**OTHER_CALLS}
     for client in CLIENT_SETTINGS:
-        found.update(dict.fromkeys(client.url_variables, url + client.path))
+        found.update({name: url + path for name, path in client.url_variables.items()})
         found.update(dict.fromkeys(client.key_variables, KEY))
         found.update(dict.fromkeys(client.other_credentials))
     return found
@@ -236,8 +244,9 @@ def redirection(host: str) -> str | None:
     """Return how a client that calls the provider at `host` is pointed elsewhere; None for other hosts."""
     for client in CLIENT_SETTINGS:
         if host in client.hosts:
+            variable = next(iter(client.url_variables))
             return (
-                f"a client of {client.provider} made this call: set {client.url_variables[0]} before it is created "
+                f"a client of {client.provider} made this call: set {variable} before it is created "
                 f"(statek_llm_server does so), or pass it {client.argument}"
             )
     return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypedDict
@@ -152,7 +152,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         model=named["model"],
         messages=(
             *_prompt(body.get("systemInstruction")),
-            *(
+            *_answered(
                 heard
                 for number, content in enumerate(contents)
                 for heard in _said(content, f"contents[{number}]")
@@ -249,12 +249,34 @@ def _said(content: dict[str, JSON], where: str) -> Iterator[Message]:
     yield from user_messages(parts, partial(_result, where=where), where=where)
 
 
+def _answered(messages: Iterable[Message]) -> Iterator[Message]:
+    """Yield the messages; a result that has only its function's name gets the id of the first open call of it.
+
+    google-genai leaves the id out where it calls a Python function itself.
+    """
+    waiting: list[tuple[JSON, JSON]] = []
+    for message in messages:
+        if message.get("role") == "assistant":
+            waiting = _calls(message)
+        given = message.get("tool_call_id")
+        found = next((call for call in waiting if given and given in call), None)
+        if found is None:
+            yield message
+        else:
+            waiting.remove(found)
+            yield {**message, "tool_call_id": found[0]}
+
+
+_WRAPPERS: Final = ({"content"}, {"output"}, {"result"})
+"""Members that clients put a text into, because a response has to be an object: STATEK, the documents, google-genai."""
+
+
 def _result(part: Mapping[str, JSON], where: str) -> Message | None:
     if part.get("functionResponse") is None:
         return None
     response = _object(part["functionResponse"], f"{where}.functionResponse")
     given = response.get("response")
-    text = given.get("content") if isinstance(given, dict) and set(given) == {"content"} else None
+    text = next(iter(given.values())) if isinstance(given, dict) and set(given) in _WRAPPERS else None
     return {
         "role": "tool",
         "content": text if isinstance(text, str) else json.dumps(given),

@@ -210,7 +210,7 @@ OPENAI: Final = parameters(
 RESPONSES: Final = parameters(
     "model input instructions tools tool_choice parallel_tool_calls max_output_tokens text stream stream_options "
     "previous_response_id store "
-    "temperature top_p reasoning max_tool_calls "
+    "temperature top_p reasoning max_tool_calls context_management "
     "user metadata service_tier safety_identifier prompt_cache_key prompt_cache_retention prompt_cache_options",
     {
         "temperature": _number(0, 2),
@@ -240,8 +240,12 @@ _THINKING: Final = _typed("enabled", "disabled", "adaptive")
 ANTHROPIC: Final = parameters(
     "model messages system max_tokens tools tool_choice stop_sequences output_config output_format stream "
     "temperature top_p top_k thinking speed "
-    "metadata service_tier inference_geo cache_control user_profile_id workspace_id betas",
+    "metadata service_tier inference_geo cache_control user_profile_id workspace_id betas "
+    # betas that Claude Code sends, as `BetaMessage`'s request in anthropic 2.14 has them: the script is the model
+    "context_management diagnostics fallbacks billing_policy",
     {
+        "context_management": _OBJECT,
+        "diagnostics": _OBJECT,
         "temperature": _number(0, 1),
         "top_p": _number(0, 1),
         "top_k": _whole(0),
@@ -259,8 +263,13 @@ ANTHROPIC: Final = parameters(
 
 ANTHROPIC_COUNT: Final = parameters(
     "model messages system tools tool_choice thinking output_config output_format cache_control speed "
-    "user_profile_id workspace_id betas",
-    {"thinking": _THINKING, "tools": _LIST, "tool_choice": _typed("auto", "any", "tool", "none")},
+    "user_profile_id workspace_id betas context_management",
+    {
+        "context_management": _OBJECT,
+        "thinking": _THINKING,
+        "tools": _LIST,
+        "tool_choice": _typed("auto", "any", "tool", "none"),
+    },
     mcp_servers=empty,
 )
 

@@ -1,0 +1,64 @@
+"""The weather desk against the fake LLM."""
+
+import asyncio
+
+import pytest
+from agent import Forecast, answer, forecast, stream
+from agents import set_default_openai_client
+from openai import APIConnectionError, AsyncOpenAI
+
+from statek_sim import text, tool_call
+from statek_sim.server import FaultRule, HttpError, Reset
+from statek_sim.trajectory import call, trajectory
+
+
+@pytest.fixture(autouse=True)
+def _client_of_this_test(statek_llm_server):
+    """The SDK shares one client, whose connections belong to the event loop of an earlier test."""
+    set_default_openai_client(AsyncOpenAI())
+
+
+async def pieces_of(question):
+    return [piece async for piece in stream(question)]
+
+
+def test_it_looks_before_it_answers(statek_llm_server):
+    statek_llm_server.script([tool_call("get_weather", city="Oslo"), text("Rain.")])
+    assert answer("How is Oslo?") == "Rain."
+    run = trajectory(statek_llm_server)
+    run.expect_calls(call("get_weather", city="Oslo"))
+    assert run.calls[0].result == "rain in Oslo, 9 degrees"
+
+
+def test_a_rate_limit_is_waited_for(statek_llm_server):
+    limit = FaultRule(fault=HttpError(429, retry_after=0.01), positions=(1,))
+    statek_llm_server.script([text("Rain.")], faults=[limit])
+    assert answer("How is Oslo?") == "Rain."
+    assert [request.status for request in statek_llm_server.requests] == [429, 200]
+
+
+def test_an_answer_comes_in_pieces(statek_llm_server):
+    statek_llm_server.script([tool_call("get_weather", city="Oslo"), text("Rain in Oslo.")])
+    pieces = asyncio.run(pieces_of("How is Oslo?"))
+    assert len(pieces) > 1
+    assert "".join(pieces) == "Rain in Oslo."
+
+
+def test_another_agent_takes_over(statek_llm_server):
+    statek_llm_server.script([tool_call("transfer_to_geographer"), text("In Norway.")])
+    assert answer("Where is Oslo?") == "In Norway."
+    run = trajectory(statek_llm_server)
+    run.expect_calls(call("transfer_to_geographer"))
+    assert statek_llm_server.requests[1].json["instructions"] == "You know about places."
+
+
+def test_a_forecast_is_an_object(statek_llm_server):
+    statek_llm_server.script([text('{"city": "Oslo", "degrees": 9}')])
+    assert forecast("How is Oslo?") == Forecast(city="Oslo", degrees=9)
+
+
+def test_found_a_stream_that_is_cut_is_not_tried_again(statek_llm_server):
+    cut = FaultRule(fault=Reset(after=3), positions=(1,))
+    statek_llm_server.script([text("Rain in Oslo.")], faults=[cut])
+    with pytest.raises(APIConnectionError):
+        asyncio.run(pieces_of("How is Oslo?"))

@@ -1,0 +1,92 @@
+"""Run the examples of frameworks, each in an environment of its own: `python -m tools.frameworks [--ci | NAME...]`.
+
+The environments are in `.venv-examples` and are kept until the requirements change. `--ci` runs two of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from tools.installing import install
+from tools.interpreters import this_python
+from tools.npm import last_line
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+EXAMPLES: Final = ROOT / "examples" / "frameworks"
+CACHE: Final = ROOT / ".venv-examples"
+OF_CI: Final = ("langgraph", "openai_agents")
+UNREACHABLE: Final = (
+    "No matching distribution",
+    "Could not find a version",
+    "ConnectionError",
+    "Read timed out",
+)
+OWN: Final = ("PYTHON", "OPENAI", "ANTHROPIC", "GOOGLE", "GEMINI", "LANG", "CLAUDE", "STATEK")
+"""What the names of variables begin with that would change what an example does."""
+
+
+def names() -> list[str]:
+    """Return the names of the examples."""
+    return sorted(file.parent.name for file in EXAMPLES.glob("*/requirements.txt"))
+
+
+def environment(name: str) -> Path | None:
+    """Return the interpreter for an example, made when it is not there; None where no registry answers."""
+    requirements = EXAMPLES / name / "requirements.txt"
+    wanted = "\n".join(
+        (this_python(), requirements.read_text("utf-8"), (ROOT / "pyproject.toml").read_text("utf-8"))
+    )
+    folder = CACHE / name
+    python, mark = folder / "bin" / "python", folder / ".ready"
+    if mark.is_file() and mark.read_text("utf-8") == wanted:
+        return python
+    print(f"setting up {folder.relative_to(ROOT)}", file=sys.stderr)
+    shutil.rmtree(folder, ignore_errors=True)
+    venv.create(folder, symlinks=True)
+    packages = [line for line in requirements.read_text("utf-8").splitlines() if line != "pytest-statek"]
+    done = install(python, "--editable", str(ROOT), *packages)
+    if done.returncode and any(said in done.stderr for said in UNREACHABLE):
+        print(f"NOT TESTED WITH {name}: {last_line(done.stderr)}", file=sys.stderr)
+        return None
+    if done.returncode:
+        raise SystemExit(f"{name}: its requirements cannot be installed:\n{done.stderr}")
+    mark.write_text(wanted, encoding="utf-8")
+    return python
+
+
+def run(name: str, python: Path) -> bool:
+    """Run the tests of an example, in a home of their own; return whether they passed."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(OWN)}
+    command = (str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    with tempfile.TemporaryDirectory(prefix="statek-home-") as home:
+        print(f"--- {name}", flush=True)
+        return not subprocess.run(
+            command, cwd=EXAMPLES / name, env=clean | {"HOME": home}, check=False
+        ).returncode
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what is asked for, or all; return 0, 1 when one failed, or 2 for a name that does not exist."""
+    wanted = OF_CI if arguments == ["--ci"] else arguments or names()
+    unknown = [name for name in wanted if name not in names()]
+    if unknown:
+        print(f"no such example: {', '.join(unknown)}; expected {', '.join(names())}", file=sys.stderr)
+        return 2
+    passed = True
+    for name in wanted:
+        python = environment(name)
+        if python is not None:
+            passed = run(name, python) and passed
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
