@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_statek.options import CASSETTE, SESSION
+from pytest_statek.options import CASSETTE, RUN_NUMBER, SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,6 +140,16 @@ def statek_llm_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
 
     with open_server(request) as server:
         yield server
+
+
+@pytest.fixture
+def statek_seed(request: pytest.FixtureRequest) -> int:
+    """The number of this run of a test that is marked `statek_repeat`, from 0; 0 in other tests.
+
+    Seed with it what may differ from run to run: `FaultRule(fault=Reset(), rate=0.1, seed=statek_seed)`.
+    """
+    item: pytest.Item = request.node
+    return item.stash.get(RUN_NUMBER, 0)
 
 
 @pytest.fixture(scope="session")

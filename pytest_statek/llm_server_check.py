@@ -11,7 +11,7 @@ import pytest
 
 from pytest_statek.options import REQUESTED
 from statek_sim.errors import BadInput, ScriptError
-from statek_sim.providers.network import client_environment, forbid_network
+from statek_sim.providers.network import NetworkGuard, client_environment, forbid_network
 from statek_sim.server.llm_server import LLMServer
 from statek_sim.values import printable_lines
 
@@ -22,6 +22,7 @@ _SHOWN_REQUESTS: Final = 20
 _SHOWN_LINES: Final = 15
 """Lines of the traceback of what a client raised: its end."""
 _SERVER: Final = pytest.StashKey[LLMServer]()
+_GUARD: Final = pytest.StashKey[NetworkGuard]()
 _PORT: Final = pytest.StashKey[int]()
 
 
@@ -34,7 +35,7 @@ def open_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
     item: pytest.Item = request.node
     with ExitStack() as stack:
         if not _may_use_network(item):
-            stack.enter_context(forbid_network())
+            item.stash[_GUARD] = stack.enter_context(forbid_network())
         server = stack.enter_context(_server(item.config))
         environment = stack.enter_context(pytest.MonkeyPatch.context())
         for name, value in client_environment(server.url).items():
@@ -59,26 +60,35 @@ def _server(config: pytest.Config) -> LLMServer:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Fail a test where a request found no reply, or a reply no request: in our words, before those of the client."""
-    refused: Sequence[str] = ()
+    problems: Sequence[str] = ()
     try:
         yield
-    except Exception as error:  # whatever the client, or the agent, raised about a refused request
-        refused = item.stash[_SERVER].journal.problems if _SERVER in item.stash else ()
-        if not refused or isinstance(error, AssertionError):
+    except Exception as error:  # whatever the client, the agent or the test raised about a refused request
+        problems = _problems(item)
+        if not problems:
             raise
-        client = "".join(traceback.format_exception(error)).splitlines()
-        item.add_report_section("call", "client error", "\n".join(client[-_SHOWN_LINES:]))
-    if refused:
-        pytest.fail("\n".join(refused), pytrace=False)
+        raised = "".join(traceback.format_exception(error)).splitlines()
+        item.add_report_section("call", "client error", "\n".join(raised[-_SHOWN_LINES:]))
+    if problems:
+        pytest.fail("\n".join(problems), pytrace=False)
     if _SERVER not in item.stash:
         return
     problem = None
     try:
         item.stash[_SERVER].check_finished()
     except ScriptError as error:
-        problem = str(error)
+        problem = "\n".join([*_wrong_hosts(item), str(error)])
     if problem is not None:
         pytest.fail(problem, pytrace=False)
+
+
+def _problems(item: pytest.Item) -> list[str]:
+    """Return what explains a failure before anything that the client says: wrong hosts, then refused requests."""
+    return [*_wrong_hosts(item), *item.stash[_SERVER].journal.problems] if _SERVER in item.stash else []
+
+
+def _wrong_hosts(item: pytest.Item) -> list[str]:
+    return item.stash[_GUARD].provider_calls() if _GUARD in item.stash else []
 
 
 @pytest.hookimpl(wrapper=True)

@@ -49,6 +49,16 @@ CASSETTE_MARKER: Final = (
 )
 """The marker as `pytest --markers` shows it."""
 
+REPEAT: Final = "statek_repeat"
+"""The marker of tests that run again and again."""
+RUN_NUMBER: Final[pytest.StashKey[int]] = pytest.StashKey()
+"""Where the stash of a repeated test keeps which of its runs it is, from 0."""
+REPEAT_MARKER: Final = (
+    f"{REPEAT}(runs, pass_at_least=1.0): run this test so many times, each with fixtures of its own and the next "
+    "`statek_seed`; it passes when the share of runs that pass is at least this."
+)
+"""The marker as `pytest --markers` shows it."""
+
 MODES: Final = ("none", "once", "new_episodes", "all", "rewrite")
 
 

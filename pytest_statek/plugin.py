@@ -29,6 +29,7 @@ from pytest_statek.fixtures import (
     statek_mcp_server,
     statek_queue,
     statek_runtime,
+    statek_seed,
 )
 
 __all__ = [
@@ -44,11 +45,12 @@ __all__ = [
     "statek_mcp_server",
     "statek_queue",
     "statek_runtime",
+    "statek_seed",
 ]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare `--statek-*` and their ini keys."""
+    """Declare the options of this plugin and their ini keys."""
     options.add_options(parser)
 
 
@@ -82,6 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Note what is asked for; load the scenario part only for those who want it."""
     config.addinivalue_line("markers", options.MARKER)
     config.addinivalue_line("markers", options.CASSETTE_MARKER)
+    config.addinivalue_line("markers", options.REPEAT_MARKER)
     options.check_requested(config)
     requested = config.stash[options.REQUESTED] = options.Requested(config)
     keep_stderr(config)
@@ -116,6 +119,21 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Load the cassette part only for runs in which a test wants one."""
+    """Load the parts for cassettes and for repeated tests only for runs in which a test wants them."""
     if options.cassettes_are_wanted(config, items):
         config.pluginmanager.import_plugin("pytest_statek.cassettes")
+    if any(item.get_closest_marker(options.REPEAT) for item in items):
+        config.pluginmanager.import_plugin("pytest_statek.repeat")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show the share of runs that passed for every repeated test that passed; a worker may have run it."""
+    lines = [
+        f"{report.nodeid}: {verdict}"
+        for report in terminalreporter.getreports("passed")
+        for name, verdict in getattr(report, "user_properties", ())
+        if name == options.REPEAT and report.when == "call"
+    ]
+    if lines:
+        terminalreporter.section("repeated tests")
+        terminalreporter.line("\n".join(lines))

@@ -1,9 +1,10 @@
-"""What an agent did, as data: its calls of tools in order, and expectations on them that hold for any framework.
+"""The record of a run: its calls, requests, answer and usage, and expectations on them that hold for any framework.
 
-`trajectory(statek_llm_server)` has the calls that a client of the server made; a guest, an agent or a runtime has a
-trajectory too.
+`trajectory(statek_llm_server)` has what a client of the server did; a guest, an agent, a runtime or an application
+has a trajectory too.
 """
 
-from statek_sim.server.trajectory import Call, ExpectedCall, Order, Trajectory, call, trajectory
+from statek_sim.server.observed_run import trajectory
+from statek_sim.server.trajectory import Call, ExpectedCall, Order, Request, Trajectory, Usage, call
 
-__all__ = ["Call", "ExpectedCall", "Order", "Trajectory", "call", "trajectory"]
+__all__ = ["Call", "ExpectedCall", "Order", "Request", "Trajectory", "Usage", "call", "trajectory"]

@@ -61,11 +61,20 @@ class NetworkGuard:
 
     def _refuse(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
-        port = "" if attempt.port is None else f" port {attempt.port}"
-        raise NetworkForbidden(
-            f"a real network connection to {attempt.host!r}{port} is forbidden here; "
-            f"{redirection(attempt.host) or _ADVICE}, or allow the network for this test"
-        )
+        raise NetworkForbidden(refusal(attempt))
+
+    def provider_calls(self) -> list[str]:
+        """Return what clients are told that called the real host of a provider, each once."""
+        return list(dict.fromkeys(refusal(one) for one in self.attempts if redirection(one.host) is not None))
+
+
+def refusal(attempt: Attempt) -> str:
+    """Return why a connection is refused, and what to do."""
+    port = "" if attempt.port is None else f" port {attempt.port}"
+    return (
+        f"a real network connection to {attempt.host!r}{port} is forbidden here; "
+        f"{redirection(attempt.host) or _ADVICE}, or allow the network for this test"
+    )
 
 
 @contextmanager

@@ -5,7 +5,7 @@ sockets, no clock · `play` one play of a script · `script_lookup` which reply 
 `parsed_request` requests as they are read, and their token counts · `message_validation`, `refusals` what providers
 refuse · `rendering` replies as HTTP, in the form that the request demands · `embedding` vectors of texts ·
 `conversations` answers that clients go on from · `fault` faults on command · `journal` the requests so far · `recorded`
-answers from a cassette · `trajectory` what an agent did, from its requests
+answers from a cassette · `trajectory` the record of a run, which `observed_run` makes
 
 Shells: `protocol` HTTP/1.1 on asyncio, with `response_writer` behind it · `llm_server` that server in a thread, and
 what a test holds of it · `asgi` for every ASGI server

@@ -1,28 +1,17 @@
-"""What an agent did, as data: its calls of tools in order, and expectations on them that hold for any framework.
-
-run = trajectory(statek_llm_server)  # or a guest, an `AgentHarness`, a `Trace`
-run.expect_calls(call("get_weather", city="Oslo"), call("send", ..., to=re.compile("@example.org")))
-run.never_called("delete_*")
-"""
+"""The record of a run: calls, requests, answer and usage, and expectations on them that hold for any framework."""
 
 from __future__ import annotations
 
-import ast
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import zip_longest
 from types import EllipsisType
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal
 
 from statek_sim.errors import BadInput
-from statek_sim.providers.script import Chat
-from statek_sim.providers.wire.format import FORMATS
-from statek_sim.server.journal import JournalEntry
-from statek_sim.trace import LLMReplied, ToolCalled, ToolReturned, Trace
-from statek_sim.values import JSON, Message
+from statek_sim.values import Message
 
 Order = Literal["exact", "subsequence", "any"]
 """`exact`: these calls and no others. `subsequence`: in this order, others between. `any`: each once, others too."""
@@ -48,6 +37,40 @@ class Call:
         if isinstance(self.arguments, str):
             return f"{self.name}({self.arguments})"
         return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request for an answer of the model.
+
+    `turn` is that of the answer, 0 where there was none; then `error` says why: a status, a fault, a mismatch. Tokens
+    are those that the script reports, or what the model's tokenizer counts; 0 where nothing was answered.
+    """
+
+    turn: int
+    model: str
+    messages: tuple[Message, ...]
+    error: str | None
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of the answered requests, and how many answers there were."""
+
+    prompt: int
+    completion: int
+    turns: int
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompts and completions together."""
+        return self.prompt + self.completion
+
+    def cost(self, prices: tuple[float, float]) -> float:
+        """Return the cost, with the prices of a million prompt tokens and a million completion tokens."""
+        return (self.prompt * prices[0] + self.completion * prices[1]) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +132,44 @@ def _shown(wanted: Any) -> str:
     return getattr(wanted, "__name__", None) or repr(wanted)
 
 
-class Trajectory:
-    """The calls that an agent made, in order, and its last `answer`, None where that was no text of a script.
+NUMBERS: Final = r"\d+(?:[.,]\d+)*"
+"""Numbers as people write them."""
 
-    The expectations raise AssertionError, with what was wanted beside what was called.
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """What an agent did: the record of a run. `trajectory` makes it.
+
+    `calls` are those that were made, `blocked` those that the harness refused (never known from a server), `answer` is
+    the last text, None where the last answer was none. `stop` says why it ended: the harness's reason (`final`,
+    `max_turns`), or what came last: `answer`, `calls` without results, `error`; None without requests.
+
+    The expectations raise AssertionError, with what was wanted beside what was found.
     """
 
-    __slots__ = ("answer", "calls")
+    calls: tuple[Call, ...]
+    requests: tuple[Request, ...] = ()
+    answer: str | None = None
+    stop: str | None = None
+    blocked: tuple[Call, ...] = ()
 
-    def __init__(self, calls: Iterable[Call], answer: str | None = None) -> None:
-        self.calls = tuple(calls)
-        self.answer = answer
+    @property
+    def usage(self) -> Usage:
+        """Tokens and turns."""
+        answered = [request for request in self.requests if request.error is None]
+        return Usage(
+            sum(request.prompt_tokens for request in answered),
+            sum(request.completion_tokens for request in answered),
+            len(answered),
+        )
 
     def __repr__(self) -> str:
-        """Return the calls, for assertions that fail."""
-        return f"<Trajectory {', '.join(map(str, self.calls)) or 'without calls'}>"
+        """Return the run in one line, for assertions that fail."""
+        usage = self.usage
+        return (
+            f"<Trajectory {', '.join(map(str, self.calls)) or 'without calls'}; answer {self.answer!r}; "
+            f"stop {self.stop!r}; {usage.turns} turns, {usage.tokens} tokens>"
+        )
 
     def expect_calls(self, *wanted: ExpectedCall, order: Order = "exact") -> None:
         """Raise unless the wanted calls were made, in an `Order`."""
@@ -152,6 +198,51 @@ class Trajectory:
                 f"{pattern} was called {len(made)} times, expected at most {times}:\n{listed}"
             )
 
+    def within(
+        self,
+        *,
+        tokens: int | None = None,
+        turns: int | None = None,
+        cost: float | None = None,
+        prices: tuple[float, float] | None = None,
+    ) -> None:
+        """Raise when the run took more than a budget; a cost needs the `prices` that `Usage.cost` takes."""
+        __tracebackhide__ = True
+        usage = self.usage
+        if cost is not None and prices is None:
+            raise BadInput("a budget of cost needs prices=(prompt, completion), per million tokens")
+        spent = (
+            ("tokens", usage.tokens, tokens),
+            ("turns", usage.turns, turns),
+            ("of cost", usage.cost(prices) if prices else 0, cost),
+        )
+        over = [
+            f"{used:g} {what}, expected at most {most:g}"
+            for what, used, most in spent
+            if most is not None and used > most
+        ]
+        if over:
+            listed = "\n".join(
+                f"  turn {request.turn}: {request.prompt_tokens} + {request.completion_tokens} tokens"
+                for request in self.requests
+                if request.error is None
+            )
+            raise AssertionError(f"the run took {'; '.join(over)}:\n{listed}")
+
+    def answer_quotes_results(self, pattern: str = NUMBERS) -> None:
+        """Raise unless each match of `pattern` in the answer, every number of it, is in a tool's result too.
+
+        It is compared as text: 9 is in 19, and 9.0 is not in 9.
+        """
+        __tracebackhide__ = True
+        results = [made.result or "" for made in self.calls]
+        for found in re.finditer(pattern, self.answer or ""):
+            if not any(found[0] in result for result in results):
+                listed = "\n".join(f"  {made} -> {made.result!r}" for made in self.calls)
+                raise AssertionError(
+                    f"the answer says {found[0]!r}, which no tool returned: {self.answer!r}\n{listed or '  (no calls)'}"
+                )
+
 
 def _missing(wanted: Sequence[ExpectedCall], made: Sequence[Call], order: Order) -> str | None:
     """Return what is not as wanted, None when all is."""
@@ -179,167 +270,3 @@ def _side_by_side(wanted: Sequence[ExpectedCall], made: Sequence[Call]) -> str:
     return "\n".join(
         f"  {one:{width}}  {other}".rstrip() for one, other in zip_longest(left, right, fillvalue="")
     )
-
-
-@runtime_checkable
-class _Traced(Protocol):
-    @property
-    def trace(self) -> Trace: ...
-
-
-@runtime_checkable
-class _Asked(Protocol):
-    @property
-    def requests(self) -> tuple[JournalEntry, ...]: ...
-
-
-def trajectory(source: _Asked | _Traced | Trace) -> Trajectory:
-    """Return what an agent did so far: seen by a fake LLM server, or in the trace of a guest, an agent or a runtime.
-
-    A server knows the calls that its script made and finds their results in later requests. Several conversations are
-    one trajectory, in the order of the answers.
-    """
-    if isinstance(source, Trace):
-        return Trajectory(_traced_calls(source), _traced_answer(source))
-    if isinstance(source, _Traced):
-        return trajectory(source.trace)
-    if isinstance(source, _Asked):
-        return _served(source.requests)
-    raise BadInput(
-        f"{source!r} has neither requests nor a trace: pass a fake LLM server, a guest, an agent or a trace"
-    )
-
-
-# ---- from a trace
-
-
-def _traced_calls(trace: Trace) -> Iterator[Call]:
-    turns: dict[str, int] = {}
-    begun: list[tuple[ToolCalled, int]] = []
-    ended: dict[int, ToolReturned] = {}
-    for event in trace.events:
-        if isinstance(event, LLMReplied):
-            turns[event.job] = event.turn
-        elif isinstance(event, ToolCalled):
-            begun.append((event, turns.get(event.job, 0)))
-        elif isinstance(event, ToolReturned):
-            place = next(
-                (
-                    place
-                    for place, (called, _) in enumerate(begun)
-                    if place not in ended
-                    and (called.job, called.name, called.call_id) == (event.job, event.name, event.call_id)
-                ),
-                None,
-            )
-            if place is not None:
-                ended[place] = event
-    for place, (called, turn) in enumerate(begun):
-        end = ended.get(place)
-        arguments = _written_arguments(called.arguments)
-        yield Call(called.name, arguments, end.result if end else None, end.error if end else None, turn)
-
-
-def _traced_answer(trace: Trace) -> str | None:
-    return next((event.text for event in reversed(trace.events) if isinstance(event, LLMReplied)), None)
-
-
-def _written_arguments(text: str) -> Mapping[str, Any] | str:
-    """Return the values of arguments that a trace has as Python writes them; the text where they cannot be read."""
-    try:
-        parsed = ast.parse(f"_({text})", mode="eval").body
-        if not isinstance(parsed, ast.Call) or parsed.args or any(one.arg is None for one in parsed.keywords):
-            return text
-        return {str(one.arg): ast.literal_eval(one.value) for one in parsed.keywords}
-    except (SyntaxError, ValueError):
-        return text
-
-
-# ---- from a server
-
-
-def _served(entries: Sequence[JournalEntry]) -> Trajectory:
-    heard = [(entry, _messages(entry)) for entry in entries]
-    calls: list[Call] = []
-    answer, turn = None, 0
-    for number, (entry, messages) in enumerate(heard):
-        if entry.reply is None or entry.status != 200 or not entry.is_answered:
-            continue
-        turn += 1
-        message = entry.reply.reply.answer
-        scripted = (
-            [(one.name, dict(one.args)) for one in message.calls] if isinstance(message, Chat) else None
-        )
-        later = [following for _, following in heard[number + 1 :]]
-        made = list(_answered(scripted, messages, later, turn))
-        calls += made
-        answer = message.text if isinstance(message, Chat) and not made else None
-    return Trajectory(calls, answer)
-
-
-def _messages(entry: JournalEntry) -> tuple[Message, ...]:
-    try:
-        return FORMATS[entry.wire].read_request(entry.json, entry.raw_target).messages
-    except ValueError:
-        return ()
-
-
-def _answered(
-    scripted: list[tuple[str, dict[str, JSON]]] | None,
-    before: tuple[Message, ...],
-    later: Sequence[tuple[Message, ...]],
-    turn: int,
-) -> Iterator[Call]:
-    """Yield the calls of one answer, with the results that a later request has for them.
-
-    The request that goes on from this one has them; where a framework writes its history anew, the first one with the
-    same calls. What a function or raw bytes answered is known from there only.
-    """
-    found = next((rest for rest in _continued(before, later) if _calls_in(rest[0])), None)
-    if found is None and scripted:
-        turns = (messages[place:] for messages in later for place in range(len(messages)))
-        found = next((rest for rest in turns if [one[:2] for one in _calls_in(rest[0])] == scripted), None)
-    seen = _calls_in(found[0]) if found else []
-    results = [message for message in found[1:] if message.get("role") == "tool"] if found else []
-    known = scripted if scripted is not None else [one[:2] for one in seen]
-    for place, (name, arguments) in enumerate(known):
-        call_id = seen[place][2] if place < len(seen) else None
-        result = next((one for one in results if one.get("tool_call_id") == call_id), None)
-        if result is not None:
-            results.remove(result)
-        yield Call(name, arguments, _text(result), None, turn)
-
-
-def _text(result: Message | None) -> str | None:
-    content = result.get("content") if result else None
-    return content if content is None or isinstance(content, str) else json.dumps(content)
-
-
-def _continued(
-    before: tuple[Message, ...], later: Iterable[tuple[Message, ...]]
-) -> Iterator[tuple[Message, ...]]:
-    """Yield what later requests say behind the messages of one before them."""
-    for messages in later:
-        if len(messages) > len(before) and messages[: len(before)] == before:
-            yield messages[len(before) :]
-
-
-def _calls_in(message: Message) -> list[tuple[str, Any, str]]:
-    """Return the name, arguments and id of each call of a message."""
-    calls = message.get("tool_calls")
-    found = []
-    for one in calls if isinstance(calls, list) else []:
-        function: Any = one.get("function") if isinstance(one, dict) else None
-        if isinstance(one, dict) and isinstance(function, dict):
-            found.append(
-                (str(function.get("name")), _read_arguments(function.get("arguments")), str(one.get("id")))
-            )
-    return found
-
-
-def _read_arguments(text: JSON) -> Any:
-    try:
-        read = json.loads(str(text))
-    except ValueError:
-        return str(text)
-    return read if isinstance(read, dict) else str(text)

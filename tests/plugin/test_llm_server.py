@@ -275,3 +275,51 @@ def test_positions(statek_llm_server):
             "E *positions is a tuple of numbers, such as (1,), not 1",
         ]
     )
+
+
+def test_a_client_of_the_real_host_fails_its_test_with_the_variable_to_set(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+import openai
+
+client = openai.OpenAI(api_key="none", base_url="https://api.openai.com/v1", max_retries=0)
+
+def test_it(statek_llm_server):
+    statek_llm_server.script([text("Hello.")])
+    client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "Hi."}])
+""",
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "a real network connection to 'api.openai.com' port 443 is forbidden here; a client of OpenAI made this "
+            "call: set OPENAI_BASE_URL before*base_url=statek_llm_server.openai_url*",
+            "*client error*",
+            "*NetworkForbidden: a real network connection to*",
+        ]
+    )
+
+
+def test_a_mismatch_that_the_agent_hides_stands_before_the_assertion_that_fails(
+    pytester: pytest.Pytester,
+) -> None:
+    result = run(
+        pytester,
+        """
+def test_it(statek_llm_server):
+    statek_llm_server.script([text("Hello.").on("Hi.")])
+    try:
+        said = ask(statek_llm_server, "Hi!")
+    except Exception:
+        said = "I cannot answer."
+    assert said == "Hello."
+""",
+    )
+    result.stdout.fnmatch_lines(
+        [
+            "request 1 (POST /v1/chat/completions, *",
+            "*client error*",
+            "*AssertionError: assert 'I cannot answer.' == 'Hello.'",
+        ]
+    )

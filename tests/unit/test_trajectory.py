@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 from unittest.mock import ANY
 
@@ -17,7 +18,7 @@ from statek_sim.server import FaultRule, HttpError, Reset
 from statek_sim.server.exchange import Whole
 from statek_sim.server.llm import FakeLLM
 from statek_sim.testing import ScriptableLLM
-from statek_sim.trajectory import Call, ExpectedCall, Trajectory, call, trajectory
+from statek_sim.trajectory import Call, ExpectedCall, Request, Trajectory, call, trajectory
 from tests.server.asking import ANTHROPIC, GEMINI, OPENAI, ask, whole
 from tests.tables import table_test
 
@@ -178,12 +179,12 @@ def test_arguments_that_a_trace_cannot_give_back_are_a_text() -> None:
 
 
 RUN = Trajectory(
-    [
+    (
         Call("search", {"q": "weather in Oslo", "page": 2, "tags": ["a", {"b": 1}]}, "rain", None, 1),
         Call("send", {"to": "ada@example.org", "body": "Rain."}, "sent", None, 2),
         Call("search", {"q": "wind"}, None, None, 3),
         Call("odd", "{broken", None, None, 3),
-    ]
+    )
 )
 FIRST = call("search", ..., q=re.compile("Oslo"))
 SENT = call("send", to=ANY, body=lambda body: body.endswith("."))
@@ -241,7 +242,7 @@ def test_calls_that_are_not_as_expected(wanted: tuple[ExpectedCall, ...], order:
 
 def test_the_message_has_both_sides() -> None:
     with pytest.raises(AssertionError) as raised:
-        Trajectory([]).expect_calls(call("a", b=1), call("c"))
+        Trajectory(()).expect_calls(call("a", b=1), call("c"))
     assert str(raised.value).splitlines() == [
         "call 1: expected a(b=1), got no more calls",
         "  expected  called",
@@ -264,3 +265,65 @@ def test_what_has_no_trajectory_is_refused() -> None:
         trajectory(5)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="expected 'exact', 'subsequence' or 'any'"):
         RUN.expect_calls(order="some")  # type: ignore[arg-type]
+
+
+@table_test("target", [OPENAI, ANTHROPIC, GEMINI])
+def test_a_server_tells_requests_and_usage(target: str) -> None:
+    limit = FaultRule(fault=HttpError(429), positions=(1,))
+    agent = Served(
+        tool_call("look", at=3), text("It is 3.").reporting(prompt=100, completion=7), faults=(limit,)
+    )
+    agent.work(target)
+    run = trajectory(agent)
+    assert [(one.turn, one.error is None) for one in run.requests] == [(0, False), (1, True), (2, True)]
+    assert "429" in (run.requests[0].error or "")
+    assert (run.stop, run.blocked, run.usage.turns) == ("answer", (), 2)
+    assert run.usage.tokens == 107 + run.requests[1].prompt_tokens + run.requests[1].completion_tokens
+    assert run.requests[1].completion_tokens > 0
+    assert repr(run).endswith(f"; answer 'It is 3.'; stop 'answer'; 2 turns, {run.usage.tokens} tokens>")
+
+
+SPENT = Trajectory(
+    (Call("look", {}, "9 degrees, 1,200 m", None, 1),),
+    (
+        Request(1, "m", (), None, 100, 20),
+        Request(0, "m", (), "HTTP 429", 0, 0),
+        Request(2, "m", (), None, 150, 30),
+    ),
+    "It has 9 degrees at 1,200 m.",
+)
+
+
+def test_budgets_of_a_run() -> None:
+    SPENT.within(tokens=300, turns=2, cost=0.001, prices=(1.0, 5.0))
+    with pytest.raises(
+        AssertionError, match="the run took 300 tokens, expected at most 299; 2 turns, expected at most 1:"
+    ) as raised:
+        SPENT.within(tokens=299, turns=1)
+    assert str(raised.value).splitlines()[1:] == ["  turn 1: 100 + 20 tokens", "  turn 2: 150 + 30 tokens"]
+    with pytest.raises(AssertionError, match=r"0\.0005 of cost, expected at most 0\.0004"):
+        SPENT.within(cost=0.0004, prices=(1.0, 5.0))
+    with pytest.raises(BadInput, match=r"needs prices=\(prompt, completion\)"):
+        SPENT.within(cost=1)
+
+
+def test_an_answer_may_only_quote_what_a_tool_returned() -> None:
+    SPENT.answer_quotes_results()
+    SPENT.answer_quotes_results(r"\d+ degrees")
+    made_up = replace(SPENT, answer="It has 11 degrees.")
+    with pytest.raises(AssertionError, match="the answer says '11', which no tool returned"):
+        made_up.answer_quotes_results()
+
+
+def test_a_harness_tells_why_it_stopped_and_what_it_refused() -> None:
+    llm = ScriptableLLM()
+    llm.script([tool_call("lok"), text("Done.")])
+    harness = AgentHarness(llm, tools=[])
+    harness.run("hi")
+    run = trajectory(harness)
+    assert (run.stop, run.answer, run.usage.turns) == ("final", "Done.", 2)
+    assert [one.name for one in run.blocked] == ["lok"]
+
+
+def test_the_record_of_a_run_has_few_names() -> None:
+    assert len([name for name in dir(Trajectory) if not name.startswith("_")]) <= 15

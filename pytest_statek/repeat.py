@@ -1,0 +1,154 @@
+"""`@pytest.mark.statek_repeat(20, pass_at_least=0.9)`: a test that runs again and again, and passes by its share.
+
+Each run sets its function's fixtures up anew. Registered as a plugin when a test is marked so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+
+from pytest_statek.options import REPEAT, RUN_NUMBER
+from statek_sim.intervals import wilson
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """How often a test runs, and the share of runs that has to pass."""
+
+    runs: int
+    pass_at_least: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        if type(self.runs) is not int or self.runs < 1:
+            raise pytest.UsageError(f"@pytest.mark.{REPEAT}: expected a number of runs, got {self.runs!r}")
+        if not 0 < self.pass_at_least <= 1:
+            raise pytest.UsageError(
+                f"@pytest.mark.{REPEAT}: pass_at_least is a share above 0 up to 1, got {self.pass_at_least!r}"
+            )
+
+    def passes(self, passed: int) -> bool:
+        """Return whether so many passed runs are enough."""
+        return passed >= self.pass_at_least * self.runs - 1e-9
+
+    def verdict(self, passed: int) -> str:
+        """Return the share with its interval, and whether it shows what is wanted."""
+        low, high = wilson(passed, self.runs) or (0.0, 1.0)
+        share = f"{passed} of {self.runs} runs passed (95 % interval {low:.0%} to {high:.0%})"
+        wanted = f"{self.pass_at_least:.0%}"
+        if not self.passes(passed):
+            return f"{share}, expected at least {wanted}"
+        if low >= self.pass_at_least or self.pass_at_least == 1:
+            return f"{share}, at least {wanted}"
+        needed = least_runs(self.pass_at_least)
+        return f"{share}; so few runs do not show {wanted}: {needed} runs without a failure would"
+
+
+def least_runs(share: float) -> int:
+    """Return how many runs without a failure show a share below 1: Wilson's lower bound is n / (n + z²) then."""
+    low, _ = wilson(1, 1) or (0.0, 1.0)
+    square = 1 / low - 1
+    return math.ceil(share * square / (1 - share) - 1e-9)
+
+
+def repetition_of(item: pytest.Item) -> Repetition | None:
+    """Return how a test is to be repeated, None when it is not marked so."""
+    marker = item.get_closest_marker(REPEAT)
+    if marker is None:
+        return None
+    try:
+        return Repetition(*marker.args, **marker.kwargs)
+    except TypeError:
+        raise pytest.UsageError(
+            f"{item.nodeid}: expected @pytest.mark.{REPEAT}(runs, pass_at_least=share)"
+        ) from None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run a marked test as often as it says, and report it once."""
+    repetition = repetition_of(item)
+    if repetition is None or not isinstance(item, pytest.Function):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in _reports(item, nextitem, repetition):
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def _reports(
+    item: pytest.Function, nextitem: pytest.Item | None, repetition: Repetition
+) -> list[pytest.TestReport]:
+    """Return the three reports of the test: those of one run, and the verdict in the place of its call."""
+    runs = [_again(item, number) for number in range(repetition.runs)]
+    passed = 0
+    failed: list[int] = []
+    shown: list[pytest.TestReport] = []
+    for number, run in enumerate(runs):
+        following = runs[number + 1] if number + 1 < len(runs) else nextitem
+        first, call, last = _run(run, following, nextitem)
+        if call is None or call.skipped:
+            # A fixture that fails, or a skip, says nothing about the agent.
+            return [first, *([call] if call else []), last]
+        passed += call.passed
+        if not shown or (call.failed and not failed):
+            shown = [first, call, shown[2] if shown else last]
+        if call.failed:
+            failed.append(number)
+        if last.failed:
+            shown[2] = last
+    verdict = repetition.verdict(passed)
+    for report in shown:
+        if report.when == "call":
+            report.user_properties.append((REPEAT, verdict))
+            report.outcome = "passed" if repetition.passes(passed) else "failed"
+            seeds = ", ".join(map(str, failed))
+            failure = f"{verdict}\nfailed with statek_seed {seeds}; the first:\n\n{report.longreprtext}"
+            report.longrepr = None if report.passed else failure
+    return shown
+
+
+def _again(item: pytest.Function, number: int) -> pytest.Function:
+    """Return the test as a fresh item, whose fixtures are set up anew."""
+    made: pytest.Function = type(item).from_parent(
+        item.parent,
+        name=item.name,
+        originalname=item.originalname,
+        callspec=getattr(item, "callspec", None),
+        # Not public, and the only place where the parameters of a parametrized test are known as fixtures.
+        fixtureinfo=item._fixtureinfo,
+    )
+    made.own_markers[:] = item.own_markers
+    made.stash[RUN_NUMBER] = number
+    return made
+
+
+def _run(
+    run: pytest.Function, following: pytest.Item | None, nextitem: pytest.Item | None
+) -> tuple[pytest.TestReport, pytest.TestReport | None, pytest.TestReport]:
+    """Return the reports of one run: its setup, its call unless the setup failed, its teardown.
+
+    `following` comes after it, but `nextitem` where it ends the repetition: pytest keeps what both have in common.
+    """
+    hook = run.ihook
+    first = _phase(run, "setup", partial(hook.pytest_runtest_setup, item=run))
+    call = _phase(run, "call", partial(hook.pytest_runtest_call, item=run)) if first.passed else None
+    behind = following if call is not None and not call.skipped else nextitem
+    return (
+        first,
+        call,
+        _phase(run, "teardown", partial(hook.pytest_runtest_teardown, item=run, nextitem=behind)),
+    )
+
+
+def _phase(run: pytest.Function, when: str, act: Callable[[], object]) -> pytest.TestReport:
+    stop = (pytest.exit.Exception, KeyboardInterrupt)
+    call = pytest.CallInfo.from_call(act, when=when, reraise=stop)  # type: ignore[arg-type]  # one of three words
+    report: pytest.TestReport = run.ihook.pytest_runtest_makereport(item=run, call=call)
+    return report

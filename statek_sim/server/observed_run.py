@@ -1,0 +1,299 @@
+"""Trajectories of what ran: calls, requests and answer from a server's journal, from a trace, or from an application.
+
+run = trajectory(statek_llm_server)  # or a guest, an `AgentHarness`, a `Trace`, `statek_app`
+run.expect_calls(call("get_weather", city="Oslo"), call("send", ..., to=re.compile("@example.org")))
+run.never_called("delete_*")
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from statek_sim.errors import BadInput
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.script import Chat, ScriptedUsage
+from statek_sim.server.journal import JournalEntry
+from statek_sim.server.parsed_request import ParsedRequest, read_request
+from statek_sim.server.routes import Place, route
+from statek_sim.server.trajectory import Call, Request, Trajectory
+from statek_sim.trace import (
+    CallRefused,
+    JobStopped,
+    LLMReplied,
+    LLMRequested,
+    RequestFailed,
+    ToolCalled,
+    ToolReturned,
+    Trace,
+)
+from statek_sim.values import JSON, Message
+
+
+@runtime_checkable
+class _Traced(Protocol):
+    @property
+    def trace(self) -> Trace: ...
+
+
+@runtime_checkable
+class _Served(Protocol):
+    @property
+    def requests(self) -> tuple[JournalEntry, ...]: ...
+
+
+@runtime_checkable
+class _Application(Protocol):
+    @property
+    def requests(self) -> tuple[ChatRequest, ...]: ...
+
+    @property
+    def jobs(self) -> tuple[Any, ...]: ...
+
+
+def trajectory(source: _Served | _Traced | _Application | Trace) -> Trajectory:
+    """Return what an agent did so far: seen by a fake LLM server, or in the trace of a guest, an agent or a runtime.
+
+    A server knows the calls that its script made and finds their results in later requests. Several conversations are
+    one trajectory, in the order of the answers. An application (`statek_app`) counts no tokens and knows no turns.
+    """
+    if isinstance(source, Trace):
+        return _traced(source)
+    if isinstance(source, _Traced):
+        return _traced(source.trace)
+    if isinstance(source, _Application):
+        return _of_application(source)
+    if isinstance(source, _Served):
+        return _served(source.requests)
+    raise BadInput(
+        f"{source!r} has neither requests nor a trace: pass a fake LLM server, a guest, an agent or a trace"
+    )
+
+
+def _what_came_last(requests: Sequence[Request], calls: Sequence[Call]) -> str | None:
+    if not requests:
+        return None
+    last = requests[-1]
+    if last.error is not None:
+        return "error"
+    return "calls" if any(made.turn == last.turn and made.result is None for made in calls) else "answer"
+
+
+def _of_application(app: _Application) -> Trajectory:
+    calls = [
+        Call(use.name, _written_arguments(use.arguments), use.result, use.error, 0)
+        for job in app.jobs
+        for use in job.tools
+    ]
+    requests = tuple(
+        Request(number, request.model, tuple(request.messages), None, 0, 0)
+        for number, request in enumerate(app.requests, 1)
+    )
+    last = app.jobs[-1] if app.jobs else None
+    answer = last.exit if last is not None and isinstance(last.exit, str) else None
+    return Trajectory(tuple(calls), requests, answer, last.stop if last is not None else None)
+
+
+# ---- from a trace
+
+
+def _traced_calls(trace: Trace) -> Iterator[Call]:
+    turns: dict[str, int] = {}
+    begun: list[tuple[ToolCalled, int]] = []
+    ended: dict[int, ToolReturned] = {}
+    for event in trace.events:
+        if isinstance(event, LLMReplied):
+            turns[event.job] = event.turn
+        elif isinstance(event, ToolCalled):
+            begun.append((event, turns.get(event.job, 0)))
+        elif isinstance(event, ToolReturned):
+            place = next(
+                (
+                    place
+                    for place, (called, _) in enumerate(begun)
+                    if place not in ended
+                    and (called.job, called.name, called.call_id) == (event.job, event.name, event.call_id)
+                ),
+                None,
+            )
+            if place is not None:
+                ended[place] = event
+    for place, (called, turn) in enumerate(begun):
+        end = ended.get(place)
+        arguments = _written_arguments(called.arguments)
+        yield Call(called.name, arguments, end.result if end else None, end.error if end else None, turn)
+
+
+def _traced(trace: Trace) -> Trajectory:
+    calls, requests = tuple(_traced_calls(trace)), tuple(_traced_requests(trace))
+    ended = next((event.reason for event in reversed(trace.events) if isinstance(event, JobStopped)), None)
+    stop = ended or _what_came_last(requests, calls)
+    return Trajectory(calls, requests, _traced_answer(trace), stop, tuple(_refused_calls(trace)))
+
+
+def _refused_calls(trace: Trace) -> Iterator[Call]:
+    turns: dict[str, int] = {}
+    for event in trace.events:
+        if isinstance(event, LLMReplied):
+            turns[event.job] = event.turn
+        elif isinstance(event, CallRefused):
+            arguments = _written_arguments(event.arguments)
+            yield Call(event.name, arguments, event.reason, event.failure, turns.get(event.job, 0))
+
+
+def _traced_requests(trace: Trace) -> Iterator[Request]:
+    """Yield the requests in the order in which they ended."""
+    messages: dict[str, tuple[Message, ...]] = {}
+    models: dict[str, str] = {}
+    for event in trace.events:
+        if isinstance(event, LLMRequested):
+            messages[event.job] = (*messages.get(event.job, ())[: event.kept], *event.new)
+            models[event.job] = event.model
+        elif isinstance(event, RequestFailed) and event.job in messages:
+            yield Request(0, models[event.job], messages[event.job], event.error, 0, 0)
+        elif isinstance(event, LLMReplied) and event.job in messages:
+            prompt = event.measured_prompt if event.reported_prompt is None else event.reported_prompt
+            completion = (
+                event.measured_completion if event.reported_completion is None else event.reported_completion
+            )
+            yield Request(event.turn, models[event.job], messages[event.job], None, prompt, completion)
+
+
+def _traced_answer(trace: Trace) -> str | None:
+    return next((event.text for event in reversed(trace.events) if isinstance(event, LLMReplied)), None)
+
+
+def _written_arguments(text: str) -> Mapping[str, Any] | str:
+    """Return the values of arguments that a trace has as Python writes them; the text where they cannot be read."""
+    try:
+        parsed = ast.parse(f"_({text})", mode="eval").body
+        if not isinstance(parsed, ast.Call) or parsed.args or any(one.arg is None for one in parsed.keywords):
+            return text
+        return {str(one.arg): ast.literal_eval(one.value) for one in parsed.keywords}
+    except (SyntaxError, ValueError):
+        return text
+
+
+# ---- from a server
+
+
+def _served(entries: Sequence[JournalEntry]) -> Trajectory:
+    heard = [(entry, _read(entry)) for entry in entries if _asks_for_an_answer(entry)]
+    calls: list[Call] = []
+    requests: list[Request] = []
+    answer, turn = None, 0
+    for number, (entry, read) in enumerate(heard):
+        error = _why_unanswered(entry)
+        model = "" if read is None else read.asked.model
+        messages = () if read is None else read.asked.messages
+        if error is not None or entry.reply is None:
+            requests.append(Request(0, model, messages, error, 0, 0))
+            continue
+        turn += 1
+        message = entry.reply.reply.answer
+        scripted = (
+            [(one.name, dict(one.args)) for one in message.calls] if isinstance(message, Chat) else None
+        )
+        later = [() if after is None else after.asked.messages for _, after in heard[number + 1 :]]
+        made = list(_answered(scripted, messages, later, turn))
+        calls += made
+        answer = message.text if isinstance(message, Chat) and not made else None
+        requests.append(Request(turn, model, messages, None, *_tokens(entry, read)))
+    return Trajectory(tuple(calls), tuple(requests), answer, _what_came_last(requests, calls))
+
+
+def _asks_for_an_answer(entry: JournalEntry) -> bool:
+    return route("POST", entry.raw_target).place is Place.CHAT
+
+
+def _read(entry: JournalEntry) -> ParsedRequest | None:
+    try:
+        return read_request(entry.wire, entry.raw_target, entry.body)
+    except ValueError:
+        return None
+
+
+def _why_unanswered(entry: JournalEntry) -> str | None:
+    """Return why the client got no whole answer, None when it did."""
+    if entry.problem is not None:
+        return entry.problem.partition("\n")[0]
+    if not entry.is_answered or entry.reply is None:
+        return ", ".join(map(str, entry.faults)) or f"HTTP {entry.status}"
+    return None if entry.status == 200 else f"HTTP {entry.status}"
+
+
+def _tokens(entry: JournalEntry, read: ParsedRequest | None) -> tuple[int, int]:
+    """Return the tokens of prompt and completion, as the script reports them or as the model's tokenizer counts."""
+    if entry.reply is None or read is None:
+        return 0, 0
+    usage, message = entry.reply.reply.usage, entry.reply.reply.answer
+    if isinstance(usage, ScriptedUsage):
+        return usage.prompt or 0, usage.completion or 0
+    texts: list[str] = []
+    if isinstance(message, Chat):
+        texts = [message.text or "", message.code or ""]
+        texts += [part for one in message.calls for part in (one.name, json.dumps(dict(one.args)))]
+    return read.prompt_tokens(), read.text_tokens(texts)
+
+
+def _answered(
+    scripted: list[tuple[str, dict[str, JSON]]] | None,
+    before: tuple[Message, ...],
+    later: Sequence[tuple[Message, ...]],
+    turn: int,
+) -> Iterator[Call]:
+    """Yield the calls of one answer, with the results that a later request has for them.
+
+    The request that goes on from this one has them; where a framework writes its history anew, the first one with the
+    same calls. What a function or raw bytes answered is known from there only.
+    """
+    found = next((rest for rest in _continued(before, later) if _calls_in(rest[0])), None)
+    if found is None and scripted:
+        turns = (messages[place:] for messages in later for place in range(len(messages)))
+        found = next((rest for rest in turns if [one[:2] for one in _calls_in(rest[0])] == scripted), None)
+    seen = _calls_in(found[0]) if found else []
+    results = [message for message in found[1:] if message.get("role") == "tool"] if found else []
+    known = scripted if scripted is not None else [one[:2] for one in seen]
+    for place, (name, arguments) in enumerate(known):
+        call_id = seen[place][2] if place < len(seen) else None
+        result = next((one for one in results if one.get("tool_call_id") == call_id), None)
+        if result is not None:
+            results.remove(result)
+        yield Call(name, arguments, _text(result), None, turn)
+
+
+def _text(result: Message | None) -> str | None:
+    content = result.get("content") if result else None
+    return content if content is None or isinstance(content, str) else json.dumps(content)
+
+
+def _continued(
+    before: tuple[Message, ...], later: Iterable[tuple[Message, ...]]
+) -> Iterator[tuple[Message, ...]]:
+    """Yield what later requests say behind the messages of one before them."""
+    for messages in later:
+        if len(messages) > len(before) and messages[: len(before)] == before:
+            yield messages[len(before) :]
+
+
+def _calls_in(message: Message) -> list[tuple[str, Any, str]]:
+    """Return the name, arguments and id of each call of a message."""
+    calls = message.get("tool_calls")
+    found = []
+    for one in calls if isinstance(calls, list) else []:
+        function: Any = one.get("function") if isinstance(one, dict) else None
+        if isinstance(one, dict) and isinstance(function, dict):
+            found.append(
+                (str(function.get("name")), _read_arguments(function.get("arguments")), str(one.get("id")))
+            )
+    return found
+
+
+def _read_arguments(text: JSON) -> Any:
+    try:
+        read = json.loads(str(text))
+    except ValueError:
+        return str(text)
+    return read if isinstance(read, dict) else str(text)
