@@ -27,7 +27,7 @@ from statek_sim.backends.durable import DurableRun, about, run_name
 from statek_sim.errors import StatekSimError
 from statek_sim.explore.plan import kill_at, restart_of
 from statek_sim.explore.state import States
-from statek_sim.explore.variation import Undisturbed, undisturbed
+from statek_sim.explore.variation import Variation, undisturbed
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.store.open import open_store
@@ -110,7 +110,7 @@ class Log:
                     file.write(f"alike {name}\n")
 
 
-def stored_points(base: Undisturbed) -> list[Point]:
+def stored_points(base: Variation) -> list[Point]:
     """Return the distinct crash points of a scenario as it runs on a store."""
     seen, states = States(), set[str]()
     found: list[Point] = []
@@ -127,13 +127,13 @@ def stored_points(base: Undisturbed) -> list[Point]:
     return found
 
 
-def simulated(base: Undisturbed, point: Point) -> str:
+def simulated(base: Variation, point: Point) -> str:
     """Return the digest of a run that is killed there in thought."""
     scenario = with_deviations(base.scenario, [kill_at(point, restart_of(base))])
     return DurableRun(NoStore(), _LEASE, scenario, base.profile, first_run=base.first_run).finish().digest
 
 
-def kill(address: str, base: Undisturbed, place: Place) -> bool:
+def kill(address: str, base: Variation, place: Place) -> bool:
     """Begin a run in a process that dies at a place; return whether it came there."""
     child = os.fork()
     if child == 0:
@@ -145,7 +145,7 @@ def kill(address: str, base: Undisturbed, place: Place) -> bool:
     return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
-def _live(address: str, base: Undisturbed, place: Place) -> None:
+def _live(address: str, base: Variation, place: Place) -> None:
     def watch(point: Point) -> None:
         if point.place == place:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -156,7 +156,7 @@ def _live(address: str, base: Undisturbed, place: Place) -> None:
         DurableRun(store, lease, base.scenario, base.profile, first_run=base.first_run, watch=watch).finish()
 
 
-def resumed(address: str, base: Undisturbed) -> tuple[str, Place | None, bool]:
+def resumed(address: str, base: Variation) -> tuple[str, Place | None, bool]:
     """Go on with a run; return the digest of its trace, its last commit, and whether a worker lived at that."""
     name = run_name(base.scenario, base.profile)
     with closing(open_store(address, clock=lambda: 1000.0)) as store:
@@ -174,13 +174,13 @@ def resumed(address: str, base: Undisturbed) -> tuple[str, Place | None, bool]:
         return run.finish().digest, run.went_on_from, run.buried
 
 
-def named(base: Undisturbed, point: Point) -> str:
+def named(base: Variation, point: Point) -> str:
     """Return the name of a point: of its run, and its place."""
     event, silent = point.place
     return f"{run_name(base.scenario, base.profile)} {event}" + (f"+{silent}" if silent else "")
 
 
-def try_point(tally: Tally, base: Undisturbed, point: Point, folder: Path) -> None:
+def try_point(tally: Tally, base: Variation, point: Point, folder: Path) -> None:
     """Kill at one point for real and in thought, and compare."""
     tally.points += 1
     where = f"{named(base, point)}: {point.what} of {point.job}"
@@ -256,7 +256,7 @@ def main() -> int:
     turn = 0
     with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory(dir=_memory()) as name:
         for scenario, profile in pairs(options.profile, options.paths):
-            base, _ = undisturbed(scenario, profile)
+            base = undisturbed(scenario, profile)
             points = stored_points(base)
             tally.scenarios += 1
             tally.known += len(points)

@@ -10,7 +10,7 @@ from statek_sim import trace as events
 from statek_sim.backends.deviation_plan import Point
 from statek_sim.clock import FOREVER
 from statek_sim.explore.player import Undeviating
-from statek_sim.explore.variation import Undisturbed
+from statek_sim.explore.variation import Variation
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.scenario.events import RESTART, Deviation, Fault
 from statek_sim.scenario.schema import Scenario
@@ -48,18 +48,18 @@ def kill_at(point: Point, restart: float | None) -> Deviation:
     return Deviation(kill=event, what=what, restart=restart)
 
 
-def restart_of(base: Undisturbed) -> float:
+def restart_of(base: Variation) -> float:
     """Return after how many seconds a new worker starts: soon where the run ends in time."""
     return RESTART if base.scenario.until >= FOREVER else _SOON
 
 
-def kills(base: Undisturbed) -> list[Deviation]:
+def kills(base: Variation) -> list[Deviation]:
     """Return a kill at every distinct point."""
     restart = restart_of(base)
     return [kill_at(point, restart) for point in distinct_points(base)]
 
 
-def lost_commits(base: Undisturbed) -> list[Deviation]:
+def lost_commits(base: Variation) -> list[Deviation]:
     """Return kills after which the store is back before something that was done outside of it."""
     # Only whole events can be named as commits; a later one of the same second is tried first.
     commits = [point for point in distinct_points(base) if point.place[1] == 0]
@@ -74,7 +74,7 @@ def lost_commits(base: Undisturbed) -> list[Deviation]:
     return found
 
 
-def faults(base: Undisturbed) -> list[Deviation]:
+def faults(base: Variation) -> list[Deviation]:
     """Return every way in which every request may fail once."""
     return faults_of(base.first_run.answers)
 
@@ -93,7 +93,7 @@ def _nameable(job: str) -> bool:
     return bool(job) and (job[0].isalpha() or job[0] == "_")
 
 
-def moves(base: Undisturbed) -> list[Deviation]:
+def moves(base: Variation) -> list[Deviation]:
     """Return every event of the world at the other seconds at which something happens, and after all of them."""
     return moves_of(base.scenario, (point.at for point in base.points))
 
@@ -112,7 +112,7 @@ def moves_of(scenario: Scenario, moments: Iterable[float]) -> list[Deviation]:
     ]
 
 
-def limits(base: Undisturbed) -> list[Deviation]:
+def limits(base: Variation) -> list[Deviation]:
     """Return every value of a limit that stops a job which goes on undisturbed."""
     return limits_below(base.counts, base.events, base.limits)
 

@@ -12,6 +12,7 @@ from typing import Final
 from statek_sim import trace as events
 from statek_sim.backends.call_log import cost_of_all
 from statek_sim.backends.deviation_plan import Point
+from statek_sim.backends.pinned_replies import FirstRun
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.errors import StatekSimError
 from statek_sim.explore import plan
@@ -30,14 +31,14 @@ from statek_sim.explore.invariants import BUILT_IN
 from statek_sim.explore.orders import REPLIES, SHARED
 from statek_sim.explore.player import Footprint, Picking, Violation, ended_by
 from statek_sim.explore.state import States
-from statek_sim.explore.variation import Undisturbed, Variation, undisturbed, varied
+from statek_sim.explore.variation import Variation, undisturbed, varied
 from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import JobText, Scenario
 from statek_sim.trace import Event
 from statek_sim.usage.pricing import PriceList
 from statek_sim.values import JSON
 
-PLANS: Final[Mapping[str, Callable[[Undisturbed], list[Deviation]]]] = {
+PLANS: Final[Mapping[str, Callable[[Variation], list[Deviation]]]] = {
     "crashes": plan.kills,
     "limits": plan.limits,
     "faults": plan.faults,
@@ -68,7 +69,7 @@ class StatekPlayer:
     built_in = BUILT_IN
 
     def __init__(self, scenario: Scenario, profile: str) -> None:
-        self.base, self._record = undisturbed(scenario, profile)
+        self.base = undisturbed(scenario, profile)
         self.scenario, self.profile = self.base.scenario, profile
         self.restart = plan.restart_of(self.base)
         self.touched: Callable[[Event], Footprint] | None = Touches(self.base)
@@ -86,11 +87,11 @@ class StatekPlayer:
         """Play a variation; it can be asked everything inside the block."""
         return varied(self.base, deviations, pick=pick)
 
-    def again(self) -> Undisturbed | Variation:
+    def again(self) -> Variation:
         """Play the undisturbed run once more."""
-        if self._record.error is not None:
+        if self.base.error is not None:
             # Its script has run out, for example, where a variation's provider refuses.
-            return undisturbed(self.scenario, self.profile)[0]
+            return undisturbed(self.scenario, self.profile)
         with varied(self.base, ()) as variation:
             return variation
 
@@ -111,7 +112,7 @@ class StatekPlayer:
         """Return what is wrong with a run that `error` ended; raises it where it says nothing about the run."""
         return ended_by(error)
 
-    def used(self, run: Undisturbed | Variation, prices: PriceList | None) -> tuple[int, Decimal | None]:
+    def used(self, run: Variation, prices: PriceList | None) -> tuple[int, Decimal | None]:
         """Return the measured tokens and the cost of all answers of a run; None: some have no price."""
         return run.tokens, cost_of_all(run.calls, prices)
 
@@ -144,10 +145,11 @@ class StatekPlayer:
         both = _with_other_owner(self.base)
         if both is None:
             return
+        scenario, first_run = both
         for order in ("fifo", "newest"):
-            scenario = both.scenario.model_copy(update={"order": order})
+            ordered = scenario.model_copy(update={"order": order})
             try:
-                with varied(replace(both, scenario=scenario), ()) as variation:
+                with varied(self.base, (), scenario=ordered, first_run=first_run) as variation:
                     yield variation
             except StatekSimError:
                 # Two of them cannot do it at once, and why belongs to no crash.
@@ -157,7 +159,7 @@ class StatekPlayer:
 class Touches:
     """What events touch that belongs to more than one job."""
 
-    def __init__(self, base: Undisturbed) -> None:
+    def __init__(self, base: Variation) -> None:
         scenario = base.scenario
         self._alone = {
             name
@@ -182,7 +184,7 @@ class Touches:
         return frozenset()
 
 
-def _phases(base: Undisturbed) -> Iterator[tuple[int, set[tuple[str, str]]]]:
+def _phases(base: Variation) -> Iterator[tuple[int, set[tuple[str, str]]]]:
     """Yield the points, by number, that are events in a tool's call, with which tool's, and how far it is."""
     by_event: dict[int, tuple[str, str]] = {}
     running: dict[str, list[str]] = {}
@@ -204,7 +206,7 @@ def _phases(base: Undisturbed) -> Iterator[tuple[int, set[tuple[str, str]]]]:
             yield number, {by_event[at]}
 
 
-def _with_other_owner(base: Undisturbed) -> Undisturbed | None:
+def _with_other_owner(base: Variation) -> tuple[Scenario, FirstRun] | None:
     """Return what is played: every job of an owner a second time, of another owner, who is told the same.
 
     None where no job has an owner.
@@ -221,15 +223,12 @@ def _with_other_owner(base: Undisturbed) -> Undisturbed | None:
         (_seconds(job), number): each for (job, number), each in base.first_run.answers.items() if job in jobs
     }
     roles = {_seconds(job): role for job, role in base.first_run.roles.items() if job in jobs}
-    return replace(
-        base,
-        scenario=scenario.model_copy(update={"jobs": {**scenario.jobs, **second}, "deviations": ()}),
-        first_run=replace(
-            base.first_run,
-            answers={**base.first_run.answers, **answers},
-            roles={**base.first_run.roles, **roles},
-        ),
+    first_run = replace(
+        base.first_run,
+        answers={**base.first_run.answers, **answers},
+        roles={**base.first_run.roles, **roles},
     )
+    return scenario.model_copy(update={"jobs": {**scenario.jobs, **second}, "deviations": ()}), first_run
 
 
 def _seconds(job: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -56,31 +56,6 @@ class Ending:
         return dict(self.jobs).get(name)
 
 
-class Effects:
-    """What the trace of a run says of its effects; `events` are the trace."""
-
-    events: Sequence[Event]
-
-    @cached_property
-    def effects(self) -> Counter[tuple[str, str]]:
-        """What was done to the world: lines of the ledger, and claims, completions and marks of work items."""
-        return Counter(
-            (event.subject, event.change)
-            for event in self.events
-            if isinstance(event, WorldChanged) and event.subject != "worker"
-        )
-
-    @cached_property
-    def tool_calls(self) -> Counter[str]:
-        """How often each tool was called."""
-        return Counter(str(event.name) for event in self.events if isinstance(event, ToolCalled))
-
-    @cached_property
-    def done(self) -> dict[str, Counter[tuple[str, str]]]:
-        """What each tool did to the world, whoever it did it for."""
-        return _done_by(self.events)
-
-
 def _done_by(trace: Iterable[Event]) -> dict[str, Counter[tuple[str, str]]]:
     running: dict[str, list[str]] = {}
     found: dict[str, Counter[tuple[str, str]]] = {}
@@ -100,10 +75,11 @@ def _done_by(trace: Iterable[Event]) -> dict[str, Counter[tuple[str, str]]]:
     return found
 
 
-class Variation(Effects):
+class Variation:
     """One run that was played, with everything that invariants ask.
 
-    `base` is the undisturbed run, None when this is it.
+    `base` is the undisturbed run, None when this is it: of that one there are `points`, where its worker may die, and
+    `states`, what a new worker would find there.
     """
 
     def __init__(
@@ -111,12 +87,18 @@ class Variation(Effects):
         run: ReferenceRun,
         outcome: RunOutcome | None,
         error: RunError | None,
-        base: Undisturbed | None,
+        base: Variation | None,
+        *,
+        points: Sequence[Point] = (),
+        states: Sequence[str] = (),
     ) -> None:
         self._run = run
         self._outcome = outcome
         self.error = error
         self.base = base
+        self.points = points
+        self.states = states
+        self.profile = run.runtime.profile.name
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
@@ -133,10 +115,29 @@ class Variation(Effects):
         """The runtime at the end, for those who look closer than the record."""
         return self._run.runtime
 
-    @property
-    def events(self) -> Sequence[Event]:  # type: ignore[override]  # nobody sets it
+    @cached_property
+    def events(self) -> Sequence[Event]:
         """The trace."""
-        return self._run.runtime.trace.events
+        return tuple(self._run.runtime.trace.events)
+
+    @cached_property
+    def effects(self) -> Counter[tuple[str, str]]:
+        """What was done to the world: lines of the ledger, and claims, completions and marks of work items."""
+        return Counter(
+            (event.subject, event.change)
+            for event in self.events
+            if isinstance(event, WorldChanged) and event.subject != "worker"
+        )
+
+    @cached_property
+    def tool_calls(self) -> Counter[str]:
+        """How often each tool was called."""
+        return Counter(str(event.name) for event in self.events if isinstance(event, ToolCalled))
+
+    @cached_property
+    def done(self) -> dict[str, Counter[tuple[str, str]]]:
+        """What each tool did to the world, whoever it did it for."""
+        return _done_by(self.events)
 
     @cached_property
     def record(self) -> RunRecord:
@@ -174,12 +175,35 @@ class Variation(Effects):
         return self._run.replies.requests
 
     @property
+    def first_run(self) -> FirstRun:
+        """What the jobs were answered."""
+        return self._run.first_run
+
+    @property
+    def choices(self) -> Sequence[Choice]:
+        """The choices between jobs that were ready to step."""
+        return self.steering.plan.choices
+
+    @property
+    def limits(self) -> HarnessLimits:
+        """The limits of its harness."""
+        return self._run.runtime.limits
+
+    @cached_property
+    def counts(self) -> Sequence[tuple[int, int, int, int]]:
+        """Turns, exceptions, streak and tokens of each job at the end."""
+        return [
+            (job.num_turns, job.exception_count, job.max_consecutive_exceptions, job.approx_token_usage)
+            for job in self._run.runtime.jobs
+        ]
+
+    @cached_property
     def tokens(self) -> int:
         """Measured tokens of all jobs."""
         usage = [turn for job in self._run.runtime.jobs for turn in job.usage.turns]
         return sum(turn.measured_prompt + turn.measured_completion for turn in usage)
 
-    @property
+    @cached_property
     def calls(self) -> Sequence[AnsweredCall]:
         """Every LLM call that was answered and metered, job by job."""
         return self._run.answered_calls()
@@ -200,10 +224,17 @@ class Variation(Effects):
         """Whether it ended as the undisturbed run."""
         return "same" if self.base is None or self.ending == self.base.ending else "differs"
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the trace."""
         return self._run.runtime.trace.digest()
+
+    def read(self) -> Variation:
+        """Read everything, so that it can be asked when the runtime is closed, whose tools may clean up then."""
+        for name, member in vars(Variation).items():
+            if isinstance(member, cached_property):
+                getattr(self, name)
+        return self
 
 
 def _job_end(job: Job) -> JobEnd:
@@ -227,30 +258,8 @@ def _ready(condition: Callable[[], bool]) -> bool:
         return False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Undisturbed(Effects):
-    """What an explorer keeps of the run without deviations."""
-
-    scenario: Scenario
-    profile: str
-    first_run: FirstRun = field(repr=False)
-    points: tuple[Point, ...] = field(repr=False)
-    states: tuple[str, ...] = field(repr=False)
-    choices: tuple[Choice, ...]
-    events: tuple[Event, ...] = field(repr=False)
-    ending: Ending
-    digest: str
-    counts: tuple[tuple[int, int, int, int], ...]
-    """Turns, exceptions, streak and tokens of each job at the end."""
-    tokens: int
-    calls: tuple[AnsweredCall, ...] = field(repr=False)
-    requests: tuple[tuple[str, int], ...] = field(repr=False)
-    limits: HarnessLimits
-
-
-def undisturbed(scenario: Scenario, profile: str) -> tuple[Undisturbed, RunRecord]:
+def undisturbed(scenario: Scenario, profile: str) -> Variation:
     """Play a scenario as it is and note its points, their states and its choices."""
-    plain = undeviating(scenario)
     points: list[Point] = []
     states: list[str] = []
     seen = States()
@@ -259,58 +268,33 @@ def undisturbed(scenario: Scenario, profile: str) -> tuple[Undisturbed, RunRecor
         points.append(point)
         states.append(seen.of(run, point))
 
-    run = ReferenceRun(plain, profile, exploring=Exploring(watch=watch))
-    try:
-        outcome, error = run.play(allow_network=False)
-        played = Variation(run, outcome, error, None)
-        record = played.record
-        return (
-            Undisturbed(
-                scenario=plain,
-                profile=profile,
-                first_run=run.first_run,
-                points=tuple(points),
-                states=tuple(states),
-                choices=tuple(played.steering.plan.choices),
-                events=tuple(played.events),
-                ending=played.ending,
-                digest=played.digest,
-                counts=tuple(
-                    (
-                        job.num_turns,
-                        job.exception_count,
-                        job.max_consecutive_exceptions,
-                        job.approx_token_usage,
-                    )
-                    for job in run.runtime.jobs
-                ),
-                tokens=played.tokens,
-                calls=tuple(record.calls),
-                requests=tuple(played.requests),
-                limits=run.runtime.limits,
-            ),
-            record,
-        )
-    finally:
-        run.runtime.close()
+    run = ReferenceRun(undeviating(scenario), profile, exploring=Exploring(watch=watch))
+    with closing(run.runtime):
+        return Variation(run, *run.play(allow_network=False), None, points=points, states=states).read()
 
 
 @contextmanager
 def varied(
-    base: Undisturbed,
+    base: Variation,
     deviations: Sequence[Deviation],
     *,
+    scenario: Scenario | None = None,
+    first_run: FirstRun | None = None,
     watch: Callable[[ReferenceRun, Point], None] | None = None,
     pick: Picks | None = None,
 ) -> Iterator[Variation]:
-    """Play a variation; it can be asked everything inside the block."""
+    """Play a variation; it can be asked everything inside the block.
+
+    `scenario` and `first_run` are in the place of the undisturbed run's.
+    """
     run: ReferenceRun
     exploring = Exploring(
-        first_run=base.first_run, pick=pick, watch=None if watch is None else lambda point: watch(run, point)
+        first_run=first_run or base.first_run,
+        pick=pick,
+        watch=None if watch is None else lambda point: watch(run, point),
     )
-    run = ReferenceRun(with_deviations(base.scenario, deviations), base.profile, exploring=exploring)
-    try:
-        outcome, error = run.play(allow_network=False)
-        yield Variation(run, outcome, error, base)
-    finally:
-        run.runtime.close()
+    run = ReferenceRun(
+        with_deviations(scenario or base.scenario, deviations), base.profile, exploring=exploring
+    )
+    with closing(run.runtime):
+        yield Variation(run, *run.play(allow_network=False), base)

@@ -79,7 +79,7 @@ def test_what_a_tool_does_in_finally_is_not_done_by_a_process_that_has_died(tmp_
 
 def test_a_worker_that_dies_in_one_async_tool_does_not_go_on_with_another(tmp_path: Path) -> None:
     scenario = samples.scenario(tmp_path, samples.ASYNC)
-    base, _ = undisturbed(scenario, scenario.profiles[0])
+    base = undisturbed(scenario, scenario.profiles[0])
     done = next(point for point in base.points if point.what == "ledger: one: done")
     with varied(base, (Deviation(kill=done.place[0], restart=60.0),)) as variation:
         after = [event for event in variation.events if event.at >= done.at][1:3]
@@ -93,7 +93,7 @@ def test_a_process_that_died_in_async_tools_leaves_no_complaints_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     scenario = samples.scenario(tmp_path, samples.GATHERS)
-    base, _ = undisturbed(scenario, scenario.profiles[0])
+    base = undisturbed(scenario, scenario.profiles[0])
     claimed = [point for point in base.points if "CLAIMED" in point.what or "DONE by" in point.what]
     assert len(claimed) == 4
     for point in claimed:
@@ -113,7 +113,7 @@ def test_a_worker_that_the_scenario_started_is_not_ended_by_the_restart_after_a_
             "events:\n      - {at: 10, resolve: approval, value: granted}",
         ),
     )
-    base, _ = undisturbed(scenario, scenario.profiles[0])
+    base = undisturbed(scenario, scenario.profiles[0])
     with varied(base, (Deviation(kill=3, restart=60.0),)) as variation:
         told = [
             (event.at, event.change)
@@ -189,7 +189,7 @@ def test_a_tool_that_nobody_controls_is_named(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_same_reply_comes_again_after_a_crash(tmp_path: Path) -> None:
-    base, _ = undisturbed(samples.scenario(tmp_path, samples.CLAIM), "docs")
+    base = undisturbed(samples.scenario(tmp_path, samples.CLAIM), "docs")
     place = next(point.place for point in base.points if point.what == "LLMReplied")
     with varied(base, (Deviation(kill=place[0]),)) as variation:
         assert variation.repeated == [("main", 1)]
@@ -197,20 +197,20 @@ def test_the_same_reply_comes_again_after_a_crash(tmp_path: Path) -> None:
 
 
 def test_lines_of_the_ledger_outlive_commits_of_the_store_that_are_lost(tmp_path: Path) -> None:
-    base, _ = undisturbed(samples.scenario(tmp_path, samples.WAITS), "docs")
+    base = undisturbed(samples.scenario(tmp_path, samples.WAITS), "docs")
     event, line = base.first_run.lines[0]
     with varied(base, (Deviation(lose=event, to_event=event - 3),)) as variation:
         assert variation.ending.ledger.count(line) == 2
 
 
 def test_an_event_may_come_before_anybody_waits_for_it(tmp_path: Path) -> None:
-    base, _ = undisturbed(samples.scenario(tmp_path, samples.WAITS), "docs")
+    base = undisturbed(samples.scenario(tmp_path, samples.WAITS), "docs")
     with varied(base, (Deviation(move=1, to=0.0),)) as variation:
         assert variation.ending.jobs == base.ending.jobs
 
 
 def test_a_limit_binds_earlier(tmp_path: Path) -> None:
-    base, _ = undisturbed(samples.scenario(tmp_path, samples.CLAIM), "docs")
+    base = undisturbed(samples.scenario(tmp_path, samples.CLAIM), "docs")
     with varied(base, (Deviation(limit=LimitName.MAX_TURNS, value=0),)) as variation:
         assert [job.stop for _, job in variation.ending.jobs] == ["max_turns"]
 

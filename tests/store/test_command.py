@@ -90,7 +90,7 @@ def test_show_reads_a_job_from_the_store_alone(capsys: pytest.CaptureFixture[str
 
 def test_a_killed_run_is_gone_on_with(capsys: pytest.CaptureFixture[str], here: Path) -> None:
     scenario = samples.scenario(here, samples.CLAIM)
-    base, _ = undisturbed(scenario, "docs")
+    base = undisturbed(scenario, "docs")
     killed_run("sqlite:runs.db", scenario, "docs", base.points[10].place)
     assert "running, revision" in run(capsys, "jobs", "list", "--store", "sqlite:runs.db")[1]
 
@@ -153,7 +153,7 @@ def test_a_run_that_is_taken_over_exits_with_2_and_one_line(
 def killed_in_the_middle(here: Path, *names: str) -> None:
     """Leave runs in a store that somebody has to go on with."""
     scenario = samples.scenario(here, samples.CLAIM)
-    base, _ = undisturbed(scenario, "docs")
+    base = undisturbed(scenario, "docs")
     for name in names:
         one = scenario.model_copy(update={"id": name})
         killed_run("sqlite:runs.db", one, "docs", base.points[10].place)
@@ -289,7 +289,7 @@ def test_two_workers_share_what_a_third_one_left_and_nothing_is_run_by_two(
     capsys: pytest.CaptureFixture[str], here: Path, address: str
 ) -> None:
     scenario = samples.scenario(here, samples.CLAIM)
-    base, _ = undisturbed(scenario, "docs")
+    base = undisturbed(scenario, "docs")
     names = [f"claims-{number}" for number in range(MANY)]
     for number, name in enumerate(names):
         one = scenario.model_copy(update={"id": name})
@@ -328,7 +328,7 @@ def test_a_worker_that_is_killed_while_it_resumes_is_followed_by_another(
     capsys: pytest.CaptureFixture[str], here: Path
 ) -> None:
     scenario = samples.scenario(here, samples.CLAIM)
-    base, _ = undisturbed(scenario, "docs")
+    base = undisturbed(scenario, "docs")
     killed_run("sqlite:runs.db", scenario, "docs", base.points[6].place)
     child = os.fork()
     if child == 0:

@@ -8,7 +8,7 @@ import pytest
 
 from statek_sim.backends.durable import DurableRun
 from statek_sim.explore.plan import distinct_points, kill_at, restart_of
-from statek_sim.explore.variation import Undisturbed, undisturbed, varied
+from statek_sim.explore.variation import Variation, undisturbed, varied
 from statek_sim.store.protocol import Lease
 from statek_sim.suite.run import builtin_suites
 from tests.explore import samples
@@ -19,16 +19,16 @@ EVERY = 15
 """Of the built-in scenarios every so manieth is killed, at two places."""
 
 
-def built_in(file: str, scenario: str) -> Undisturbed:
+def built_in(file: str, scenario: str) -> Variation:
     """Return the undisturbed run of a built-in scenario."""
     (found,) = [pair for pair in pairs(None, [builtin_suites() / file]) if pair[0].id == scenario]
-    return undisturbed(*found)[0]
+    return undisturbed(*found)
 
 
 @pytest.mark.parametrize("text", [samples.CLAIM, samples.WAITS], ids=["claims", "waits"])
 def test_every_distinct_crash_point_leaves_the_trace_of_the_simulated_kill(tmp_path: Path, text: str) -> None:
     scenario = samples.scenario(tmp_path, text)
-    base, _ = undisturbed(scenario, "docs")
+    base = undisturbed(scenario, "docs")
     points = distinct_points(base)[::3]
     for number, point in enumerate(points):
         address = f"sqlite:{tmp_path / f'{number}.db'}"
@@ -79,7 +79,7 @@ scenarios:
 
 
 def test_what_agent_code_wrote_to_items_and_owners_is_there_for_another_process(tmp_path: Path) -> None:
-    base = undisturbed(samples.scenario(tmp_path, WRITES), "docs")[0]
+    base = undisturbed(samples.scenario(tmp_path, WRITES), "docs")
     tally = Tally()
     points = stored_points(base)
     written = next(number for number, point in enumerate(points) if point.what == "LLMReplied" and number > 6)
@@ -110,7 +110,7 @@ def test_built_in_scenarios_that_are_killed_for_real_leave_the_trace_of_the_simu
         if "restart" in scenario.id:
             # One of them has 1,694 points, each of them a walk over 250 jobs.
             continue
-        base, _ = undisturbed(scenario, profile)
+        base = undisturbed(scenario, profile)
         points = stored_points(base)
         for point in points[1 :: max(len(points) // 2, 1)]:
             try_point(tally, base, point, tmp_path)
