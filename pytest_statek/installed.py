@@ -11,11 +11,12 @@ from typing import Final
 import pytest
 
 from pytest_statek.options import INSTALLED, REFERENCE
-from statek_sim.backends.installed.peer import Peer, profile_of, releases
+from statek_sim.backends.installed.peer import Peer
 from statek_sim.compare.matrix import load_declarations
 from statek_sim.errors import BadInput
 from statek_sim.scenario.problem import dotted
 from statek_sim.scenario.schema import Profile
+from statek_sim.semantics import RELEASES, profile_of
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.run import builtin_suites
 
@@ -44,7 +45,7 @@ def installed_statek() -> InstalledStatek:
         raise BadInput(_missing("dbzero"))
     profile = profile_of(found)
     if profile is None:
-        known = releases()
+        known = RELEASES
         lines = ", ".join(f"{line}.x" for line in dict.fromkeys(release.line for release in known))
         raise BadInput(
             f"statek {found} has no behaviour profile; expected one of {lines}, "

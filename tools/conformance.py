@@ -20,8 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from statek_sim.backends.installed.peer import newest, releases
 from statek_sim.compare.json import SCHEMA
+from statek_sim.semantics import RELEASES
 from tools.environments import ROOT, CannotMake, Environment, ensure, environments
 from tools.interpreters import interpreter, this_python
 
@@ -186,7 +186,7 @@ def _worst(found: Sequence[Numbers]) -> int:
 
 def news() -> str:
     """Return what PyPI has beyond the list; it is no failure when there is something, or no network."""
-    listed = newest([release.version for release in releases()])
+    listed = RELEASES[-1].version
     command = (sys.executable, "-m", "pip", "index", "versions", "statek", "--disable-pip-version-check")
     try:
         done = subprocess.run(
@@ -204,10 +204,14 @@ def news() -> str:
     return beyond(listed, [version.strip() for version in known.group(1).split(",")])
 
 
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
 def beyond(listed: str, available: Sequence[str]) -> str:
     """Return a sentence about the final releases above `listed`."""
     final = [version for version in available if re.fullmatch(r"\d+(\.\d+)*", version)]
-    newer = [version for version in final if version != listed and newest([version, listed]) == version]
+    newer = [version for version in final if _number(version) > _number(listed)]
     if not newer:
         return f"PyPI has no release of STATEK above {listed}, the newest that is listed"
     return (

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from statek_sim.backends.installed.peer import NEWER, Release, releases
+from statek_sim.semantics import NEWER, RELEASES, Release
 from tools.installing import install
 from tools.interpreters import interpreter, newer_python, this_python
 
@@ -83,16 +83,16 @@ class Environment:
 def environments(*, ci: bool = False) -> Iterator[Environment]:
     """Yield an environment per listed release and Python; for CI the newest release on this Python alone."""
     if ci:
-        yield _environment(releases()[-1], this_python())
+        yield _environment(RELEASES[-1], this_python())
         return
-    for release in releases():
+    for release in RELEASES:
         for python in dict.fromkeys(_pythons(release)):
             yield _environment(release, python)
 
 
 def on_this_python() -> list[Environment]:
     """Return the environments of this Python that are ready, oldest release first: tests take what is there."""
-    every = (_environment(release, this_python()) for release in releases())
+    every = (_environment(release, this_python()) for release in RELEASES)
     return [environment for environment in every if environment.ready]
 
 

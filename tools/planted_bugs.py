@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from statek_sim.errors import BadInput
 from statek_sim.explore.explorer import Bounds, Explorer
-from statek_sim.explore.found_case import ddmin
+from statek_sim.explore.found_case import reduced
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.runtime.execution import worker
 from statek_sim.runtime.execution.job_queue import Rounds, WaitingRoom
@@ -454,7 +454,7 @@ def find(bug: Planted, scenario: Scenario) -> Finding:
         if not new:
             return Finding(bug, None, explorer.runs, (), seconds)
         name, deviations, runs = new[0]
-        smallest = ddmin(deviations, lambda parts: explorer.breaks(name, parts) is not None)
+        smallest = reduced(deviations, lambda parts: explorer.breaks(name, parts) is not None)
     return Finding(bug, name, runs, smallest, seconds)
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Final
 
-from statek_sim.backends.installed.peer import Peer, profile_of, profile_of_peer, releases
+from statek_sim.backends.installed.peer import Peer, profile_of_peer
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.scenario.schema import STATEK_PROFILES, Profile, Scenario
+from statek_sim.semantics import RELEASES, profile_named, profile_of
 from statek_sim.semantics import Profile as Rules
-from statek_sim.semantics import profile_named
 
 DOCUMENTATION: Final = "documentation"
 """Another name of the profile `docs`."""
@@ -47,7 +47,7 @@ def side_named(name: str) -> Side:
     if profile is None:
         known = (
             *STATEK_PROFILES,
-            *(release.version for release in releases() if release.version not in STATEK_PROFILES),
+            *(release.version for release in RELEASES if release.version not in STATEK_PROFILES),
         )
         problem = f"{name!r} is no release and no profile that is known; expected one of: {', '.join(known)}."
         raise BadInput((problem + suggestion(name, known)).removesuffix("."))

@@ -11,7 +11,7 @@ from typing import Any, Final
 from statek_sim.backends.deviation_plan import Place
 from statek_sim.errors import Untimely
 from statek_sim.explore.certificates import Certificates
-from statek_sim.explore.found_case import ddmin
+from statek_sim.explore.found_case import reduced
 from statek_sim.explore.orders import draw_orders, explore_orders
 from statek_sim.explore.plan import distinct_points, kill_at
 from statek_sim.explore.player import (
@@ -320,7 +320,7 @@ class Explorer:
     def _failure(self, name: str) -> Failure:
         deviations, message = self._found.smallest[name]
         if name != REPEATS:
-            deviations = ddmin(deviations, lambda parts: self.breaks(name, parts) is not None)
+            deviations = reduced(deviations, lambda parts: self.breaks(name, parts) is not None)
             message = self.breaks(name, deviations) or message
         return Failure(invariant=name, message=message, deviations=deviations, times=self._found.times[name])
 

@@ -1,4 +1,4 @@
-"""A found case: the fewest deviations that still break an invariant (Zeller's ddmin), and the file that has them.
+"""A found case: the fewest deviations that still break an invariant, and the file that has them.
 
 The file is a scenario: what the run needs, where it departs, and which invariant does not hold then.
 """
@@ -20,40 +20,14 @@ from statek_sim.values import JSON
 T = TypeVar("T")
 
 
-def ddmin(parts: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> tuple[T, ...]:
-    """Return a part of `parts` that fails and of which no single one can be left out.
-
-    `parts` fail; `fails` is asked about parts in their order.
-    """
-    current = tuple(parts)
-    pieces = 2
-    while len(current) >= 2:
-        size = max(1, len(current) // pieces)
-        chunks = [current[at : at + size] for at in range(0, len(current), size)]
-        smaller = _smaller(current, chunks, fails)
-        if smaller is not None:
-            current, pieces = smaller, 2 if len(smaller) <= size else max(pieces - 1, 2)
-        elif size == 1:
-            break
-        else:
-            pieces = min(len(current), pieces * 2)
+def reduced(parts: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> tuple[T, ...]:
+    """Return a part of `parts`, which fail, that fails and of which no single one can be left out."""
+    current, place = tuple(parts), 0
+    while place < len(current) > 1:
+        rest = current[:place] + current[place + 1 :]
+        # What could not be left out before may be now.
+        current, place = (rest, 0) if fails(rest) else (current, place + 1)
     return current
-
-
-def _smaller(
-    current: tuple[T, ...], chunks: Sequence[tuple[T, ...]], fails: Callable[[Sequence[T]], bool]
-) -> tuple[T, ...] | None:
-    """Return one chunk that fails alone, or what is left of `current` without one, if that fails; else None."""
-    if len(chunks) > 1:
-        for chunk in chunks:
-            if fails(chunk):
-                return chunk
-    size = len(chunks[0])
-    for number in range(len(chunks)):
-        rest = current[: number * size] + current[number * size + size :]
-        if rest and len(rest) < len(current) and fails(rest):
-            return rest
-    return None
 
 
 _OF_THE_FILE: Final = frozenset(

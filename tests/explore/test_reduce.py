@@ -1,4 +1,4 @@
-"""ddmin leaves nothing out that is needed, and nothing in that is not."""
+"""Reduction leaves nothing out that is needed, and nothing in that is not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statek_sim.explore.found_case import ddmin
+from statek_sim.explore.found_case import reduced
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, unique=True), st.data())
@@ -17,10 +17,10 @@ def test_what_is_left_fails_and_without_any_part_does_not(parts: list[int], data
     def fails(some: Sequence[int]) -> bool:
         return needed <= set(some)
 
-    smallest = ddmin(parts, fails)
+    smallest = reduced(parts, fails)
     assert set(smallest) == needed
     assert list(smallest) == [part for part in parts if part in needed]
 
 
 def test_of_two_that_are_enough_each_one_is_left() -> None:
-    assert len(ddmin("abcdef", lambda some: "b" in some or "e" in some)) == 1
+    assert len(reduced("abcdef", lambda some: "b" in some or "e" in some)) == 1

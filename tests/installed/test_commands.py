@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.backends.installed.peer import profile_of
+from statek_sim.semantics import profile_of
 from tools.environments import Environment, on_this_python
 
 REAL = on_this_python()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.backends.installed.peer import releases
+from statek_sim.semantics import RELEASES
 from tests.tables import table_test
 from tools.conformance import beyond, fewer, main, merged, parted, seeded, words
 from tools.environments import CannotMake, Environment, ensure, environments
@@ -77,12 +77,12 @@ def test_random_examples_differ_from_run_to_run_unless_in_ci_or_asked_for(
 
 def test_ci_has_the_newest_release_on_this_python_alone() -> None:
     (made,) = environments(ci=True)
-    assert (made.release, made.python) == (releases()[-1].version, this_python())
+    assert (made.release, made.python) == (RELEASES[-1].version, this_python())
 
 
 def test_every_listed_release_has_an_environment_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     made = list(environments())
-    assert {one.release for one in made} == {release.version for release in releases()}
+    assert {one.release for one in made} == {release.version for release in RELEASES}
     assert len({one.folder for one in made}) == len(made)
 
 

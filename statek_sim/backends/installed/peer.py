@@ -14,7 +14,7 @@ import sys
 import sysconfig
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from statek_sim.providers.http_provider import Exchanges
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.runtime.execution.measuring import measured
 from statek_sim.scenario.schema import Profile, Scenario
-from statek_sim.semantics import NEWER, RELEASES, Release, line_of, profile_named, profile_of
+from statek_sim.semantics import RELEASES, profile_named, profile_of
 from statek_sim.semantics import Profile as Behaviour
 from statek_sim.trace import Event, event_of
 from statek_sim.usage.tokenizers import TokenizerRegistry
@@ -244,7 +244,7 @@ def profile_of_peer(peer: Peer) -> Profile:
     """Return the behaviour profile of an interpreter's STATEK; a version without one is BadInput."""
     profile = profile_of(peer.version)
     if profile is None:
-        lines = ", ".join(dict.fromkeys(f"{release.line}.x" for release in releases()))
+        lines = ", ".join(dict.fromkeys(f"{release.line}.x" for release in RELEASES))
         raise BadInput(
             f"{peer.interpreter}: statek {peer.version} has no behaviour profile; expected one of {lines}"
         )
@@ -345,16 +345,3 @@ def _own_folders() -> Iterator[str]:
     yield site.getusersitepackages()
     zipped = f"python{sys.version_info.major}{sys.version_info.minor}.zip"
     yield os.path.join(sys.base_prefix, sys.platlibdir, zipped)
-
-
-def releases() -> tuple[Release, ...]:
-    """Return the listed releases, oldest first."""
-    return RELEASES
-
-
-def newest(versions: Sequence[str]) -> str:
-    """Return the highest of some versions like `1.4.2`."""
-    return max(versions, key=lambda version: tuple(map(int, version.split("."))))
-
-
-__all__ = ["NEWER", "Release", "line_of", "newest", "profile_of", "releases"]
