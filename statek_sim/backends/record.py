@@ -63,22 +63,22 @@ class JobRecord:
     agent: str
     status: str
     stop: str | None
-    exit: JSON
+    exit: JSON = None
     error: str | None
-    definition_errors: tuple[str, ...]
+    definition_errors: tuple[str, ...] = ()
     llm_calls: int
     turns: int
     exceptions: int
     streak: int
     completions: int | None
     steps: int
-    console: tuple[str, ...]
+    console: tuple[str, ...] = ()
     locals: Mapping[str, JSON]
     history: tuple[Message, ...]
-    tool_log: tuple[tuple[JSON, ...], ...]
+    tool_log: tuple[tuple[JSON, ...], ...] = ()
     tool_calls: tuple[Mapping[str, JSON], ...]
-    handlers: tuple[HandlerCall, ...]
-    delivered: tuple[Mapping[str, JSON], ...]
+    handlers: tuple[HandlerCall, ...] = ()
+    delivered: tuple[Mapping[str, JSON], ...] = ()
     subtasks: Mapping[str, str]
     usage: UsageRecord
     answer: str | None = None
@@ -127,14 +127,14 @@ class RunRecord:
     seed: int
     backend: str
     jobs: Mapping[str, JobRecord]
-    handlers: tuple[HandlerCall, ...]
+    handlers: tuple[HandlerCall, ...] = ()
     items: Mapping[str, Mapping[str, JSON]]
-    leaked_claims: tuple[str, ...]
-    ledger: tuple[str, ...]
+    leaked_claims: tuple[str, ...] = ()
+    ledger: tuple[str, ...] = ()
     llm_calls: int
     idle: bool
     settled: bool
-    worker: str | None
+    worker: str | None = None
     usage: UsageRecord
     digest: str
     events: Sequence[Event] = field(repr=False)

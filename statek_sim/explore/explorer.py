@@ -17,8 +17,8 @@ from statek_sim.explore.plan import distinct_points, kill_at
 from statek_sim.explore.player import (
     REPEATS,
     Invariant,
-    Played,
     Player,
+    Run,
     Violation,
     ended_by,
     is_sometimes,
@@ -230,7 +230,7 @@ class Explorer:
             known = replace(known, cost=dearer, cost_where=str(deviation))
         self._found.crash = known
 
-    def _repeated(self, played: Played, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
+    def _repeated(self, played: Run, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
         """Play it again: two runs that differ depend on something that nobody controls, and it is named.
 
         `deviations`: those that give the run, also where a picker made its choices and none was asked for.
@@ -370,7 +370,7 @@ def _cell(deviation: Deviation, came: str, lines: tuple[str, ...] = ()) -> Cell:
     return Cell(deviation.kill, deviation.silent, what or deviation.what, job if what else "", came, lines)
 
 
-def _differing(played: Played, again: Played) -> tuple[Violation, ...]:
+def _differing(played: Run, again: Run) -> tuple[Violation, ...]:
     """Say where two runs with the same deviations part, and the tool that was called last before that."""
     if played.digest == again.digest:
         return ()

@@ -9,7 +9,7 @@ from typing import Final, get_args
 from statek_sim import trace as events
 from statek_sim.backends.deviation_plan import Point
 from statek_sim.clock import FOREVER
-from statek_sim.explore.player import Undeviating
+from statek_sim.explore.player import Run
 from statek_sim.explore.variation import Variation
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.scenario.events import RESTART, Deviation, Fault
@@ -31,7 +31,7 @@ _SOON: Final = 1.0
 _MOVABLE: Final = frozenset({"resolve", "fail", "push", "notify", "complete", "answer", "refuse"})
 
 
-def distinct_points(run: Undeviating) -> list[Point]:
+def distinct_points(run: Run) -> list[Point]:
     """Return the points of a run whose durable states differ: after a kill at the others the same would come."""
     first: dict[object, Point] = {}
     for point, state in zip(run.points, run.states, strict=True):

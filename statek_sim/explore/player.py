@@ -53,8 +53,8 @@ def is_sometimes(function: object) -> bool:
     return bool(getattr(function, "__sometimes__", False))
 
 
-class Played(Protocol):
-    """A run: what happened, and what was done to the world."""
+class Run(Protocol):
+    """A run: what happened, and what was done to the world. `points` and `states` are noted of the undisturbed one."""
 
     @property
     def events(self) -> Sequence[Event]:
@@ -72,10 +72,6 @@ class Played(Protocol):
     def tool_calls(self) -> Counter[str]:
         """How often each tool was called."""
 
-
-class Undeviating(Played, Protocol):
-    """The undisturbed run: its moments, what is durable at each of them, and its choices."""
-
     @property
     def points(self) -> Sequence[Point]:
         """Where its process may die."""
@@ -87,10 +83,6 @@ class Undeviating(Played, Protocol):
     @property
     def choices(self) -> Sequence[Choice]:
         """Where something else may go on first."""
-
-
-class Run(Played, Protocol):
-    """A run that departs from the undisturbed one."""
 
     @property
     def known(self) -> bool:
@@ -132,7 +124,7 @@ class Player(Protocol):
     phases: dict[int, set[tuple[str, str]]]
 
     @property
-    def base(self) -> Undeviating:
+    def base(self) -> Run:
         """The undisturbed run."""
 
     def singles(self, kinds: Sequence[str]) -> dict[str, list[Deviation]]:
@@ -143,7 +135,7 @@ class Player(Protocol):
     ) -> AbstractContextManager[Any]:
         """Play a variation; it can be asked everything inside the block."""
 
-    def again(self) -> Played:
+    def again(self) -> Run:
         """Play the undisturbed run once more."""
 
     def crashes_after(self, first: Deviation) -> list[Deviation]:

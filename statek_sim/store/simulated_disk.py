@@ -165,10 +165,6 @@ class SimulatedDisk:
 
     # -- what is left of it ------------------------------------------------------------------------------------
 
-    def after_kill(self) -> SimulatedDisk:
-        """Return the disk as it is when only the process died: the machine writes everything yet."""
-        return self.again()
-
     def after_crash(self) -> Iterator[SimulatedDisk]:
         """Yield the states after a loss of power: all or nothing of what was not synced, with one thing otherwise.
 
@@ -217,7 +213,7 @@ class SimulatedDisk:
         }
 
     def again(self, *, dies_at: int | None = None) -> SimulatedDisk:
-        """Return the same disk under a new process."""
+        """Return the same disk under a new process: a machine writes everything whose process only died."""
         return self._with(self.files, dies_at=dies_at)
 
     def _with(self, files: Mapping[str, bytes], *, dies_at: int | None = None) -> SimulatedDisk:

@@ -134,10 +134,10 @@ def test_two_kills_between_a_checkpoint_and_what_says_that_it_is_there_leave_a_s
         dying = SimulatedDisk(dies_at=first)
         with pytest.raises(Killed):
             save_until_killed(dying)
-        again = dying.after_kill().again(dies_at=second)
+        again = dying.again().again(dies_at=second)
         with suppress(Killed):
             save_until_killed(again)
-        store = SessionStore(FileStore(again.after_kill(), clock=lambda: 0.0))
+        store = SessionStore(FileStore(again.again(), clock=lambda: 0.0))
         lease, kept = store.claim("s", worker="w", plan="p"), store.latest("s")
         newest = 0 if kept is None else kept.checkpoint.number
         assert [*store.numbers("s")] == [*range(1, newest + 1)]
@@ -150,10 +150,10 @@ def test_what_comes_of_a_check_whether_a_call_happened_is_not_taken_for_what_cam
         lived(lambda: files(calling), World())
     checked = 0
     for second in range(10, 40):
-        resuming, world = calling.after_kill().again(dies_at=second), World()
+        resuming, world = calling.again().again(dies_at=second), World()
         with pytest.raises(Killed):
             lived(lambda: files(resuming), world)  # noqa: B023
-        rest = resuming.after_kill()
+        rest = resuming.again()
         checked += any(b"check of 1.2" in content for content in rest.files.values())
         lived(lambda: files(rest), world)  # noqa: B023
         assert sorted(world.done) == ["paid Ann 700", "sent Paid."]

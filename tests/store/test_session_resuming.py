@@ -78,7 +78,7 @@ def test_a_run_that_died_under_asyncio_goes_on_in_virtual_time_and_the_other_way
         dying = SimulatedDisk(dies_at=point)
         with pytest.raises(Killed):
             _live(dying, asynchronous=first)
-        run = _live(dying.after_kill(), asynchronous=second)
+        run = _live(dying.again(), asynchronous=second)
         assert facts(run) == expected
 
 
@@ -135,7 +135,7 @@ def test_the_trace_of_a_new_process_says_whose_run_goes_on() -> None:
     with pytest.raises(Killed):
         _live(dying, asynchronous=True)
     harness = agent()
-    store = SessionStore(FileStore(dying.after_kill(), clock=lambda: 0.0))
+    store = SessionStore(FileStore(dying.again(), clock=lambda: 0.0))
     harness.run("Go", keeper=Keeper(store, "s", worker="w", plan=harness.plan("Go")))
     told = [event for event in harness.trace.events if isinstance(event, JobCreated | RunResumed)]
     assert [type(event) for event in told] == [JobCreated, RunResumed]
@@ -201,7 +201,7 @@ def test_other_parts_or_tools_than_it_was_committed_with_are_refused() -> None:
     dying = Keeper(SessionStore(FileStore(disk, clock=lambda: 0.0)), "s", worker="w", plan="p")
     with pytest.raises(Killed):
         first.run("Go", keeper=dying)
-    keeper = Keeper(SessionStore(FileStore(disk.after_kill(), clock=lambda: 0.0)), "s", worker="w", plan="p")
+    keeper = Keeper(SessionStore(FileStore(disk.again(), clock=lambda: 0.0)), "s", worker="w", plan="p")
     with pytest.raises(BadInput, match="was committed with 2 gates that know something, and has 1 now"):
         agent().begin("Go", keeper=keeper)
     other = AgentHarness(FunctionLLM(replies), parts=Parts(gates=(Counting(),)))
@@ -279,8 +279,8 @@ def test_a_run_on_a_ladder_is_not_taken_up_on_another_one() -> None:
         BadInput,
         match=r"^run 'main' was committed at level 'large', number 2 of its ladder, which now has small, huge; take",
     ):
-        _up(disk.after_kill(), "small", "huge")
-    run = _up(disk.after_kill(), "small", "large")
+        _up(disk.again(), "small", "huge")
+    run = _up(disk.again(), "small", "large")
     assert run.climbed is not None
     assert [(one.level, one.number, one.cause.value) for one in run.climbed.attempts] == [
         ("small", 1, "poor_quality"),
