@@ -20,7 +20,6 @@ from statek_sim.agent.effects import (
     AskPerson,
     CallTools,
     Commit,
-    CommitPoint,
     Delayed,
     Invocation,
     LetTimePass,
@@ -192,8 +191,6 @@ class AsyncDriver:
         self.tool_worked: Callable[[AgentRun, str], None] | None = None
         """Is told of a tool that has done its work, before there is a receipt."""
         self.after_tool: Callable[[AgentRun, str], None] | None = None
-        self.passed_over: Callable[[str, CommitPoint], bool] | None = None
-        """Is asked before the snapshot of a job's commit is made whether nobody needs it."""
         self.in_order: (
             Callable[[Sequence[Invocation], Mapping[int, Delayed]], Mapping[int, Delayed]] | None
         ) = None
@@ -229,8 +226,7 @@ class AsyncDriver:
                     case Wait():
                         answer = await waited(effect)
                     case Commit():
-                        skips = self.passed_over
-                        if self._committed is not None and not (skips and skips(effect.job, effect.point)):
+                        if self._committed is not None:
                             await _by_a_part(self._committed(effect.snapshot()))
                         answer = None
         except BaseException:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 from statek_sim.agent.asynchronous import AsyncDriver
-from statek_sim.agent.effects import CommitPoint, Delayed, Invocation, PersonSaid, Question, Receipt, Snapshot
+from statek_sim.agent.effects import Delayed, Invocation, PersonSaid, Question, Receipt, Snapshot
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.virtual_loop import STUCK, Timer, VirtualLoop, all_cancelled, apart
 from statek_sim.clock import VirtualClock
@@ -57,12 +57,10 @@ class Simulation:
         self._provider = provider
         self._clock = clock
         self._person = person
-        self.committed = committed
-        self.receipted = receipted
+        self._told_commit = committed
+        self._told_receipt = receipted
         self._renewal = renewed
         self._heard = clock.now()
-        self.passed_over: Callable[[str, CommitPoint], bool] | None = None
-        """Is asked before the snapshot of a job's commit is made whether nobody needs it."""
         self.tool_worked: Callable[[AgentRun, str], None] | None = None
         """Is told of a tool that has done its work, before there is a receipt."""
         self.after_tool: Callable[[AgentRun, str], None] | None = None
@@ -85,10 +83,9 @@ class Simulation:
             clock=clock.now,
             timeout=None,
             person=None if person is None else self._asked,
-            committed=self._committed,
-            receipted=self._receipted,
+            committed=None if committed is None else self._committed,
+            receipted=None if receipted is None else self._receipted,
         )
-        self._driver.passed_over = self._passed_over
         self._driver.tool_worked = self._tool_worked
         self._driver.after_tool = self._after_tool
         self._driver.in_order = self._in_order
@@ -232,22 +229,14 @@ class Simulation:
                 del self.waiting[question.token]
 
     async def _committed(self, snapshot: Snapshot) -> None:
-        if self.committed is not None:
-            with self._deadly():
-                self.committed(snapshot)
+        assert self._told_commit is not None, "without it nobody hears of commits"
+        with self._deadly():
+            self._told_commit(snapshot)
 
     async def _receipted(self, receipt: Receipt) -> None:
-        if self.receipted is not None:
-            with self._deadly():
-                self.receipted(receipt)
-
-    def _passed_over(self, job: str, point: CommitPoint) -> bool:
-        if self.committed is None:
-            return True
-        if self.passed_over is None:
-            return False
+        assert self._told_receipt is not None, "without it nobody hears of receipts"
         with self._deadly():
-            return self.passed_over(job, point)
+            self._told_receipt(receipt)
 
     def _tool_worked(self, run: AgentRun, tool: str) -> None:
         if self.tool_worked is not None:

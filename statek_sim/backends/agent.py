@@ -12,7 +12,7 @@ from statek_sim import trace as events
 from statek_sim.agent.checkpoints.persistence import saved_run
 from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.conversation import Envelopes
-from statek_sim.agent.effects import CommitPoint, Question, Receipt, Snapshot
+from statek_sim.agent.effects import Question, Receipt, Snapshot
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.resume import resumed
 from statek_sim.agent.run_state import RunDeps
@@ -125,10 +125,21 @@ class _Run:
         ]
         self.calls = CallLog(self._provider())
         self.desk = None if scenario.slots is None else Desk(slot_rules(scenario.slots), self.clock)
-        self.driver = Simulation(self.calls, clock=self.clock, person=self._asked)
+        dies = moments is not None or any(event.action in ("crash", "restart") for event in scenario.events)
+        self.sessions = Sessions() if dies else None
+        self.driver = Simulation(
+            self.calls,
+            clock=self.clock,
+            person=self._asked,
+            committed=self._committed if dies else None,
+            receipted=self._receipted if dies else None,
+        )
         self.driver.after_tool = self._tool_ended
-        self.sessions: Sessions | None = None
-        self._listen()
+        if dies:
+            self.driver.tool_worked = self._tool_worked
+        if moments is not None:
+            moments.harness = self.harness
+            self.driver.choose = self._choose
         self.crashes, self.acts = CallHooks[Event](), CallHooks[Event]()
         """What follows calls of tools: crashes after their work, everything else after their end."""
         self.alive = True
@@ -153,20 +164,6 @@ class _Run:
             )
             for role, text in scenario.agents.items()
         }
-
-    def _listen(self) -> None:
-        """Hear of what the driver does: of tools, and where the process may die, of commits and receipts."""
-        if self.moments is not None or any(
-            event.action in ("crash", "restart") for event in self.scenario.events
-        ):
-            self.sessions = Sessions(self.clock.now)
-            self.driver.committed = self._committed
-            self.driver.passed_over = self._passed_over
-            self.driver.receipted = self._receipted
-            self.driver.tool_worked = self._tool_worked
-        if self.moments is not None:
-            self.moments.harness = self.harness
-            self.driver.choose = self._choose
 
     def _choose(self, names: Sequence[str]) -> int:
         assert self.moments is not None, "without moments nobody asks"
@@ -294,8 +291,6 @@ class _Run:
         """Let the process end: what Python lets a run clean up that never ended, whenever that is, is no part of it."""
         self.trace.seal()
         self._stop()
-        if self.sessions is not None:
-            self.sessions.close()
 
     def _stop(self) -> None:
         self.alive = False
@@ -336,16 +331,6 @@ class _Run:
             self.sessions.committed(snapshot)
             self._lasts()
             self._moment(what, snapshot.job)
-
-    def _passed_over(self, job: str, point: CommitPoint) -> bool:
-        """Take note of a commit that no new process will look for; return whether it is one."""
-        if self.moments is None or self.moments.needs_next(job):
-            return False
-        what = f"commit {point}"
-        if self._moment(f"before {what}", job):
-            self._lasts()
-            self._moment(what, job)
-        return True
 
     def _receipted(self, receipt: Receipt) -> None:
         assert self.sessions is not None, "without sessions nobody hears of receipts"

@@ -5,54 +5,49 @@ What is durable by then is what a new process finds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from statek_sim.agent.checkpoints.persistence import entry_of
-from statek_sim.agent.checkpoints.records import Kept
-from statek_sim.agent.checkpoints.sessions import SessionStore
+from statek_sim.agent.checkpoints.records import Checkpoint, Entry, Kept
 from statek_sim.agent.effects import Receipt, Snapshot
 from statek_sim.backends.deviation_plan import DeviationPlan, Point, refuse
 from statek_sim.errors import ProviderFailure
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.scenario.events import Deviation
-from statek_sim.store.database import Sqlite
-from statek_sim.store.protocol import Lease
-from statek_sim.store.sql import SqlStore
+from statek_sim.store.codec import decoded, encoded
 from statek_sim.trace import LLMReplied, Trace
 from statek_sim.usage.totals import TurnUsage
+from statek_sim.values import JSON
 
 
 class Sessions:
-    """The sessions of one scenario's jobs, by their names, in a database in memory."""
+    """The sessions of one scenario's jobs, by their names: encoded in memory, as a store would have them on disk."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._store = SessionStore(SqlStore(Sqlite(":memory:"), clock=clock))
-        self._leases: dict[str, Lease] = {}
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[Entry, JSON]] = {}
+        self._receipts: dict[str, list[Receipt]] = {}
 
     def committed(self, snapshot: Snapshot) -> None:
-        """Make a snapshot durable."""
-        self._store.save(self._lease(snapshot.job), entry_of(snapshot))
+        """Make a snapshot durable; `BadInput` for a state that no store keeps."""
+        entry = entry_of(snapshot)
+        self._entries[snapshot.job] = entry, encoded(entry.state)
+        self._receipts[snapshot.job] = []
 
     def receipted(self, receipt: Receipt) -> None:
         """Make a receipt durable, of a run that commits."""
-        if receipt.job in self._leases:
-            self._store.note(self._leases[receipt.job], receipt)
+        if receipt.job in self._entries:
+            self._receipts[receipt.job].append(receipt)
 
     def kept(self, job: str) -> Kept | None:
         """Return what is durable of a job, None when it never committed."""
-        return self._store.latest(job)
-
-    def close(self) -> None:
-        """Forget everything."""
-        self._store.close()
-
-    def _lease(self, job: str) -> Lease:
-        if job not in self._leases:
-            self._leases[job] = self._store.claim(job, worker="scenario", plan=job)
-        return self._leases[job]
+        if job not in self._entries:
+            return None
+        entry, state = self._entries[job]
+        entry = replace(entry, state=decoded(state))
+        return Kept(Checkpoint(session=job, number=1, plan=job, entry=entry), tuple(self._receipts[job]))
 
 
 SOON: Final = 1.0
@@ -89,11 +84,8 @@ class Moments:
     """At each moment the second, what is durable, what tools have done and how many of the scenario's own crashes came,
     which decide how a new process goes on, and how many answers came, which decide what the crash costs.
     """
-    needed: frozenset[int] | None = None
-    """Which commits a new process will look for, by the numbers of their points; None: any, since nobody knows."""
     harness: LLM_Harness | None = None
     """The limits of the run."""
-    _committed: set[str] = field(default_factory=set)
     _silent: int = 0
     _events: int = -1
     _answers: int = 0
@@ -110,32 +102,6 @@ class Moments:
         self.points.append(Point(place, what, job, at))
         self.states.append((at, self.durable, len(self.worked), self.crashes, self._answers))
         return self.plan.kills.pop(place, None)
-
-    def needs_next(self, job: str) -> bool:
-        """Return whether a new process will look for the commit that a job makes next.
-
-        The first of each job is always made: it shows whether there is anything that no commit can hold.
-        """
-        first = job not in self._committed
-        self._committed.add(job)
-        # The moment before the commit comes first.
-        return first or self.needed is None or len(self.points) + 1 in self.needed
-
-    def needed_by(self, deviations: Sequence[Deviation]) -> frozenset[int] | None:
-        """Return which commits a run with these deviations needs, where this is the undisturbed one.
-
-        A run that only dies, once, is this one until then: each job's last commit before that is found again, and none
-        after it. Sealing all of them is most of what a long run costs.
-        """
-        if len(deviations) != 1 or deviations[0].action != "kill":
-            return None
-        dies = (deviations[0].kill, deviations[0].silent)
-        before = (
-            (point.job, number)
-            for number, point in enumerate(self.points)
-            if point.what.startswith("commit ") and point.place <= dies
-        )
-        return frozenset(dict(before).values())
 
 
 class PinnedTurns:

@@ -59,18 +59,10 @@ class AgentPlayer:
         acts = Counter(event.action for event in scenario.events)
         if acts["crash"] > acts["restart"]:
             raise BadInput(f"scenario {scenario.id!r}: {FOR_GOOD}")
-        self._dies_itself = acts["crash"] > 0
-        moments = Moments(needed=self._needed(()))
+        moments = Moments()
         record = run_agent_scenario(self.scenario, profile, moments=moments)
         self.base = AgentVariation(record, moments, None, self._again, (), tuple(scenario.tags))
         self.phases = _phases(moments)
-
-    def _needed(self, deviations: Sequence[Deviation]) -> frozenset[int] | None:
-        """Return which commits a new process will look for, None: nobody knows."""
-        if self._dies_itself:
-            return None
-        dies = any(one.action == "kill" for one in deviations)
-        return self.base.moments.needed_by(deviations) if dies else frozenset()
 
     def singles(self, kinds: Sequence[str]) -> dict[str, list[Deviation]]:
         """Return the single deviations of these kinds; of too many kills some that are evenly spread."""
@@ -96,9 +88,7 @@ class AgentPlayer:
 
     def play(self, deviations: Sequence[Deviation], pick: Picking | None = None) -> AgentVariation:
         """Play one variation; `pick` makes the choices that no deviation makes."""
-        moments = Moments(
-            DeviationPlan(deviations, pick), self.base.moments.taken, needed=self._needed(deviations)
-        )
+        moments = Moments(DeviationPlan(deviations, pick), self.base.moments.taken)
         record = run_agent_scenario(with_deviations(self.scenario, deviations), self.profile, moments=moments)
         return AgentVariation(
             record, moments, self.base, self._again, tuple(deviations), tuple(self.scenario.tags)

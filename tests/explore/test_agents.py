@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from statek_sim.backends.agent import run_agent_scenario
-from statek_sim.backends.agent_sessions import Moments
-from statek_sim.backends.deviation_plan import DeviationPlan, with_deviations
+from statek_sim.backends.deviation_plan import with_deviations
 from statek_sim.backends.setup import RunOptions
 from statek_sim.cli import main
 from statek_sim.explore.agent_player import AgentPlayer
@@ -116,18 +115,6 @@ def test_a_request_that_fails_and_a_limit_that_binds_really_do(tmp_path: Path) -
     assert player.play((Deviation(fault="401", job="main", reply=9),)).absent != ()
     stopped = player.play((Deviation(limit=LimitName.MAX_TURNS, value=0),))
     assert stopped.record.jobs["main"].stop == "max_turns"
-
-
-def test_commits_that_nobody_looks_for_need_not_be_kept(tmp_path: Path) -> None:
-    player = AgentPlayer(scenario(tmp_path), "hardened")
-    every = Moments()
-    run_agent_scenario(player.scenario, "hardened", moments=every)
-    for point in every.points:
-        kill = kill_at(point, 1.0)
-        all_kept = Moments(DeviationPlan((kill,)), every.taken)
-        departed = with_deviations(player.scenario, (kill,))
-        record = run_agent_scenario(departed, "hardened", moments=all_kept)
-        assert player.play((kill,)).record.digest == record.digest, point
 
 
 def test_a_run_departs_from_one_of_the_callers_own(tmp_path: Path) -> None:
