@@ -248,12 +248,9 @@ class _Run:
 
     def _start(self, name: str, text: JobText) -> None:
         spec, deps = self._deps(text)
-        run = self.runs[name] = self._made(name, text, spec, deps)
+        run = self.runs[name] = self._maker(name, text)(name, spec, deps, text.message or "")
         if self.alive:
             self.driver.start(run)
-
-    def _made(self, name: str, text: JobText, spec: AgentSpec, deps: RunDeps) -> AgentRun:
-        return self._maker(name, text)(name, spec, deps, text.message or "")
 
     def _maker(self, name: str, text: JobText) -> Callable[..., AgentRun]:
         if self.desk is None:

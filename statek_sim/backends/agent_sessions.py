@@ -5,7 +5,7 @@ What is durable by then is what a new process finds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -117,7 +117,7 @@ class PinnedTurns:
         moments = self._moments
         place = (request.job_id, request.turn)
         if moments.first_answers is None:
-            return self._answered(request, place, self._provider.complete)
+            return self._answered(request, place)
         failed = moments.plan.fail(request, request.turn)
         if failed is not None:
             return failed
@@ -132,18 +132,16 @@ class PinnedTurns:
             return answer
         raise answer
 
-    def _answered(
-        self, request: ChatRequest, place: tuple[str, int], complete: Callable[[ChatRequest], RawReply]
-    ) -> RawReply:
+    def _answered(self, request: ChatRequest, place: tuple[str, int]) -> RawReply:
+        """Let the script answer, and note what it said: this is the undisturbed run."""
         answers = self._moments.taken.setdefault(place, {}).setdefault(self._moments.crashes, [])
         try:
-            answers.append(complete(request))
+            reply = self._provider.complete(request)
         except ProviderFailure as failure:
             answers.append(failure)
             raise
-        came = answers[-1]
-        assert isinstance(came, RawReply), "it was answered just now"
-        return came
+        answers.append(reply)
+        return reply
 
 
 def _of_life(
