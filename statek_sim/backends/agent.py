@@ -127,19 +127,7 @@ class _Run:
         self.desk = None if scenario.slots is None else Desk(slot_rules(scenario.slots), self.clock)
         dies = moments is not None or any(event.action in ("crash", "restart") for event in scenario.events)
         self.sessions = Sessions() if dies else None
-        self.driver = Simulation(
-            self.calls,
-            clock=self.clock,
-            person=self._asked,
-            committed=self._committed if dies else None,
-            receipted=self._receipted if dies else None,
-        )
-        self.driver.after_tool = self._tool_ended
-        if dies:
-            self.driver.tool_worked = self._tool_worked
-        if moments is not None:
-            moments.harness = self.harness
-            self.driver.choose = self._choose
+        self.driver = self._simulation()
         self.crashes, self.acts = CallHooks[Event](), CallHooks[Event]()
         """What follows calls of tools: crashes after their work, everything else after their end."""
         self.alive = True
@@ -164,6 +152,24 @@ class _Run:
             )
             for role, text in scenario.agents.items()
         }
+
+    def _simulation(self) -> Simulation:
+        """Return the driver; it tells of commits and receipts where the process may die."""
+        dies = self.sessions is not None
+        driver = Simulation(
+            self.calls,
+            clock=self.clock,
+            person=self._asked,
+            committed=self._committed if dies else None,
+            receipted=self._receipted if dies else None,
+        )
+        driver.after_tool = self._tool_ended
+        if dies:
+            driver.tool_worked = self._tool_worked
+        if self.moments is not None:
+            self.moments.harness = self.harness
+            driver.choose = self._choose
+        return driver
 
     def _choose(self, names: Sequence[str]) -> int:
         assert self.moments is not None, "without moments nobody asks"
