@@ -6,7 +6,6 @@ Each takes an adapter or a function that makes the part. `store_findings` return
 from statek_sim.agent.checkpoints.contract import StoreFinding, check_checkpoint_store, store_findings
 from statek_sim.agent.context.contract import check_compaction
 from statek_sim.agent.guards.contract import check_guard
-from statek_sim.agent.rescue.contract import check_rescue_parser
 from statek_sim.errors import ContractViolation
 from statek_sim.providers.contract import check_provider
 
@@ -17,6 +16,5 @@ __all__ = [
     "check_compaction",
     "check_guard",
     "check_provider",
-    "check_rescue_parser",
     "store_findings",
 ]

@@ -116,7 +116,7 @@ def test_the_page_on_rescue_parsing_is_true(tmp_path: Path) -> None:
 
 
 _PARTS = {
-    "rescue.md": 2,
+    "rescue.md": 1,
     "protection.md": 4,
     "slots.md": 1,
     "guards.md": 3,

@@ -302,7 +302,7 @@ def _without_a_sign(text: str) -> Iterator[str]:
 DIALECTS = {"hermes": "hermes", "mistral 11": "mistral", "qwen coder": "qwen-coder", "glm": "glm", "kimi k2": "kimi",
     "harmony": "harmony", "gemma": "gemma", "dsml 4.1": "deepseek", "minimax m2": "minimax", "lfm2": "lfm2",
     "olmo 3": "olmo", "llama 3": "llama", "python": "python", "json": "json", "cohere": "cohere", "jamba": "tool_calls",
-    "phi": "functools", "react": "react", "functionary 3": "functionary"}  # fmt: skip
+    "phi": "functools", "react": "react", "functionary": "functionary"}  # fmt: skip
 
 
 @given(CALLS, st.sampled_from(sorted(DIALECTS)), st.sampled_from(sorted(set(DIALECTS.values()))))

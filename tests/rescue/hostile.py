@@ -35,10 +35,6 @@ class Shape:
 
 _CALL: Final = '{"name": "f", "arguments": {}}'
 _ARGUMENTS: Final = '{"name": "f", "arguments": {'
-_M3: Final = "]<]minimax[>["
-_PLAMO: Final = "<|plamo:"
-_PLAMO_NAME: Final = f"{_PLAMO}begin_tool_name:plamo|>f{_PLAMO}end_tool_name:plamo|>"
-
 HEADERS: Final[dict[str, tuple[str, ...]]] = {
     "think": ("<think>",),
     "thought": ("</think>",),
@@ -95,23 +91,6 @@ HEADERS: Final[dict[str, tuple[str, ...]]] = {
         "<|tool_call>call:f",
         "<start_function_call>call",
     ),
-    "all_name": (
-        ">>>",
-        ">>>f",
-    ),
-    "recipient": (
-        "<|from|>",
-        "<|from|>assistant",
-        "<|from|>assistant<|recipient|>",
-        "<|from|>assistant<|recipient|>f",
-        "<|from|>assistant<|recipient|>f<|content|>",
-    ),
-    "qwen_agent": (
-        "✿FUNCTION✿:",
-        "✿FUNCTION✿: f",
-        "✿FUNCTION✿: f\n",
-        "✿FUNCTION✿: f\n✿ARGS✿:",
-    ),
     "react": (
         "Action:",
         "Action: f",
@@ -120,22 +99,9 @@ HEADERS: Final[dict[str, tuple[str, ...]]] = {
         "Action: f\nAction Input:",
         "Action: f\nAction Input: **",
     ),
-    "plamo": (
-        f"{_PLAMO}begin_tool_name:plamo|>",
-        f"{_PLAMO}begin_tool_name:plamo|>f",
-        f"{_PLAMO_NAME}",
-        f"{_PLAMO_NAME}{_PLAMO}begin_tool_arguments:plamo|>",
-        f"{_PLAMO_NAME}{_PLAMO}begin_tool_arguments:plamo|>{_PLAMO}constrain|>json",
-        f"{_PLAMO_NAME}{_PLAMO}begin_tool_arguments:plamo|>{_PLAMO}constrain|>json{_PLAMO}msg|>",
-    ),
-    "line": ("f\n", "f"),
     "tag": ("<f>",),
     "code": ("```tool_code\n", "```tool_code\n[", "```tool_code\nf"),
     "python": ("f", "f("),
-    "beam": (
-        "to=f<|channel|>c<|constrain|>xml",
-        "to=f<|channel|>c<|constrain|>xml<|message|>",
-    ),
     "function": (
         "<function=f",
         "<function=f>",
@@ -157,12 +123,6 @@ HEADERS: Final[dict[str, tuple[str, ...]]] = {
         "<function name='f'>",
         "<function name='f'><param",
     ),
-    "kimi3": (
-        "<|open|>call",
-        '<|open|>call tool="f"',
-        '<|open|>call tool="f"<|sep|>',
-    ),
-    "minimax": (f'{_M3}<invoke name="f">',),
     "wrapper": (
         "<tool_call>",
         "<tool_call>f",
@@ -175,14 +135,6 @@ HEADERS: Final[dict[str, tuple[str, ...]]] = {
         "<|action_start|>",
         "[TOOL_REQUEST]",
         "Action: ```json",
-    ),
-    "calling": (
-        "[Calling",
-        "[Calling tool",
-        "[Calling tool:",
-        "[Calling tool: f",
-        "[Calling tool: f(",
-        '[Calling tool="f"',
     ),
     "brace": (
         "{",
@@ -248,27 +200,12 @@ SHAPES: Final[dict[str, Shape]] = {
     "escaped newlines in a value": Shape(
         "\\n", "<tool_call>f<arg_key>a</arg_key><arg_value>x", "y</arg_value></tool_call>"
     ),
-    "MiniMax M3 without its section": Shape(f'{_M3}<invoke name="f">{_M3}</invoke>'),
     "calls and words": Shape('<tool_call>{"name": "f", "arguments": {}} and words '),
-    "MiniMax M3, nested": Shape(f"{_M3}<a>", f'{_M3}<tool_call>{_M3}<invoke name="f">'),
     "plain elements, nested": Shape("<a>", '<invoke name="f">'),
-    "plain elements, many": Shape("<k{n}>1</k{n}>\n", '<invoke name="f">', "</invoke>"),
-    "plain elements that do not begin": Shape("<a>\n \n", '<invoke name="f">'),
-    "plain elements in a tool": Shape("<tool><name>f</name><arguments><a>b</a></arguments></tool>"),
-    "MiniMax M3, many": Shape(f"{_M3}<item>1{_M3}</item>", f'{_M3}<tool_call>{_M3}<invoke name="f">{_M3}<a>'),
-    "Kimi K3": Shape('<|open|>argument key="k{n}"<|sep|>v<|close|>argument<|sep|>', '<|open|>call tool="f"<|sep|>'),
     "calls without arguments, an argument closed at the end": Shape(
         "<function=f></function>\n", "", "<parameter=a>x</parameter>"
     ),
     "calls behind each other, half between newlines": Shape("<function=f><parameter=a>\nx</parameter></function>"),
-    "Kimi K3 as JSON": Shape(
-        '<|open|>call tool="f"<|sep|><|open|>json<|sep|>{}<|close|>json<|sep|><|close|>call<|sep|>'
-    ),
-    "Hunyuan 3": Shape("<tool_call:opensource>f<tool_sep:opensource>{}<end_of_tool_call:opensource>"),
-    "Hunyuan 3, versions": Shape("<tool_call:" + "o" * 40),
-    "Hunyuan 3, keys": Shape(
-        "<arg_key:v>k{n}</arg_key:v><arg_value:v>v</arg_value:v>", "<tool_call:v>f<tool_sep:v>", "<end_of_tool_call:v>"
-    ),
     # Python
     "a Python call with one object": Shape("'k{n}': 1, ", "[f({", "})]"),
     "Python calls with one object": Shape("[f({})] "),
@@ -304,16 +241,10 @@ SHAPES: Final[dict[str, Shape]] = {
         "<|tool_call_begin|>f<|tool_call_argument_begin|>{}", "", "<|tool_calls_section_begin|>"
     ),
     "DeepSeek sections": Shape("<｜tool▁calls▁begin｜>f<｜tool▁sep｜>{}"),
-    "LM Studio": Shape("[TOOL_REQUEST]f {}[TOOL_REQUEST_END]"),
     "Action in a block": Shape("Action: ```json\n[", "", "```"),
     "Mistral calls behind one token": Shape("f[ARGS]{}", "[TOOL_CALLS]"),
     "Mistral calls that break off": Shape("f [CALL_ID] a ", "[TOOL_CALLS]f[ARGS]{}"),
-    "calls as text": Shape('[Calling tool: f({"a": 1})] '),
-    "calls as text that are not closed": Shape('[Calling tool: f({"a": 1}) '),
-    "calls as text with keys": Shape(' k{n}="v"', '[Calling tool="f"', "]"),
-    "calls as text with quotes": Shape('[Calling tool="f" a="'),
     "Mistral identifiers": Shape("[TOOL_CALLS]f[CALL_ID]a[ARGS]"),
-    "Functionary": Shape(">>>f\n{}\n"),
     # Thinking, code, prose
     "thinking that ends and ends": Shape("<think></think>"),
     "thoughts that never began": Shape("a</think>"),
@@ -336,9 +267,6 @@ SHAPES: Final[dict[str, Shape]] = {
     "messages to the user": Shape("to=user<|message|>"),
     "a python list that breaks": Shape("f(a=1), ", "<|tool_call_start|>[", "g(b'"),
     "keys between escaped newlines": Shape(r"\n", "<tool_call>f", ""),
-    "a value that was escaped twice": Shape(
-        r'{\"a\": 1}, ', "<tool_call>f<arg_key>a</arg_key><arg_value>[", "]</arg_value></tool_call>"
-    ),
 }  # fmt: skip
 """Shapes by a name for people."""
 

@@ -38,11 +38,10 @@ TOOLS: Final[list[Mapping[str, JSON]]] = [
 ]
 DIALECT_OF: Final = {
     "hermes": "hermes", "mistral 3": "mistral", "mistral 11": "mistral", "qwen coder": "qwen-coder", "glm": "glm",
-    "kimi k2": "kimi", "kimi k3": "kimi", "harmony": "harmony", "harmony 2": "harmony", "gemma": "gemma",
+    "kimi k2": "kimi", "harmony": "harmony", "harmony 2": "harmony", "gemma": "gemma",
     "dsml 4.1": "deepseek", "deepseek 3": "deepseek", "deepseek 3.1": "deepseek", "minimax m2": "minimax",
-    "minimax m3": "minimax", "lfm2": "lfm2", "olmo 3": "olmo", "llama 3": "llama", "cohere": "cohere",
-    "jamba": "tool_calls", "react": "react", "functionary": "functionary", "plamo": "plamo",
-    "qwen agent": "qwen-agent", "beam": "beam",
+    "lfm2": "lfm2", "olmo 3": "olmo", "llama 3": "llama", "cohere": "cohere",
+    "jamba": "tool_calls", "react": "react", "functionary": "functionary",
 }  # fmt: skip
 """Renderings that have a token of a dialect with a name."""
 

@@ -267,7 +267,7 @@ HOSTILE = (
     "<function=a><parameter=b>", "`", "`a\n", "```\n", "```json\n{", "<", "<|", "<think>", "</think>", "[a(b=[", "\\",
     '"', '{"\\"', "{“", '<|tool_call>call:a{b:<|"|>', '{"name":/*', '[{"name":"a","arguments":{}},', "{ ", "x", "to=",
     '{"name":"a","arguments":{}}', '{"a":1}', "</tool_call>", "<tool_call>a<arg_key>b</arg_key><arg_value>", "(", "A",
-    ']<]minimax[>[<invoke name="a">]<]minimax[>[<b>', "Action: a\nAction Input: {", "'", "“", "\n", " ",
+    "Action: a\nAction Input: {", "'", "“", "\n", " ",
 )  # fmt: skip
 
 
@@ -492,20 +492,3 @@ def test_a_print_that_is_cut_off_is_refused_and_a_tool_that_is_called_print_is_o
     cut = rescue("```tool_code\nprint(book(city='Oslo')", ["book"])
     assert (cut.calls, [str(refused.reason) for refused in cut.refused]) == ((), ["cut"])
     assert [call.name for call in _tool_code("print(city='Oslo')", ["print"]).calls] == ["print"]
-
-
-def test_the_calls_of_qwen_agent_are_read_and_its_marks_are_no_text() -> None:
-    two = "Let me look.\n" + "".join(
-        f'✿FUNCTION✿: book\n✿ARGS✿: {{"city": "{city}"}}\n' for city in ("Oslo", "Rome")
-    )
-    found = rescue(f"{two}✿RESULT✿: ", ["book"], dialect="qwen-agent")
-    assert [call.arguments for call in found.calls] == [{"city": "Oslo"}, {"city": "Rome"}]
-    assert found.text == "Let me look."
-    assert rescue("Two trips ✿ are booked ✿.", ["book"]).text == "Two trips ✿ are booked ✿."
-    for broken in (
-        '✿FUNCTION✿: book\n✿ARGS✿: {"city": "Os',
-        "✿FUNCTION✿: book\n✿ARGS✿: Oslo",
-        "✿FUNCTION✿: book",
-    ):
-        assert not rescue(broken, ["book"]).calls
-    assert rescue(two, ["book"]).calls == ()

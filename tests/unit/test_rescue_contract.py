@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from statek_sim.agent.rescue import rescue
-from statek_sim.agent.rescue.contract import Parser, Said
 from statek_sim.agent.rescue.rendering import RENDERINGS
-from statek_sim.checks import check_rescue_parser
 from statek_sim.errors import BadInput, ContractViolation
 from statek_sim.values import JSON
+from tests.rescue.contract import Parser, Said, check_rescue_parser
 
 Tools = Sequence[Mapping[str, JSON]]
 

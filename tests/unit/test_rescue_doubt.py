@@ -92,14 +92,9 @@ def test_a_call_may_be_closed_in_its_opening_tag() -> None:
     assert _calls(rescue(text)) == [("f", {})]
 
 
-def test_keys_have_spaces_and_escapes_where_their_format_has() -> None:
+def test_keys_have_spaces_where_their_format_has() -> None:
     gemma = '<|tool_call>call:f{key with space:1,s:<|"|>x,y} "q"<|"|>}<tool_call|>'
     assert _calls(rescue(gemma)) == [("f", {"key with space": 1, "s": 'x,y} "q"'})]
-    kimi = (
-        '<|open|>call tool="f" index="1"<|sep|><|open|>argument key="q&amp;a" type="string"<|sep|>a & b'
-        "<|close|>argument<|sep|><|close|>call<|sep|>"
-    )
-    assert _calls(rescue(kimi)) == [("f", {"q&a": "a & b"})]
 
 
 def test_a_line_that_closes_an_argument_and_opens_another_has_two_readings() -> None:
@@ -176,14 +171,6 @@ def test_gemmas_values_without_quotes_are_not_two_values() -> None:
     assert _calls(rescue("<|tool_call>call:f{a:Main Street 12,b:http://x}<tool_call|>")) == [
         ("f", {"a": "Main Street 12", "b": "http://x"})
     ]
-
-
-def test_an_integer_may_have_zeros_before_it() -> None:
-    tool: dict[str, JSON] = {
-        "name": "f",
-        "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
-    }
-    assert _calls(rescue("<function=f><parameter=a>007</parameter></function>", [tool])) == [("f", {"a": 7})]
 
 
 # -- lists of calls ----------------------------------------------------------------------------------------------
@@ -308,13 +295,6 @@ def test_arguments_that_do_not_fit_are_told_so_whatever_the_name_is_written_like
     assert _reasons(rescue(text % "g", [tool])) == [Reason.NOT_OFFERED]
 
 
-@pytest.mark.parametrize("name", ["my_config", "package_json", "error_log"])
-def test_a_name_above_json_is_a_call_only_of_a_listed_tool(name: str) -> None:
-    text = name + '\n{"debug": true}'
-    assert rescue(text).calls == ()
-    assert [call.name for call in rescue(text, [name]).calls] == [name]
-
-
 @table_test("words", [" and then more words", " 我调用了这个工具请等待。"])
 @table_test(
     "call",
@@ -322,8 +302,6 @@ def test_a_name_above_json_is_a_call_only_of_a_listed_tool(name: str) -> None:
         '<tool_call>{"name": "f", "arguments": {"a": "x"}}',
         '<tool_call>[{"name": "f", "arguments": {"a": "x"}}]',
         '<tool_call>f\n{"a": "x"}',
-        '<tool_call><name>f</name><arguments>{"a": "x"}</arguments>',
-        "<tool_call><name>f</name><arguments><a>x</a></arguments>",
     ],
 )
 def test_words_behind_a_call_are_refused_in_every_form_of_a_wrapper(call: str, words: str) -> None:

@@ -32,10 +32,8 @@ def _calls(text: str, tools: list[dict[str, JSON]] | None = None) -> list[tuple[
         CALL,
         CALL.replace("DSML", "GCML"),
         f'<{DSML}function_calls><{DSML}invoke name="f">\n    {{"city": "X"}}\n</{DSML}invoke></{DSML}function_calls>',
-        "<iquest_tool_call>f\n<arg_key>city</arg_key> <arg_value>X</arg_value></iquest_tool_call>",
         r"<tool_call>f\n<arg_key>city</arg_key>\n<arg_value>X</arg_value>\n</tool_call>",
         '<|channel|>commentary to=f <|constrain|>json<|message|>{"city": "X"}<|call|>',
-        '<atem:invoke name="f.f"><atem:parameter name="city">X</atem:parameter></atem:invoke>',
     ],
 )
 def test_one_call_in_tags_of_several_models(text: str) -> None:
@@ -91,14 +89,12 @@ def test_quotes_around_a_text_of_glms_are_refused_and_around_a_number_taken_off(
     assert _calls(said("city", '"X"')) == []
     assert _calls(said("city", 'say "X"')) == [("f", {"city": 'say "X"'})]
     assert _calls(said("days", '"7"')) == [("f", {"days": 7})]
-    assert _calls(said("list", r"[{\"a\": \"b\\\\n\"}]")) == [("f", {"list": [{"a": "b\\n"}]})]
 
 
 def test_a_schema_in_several_parts_says_what_an_argument_is() -> None:
     branches: JSON = [
         {"properties": {"kind": {"const": "text"}, "v": {"type": "string"}}},
         {"properties": {"kind": {"const": "count"}, "v": {"type": "integer"}}},
-        {"properties": {"kind": {"const": "any"}}},
     ]
     tools: list[dict[str, JSON]] = [{"name": "f", "parameters": {"type": "object", "oneOf": branches}}]
 
@@ -107,9 +103,8 @@ def test_a_schema_in_several_parts_says_what_an_argument_is() -> None:
         inside = "".join(f"<arg_key>{k}</arg_key><arg_value>{v}</arg_value>" for k, v in keys.items())
         return f"<tool_call>f{inside}</tool_call>"
 
-    assert _calls(said("text"), tools) == [("f", {"kind": "text", "v": "7"})]
+    assert rescue(said("text"), tools).refused[0].reason is Reason.SCHEMA
     assert _calls(said("count"), tools) == [("f", {"kind": "count", "v": 7})]
-    assert _calls(said("any"), tools) == [("f", {"kind": "any", "v": "7"})]
 
 
 def test_types_by_other_names_are_checked() -> None:

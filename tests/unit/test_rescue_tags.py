@@ -95,12 +95,6 @@ def test_tags_that_may_mean_something_else_are_refused(text: str, reason: Reason
     assert [refusal.reason for refusal in result.refused][:1] == ([] if reason is None else [reason])
 
 
-def test_a_name_and_arguments_in_an_element_each_are_a_call() -> None:
-    text = '<tool_use>\n<name>read_file</name>\n<arguments>{"path": "a"}</arguments>\n</tool_use>'
-    assert _calls(text) == [("read_file", {"path": "a"})]
-    assert _calls(text.replace("</arguments>", "")) == []
-
-
 def test_what_may_be_a_number_or_a_text_is_refused_where_no_tool_is_listed() -> None:
     text = "<tool_call><function=f><parameter=count>42</parameter></function></tool_call>"
     result = rescue(text, None)
@@ -117,32 +111,6 @@ def test_what_may_be_a_number_or_a_text_is_refused_where_no_tool_is_listed() -> 
 def test_a_text_that_is_no_number_is_a_text_without_any_tool_listed() -> None:
     text = "<tool_call><function=f><parameter=city>Oslo</parameter></function></tool_call>"
     assert rescue(text, None).calls[0].arguments == {"city": "Oslo"}
-
-
-def test_an_element_without_elements_is_empty_as_the_schema_says() -> None:
-    mark = "]<]minimax[>["
-    schema: dict[str, JSON] = {
-        "type": "object",
-        "properties": {"tags": {"type": "array"}, "to": {"type": "object"}, "note": {"type": "string"}},
-    }
-    inside = "".join(f"{mark}<{key}>{mark}</{key}>" for key in ("tags", "to", "note"))
-    text = f'{mark}<tool_call>{mark}<invoke name="f">{inside}{mark}</invoke>{mark}</tool_call>'
-    assert rescue(text, {"f": schema}).calls[0].arguments == {"tags": [], "to": {}, "note": ""}
-
-
-def test_a_damaged_tag_of_beams_does_not_take_the_next_argument_along() -> None:
-    values = "".join(f'<rfl:parameter name="{key}">\nx\n</rfl:parameter>' for key in ("a", "b"))
-    text = f"<|start|>assistant to=f<|channel|>analysis <|constrain|>xml<|message|>{values}<|call|>"
-    assert len(rescue(text, ["f"]).calls) == 1
-    assert rescue(text.replace("</rfl", "<{/rfl", 1), ["f"]).calls == ()
-
-
-def test_elements_in_what_may_be_a_text_are_refused() -> None:
-    mark = "]<]minimax[>["
-    schema: dict[str, JSON] = {"type": "object", "properties": {"label": {"type": ["string", "object"]}}}
-    inside = f"{mark}<label>{mark}<text>hi{mark}</text>{mark}</label>"
-    text = f'{mark}<tool_call>{mark}<invoke name="f">{inside}{mark}</invoke>{mark}</tool_call>'
-    assert rescue(text, {"f": schema}).calls == ()
 
 
 @table_test(
@@ -168,25 +136,6 @@ def _any(text: str) -> list[tuple[str, dict[str, JSON]]]:
     return [(call.name, dict(call.arguments)) for call in rescue(text).calls]
 
 
-def test_elements_that_are_called_as_the_arguments_are_need_no_mark() -> None:
-    invoke = '<minimax:tool_call><invoke name="ls">{}</invoke></minimax:tool_call>'.format
-    assert _any(invoke("<path>a</path>")) == [("ls", {"path": "a"})]
-    assert _any(invoke("<at><x>b</x></at>")) == [("ls", {"at": {"x": "b"}})]
-    named = "<tool><name>ls</name><arguments>\n<path>a</path>\n</arguments></tool>"
-    assert _any(named + named) == [("ls", {"path": "a"})] * 2
-    read = '<invoke name="read_file">{}</invoke>'.format
-    assert _calls(read("<path>a</path><line>3</line>")) == [("read_file", {"path": "a", "line": 3})]
-    for doubt in (
-        "<path>a < b</path>",
-        "<path>a</pat>",
-        "<path>a</path><path>b</path>",
-        "<path>a</path><other>b</other>",
-        "<path>a",
-        "<path>\na</path>",
-    ):
-        assert _calls(read(doubt)) == [], doubt
-
-
 def test_react_says_several_calls_and_what_a_tool_does() -> None:
     one = 'Action: {}\nAction Input: {{"a": 1}}'.format
     assert _any(one("f") + "\n" + one("g")) == [("f", {"a": 1}), ("g", {"a": 1})]
@@ -210,7 +159,6 @@ def test_deepseeks_section_holds_a_call_without_its_token_but_not_without_the_se
 
 
 def test_lm_studios_brackets_hold_a_call() -> None:
-    assert _any('[TOOL_REQUEST]\nls {"path": "a"}\n[TOOL_REQUEST_END]') == [("ls", {"path": "a"})]
     assert _any('[TOOL_REQUEST]{"name": "ls", "arguments": {}}[END_TOOL_REQUEST]') == [("ls", {})]
 
 
@@ -224,9 +172,3 @@ def test_a_backslash_before_a_sign_that_needs_none_is_refused_in_json(sign: str)
     result = rescue(f'<tool_call>{{"name": "f", "arguments": {{"a": "x\\{sign}y"}}}}</tool_call>')
     assert result.calls == ()
     assert [refusal.reason for refusal in result.refused] == [Reason.BROKEN]
-
-
-def test_minimax_m3s_marks_are_a_call_in_their_section_alone() -> None:
-    call = ']<]minimax[>[<invoke name="f">]<]minimax[>[<a>b]<]minimax[>[</a>]<]minimax[>[</invoke>'
-    assert _any(f"]<]minimax[>[<tool_call>{call}") == [("f", {"a": "b"})]
-    assert _any(call) == []

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import unescape
 from typing import Final
 
-from statek_sim.agent.rescue import elements, nested_elements
+from statek_sim.agent.rescue import elements
 from statek_sim.agent.rescue.elements import read_tags
 from statek_sim.agent.rescue.formats import REACT_BEHIND, closed
 from statek_sim.agent.rescue.json_calls import JsonCalls, Meant
@@ -30,22 +29,15 @@ _MISTRAL_NEXT: Final = re.compile(
 _REACT_NEXT: Final = re.compile(rf"\s{{0,40}}Action:\s{{0,40}}(?P<name>{NAME.pattern}){REACT_BEHIND}(?=\{{)")
 _GEMMA_NEXT: Final = re.compile(rf"\s{{0,40}}call:(?P<name>{NAME.pattern})\s{{0,40}}(?=\{{)")
 """How a further call begins behind another."""
-_CALLING_ENDS: Final = re.compile(r"\s{0,40}\)\s{0,40}\]")
 _JSON: Final = re.compile(r"\s{0,40}(?=\{)")
-_KIMI3_JSON: Final = re.compile(r"\s{0,40}<\|open\|>json\b[^<>\n]{0,80}<\|sep\|>\s{0,40}(?=\{)")
-_KIMI3_ENDS: Final = re.compile(r"\s{0,40}<\|close\|>json<\|sep\|>\s{0,40}<\|close\|>call<\|sep\|>")
 _DEEPSEEK_SEP: Final = re.compile(r"tool[▁_ ]sep[|｜]>|>function=")
 _KIMI_NUMBER: Final = re.compile(r":\d{1,18}\Z|\Afunctions_[\w.-]+_\d{1,18}\Z")
 _KIMI_SECTION: Final = "<|tool_calls_section_begin|>"
 _GEMINI_MODULE: Final = "default_api."
 """The module in which Gemini is told that its tools are."""
-_M3_SECTION: Final = "]<]minimax[>[<tool_call>"
 _MADE_PLAIN: Final = re.compile(r"functions_(?P<name>[\w.-]+)_\d+")
 """Kimi's number of a call, where only letters, digits and `_` were allowed in one."""
-_ELEMENTS: Final = {
-    "function": elements.FUNCTION, "invoke": elements.INVOKE, "param": elements.PARAM, "kimi3": elements.KIMI3,
-    "beam": elements.BEAM,
-}  # fmt: skip
+_ELEMENTS: Final = {"function": elements.FUNCTION, "invoke": elements.INVOKE, "param": elements.PARAM}
 
 
 @dataclass(slots=True)
@@ -108,9 +100,9 @@ class CallParser:
             raise Broken(end, "the arguments end before they are closed", cut=end >= len(self.text))
         return value, end, repairs
 
-    def calls_in(self, value: JSON, *, wrapped: bool, shorthand: bool = False) -> list[Meant] | None:
+    def calls_in(self, value: JSON, *, wrapped: bool) -> list[Meant] | None:
         """Return the calls that a JSON value is, or None when it is data. `wrapped`: a format says that it is one."""
-        return JsonCalls(self.offered, self._unquoted, shorthand).calls_in(value, wrapped=wrapped)
+        return JsonCalls(self.offered, self._unquoted).calls_in(value, wrapped=wrapped)
 
     def _arguments_of(self, name: str) -> frozenset[str]:
         properties = self.offered.schemas.get(name, {}).get("properties")
@@ -227,10 +219,6 @@ class CallParser:
         self.found.append(one)
         return one.end
 
-    def line(self, opening: re.Match[str]) -> int | None:
-        """Read an offered tool's name on a line above its arguments."""
-        return self.named(opening) if opening["line_name"] in self.offered.schemas else None
-
     def recipient_only(self, opening: re.Match[str]) -> int | None:
         """Read Harmony's call without its namespace."""
         known = opening["recipient_only_name"] in self.offered.schemas
@@ -269,11 +257,6 @@ class CallParser:
             return self.python(opening.start("gemma_name"), "gemma", opening.start(), bracket=False)
         return self._each(at, name, "gemma", opening.start(), Style(bare=True), _GEMMA_NEXT)
 
-    def calling(self, opening: re.Match[str]) -> int:
-        """Read `[Calling tool: name({...})]`."""
-        name, start = opening["calling_name"], opening.start()
-        return self._ended(self.arguments(opening.end(), name, "calling", start, JSON_STYLE), _CALLING_ENDS)
-
     def _ended(self, one: Found, ends: re.Pattern[str]) -> int:
         """Add a call when its closing tag stands behind it."""
         behind = ends.match(self.text, one.end)
@@ -291,7 +274,7 @@ class CallParser:
         element = _ELEMENTS[dialect]
         if opening.group().startswith("<|DSML"):
             raise Broken(at, "DeepSeek's tags have full-width bars, these have ASCII's")
-        json = _JSON.match(self.text, at) if dialect in ("function", "invoke", "param") else None
+        json = _JSON.match(self.text, at)
         if json is not None and dialect != "invoke":
             return self.named(opening, json.end())
         if json is not None:
@@ -299,13 +282,6 @@ class CallParser:
         if opening.group().endswith("/>"):
             self.found.append(Found(name, {}, (dialect,), start, closed(self.text, at)))
             return closed(self.text, at)
-        if dialect == "invoke" and nested_elements.PLAIN_FIRST.match(self.text, at) is not None:
-            return self.nested(name, ("invoke", "elements"), start, at, nested_elements.PLAIN)
-        if dialect == "kimi3":
-            name = unescape(name)
-            inside = _KIMI3_JSON.match(self.text, at)
-            if inside is not None:
-                return self._ended(self.arguments(inside.end(), name, "kimi3", start), _KIMI3_ENDS)
         arguments, end = elements.read_elements(self.text, at, element, self.budget)
         end = closed(self.text, end)
         self.found.append(Found(name, arguments, (dialect,), start, end))
@@ -318,23 +294,6 @@ class CallParser:
             return None
         arguments, end = read_tags(self.text, opening.end(), name, self._arguments_of(name), self.budget)
         self.found.append(Found(name, arguments, ("tags",), opening.start(), end))
-        return end
-
-    def minimax(self, opening: re.Match[str]) -> int:
-        """Read MiniMax M3's nested elements, in the section that its marks are written for."""
-        if not self._stands_before(_M3_SECTION, opening.start()):
-            raise Broken(opening.end(), "the section of the call is missing, and this format writes one")
-        name, at = opening["minimax_name"], opening.end()
-        return self.nested(name, ("minimax",), opening.start(), at, nested_elements.MINIMAX)
-
-    def nested(
-        self, name: str, stages: tuple[str, ...], start: int, at: int, style: nested_elements.Nested
-    ) -> int:
-        """Read arguments that are elements; without a mark of their own all of them are the tool's, if it says some."""
-        known = self._arguments_of(name) if style.plain else frozenset()
-        depth = self.limits.max_depth
-        arguments, end = nested_elements.read_nested(self.text, at, style, self.budget, depth, known)
-        self.found.append(Found(name, arguments, stages, start, end))
         return end
 
 

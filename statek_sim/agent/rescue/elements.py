@@ -1,4 +1,4 @@
-"""Dialects that write one element per argument: `<function=N><parameter=K>V`, `<invoke name="N">`, GLM's keys, Kimi K3.
+"""Dialects that write one element per argument: `<function=N><parameter=K>V`, `<invoke name="N">`, GLM's keys.
 
 Each reader takes the place behind the opening of a call and returns its name, its arguments as texts, and where it
 ends. A value ends at the closing tag behind which the format goes on, so that a value may hold the tag itself.
@@ -7,15 +7,14 @@ ends. A value ends at the closing tag behind which the format goes on, so that a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from html import unescape
 from typing import Final, Literal
 
 from statek_sim.agent.rescue.offered import TypedText
 from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 
-_NS: Final = r"(?:[|｜][A-Z]{2,12}[|｜] ?|ifm\||[A-Za-z_]\w*:)?"
+_NS: Final = r"(?:[|｜][A-Z]{2,12}[|｜] ?|[A-Za-z_]\w*:)?"
 _SP: Final = r"[\sĠ]*"
 
 
@@ -36,12 +35,8 @@ class Element:
     """What is left of a value's closing tag when it is damaged."""
     one_newline: bool = True
     """Whether a newline behind the opening and one before the closing belong to the format."""
-    escaped_keys: bool = False
-    """Whether `&` and quotes in a key are written as XML writes them."""
     lines: Literal["own", "maybe", "never"] = "never"
     """Whether values stand between newlines of the format: all of them, or as some models and parsers have it."""
-    tags_on_lines: bool = True
-    """Whether the tags of a format stand on lines of their own where its values do."""
     writes_json: bool = False
     """Whether values that are no texts are written as JSON, so that one in quotes is a text in quotes."""
 
@@ -57,7 +52,7 @@ class Element:
         return "text" if said in _STRINGS else "json"
 
 
-_WRAPPED_END: Final = rf"</{_NS}(?:tool_calls?|function_calls|calls|dots_function_call)>"
+_WRAPPED_END: Final = rf"</{_NS}(?:tool_calls?|function_calls|calls)>"
 FUNCTION: Final = Element(
     opening=re.compile(r"\s*<parameter=(?P<key>[^<>\n]{1,200})>"),
     closing=re.compile(r"</parameter>"),
@@ -87,43 +82,22 @@ PARAM: Final = Element(
     remains=re.compile(r"</param(?!(?:eter)?>)"),
     lines="maybe",
 )
-_SUFFIX: Final = r"(?::\w{1,40})?"
-"""Hunyuan 3 writes a version into its tags: `<arg_key:opensource>`."""
-_KEYS_END: Final = rf"(?:</(?:{_NS}|longcat_|iquest_)tool_call{_SUFFIX}>|<end_of_tool_call{_SUFFIX}>)"
+_KEYS_END: Final = rf"</{_NS}tool_call>"
 _GAP: Final = r"(?:\s|\\n)*+"
 """White space between GLM's tags; some models write the two characters of its escape."""
 KEYS: Final = Element(
     opening=re.compile(
-        rf"{_GAP}(?:<tool_sep{_SUFFIX}>)?{_GAP}<{_NS}arg_key{_SUFFIX}>\s*+(?P<key>[^<>\s](?:[^<>\n]{{0,198}}[^<>\s])?)\s*+</{_NS}arg_key{_SUFFIX}>"
-        rf"{_GAP}(?:<{_NS}arg_type>(?P<kind>\w+)</{_NS}arg_type>\s*)?<{_NS}arg_value{_SUFFIX}>"
+        rf"{_GAP}<{_NS}arg_key>\s*+(?P<key>[^<>\s](?:[^<>\n]{{0,198}}[^<>\s])?)\s*+</{_NS}arg_key>"
+        rf"{_GAP}(?:<{_NS}arg_type>(?P<kind>\w+)</{_NS}arg_type>\s*)?<{_NS}arg_value>"
     ),
-    closing=re.compile(rf"</{_NS}arg_value{_SUFFIX}>"),
-    goes_on=re.compile(rf"{_GAP}(?:<{_NS}arg_key{_SUFFIX}>|{_KEYS_END}|\Z)"),
-    ends=re.compile(rf"{_GAP}(?:<tool_sep{_SUFFIX}>)?{_GAP}{_KEYS_END}"),
-    remains=re.compile(rf"</{_NS}arg_value(?!{_SUFFIX}>)"),
+    closing=re.compile(rf"</{_NS}arg_value>"),
+    goes_on=re.compile(rf"{_GAP}(?:<{_NS}arg_key>|{_KEYS_END}|\Z)"),
+    ends=re.compile(rf"{_GAP}{_KEYS_END}"),
+    remains=re.compile(rf"</{_NS}arg_value(?!>)"),
     one_newline=False,
     writes_json=True,
 )
-BEAM: Final = replace(
-    INVOKE,
-    goes_on=re.compile(r"\s*(?:<rfl:parameter\s|<\|(?:end|call)\|>)"),
-    ends=re.compile(r"\s*<\|(?:end|call)\|>"),
-    lines="own",
-    tags_on_lines=False,
-)
-"""Beam's: a message to a tool, ended as messages are."""
-KIMI3: Final = Element(
-    opening=re.compile(
-        r'\s*<\|open\|>argument\s+key="(?P<key>[^"\n<>|]{1,200})"(?:\s+type="(?P<kind>\w+)")?[^<>]{0,80}<\|sep\|>'
-    ),
-    closing=re.compile(r"<\|close\|>argument<\|sep\|>"),
-    goes_on=re.compile(r"\s*<\|(?:open\|>argument|close\|>call)"),
-    ends=re.compile(r"\s*<\|close\|>call<\|sep\|>"),
-    remains=re.compile(r"<\|close\|>(?!argument<\|sep\|>)"),
-    one_newline=False,
-    escaped_keys=True,
-)
-_ATTRIBUTE: Final = re.compile(r"\s?(?:string|type|name|key)=\"\w{1,40}\"\s?(?:>|<\|sep\|>)")
+_ATTRIBUTE: Final = re.compile(r"\s?(?:string|type|name|key)=\"\w{1,40}\"\s?>")
 """What is left of an argument's opening when it was closed too early."""
 CDATA: Final = re.compile(r"\s*<!\[CDATA\[")
 """What opens a value that is kept as it is, up to `]]>`."""
@@ -142,7 +116,7 @@ def read_elements(
         budget.steps += opening.end() - at
         if _ATTRIBUTE.match(text, opening.end()) is not None:
             raise Broken(at, "where the opening of an argument ends cannot be told")
-        key = unescape(opening["key"].strip()) if element.escaped_keys else opening["key"].strip()
+        key = opening["key"].strip()
         if key in made:
             raise Broken(at, f"the argument {key[:40]!r} is there twice")
         made[key] = TypedText("")
@@ -150,8 +124,6 @@ def read_elements(
         groups = opening.groupdict()
         said = groups.get("kind") or groups.get("first_kind")
         kind = element.kind(said)
-        if not kind and opening.group().lstrip().startswith("<atem:"):
-            kind = "json"  # Muse's are written as JSON, texts without quotes
         unsure = _unsure(element, text[opening.end() : at], said=said is not None)
         made[key] = TypedText(value, kind, said=said is not None, unsure=unsure)
     end = element.ends.match(text, at)
@@ -220,7 +192,7 @@ def _value(text: str, at: int, element: Element, budget: WorkBudget) -> tuple[st
         raise Broken(end, "where an argument ends cannot be told")
     for inner in element.inside.finditer(value):
         own_line = inner.group().startswith(_NEWLINES)
-        in_a_line = lined and begins and not own_line and element.tags_on_lines
+        in_a_line = lined and begins and not own_line
         # One argument closes and the next opens, on one line: text, or two arguments.
         if not in_a_line or element.closing.search(value, 0, inner.start()) is not None:
             raise Broken(end, "where an argument ends cannot be told")

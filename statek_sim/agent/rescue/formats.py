@@ -39,29 +39,15 @@ OPENINGS: Final[dict[str, str]] = {
     r"(?:<\|channel\|>\s*+\w+\s*+)?(?:<\|constrain\|>\s*+json|\bjson)\s*+<\|message\|>\s*+",
     "gemma": r"(?:<(?:\|tool_call|start_function_call)>\s*+(?:call)?:?\s*+(?!call:)|call:)"
     rf"(?P<gemma_name>{_NAME})\s*+(?=[{{(])",
-    "all_name": rf">>>\s*+(?P<all_name_name>{_NAME})\s*\n(?=\{{)",
-    "recipient": r"<\|from\|>\s*+assistant\s*+<\|recipient\|>\s*+(?P<recipient_name>" + _NAME + r")\s*+"
-    r"<\|content\|>\s*+",
-    "qwen_agent": rf"✿FUNCTION✿:\s*+(?P<qwen_agent_name>{_NAME})[ \t]*+\r?\n\s*+✿ARGS✿:\s*+",
     "react": rf"Action:\s*+(?P<react_name>{_NAME}){REACT_BEHIND}",
-    "plamo": rf"<\|plamo:begin_tool_name:plamo\|>\s*+(?P<plamo_name>{_NAME})\s*+<\|plamo:end_tool_name:plamo\|>"
-    r"\s*+<\|plamo:begin_tool_arguments:plamo\|>\s*+(?:<\|plamo:constrain\|>\s*+json\s*+<\|plamo:msg\|>)?\s*+",
-    "line": rf"(?P<line_name>{_NAME})[ \t]{{0,40}}\n\s{{0,40}}(?=\{{)",
     # An element per argument.
-    "beam": r"to=(?!functions\.)(?P<beam_name>[\w.-]{1,128})\s*+<\|channel\|>\s*+\w+\s*+<\|constrain\|>\s*+xml\s*+"
-    r"<\|message\|>(?=\s*+<(?:rfl:parameter\s|\|(?:end|call)\|>))",
     "function": r"<function=(?P<function_name>[^\W\d][\w.:/ -]{0,127})>",
     "invoke": rf"<{_NS}invoke\s++name=[\"']?[ \t]*+(?P<invoke_name>{_NAME})[ \t]*+[\"']?\s*+/?>",
     "param": rf"<function[\sĠ]*+name=[\"'](?P<param_name>{_NAME})[\"']\s*+>",
-    "kimi3": r"<\|open\|>call\s++tool=\"(?P<kimi3_name>[\w.:/&;#-]{1,128})\"[^<>\n]{0,80}<\|sep\|>",
-    "minimax": rf"\]<\]minimax\[>\[<invoke name=\"(?P<minimax_name>{_NAME})\">",
     # A wrapper with one or more calls in it, as JSON, Python or a name with keys.
-    "wrapper": r"<(?:ifm\||longcat_|iquest_)?(?:tool_calls?|TOOLCALL|function_calls?|tool_use|tools?)>"
-    r"|<\|(?:tool_calls?|function_call|tool_call_start|python_start|tools_prefix|START_ACTION|python_tag)\|>"
-    r"|<tool_calls?:\w{1,40}>|<\|action_start\|>\s*+<\|plugin\|>|\[TOOL_CALLS?\]|\[TOOL_REQUEST\]|functools(?=\[)"
-    r"|function call<\|role_sep\|>|Action:\s*+```json",
-    # What a model writes that was shown calls as text.
-    "calling": rf"\[Calling\s++tool:\s*+(?P<calling_name>{_NAME})\s*+\(\s*+(?=\{{)",
+    "wrapper": r"<(?:tool_calls?|TOOLCALL|function_calls?|tool_use|tools?)>"
+    r"|<\|(?:tool_calls?|function_call|tool_call_start|python_start|START_ACTION|python_tag)\|>"
+    r"|\[TOOL_CALLS?\]|\[TOOL_REQUEST\]|functools(?=\[)|Action:\s*+```json",
     # A tag that is a tool's name, a block of code, JSON and Python without any wrapper.
     "tag": r"<(?P<tag_name>[A-Za-z_]\w{0,127}+)>(?=\s{0,40}</?[A-Za-z_])",
     "code": rf"```tool_code[ \t]*\n\s{{0,40}}(?=\[?\s{{0,8}}{_NAME}\s{{0,8}}\()",
@@ -71,38 +57,35 @@ OPENINGS: Final[dict[str, str]] = {
 }
 """Readers by name, and the pattern of what opens them."""
 OPENING: Final = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in OPENINGS.items()))
-UNNAMED: Final = frozenset(("line", "tag", "code", "brace", "bracket", "python", "calling"))
+UNNAMED: Final = frozenset(("tag", "code", "brace", "bracket", "python"))
 """Readers of formats without a token of their own: no text may stand before them."""
 
 THINK: Final = re.compile(
-    r"<(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[THINK\]|<\|START_THINKING\|>|<\|inner_prefix\|>"
-    r"|<\|channel>thought\b|<\|open\|>think<\|sep\|>|◁think▷|to=self<\|message\|>|<\|plamo:begin_think:plamo\|>"
+    r"<(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[THINK\]|<\|START_THINKING\|>"
+    r"|<\|channel>thought\b|◁think▷"
 )
 THINK_ENDS: Final = re.compile(
-    r"</(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[/THINK\]|<\|END_THINKING\|>|<\|inner_suffix\|>"
-    r"|<\|close\|>think<\|sep\|>|◁/think▷|<\|plamo:end_think:plamo\|>|<channel\|>|<\|eom\|>"
+    r"</(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[/THINK\]|<\|END_THINKING\|>"
+    r"|◁/think▷|<channel\|>"
 )
 CHANNEL: Final = re.compile(r"<\|channel\|>\s*+(?:analysis|commentary)\s*+<\|message\|>")
 """Harmony's thinking, and what it tells the user before a call."""
 CHANNEL_ENDS: Final = re.compile(r"<\|(?:end|return)\|>")
 
 _CALL_MARK: Final = (
-    r"<\|plamo:(?:(?:begin|end)_tool_\w+:plamo|tag)\|>|<\|(?:open|close)\|>tools<\|sep\|>"
-    r"|</?(?:ifm\||longcat_|minimax:|seed:|atem:|steptml:|iquest_|[|｜][A-Z]{2,12}[|｜] ?)?"
-    r"(?:tool_calls?|TOOLCALL|function_calls?|tool_use|dots_function_call|tools?|calls?|function)>"
+    r"</?(?:minimax:|seed:|[|｜][A-Z]{2,12}[|｜] ?)?"
+    r"(?:tool_calls?|TOOLCALL|function_calls?|tool_use|tools?|calls?|function)>"
     r"|<\|/?(?:tool_calls?|python_start|python_end|python_tag|tool_call_start|tool_call_end|tool_calls_section_begin"
-    r"|tool_calls_section_end|tools_prefix|tools_suffix|START_ACTION|END_ACTION|action_start|action_end|plugin"
+    r"|tool_calls_section_end|START_ACTION|END_ACTION"
     r"|function_call|call|tool_call_begin)\|>"
     r"|<[|｜]tool[▁_ ]calls?[▁_ ](?:begin|end)[|｜]>|<tool_call\|>|<\|tool_call>|<start_function_call>"
-    r"|<end_function_call>|</?tool_calls?:\w{1,40}>|<end_of_tool_calls?(?::\w{1,40})?>|\[TOOL_CALLS?\]"
-    r"|\[(?:END_)?TOOL_REQUEST(?:_END)?\]|\]<\]minimax\[>\[</?tool_call>|✿(?:RESULT|RETURN)✿:?"
+    r"|<end_function_call>|\[TOOL_CALLS?\]|\[(?:END_)?TOOL_REQUEST(?:_END)?\]"
 )
 CALL_MARK: Final = re.compile(_CALL_MARK)
 """Tokens around calls that say nothing by themselves."""
 MESSAGE_MARK: Final = re.compile(
-    r"<\|(?:message_sep|role_sep|end|eom|eot|eot_id|im_end|return|START_RESPONSE|END_RESPONSE|sep|role_end)\|>|</s>"
-    r"|<\|start\|>(?:assistant\b)?|<\|(?:open|close)\|>(?:message|response)<\|sep\|>"
-    r"|<[|｜]end▁of▁sentence[|｜]>"
+    r"<\|(?:end|eom|eot|eot_id|im_end|return|START_RESPONSE|END_RESPONSE)\|>|</s>"
+    r"|<\|start\|>(?:assistant\b)?|<[|｜]end▁of▁sentence[|｜]>"
 )
 """Tokens around messages."""
 FENCE: Final = re.compile(
@@ -113,12 +96,11 @@ FENCE: Final = re.compile(
 SPACE: Final = re.compile(r"[\s\ufeff,;]*+")
 """What may stand between calls."""
 CLOSER: Final = re.compile(
-    r"(?:<\|plamo:end_tool_\w+:plamo\|>"
-    r"|</(?![\w:|｜ -]{0,80}(?:response|result|output)s?>)[\w:|｜ -]{0,40}"
+    r"(?:</(?![\w:|｜ -]{0,80}(?:response|result|output)s?>)[\w:|｜ -]{0,40}"
     r"(?:tool|function|TOOLCALL|call)[\w:|｜-]{0,40}>"
     r"|</(?:arguments|parameters?|args|params?|input|invoke|s)>|<\|/\w{1,40}\|>"
-    r"|<\|(?!END_THINKING|inner_)[\w|▁]{0,40}(?:end|END|suffix)[\w|▁]{0,40}\|>"
-    r"|<tool_call\|>|<end_function_call>|<end_of_tool_call(?::\w{1,40})?>|<[|｜][\w▁ ]*end[|｜]>"
+    r"|<\|(?!END_THINKING)[\w|▁]{0,40}(?:end|END|suffix)[\w|▁]{0,40}\|>"
+    r"|<tool_call\|>|<end_function_call>|<[|｜][\w▁ ]*end[|｜]>"
     r"|\[/(?:[A-Z_]{0,20}TOOL\w{0,20}|ARGS|INST)\]"
     r"|\[(?:END_TOOL_REQUEST|TOOL_REQUEST_END)\]|```)"
 )
@@ -160,26 +142,23 @@ def _dialect(name: str, *readers: str, models: str = "") -> Dialect:
 DIALECTS: Final = {
     dialect.name: dialect
     for dialect in (
-        _dialect("beam", "beam"),
         _dialect("cline"),
         _dialect("cohere", "wrapper", models="command c4ai-command"),
         _dialect("deepseek", "deepseek", "invoke", models="deepseek"),
-        _dialect("functionary", "function", "all_name", "recipient", models="functionary"),
+        _dialect("functionary", "function", models="functionary"),
         _dialect("functools", "wrapper", models="phi"),
         _dialect("gemma", "gemma", models="gemma functiongemma"),
         _dialect("glm", "wrapper", models="glm"),
         _dialect("harmony", "harmony", "recipient_only", models="gpt-oss"),
         _dialect("hermes", "wrapper", models="hermes qwen2.5 qwen3 qwq"),
         _dialect("json"),
-        _dialect("kimi", "kimi", "kimi3", models="kimi"),
+        _dialect("kimi", "kimi", models="kimi"),
         _dialect("lfm2", "wrapper", models="lfm"),
         _dialect("llama", "wrapper", "function", models="llama meta-llama"),
-        _dialect("minimax", "wrapper", "invoke", "minimax", models="minimax"),
+        _dialect("minimax", "wrapper", "invoke", models="minimax"),
         _dialect("mistral", "wrapper", "mistral", models="mistral ministral magistral devstral mixtral"),
         _dialect("olmo", "wrapper", models="olmo"),
-        _dialect("plamo", "plamo", models="plamo"),
         _dialect("python"),
-        _dialect("qwen-agent", "qwen_agent"),
         _dialect("qwen-coder", "wrapper", "function", "param", models="qwen3-coder qwen3.5 seed-oss"),
         _dialect("react", "react", "wrapper"),
         _dialect("tool_calls", "wrapper", models="jamba hunyuan nemotron"),

@@ -40,8 +40,6 @@ class JsonCalls:
 
     offered: Offered
     read: Callable[[str], tuple[JSON, tuple[str, ...]]]
-    shorthand: bool = False
-    """Whether the format writes `{"name": {arguments}}`, so that it is one for tools that nobody listed, too."""
 
     def calls_in(self, value: JSON, *, wrapped: bool) -> list[Meant] | None:
         """Return the calls that a JSON value is, or None when it is data. `wrapped`: a format says that it is one."""
@@ -68,9 +66,7 @@ class JsonCalls:
     def _one_call(self, value: dict[str, JSON], *, wrapped: bool) -> list[Meant] | None:
         name_keys = [key for key in (*_NAME_KEYS, "function") if isinstance(value.get(key), str)]
         argument_keys = [key for key in ARGUMENT_KEYS if key in value]
-        if not name_keys:
-            return self._shorthand(value) if wrapped else None
-        if not _says_a_call(value):
+        if not name_keys or not _says_a_call(value):
             return None
         name, key = value[name_keys[0]], argument_keys[0] if argument_keys else None
         extra = set(value) - {name_keys[0], *argument_keys[:1], *_HARMLESS}
@@ -129,16 +125,6 @@ class JsonCalls:
     def _takes_nothing(self, name: str) -> bool:
         schema = self.offered.schemas.get(name)
         return schema is not None and not schema.get("required") and not schema.get("properties")
-
-    def _shorthand(self, value: dict[str, JSON]) -> list[Meant] | None:
-        """Read `{"name": {arguments}}`, Apertus' format."""
-        if len(value) != 1:
-            return None
-        ((name, arguments),) = value.items()
-        known = name in self.offered.schemas or (self.shorthand and self.offered.anything)
-        if not isinstance(arguments, dict) or not known or NAME.fullmatch(name) is None:
-            return None
-        return [(name, arguments, ("shorthand",))]
 
 
 def _says_a_call(value: dict[str, JSON]) -> bool:

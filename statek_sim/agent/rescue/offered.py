@@ -31,26 +31,16 @@ name."""
 NAME: Final = re.compile(r"[^\W\d][\w.:/-]{0,127}")
 
 
-_ZEROS: Final = re.compile(r"-?0+\d{1,18}", re.ASCII)
-"""An integer with zeros before it: no JSON, but where an integer is wanted it is one."""
 _CONTAINERS: Final = frozenset(("object", "array", "null"))
-_ESCAPED: Final = re.compile(r'[{\[](?:[^"\\]++|\\.)*+', re.DOTALL)
-"""JSON in which every quote is escaped."""
 _QUOTED: Final = re.compile(r'".*"', re.DOTALL)
-_DOUBLED: Final = re.compile(r"(?P<name>[\w-]{1,128})\.(?P=name)")
-"""A name that is its own namespace."""
 _MOST_PARTS: Final = 64
 _UNIONS: Final = ("anyOf", "oneOf")
-_MOST_TEXTS: Final = 16
 _NO_TEXTS: Final = {"number", "boolean", "object", "array"}
-_WHOLE: Final = frozenset(("integer", "null"))
 _KNOWN: Final = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
 _ENTITY: Final = re.compile(r"&(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});")
 """A character as XML writes it."""
 _PLAIN_KEY: Final = re.compile(r"\w[\w.-]*+")
 """Another name, and the tool's schema has none such: it may be damaged."""
-_NOTHING: Final = ("none", "nil")
-"""How other languages spell null."""
 
 
 class Misfit(Exception):
@@ -65,8 +55,7 @@ class Unclear(Misfit):
 class TypedText:
     """An argument that a dialect writes as text.
 
-    `kind`: what the dialect says it is, `json`, or nothing; `text`: a string, whatever the schema says; `elements`: it
-    may have held elements, and is empty; `leaf`: it stands inside elements.
+    `kind`: what the dialect says it is, `json`, or nothing; `text`: a string, whatever the schema says.
     """
 
     text: str
@@ -77,15 +66,7 @@ class TypedText:
     """Whether a newline at its end or beginning may be the format's or the text's."""
 
 
-@dataclass(frozen=True, slots=True)
-class NestedText:
-    """An argument that is written as elements inside it: a `value`, or `text` where the schema wants a string."""
-
-    text: str
-    value: Argument
-
-
-Argument = JSON | TypedText | NestedText | list["Argument"] | dict[str, "Argument"]
+Argument = JSON | TypedText
 """An argument as it was read."""
 
 
@@ -117,7 +98,6 @@ class Offered:
             said,
             said.removeprefix("functions."),
             re.sub(r":\d+$", "", said.removeprefix("functions.")),
-            _DOUBLED.sub(r"\g<name>", said),
         ):
             if name in self.schemas:
                 return name
@@ -143,39 +123,7 @@ class Offered:
             if isinstance(value, TypedText) and key not in known and not _PLAIN_KEY.fullmatch(key)
         )
         meant = _Meant(root, self.coerce)
-        made = {key: meant.value(value, known.get(key)) for key, value in arguments.items()}
-        return self._as_texts(name, arguments, made)
-
-    def _as_texts(
-        self, name: str, arguments: Mapping[str, Argument], made: dict[str, JSON]
-    ) -> dict[str, JSON]:
-        """Return `made`, with the only text that would be another value left a text where the schema wants that.
-
-        A schema may take a number or a text by what another argument says, or name the texts it takes.
-        """
-        validator = self._validator(name)
-        if validator is None or not any(isinstance(value, TypedText) for value in arguments.values()):
-            return made
-        root = followed(self.schemas[name], self.schemas[name])
-        fits = not errors_of(validator, made)
-        if fits and not (isinstance(root, Mapping) and any(word in root for word in _UNIONS)):
-            return made
-        said = root.get("properties") if fits and isinstance(root, Mapping) else None
-        sure = set(said) if isinstance(said, Mapping) else set()
-        texts = [
-            (key, value.text)
-            for key, value in arguments.items()
-            if isinstance(value, TypedText) and not isinstance(made.get(key), str) and key not in sure
-        ]
-        others = [
-            other
-            for other in ({**made, key: text} for key, text in texts[:_MOST_TEXTS])
-            if not errors_of(validator, other)
-        ]
-        if fits and len(others) > 1:
-            raise Unclear("which arguments are texts cannot be told: some of the tool's schemas do not say")
-        # What the format writes is a text, and no schema says otherwise.
-        return others[0] if len(others) == 1 else made
+        return {key: meant.value(value, known.get(key)) for key, value in arguments.items()}
 
     def unchecked(self, name: str) -> bool:
         """Whether the tool has a schema that is no JSON Schema."""
@@ -205,9 +153,7 @@ def _sure_of_types(arguments: Iterable[Argument]) -> None:
     """
     for value in arguments:
         match value:
-            case NestedText():
-                _sure_of_types([value.value])
-            case TypedText(kind="" | "leaf") if not isinstance(_from_text(value, set()), str):
+            case TypedText(kind="") if not isinstance(_from_text(value, set()), str):
                 shown = value.text.strip()[:24]
                 raise Unclear(
                     f"whether {shown!r} is a text cannot be told: no tool is listed whose schema says it"
@@ -216,10 +162,6 @@ def _sure_of_types(arguments: Iterable[Argument]) -> None:
                 raise Unclear(
                     f"whether {text[:24]!r} is meant as it is written cannot be told: no tool is listed"
                 )
-            case dict():
-                _sure_of_types(value.values())
-            case list():
-                _sure_of_types(value)
 
 
 def _has_two_spellings(text: str) -> bool:
@@ -300,7 +242,7 @@ class _Meant:
     def value(self, value: Argument, schema: object) -> JSON:
         """Return a value as `schema` means it. Raises `Unclear` for one that has two readings."""
         schema = followed(schema, self.root)
-        if isinstance(value, NestedText | TypedText):
+        if isinstance(value, TypedText):
             return self._text(value, schema)
         if isinstance(value, dict):
             properties = schema.get("properties") if isinstance(schema, Mapping) else None
@@ -315,14 +257,8 @@ class _Meant:
             return value
         return converted(value, kinds) if kinds else value
 
-    def _text(self, value: NestedText | TypedText, schema: object) -> JSON:
+    def _text(self, value: TypedText, schema: object) -> JSON:
         kinds = kinds_of(schema)
-        if isinstance(value, NestedText):
-            if "string" in kinds and kinds & {"object", "array"}:
-                raise Unclear(
-                    "whether an argument is a text with elements in it, or what they say, cannot be told"
-                )
-            return value.text if "string" in kinds else self.value(value.value, schema)
         made = _from_text(value, kinds)
         _sure_of_text(value, made, kinds)
         if value.unsure and isinstance(made, str):
@@ -344,10 +280,6 @@ def _literal(text: str) -> JSON:
     """Return the object or list that a text writes as Python does (`{'a': True}`), or the text."""
     word = text.strip()
     made = _read(word, Style(python=True)) if word.startswith(("{", "[")) else None
-    if made is None and '\\"' in word and _ESCAPED.fullmatch(word):
-        # JSON that was escaped once more, as the inside of a string.
-        inside = _read(f'"{word}"', JSON_STYLE)
-        made = _read(inside, JSON_STYLE) if isinstance(inside, str) else None
     return made if isinstance(made, dict | list) else text
 
 
@@ -361,13 +293,6 @@ def _read(text: str, style: Style) -> JSON:
     return value if end == len(text) and "closed_brackets" not in reader.repairs else None
 
 
-def _nothing(text: str, kinds: set[str]) -> JSON:
-    """Return what an element is in which no other element is, by what the schema takes."""
-    if not kinds or not kinds <= _CONTAINERS:
-        return text
-    return [] if "array" in kinds else {} if "object" in kinds else text
-
-
 def _without_quotes(value: TypedText, kinds: set[str]) -> str:
     """Return what is in the quotes of a value that is written as JSON where no text is wanted."""
     quoted = value.kind == "json" and "string" not in kinds and value.text.strip().startswith(('"', '\\"'))
@@ -378,8 +303,6 @@ def _without_quotes(value: TypedText, kinds: set[str]) -> str:
 def _from_text(value: TypedText, kinds: set[str]) -> JSON:
     if value.kind == "text":
         return value.text
-    if value.kind == "elements":
-        return _nothing(value.text, kinds)
     if kinds:
         if kinds == {"string"}:
             if value.said and value.kind == "json" and not isinstance(from_text(value.text, _NO_TEXTS), str):
@@ -387,10 +310,6 @@ def _from_text(value: TypedText, kinds: set[str]) -> JSON:
                     f"the format says that {value.text[:24]!r} is no text, the tool's schema that it is"
                 )
             return value.text
-        if kinds <= _WHOLE and _ZEROS.fullmatch(value.text.strip()):
-            return int(value.text)
-        if "null" in kinds and "string" not in kinds and value.text.strip().lower() in _NOTHING:
-            return None
         made = from_text(_without_quotes(value, kinds), kinds)
         if isinstance(made, str):
             made = value.text

@@ -42,8 +42,8 @@ _Read = Callable[[CallParser, re.Match[str]], int | None]
 
 
 READERS: Final[Mapping[str, _Read]] = {
-    **dict.fromkeys(("harmony", "all_name", "recipient", "qwen_agent", "plamo"), CallParser.named),
-    **dict.fromkeys(("beam", "function", "invoke", "param", "kimi3"), CallParser.elements),
+    **dict.fromkeys(("function", "invoke", "param"), CallParser.elements),
+    "harmony": CallParser.named,
     "wrapper": lambda parser, opening: Wrapper(parser, opening).read(),
     "mistral": CallParser.mistral,
     "deepseek": CallParser.deepseek,
@@ -51,9 +51,6 @@ READERS: Final[Mapping[str, _Read]] = {
     "recipient_only": CallParser.recipient_only,
     "gemma": CallParser.gemma,
     "react": CallParser.react,
-    "line": CallParser.line,
-    "minimax": CallParser.minimax,
-    "calling": CallParser.calling,
     "tag": CallParser.tags,
     "code": CallParser.tool_code,
     "brace": CallParser.bare,
@@ -203,8 +200,6 @@ class _Reply:
             elif (mark := MESSAGE_MARK.match(text, at)) is not None:
                 at = mark.end()
             elif OPENING.match(text, at) is None and (mark := CALL_MARK.match(text, at)) is not None:
-                if text[at] == "✿" and not self.parser.found:
-                    return at  # of a result
                 self.marked, at = True, mark.end()
             elif not self.before[1] and (fence := FENCE.match(text, at)) is not None:
                 at = fence.end()

@@ -48,14 +48,11 @@ def _elements(
     behind: str,
     *,
     mark: str = "<",
-    flat: bool = False,
     bare: bool = False,
-    reserved: tuple[str, ...] = (),
 ) -> Render:
     """Write an element per argument: `opening` has {key} and {string}; a text with a `mark` of a tag cannot be said.
 
-    `flat`: neither can containers and null; `bare`: nor can a text with space around it, or a key that begins as one
-    that is `reserved`.
+    `bare`: nor can a text with space around it.
     """
 
     def render(name: str, arguments: Mapping[str, JSON]) -> str | None:
@@ -65,8 +62,7 @@ def _elements(
         for key, value in arguments.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             padded = text != text.strip() and (bare or "\n" in opening + closing)
-            contained = flat and isinstance(value, dict | list | None)
-            if _KEY.fullmatch(key) is None or key.startswith(reserved) or mark in text or padded or contained:
+            if _KEY.fullmatch(key) is None or mark in text or padded:
                 return None
             kind = "true" if isinstance(value, str) else "false"
             pieces.append(opening.format(key=key, string=kind) + text + closing.format(key=key))
@@ -111,25 +107,12 @@ def _in_a_string(name: str, arguments: Mapping[str, JSON]) -> str:
     return json.dumps({"name": name, "arguments": _arguments(arguments)}, ensure_ascii=False)
 
 
-def _shorthand(name: str, arguments: Mapping[str, JSON]) -> str:
-    call = json.dumps({name: dict(arguments)}, ensure_ascii=False)
-    return f"<|tools_prefix|>[{call}]<|tools_suffix|>"
-
-
 def _openai(name: str, arguments: Mapping[str, JSON]) -> str:
     function: JSON = {"name": name, "arguments": _arguments(arguments)}
     return json.dumps(
         {"tool_calls": [{"id": "c1", "type": "function", "function": function}]}, ensure_ascii=False
     )
 
-
-def _plain(before: str, behind: str) -> Render:
-    """Write elements that are called as the arguments are, and not as tags of other formats."""
-    reserved = ("param", "arg", "function", "invoke")
-    return _elements(before, "<{key}>", "</{key}>", behind, flat=True, bare=True, reserved=reserved)
-
-
-_MINIMAX: Final = "]<]minimax[>["
 
 RENDERINGS: Final[Mapping[str, Render]] = {
     "arguments in a string": _in_a_string,
@@ -143,7 +126,6 @@ RENDERINGS: Final[Mapping[str, Render]] = {
     "jamba": _around("<tool_calls>", "</tool_calls>", many=True),
     "nemotron": _around("<TOOLCALL>", "</TOOLCALL>", many=True),
     "phi": _around("functools", "", many=True),
-    "internlm": _around("<|action_start|> <|plugin|>\n", "<|action_end|>", "parameters"),
     "cohere": _around("<|START_ACTION|>", "<|END_ACTION|>", "parameters", "tool_name", many=True),
     "llama 3": _around("<|python_tag|>", "", "parameters"),
     "mistral 3": _around("[TOOL_CALLS]", "", many=True),
@@ -185,53 +167,17 @@ RENDERINGS: Final[Mapping[str, Render]] = {
         "</｜DSML｜parameter>\n",
         "</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
     ),
-    "step 3": _elements(
-        '<｜tool_calls_begin｜><｜tool_call_begin｜><steptml:invoke name="{name}">',
-        '<steptml:parameter name="{key}">',
-        "</steptml:parameter>",
-        "</steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>",
-    ),
     "glm": _elements(
         "<tool_call>{name}\n", "<arg_key>{key}</arg_key>\n<arg_value>", "</arg_value>\n", "</tool_call>"
     ),
-    "kimi k3": _elements(
-        '<|open|>tools<|sep|><|open|>call tool="{name}" index="1"<|sep|>',
-        '<|open|>argument key="{key}"<|sep|>',
-        "<|close|>argument<|sep|>",
-        "<|close|>call<|sep|><|close|>tools<|sep|>",
-    ),
-    "hunyuan 3": _named("<tool_call:opensource>", "<tool_sep:opensource>", "<end_of_tool_call:opensource>"),
-    "hunyuan 3 keys": _elements(
-        "<tool_call:opensource>{name}<tool_sep:opensource>",
-        "<arg_key:opensource>{key}</arg_key:opensource><arg_value:opensource>",
-        "</arg_value:opensource>",
-        "<end_of_tool_call:opensource>",
-    ),
-    "plamo": _named(
-        "<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>",
-        "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>",
-        "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|><|plamo:end_tool_requests:plamo|>",
-    ),
-    "beam": _elements(
-        "<|start|>assistant to={name}<|channel|>analysis <|constrain|>xml<|message|>",
-        '<rfl:parameter name="{key}">\n',
-        "\n</rfl:parameter>",
-        "<|call|>",
-    ),
     "cline": _elements("<{name}>\n", "<{key}>", "</{key}>\n", "</{name}>", bare=True),
-    "calling": _named("[Calling tool: ", "(", ")]"),
     "gemma": _gemma("<|tool_call>", '<|"|>', "<tool_call|>"),
     "function gemma": _gemma("<start_function_call>", "<escape>", "<end_function_call>"),
-    "apertus": _shorthand,
-    "longcat": _around("<longcat_tool_call>", "</longcat_tool_call>"),
-    "gigachat": _around("function call<|role_sep|>\n", ""),
     "command r": _around("Action: ```json\n", "\n```", "parameters", "tool_name", many=True),
     "harmony 2": _named(
         "<|start|>assistant to=functions.", "<|channel|>commentary json<|message|>", "<|call|>"
     ),
     "harmony 3": _named("<|channel|>commentary to=", " <|constrain|>json<|message|>", "<|call|>"),
-    "functionary 3": _named(">>>", "\n", ""),
-    "qwen agent": _named("✿FUNCTION✿: ", "\n✿ARGS✿: ", "\n✿RESULT✿"),
     "react": _named("Action: ", "\nAction Input: ", ""),
     "dsml 4.1": _elements(
         '<｜DSML｜ calls>\n<｜DSML｜ invoke name="{name}">\n',
@@ -244,18 +190,6 @@ RENDERINGS: Final[Mapping[str, Render]] = {
         '">\n',
         "\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
     ),
-    "gcml": _elements(
-        '<｜GCML｜tool_calls>\n<｜GCML｜invoke name="{name}">\n',
-        '<｜GCML｜parameter name="{key}" string="{string}">',
-        "</｜GCML｜parameter>\n",
-        "</｜GCML｜invoke>\n</｜GCML｜tool_calls>",
-    ),
-    "iquest": _elements(
-        "<iquest_tool_call>{name}\n",
-        "<arg_key>{key}</arg_key>\n<arg_value>",
-        "</arg_value>\n",
-        "</iquest_tool_call>",
-    ),
     "seed": _elements(
         "<seed:tool_call>\n<function={name}>\n",
         "<parameter={key}>",
@@ -263,20 +197,7 @@ RENDERINGS: Final[Mapping[str, Render]] = {
         "</function>\n</seed:tool_call>",
     ),
     "minicpm": _elements('<function name="{name}">', '<param name="{key}">', "</param>", "</function>"),
-    "minimax m3": _elements(
-        f'{_MINIMAX}<tool_call>{_MINIMAX}<invoke name="{{name}}">',
-        f"{_MINIMAX}<{{key}}>",
-        f"{_MINIMAX}</{{key}}>",
-        f"{_MINIMAX}</invoke>{_MINIMAX}</tool_call>",
-        mark="]<]",
-        flat=True,
-    ),
-    "minimax m3, mark lost": _plain(
-        '<minimax:tool_call><invoke name="{name}">', "</invoke></minimax:tool_call>"
-    ),
-    "tool elements": _plain("<tool><name>{name}</name><arguments>", "</arguments></tool>"),
     "lm studio": _around("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),
-    "lm studio, named": _named("[TOOL_REQUEST]\n", " ", "\n[TOOL_REQUEST_END]"),
     "python": _python("[", "]"),
     "llama 4": _python("<|python_start|>[", "]<|python_end|>"),
     "lfm2": _python("<|tool_call_start|>[", "]<|tool_call_end|>"),

@@ -11,9 +11,8 @@ from typing import Final
 from statek_sim.agent.rescue.formats import CHANNEL, CHANNEL_ENDS, THINK
 
 _THINK_ENDS_OF: Final = {
-    "[THINK]": r"\[/THINK\]", "<|START_THINKING|>": r"<\|END_THINKING\|>", "<|inner_prefix|>": r"<\|inner_suffix\|>",
-    "<|channel>thought": r"<channel\|>", "<|open|>think<|sep|>": r"<\|close\|>think<\|sep\|>", "◁think▷": "◁/think▷",
-    "to=self<|message|>": r"<\|eom\|>|<\|end\|>", "<|plamo:begin_think:plamo|>": r"<\|plamo:end_think:plamo\|>",
+    "[THINK]": r"\[/THINK\]", "<|START_THINKING|>": r"<\|END_THINKING\|>",
+    "<|channel>thought": r"<channel\|>", "◁think▷": "◁/think▷",
 }  # fmt: skip
 
 

@@ -8,28 +8,19 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from statek_sim.agent.rescue import elements, nested_elements
+from statek_sim.agent.rescue import elements
 from statek_sim.agent.rescue.call_parser import CallParser, Found
-from statek_sim.agent.rescue.formats import closed
 from statek_sim.agent.rescue.json_reader import Style
 from statek_sim.agent.rescue.offered import NAME
 from statek_sim.agent.rescue.python_calls import PYTHON_CALL
 from statek_sim.agent.rescue.work_budget import Broken
 
-_VERSION: Final = r"(?::\w{1,40})?"
 _SEPARATOR: Final = re.compile(r"[\s,;]*+")
-_NAMED: Final = re.compile(
-    rf"\s*(?P<name>{NAME.pattern})(?:\s|\\n)*+(?P<behind>(?:<tool_sep{_VERSION}>\s*)?\{{|<tool_sep{_VERSION}>"
-    rf"|<(?:ifm\|)?arg_key{_VERSION}>|</(?:ifm\||longcat_|iquest_)?tool_call{_VERSION}>|<end_of_tool_call{_VERSION}>)"
-)
-_OUTER: Final = re.compile(rf"<(?:ifm\|)?tool_calls{_VERSION}>\s{{0,40}}\Z")
+_NAMED: Final = re.compile(rf"\s*(?P<name>{NAME.pattern})(?:\s|\\n)*+(?P<behind>\{{|<arg_key>|</tool_call>)")
+_OUTER: Final = re.compile(r"<tool_calls>\s{0,40}\Z")
 _NEAR: Final = 100
 _TOKENS: Final = ("[TOOL_", "[/")
 """How tokens in square brackets begin that are no list."""
-_TAGGED: Final = re.compile(
-    rf"\s*<(?P<tag>name|tool_name|tool)>\s{{0,40}}(?P<name>{NAME.pattern})\s{{0,40}}</(?P=tag)>\s{{0,40}}"
-    r"<(?P<key>arguments|parameters|input|args|params)>\s{0,40}(?=\{|</?[A-Za-z_])"
-)
 
 
 class Wrapper:
@@ -40,7 +31,6 @@ class Wrapper:
         self.text = parser.text
         self.opening = opening
         self.dialect = _label(opening.group())
-        self.style = Style(shorthand="prefix" in opening.group())
 
     def read(self) -> int:
         """Parse the calls in the wrapper, and return where the last one ends, the token's end where there is none."""
@@ -64,18 +54,16 @@ class Wrapper:
             return parser.python(at + 1, self.dialect, start, bracket=True)
         if text.startswith(("{", "["), at):
             return self._json(at, start)
-        if (tagged := _TAGGED.match(text, at)) is not None:
-            return self._tagged(tagged, start)
         if PYTHON_CALL.match(text, at):
             return parser.python(at, self.dialect, start, bracket=False)
         return self._named(at, start)
 
     def _json(self, at: int, start: int) -> int:
         """Parse the calls of a JSON value."""
-        value, end, repairs = self.parser.json(at, self.style)
+        value, end, repairs = self.parser.json(at, Style())
         if "closed_brackets" in repairs and end >= len(self.text):
             raise Broken(end, "the reply ends inside the call", cut=True)
-        calls = self.parser.calls_in(value, wrapped=True, shorthand=self.style.shorthand)
+        calls = self.parser.calls_in(value, wrapped=True)
         if calls is None:
             raise Broken(at, "what stands in the wrapper is JSON, but no call with a name and arguments")
         return self.parser.take(calls, (self.dialect, *repairs), start, end)
@@ -88,9 +76,7 @@ class Wrapper:
         name, behind = named["name"], named["behind"]
         if name.startswith("call:"):
             raise Broken(at, "a call in Gemma's format, whose token is damaged")
-        if behind.startswith(("</", "<end")) and not (
-            self.dialect.endswith("tool_call") and self._is_name(name)
-        ):
+        if behind.startswith("</") and not (self.dialect.endswith("tool_call") and self._is_name(name)):
             return None
         if behind.endswith("{"):
             one = self.parser.arguments(named.end() - 1, name, self.dialect, start)
@@ -115,24 +101,7 @@ class Wrapper:
         twice = _OUTER.search(self.text, max(0, start - _NEAR), start) is not None
         return offered.anything and "_" in word.strip("_") and not twice
 
-    def _tagged(self, tagged: re.Match[str], start: int) -> int:
-        """Parse a call with its name and its arguments in an element each."""
-        parser, key = self.parser, tagged["key"]
-        if self.text.startswith("<", tagged.end()):
-            style = nested_elements.NAMED[key]
-            end = parser.nested(tagged["name"], (self.dialect, "elements"), start, tagged.end(), style)
-            parser.found[-1].end = closed(self.text, end)
-            return parser.found[-1].end
-        one = parser.arguments(tagged.end(), tagged["name"], self.dialect, start)
-        behind = re.compile(rf"\s{{0,40}}</{key}>").match(self.text, one.end)
-        if behind is None and not self.text[: one.end].rstrip().endswith(f"</{key}>"):
-            rest = self.text[one.end : one.end + 40].strip()
-            raise Broken(one.end, "the arguments are not closed", cut=not rest)
-        one.end = closed(self.text, one.end if behind is None else behind.end())
-        parser.found.append(one)
-        return one.end
-
 
 def _label(token: str) -> str:
-    word = re.sub(r"\W+", "_", re.sub(r":\w+>\Z", "", token)).strip("_").lower()
+    word = re.sub(r"\W+", "_", token).strip("_").lower()
     return "functools" if word.startswith("functools") else word
