@@ -1,17 +1,18 @@
-"""Setting one value inside YAML text by replacing or inserting only its own characters.
+"""Setting values inside YAML text by replacing or inserting only their own characters.
 
-`block` and `flow` write plain values as YAML text.
+Comments, quotes, order and layout of all else stay. A list whose length changes is written anew, without the comments
+in it. `block` and `flow` write plain values as YAML text.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from statek_sim.scenario.problem import Keypath
+from statek_sim.scenario.problem import Keypath, dotted
 from statek_sim.scenario.tree import Malformed, Node, node_value, parse
 from statek_sim.values import JSON
 
@@ -20,43 +21,54 @@ _BARE_BREAK: Final = re.compile(r"(?<!\r)\n")
 
 
 class CannotEdit(Exception):
-    """The value cannot be set without touching what belongs to others."""
+    """A value cannot be set without touching what belongs to others."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """`text[start:end]` and what takes its place."""
+
+    start: int
+    end: int
+    written: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Spot:
-    """A node that exists, and the way to it."""
+    """A node, where the mark before it (a colon or dash) ends, and the column from which its lines are indented."""
 
     node: Node
-    parent: Node
-    part: str | int
+    behind_mark: int
+    indent: int
     in_flow: bool
 
 
-def set_value(text: str, keypath: Keypath, value: JSON) -> str:
-    """Return `text` with `value` at `keypath`; missing mappings on the way are added.
+def edited(text: str, changes: Iterable[tuple[Keypath, JSON]]) -> str:
+    """Return `text` with each value at its key path; missing mappings on the way are added.
 
-    Where only parts of a list or mapping differ, only those are touched. Raises CannotEdit when the path
-    leads through something that is no mapping or list, or when the new text would not read back as exactly
-    this change.
+    Raises CannotEdit when a path leads through something that is no mapping or list, or when the new text would not
+    read back as exactly these changes.
     """
-    whole = _read(text)
-    wanted = _changed(whole, keypath, value)
-    for smaller, inner in _differences(_at(whole, keypath), value, keypath):
-        text = _set(text, smaller, inner)
-    if "\r\n" in text:
-        text = _BARE_BREAK.sub("\r\n", text)
-    if not _same(_read(text), wanted):
+    root = _read(text)
+    old = node_value(root)
+    wanted = old
+    for keypath, value in changes:
+        wanted = _changed(wanted, keypath, value, keypath)
+    top = _Spot(root, root.start, root.column - 1, in_flow=False)
+    text = _applied(text, _edits(text, top, old, wanted))
+    if not _same(node_value(_read(text)), wanted):
         raise CannotEdit("the file would not say what was asked for")
     return text
 
 
-def _read(text: str) -> JSON:
+def _read(text: str) -> Node:
     try:
         root = parse(text)
     except Malformed as error:
         raise CannotEdit(f"line {error.line}: {error.message}") from error
-    return None if root is None else node_value(root)
+    if root is None:
+        raise CannotEdit("the file is empty")
+    return root
 
 
 def _same(old: JSON, new: JSON) -> bool:
@@ -64,80 +76,56 @@ def _same(old: JSON, new: JSON) -> bool:
     return json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
 
 
-def _at(whole: JSON, keypath: Keypath) -> JSON:
-    for part in keypath:
-        match whole:
-            case dict() if isinstance(part, str) and part in whole:
-                whole = whole[part]
-            case list() if isinstance(part, int) and 0 <= part < len(whole):
-                whole = whole[part]
-            case _:
-                return None
-    return whole
-
-
-def _changed(whole: JSON, keypath: Keypath, value: JSON) -> JSON:
-    """Return `whole` with `value` at `keypath`, as plain values."""
+def _changed(whole: JSON, keypath: Keypath, value: JSON, full: Keypath) -> JSON:
+    """Return `whole` with `value` at `keypath`, as plain values; what stays is the same object."""
     if not keypath:
         return value
     part, rest = keypath[0], keypath[1:]
     if isinstance(part, int):
-        if not isinstance(whole, list) or not 0 <= part <= len(whole):
-            raise CannotEdit(f"there is no list entry {part}")
-        return [*whole[:part], _changed(_at(whole, (part,)), rest, value), *whole[part + 1 :]]
+        if not isinstance(whole, list) or not 0 <= part < len(whole):
+            raise CannotEdit(f"{dotted(full)}: there is no list entry {part}")
+        return [*whole[:part], _changed(whole[part], rest, value, full), *whole[part + 1 :]]
     if whole is not None and not isinstance(whole, dict):
-        raise CannotEdit(f"there is no mapping that could have {part!r}")
+        raise CannotEdit(f"{dotted(full)}: there is no mapping that could have {part!r}")
     mapping = whole or {}
-    return {**mapping, part: _changed(mapping.get(part), rest, value)}
+    return {**mapping, part: _changed(mapping.get(part), rest, value, full)}
 
 
-def _differences(old: JSON, new: JSON, keypath: Keypath) -> Iterator[tuple[Keypath, JSON]]:
-    """Yield the smallest changes that turn `old` into `new`; what lost an entry is replaced as a whole."""
+def _applied(text: str, edits: Iterable[_Edit]) -> str:
+    """Return the text with all edits, which are apart; of those at one place the first comes first."""
+    pieces: list[str] = []
+    at = 0
+    for edit in sorted(edits, key=lambda edit: edit.start):
+        written = _BARE_BREAK.sub("\r\n", edit.written) if "\r\n" in text else edit.written
+        pieces += (text[at : edit.start], written)
+        at = edit.end
+    return "".join((*pieces, text[at:]))
+
+
+def _edits(text: str, spot: _Spot, old: JSON, new: JSON) -> Iterator[_Edit]:
+    """Yield the smallest edits that turn `old`, which `spot` writes, into `new`."""
+    node = spot.node
+    if old is new:
+        return
     if isinstance(old, dict) and isinstance(new, dict) and old and old.keys() <= new.keys():
-        for key, value in new.items():
-            if key in old:
-                yield from _differences(old[key], value, (*keypath, key))
-            else:
-                yield (*keypath, key), value
-    elif isinstance(old, list) and isinstance(new, list) and 0 < len(old) <= len(new):
-        for position, value in enumerate(new):
-            if position < len(old):
-                yield from _differences(old[position], value, (*keypath, position))
-            else:
-                yield (*keypath, position), value
-    elif not _same(old, new) or new is None:
-        yield keypath, new
+        for key, item in zip(node.keys, node.items, strict=True):
+            name = str(key.value)
+            inner = _Spot(item, text.index(":", key.end) + 1, node.column + 1, spot.in_flow or node.flow)
+            yield from _edits(text, inner, old[name], new[name])
+        missing = {key: value for key, value in new.items() if key not in old}
+        if missing:
+            yield _insertion(text, spot, missing)
+    elif isinstance(old, list) and isinstance(new, list) and 0 < len(old) == len(new):
+        for item, before, now in zip(node.items, old, new, strict=True):
+            mark = item.start if node.flow else text.rindex("-", 0, item.start) + 1
+            yield from _edits(
+                text, _Spot(item, mark, node.column + 1, spot.in_flow or node.flow), before, now
+            )
+    elif not _same(old, new):
+        yield _replacement(text, spot, new)
 
 
-def _set(text: str, keypath: Keypath, value: JSON) -> str:
-    root = parse(text)
-    spot = _Spot(node=root, parent=root, part="", in_flow=False) if root else None
-    if root is None or spot is None:
-        raise CannotEdit("the file is empty")
-    depth = 0
-    for part in keypath:
-        child = spot.node.child(part)
-        if child is None:
-            break
-        spot = _Spot(node=child, parent=spot.node, part=part, in_flow=spot.in_flow or spot.node.flow)
-        depth += 1
-    missing = keypath[depth:]
-    if not missing:
-        return _replace(text, spot, value)
-    if spot.node.kind == "mapping":
-        return _insert(text, spot, str(missing[0]), _nested(missing[1:], value))
-    if spot.node.kind == "list":
-        return _append(text, spot, _nested(missing[1:], value))
-    return _replace(text, spot, _nested(missing, value))
-
-
-def _nested(keypath: Keypath, value: JSON) -> JSON:
-    for part in reversed(keypath):
-        value = {str(part): value}
-    return value
-
-
-def _replace(text: str, spot: _Spot, value: JSON) -> str:
+def _replacement(text: str, spot: _Spot, value: JSON) -> _Edit:
     node = spot.node
     quote = node.style if node.style in ("'", '"') else ""
     end = _end(text, node)
@@ -147,71 +135,33 @@ def _replace(text: str, spot: _Spot, value: JSON) -> str:
     multiline = isinstance(value, str) and "\n" in value and not quote
     if spot.in_flow or (one_line and fits and not multiline):
         space = " " if text[node.start - 1] in ":-" else ""
-        return text[: node.start] + space + inline + text[end:]
-    start = _behind_mark(text, spot)
-    indent = node.column - 1 if node.kind != "scalar" and not node.flow else spot.parent.column + 1
-    written = block(value, indent=indent, column=_column(text, start), quote=quote, spread=not one_line)
-    comment = text[start : node.start].rstrip()
+        return _Edit(node.start, end, space + inline)
+    indent = node.column - 1 if node.kind != "scalar" and not node.flow else spot.indent
+    column = _column(text, spot.behind_mark)
+    written = block(value, indent=indent, column=column, quote=quote, spread=not one_line)
+    comment = text[spot.behind_mark : node.start].rstrip()
     if comment and not written.startswith("\n"):
         written = "\n" + " " * indent + written.lstrip()
-    return text[:start] + comment + written + text[end:]
+    return _Edit(spot.behind_mark, end, comment + written)
 
 
-def _insert(text: str, spot: _Spot, key: str, value: JSON) -> str:
+def _insertion(text: str, spot: _Spot, members: dict[str, JSON]) -> _Edit:
+    """Return what adds members to a mapping that has some: before its brace, or as lines after its last one."""
     mapping = spot.node
     if spot.in_flow or mapping.flow:
-        return _insert_in_flow(text, mapping, f"{flow(key)}: {flow(value)}")
+        last = _end(text, mapping.items[-1])
+        written = ", ".join(f"{flow(key)}: {flow(value)}" for key, value in members.items())
+        if "," in _COMMENT.sub("", text[last : mapping.end - 1]):
+            return _Edit(mapping.end - 1, mapping.end - 1, f"{written}, ")
+        return _Edit(last, last, f", {written}")
     indent = mapping.column - 1
-    written = f"{' ' * indent}{flow(key)}:"
-    written += block(value, indent=indent + 2, column=len(written))
-    return _new_line(text, mapping, written)
-
-
-def _append(text: str, spot: _Spot, value: JSON) -> str:
-    """Return `text` with one more entry at the end of a list."""
-    node = spot.node
-    if spot.in_flow or node.flow:
-        edited = _insert_in_flow(text, node, flow(value))
-        if spot.in_flow or _column(text, node.end) + len(edited) - len(text) <= WIDTH:
-            return edited
-        entries = node_value(node)
-        assert isinstance(entries, list)
-        return _replace(text, spot, [*entries, value])
-    indent = node.column - 1
-    dash = " " * indent + "-"
-    return _new_line(text, node, dash + after_dash(block(value, indent=indent + 2, column=len(dash))))
-
-
-def _insert_in_flow(text: str, node: Node, entry: str) -> str:
-    """Return `text` with one more entry before the closing bracket or brace of `node`."""
-    close = node.end - 1
-    if not node.items:
-        return text[: node.start + 1] + entry + text[close:]
-    last = _end(text, node.items[-1])
-    if "," in _COMMENT.sub("", text[last:close]):
-        return text[:close] + f"{entry}, " + text[close:]
-    return text[:last] + f", {entry}" + text[last:]
-
-
-def _new_line(text: str, node: Node, line: str) -> str:
-    """Return `text` with `line` after the last line of `node`."""
-    line_end = text.find("\n", _end(text, node))
-    if line_end == -1:
-        return f"{text}\n{line}"
-    return text[:line_end] + f"\n{line}" + text[line_end:]
-
-
-def _behind_mark(text: str, spot: _Spot) -> int:
-    """Return the offset behind the colon or dash that introduces the node."""
-    key = spot.parent.key(spot.part)
-    if key is not None:
-        return text.index(":", key.end) + 1
-    if not isinstance(spot.part, int):
-        raise CannotEdit("it is the whole file")
-    before = spot.parent.items[spot.part - 1] if spot.part else None
-    begin = _end(text, before) if before else spot.parent.start
-    gap = _COMMENT.sub(lambda comment: " " * len(comment.group()), text[begin : spot.node.start])
-    return begin + gap.rindex("-") + 1
+    lines = ""
+    for key, value in members.items():
+        line = f"{' ' * indent}{flow(key)}:"
+        lines += f"\n{line}{block(value, indent=indent + 2, column=len(line))}"
+    end = text.find("\n", _end(text, mapping))
+    end = len(text) if end == -1 else end - (text[end - 1] == "\r")
+    return _Edit(end, end, lines)
 
 
 def _column(text: str, offset: int) -> int:

@@ -9,21 +9,20 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from statek_sim.atomic_files import replace_file
 from statek_sim.errors import BadInput
-from statek_sim.scenario.edit import CannotEdit, set_value
+from statek_sim.scenario.edit import CannotEdit, edited
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.files import SourceText, read
 from statek_sim.scenario.problem import Keypath, Problem, dotted
 from statek_sim.scenario.schema import Profile, Scenario
-from statek_sim.scenario.tree import Malformed, Node, node_value, parse
+from statek_sim.scenario.tree import Malformed, parse
 from statek_sim.suite.expectations import same, yaml_value
 from statek_sim.suite.result import ABSENT, Mismatch, ScenarioResult
 from statek_sim.suite.run import profile_known
@@ -179,9 +178,6 @@ def _states(expect: Expect | None, keypath: Keypath) -> bool:
 
 
 _EXPECTATIONS = ("expect", "expect_in")
-_ALONE: Final = "scenarios:\n"
-_DASH: Final = re.compile(r" *-[ ]+")
-"""What stands before an entry on its first line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +209,7 @@ def rewrite_expectations(path: Path, changes: Sequence[Change], *, file_digest: 
 
 
 def _rewritten(path: Path, text: str, changes: Sequence[Change]) -> str:
-    """Return the text with all changes.
-
-    Each is made in its scenario's own lines, so that one of many scenarios takes no longer than one alone.
-    """
+    """Return the text with all changes."""
     try:
         root = parse(text)
     except Malformed as error:
@@ -224,55 +217,21 @@ def _rewritten(path: Path, text: str, changes: Sequence[Change]) -> str:
     scenarios = root.child("scenarios") if root else None
     nodes = scenarios.items if scenarios else []
     positions = {own.value: n for n, node in enumerate(nodes) if (own := node.child("id")) is not None}
-    by_position: dict[int, list[Change]] = {}
     for change in changes:
         if change.scenario_id not in positions:
             raise BadInput(f"{path}: no scenario {change.scenario_id!r} in this file")
-        by_position.setdefault(positions[change.scenario_id], []).append(change)
-    starts = _entry_starts(text, nodes)
-    if starts is None:
-        for position, wanted in by_position.items():
-            text = _applied(path, text, position, wanted)
-        return text
-    expected = _entries(root)
-    for position, wanted in sorted(by_position.items(), reverse=True):
-        start, end = starts[position], starts[position + 1]
-        # The entry alone is a file too: its lines, which keep their columns, below the same key.
-        alone = _applied(path, _ALONE + text[start:end], 0, wanted)
-        text = text[:start] + alone.removeprefix(_ALONE) + text[end:]
-        expected[position] = _entries(parse(alone))[0]
-    if _entries(parse(text)) != expected:
-        raise BadInput(f"{path}: cannot be rewritten: the file would not say what was asked for")
-    return text
-
-
-def _entries(root: Node | None) -> list[JSON]:
-    whole = node_value(root) if root else None
-    found = whole["scenarios"] if isinstance(whole, dict) else None
-    return found if isinstance(found, list) else []
-
-
-def _entry_starts(text: str, nodes: Sequence[Node]) -> list[int] | None:
-    """Return where the lines of each entry begin, and the last one's end; None unless each has lines of its own."""
-    starts = [text.rfind("\n", 0, node.start) + 1 for node in nodes]
-    between = [text[start : node.start] for start, node in zip(starts, nodes, strict=True)]
-    if not all(_DASH.fullmatch(before) for before in between):
-        return None
-    end = text.find("\n", nodes[-1].end - 1) if nodes else -1
-    # What follows the list is not the last entry's.
-    return [*starts, len(text) if end == -1 else end + 1]
-
-
-def _applied(path: Path, text: str, position: int, changes: Sequence[Change]) -> str:
-    for change in changes:
-        where = f"scenario {change.scenario_id!r}: {dotted(change.keypath)}"
         if not change.keypath or change.keypath[0] not in _EXPECTATIONS:
             raise BadInput(f"{path}: {dotted(change.keypath)!r} is no expectation")
-        try:
-            text = set_value(text, ("scenarios", position, *change.keypath), change.value)
-        except (Malformed, CannotEdit) as error:
-            raise BadInput(f"{path}: {where} cannot be rewritten: {error}") from error
-    return text
+    try:
+        return edited(
+            text,
+            [
+                (("scenarios", positions[change.scenario_id], *change.keypath), change.value)
+                for change in changes
+            ],
+        )
+    except CannotEdit as error:
+        raise BadInput(f"{path}: cannot be rewritten: {error}") from error
 
 
 def _read(path: Path) -> SourceText:

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from statek_sim.errors import BadInput
-from statek_sim.scenario import edit
 from statek_sim.scenario.load import load_or_fail
-from statek_sim.scenario.tree import Node, parse
 from statek_sim.suite.accept import Change, accept, changes
 from statek_sim.suite.result import ABSENT, Mismatch, ScenarioResult
 from statek_sim.suite.run import run_one, run_suite
@@ -94,22 +92,6 @@ def test_a_run_that_failed_is_no_first_expectation(tmp_path: Path) -> None:
     accepted = accept(results(tmp_path, BARE.partition("  #")[0].replace("print(1)", "exit(1)")))
     assert accepted.changes == ()
     assert [mismatch.keypath for _, mismatch in accepted.left] == [("error",)] * 3
-
-
-def test_a_scenario_of_many_is_rewritten_in_its_own_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    many = "".join(BARE.partition("  #")[0].replace("bare", f"s-{n}") for n in range(50))
-    before = results(tmp_path, many)
-    sizes: list[int] = []
-
-    def parse_and_note(text: str) -> Node | None:
-        sizes.append(len(text))
-        return parse(text)
-
-    monkeypatch.setattr(edit, "parse", parse_and_note)
-    assert len(accept(before).changes) == 50
-    assert max(sizes) < 2 * len(many) / 50
 
 
 def test_nothing_to_accept_changes_nothing(tmp_path: Path) -> None:
