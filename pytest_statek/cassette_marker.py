@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,10 +25,6 @@ ORDER: Final = pytest.StashKey[int]()
 """The place of a test among all of its run."""
 SHARERS: Final = pytest.StashKey[frozenset[int]]()
 """The places of all tests of the run that use the same cassette, where there are several."""
-REDACT: Final = "statek_cassette_redact"
-"""The fixture that a team's own redaction is the value of."""
-Redaction = Callable[[str, str], str]
-_REDACTION: Final = pytest.StashKey[Redaction]()
 ARGUMENTS: Final = ("name", "ignore", "mode", "allow_unplayed")
 
 
@@ -61,7 +56,6 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
                 config.getini("statek_cassette_secret_names"),
                 config.getini("statek_cassette_secret_patterns"),
                 undecoded=config.getini("statek_cassette_allow_undecoded"),
-                redact=_Redact(item),
             ),
         ),
         allow_unplayed=allow,
@@ -71,22 +65,6 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
         ),
         run=Run(config.stash[RUN], item.stash.get(ORDER, 0), item.stash.get(SHARERS, frozenset())),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Redact:
-    """What the fixture `statek_cassette_redact` returns, asked when a text is there: it is made after the cassette."""
-
-    item: pytest.Item
-
-    def __call__(self, place: str, text: str) -> str:
-        known = self.item.stash.get(_REDACTION, None)
-        redact: Redaction | None = (getattr(self.item, "funcargs", None) or {}).get(REDACT, known)
-        if redact is None:
-            return text
-        # pytest forgets a test's fixtures when it has ended, and an interrupted run looks at its cassette after that.
-        self.item.stash[_REDACTION] = redact
-        return redact(place, text)
 
 
 def _keeping(item: pytest.Item, name: object) -> str:

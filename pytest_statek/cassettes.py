@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from pytest_statek.cassette_marker import ORDER, REDACT, RUN, SHARERS, wishes_of
+from pytest_statek.cassette_marker import ORDER, RUN, SHARERS, wishes_of
 from pytest_statek.cassette_path import cassette_path
 from pytest_statek.options import CASSETTE, SESSION
 from statek_sim.cassettes.session import CassetteSession, Saved
@@ -53,9 +53,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         if item.get_closest_marker(CASSETTE):
             item.stash[ORDER] = order
             sharers.setdefault(_used(item), []).append(item)
-            if isinstance(item, pytest.Function):
-                # First of all, so that it is there when another fixture sends a request.
-                item.fixturenames[:] = [REDACT, *(name for name in item.fixturenames if name != REDACT)]
     for path, items in sharers.items():
         if len(items) > 1:
             _share(path, items)

@@ -10,8 +10,6 @@ import pytest
 from pytest_statek.options import CASSETTE, RUN_NUMBER, SESSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pytest_statek.agents import AgentMaker
     from pytest_statek.guests import GuestMaker
     from pytest_statek.mcp_server_check import McpServerMaker
@@ -150,18 +148,6 @@ def statek_seed(request: pytest.FixtureRequest) -> int:
     """
     item: pytest.Item = request.node
     return item.stash.get(RUN_NUMBER, 0)
-
-
-@pytest.fixture(scope="session")
-def statek_cassette_redact() -> Callable[[str, str], str] | None:
-    """Override it with a function of your own that has the last word about every text of a cassette.
-
-    It takes a place (`uri`, `header NAME`, `body` or `reason`) and the text there, with what is known to be secret
-    replaced already, and returns the text as it may be written. Of a stream it gets the body, and then, as `body` too,
-    each text that the pieces add up to. Requests pass through it too before they are looked up, so it must return the
-    same for the same text, and leave what it returned as it is.
-    """
-    return None
 
 
 @pytest.fixture

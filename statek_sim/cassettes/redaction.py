@@ -33,7 +33,6 @@ from statek_sim.cassettes.secret_finder import (
     Finding,
     Sought,
     bare,
-    by_redact,
     in_address,
     in_body,
     in_header,
@@ -160,10 +159,9 @@ def _request(request: Request, sought: Sought) -> Request:
 
 def _response(response: Response, sought: Sought) -> Response:
     body = _body(response.body, response.headers, sought)
-    reason = replaced(response.reason, in_text(response.reason, sought))
     return replace(
         response,
-        reason=sought.own.redacted("reason", reason),
+        reason=replaced(response.reason, in_text(response.reason, sought)),
         headers=_headers(response.headers, sought),
         body=body,
         chunks=response.chunks if body == response.body else tuple(_resized(response, body)),
@@ -185,14 +183,11 @@ def _resized(response: Response, body: bytes) -> Iterator[Chunk]:
 
 
 def _headers(headers: Headers, sought: Sought) -> Headers:
-    return tuple(
-        (name, sought.own.redacted(f"header {name}", replaced(value, in_header(name, value, sought))))
-        for name, value in headers
-    )
+    return tuple((name, replaced(value, in_header(name, value, sought))) for name, value in headers)
 
 
 def _uri(uri: str, sought: Sought) -> str:
-    return sought.own.redacted("uri", replaced(uri, in_address(uri, sought)))
+    return replaced(uri, in_address(uri, sought))
 
 
 def _body(body: bytes, headers: Headers, sought: Sought) -> bytes:
@@ -200,8 +195,7 @@ def _body(body: bytes, headers: Headers, sought: Sought) -> bytes:
     text = as_text(body, headers)
     if not body or text.binary:
         return body
-    plain = replaced(text.text, in_body(text.text, sought, media_type(headers)))
-    clean = by_redact(plain, sought.own)
+    clean = replaced(text.text, in_body(text.text, sought, media_type(headers)))
     return body if clean == text.text else text.encoded(clean)
 
 

@@ -16,7 +16,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from typing import Final
 from urllib.parse import quote, quote_plus, unquote_plus
 
@@ -305,48 +304,6 @@ def _in_pieces(text: str, strings: list[JsonString], sought: Sought) -> Iterator
             if others:
                 yield Finding(*first, f"{each.kind}, in pieces of a stream")
                 yield from (Finding(*place, each.kind, "") for place in others)
-
-
-def by_redact(text: str, own: OwnSecrets) -> str:
-    """Return a body as a team's own function leaves it: the whole of it, and the texts that its pieces add up to.
-
-    What the function changes of such a text comes in one piece then. `BadInput` as for `OwnSecrets.redacted`.
-    """
-    clean = own.redacted("body", text)
-    if own.redact is None:
-        return clean
-    found: list[Finding] = []
-    for column in columns(clean, json_strings(clean) if is_json(clean) else []):
-        plain = [
-            _unescaped(clean[start:end]) if column.is_json else clean[start:end]
-            for start, end in column.pieces
-        ]
-        before = "".join(plain)
-        after = own.redacted("body", before)
-        if after != before:
-            found += _rewritten(column.pieces, plain, after, is_json=column.is_json)
-    return replaced(clean, _without_overlaps(found))
-
-
-def _without_overlaps(found: list[Finding]) -> list[Finding]:
-    ordered = sorted(found)
-    return [each for before, each in pairwise((Finding(-1, -1, ""), *ordered)) if before.end <= each.start]
-
-
-def _rewritten(
-    pieces: tuple[tuple[int, int], ...], plain: list[str], after: str, *, is_json: bool
-) -> Iterator[Finding]:
-    """Yield what makes the pieces add up to `after`: those that begin and end it alike stay as they are."""
-    first, last = 0, len(plain)
-    while first < last - 1 and after.startswith(plain[first]):
-        after = after[len(plain[first]) :]
-        first += 1
-    while last - 1 > first and after.endswith(plain[last - 1]):
-        after = after[: len(after) - len(plain[last - 1])]
-        last -= 1
-    written = json.dumps(after, ensure_ascii=False)[1:-1] if is_json else after.replace("\n", "\ndata: ")
-    yield Finding(*pieces[first], "", written)
-    yield from (Finding(*piece, "", "") for piece in pieces[first + 1 : last])
 
 
 def _unescaped(text: str) -> str:

@@ -1,13 +1,13 @@
 """What is secret by its name and by its shape: the rules of `secret_rules.toml`, and those of one team.
 
-The file is read when it is first used. A team adds names and shapes of its own, and has the last word about a text.
+The file is read when it is first used. A team adds names and shapes of its own.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
@@ -215,27 +215,20 @@ def _is_in_lines(text: str, start: int, end: int) -> bool:
 GROUP: Final = "secret"
 """The group of a pattern that is replaced; the whole match where a pattern has no such group."""
 
-Redact = Callable[[str, str], str]
-"""Takes a place (`uri`, `header NAME`, `body`, `reason`) and the text there; returns the text as it may be written."""
-
 _TYPE: Final = re.compile(r"[\w.+*-]+/[\w.+*-]+")
 _NAME: Final = re.compile(r"[\w.-]+")
-_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
-"""What stands in a text for a byte that is none of it, or is half of a character."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnSecrets:
     """Names of headers, parameters and members, folded, and patterns of texts. Made by `of`, which checks them.
 
-    `undecoded` are the media types of bodies that are no text and may be recorded all the same; `redact` is a function
-    that has the last word about every text.
+    `undecoded` are the media types of bodies that are no text and may be recorded all the same.
     """
 
     names: frozenset[str] = frozenset()
     patterns: tuple[re.Pattern[str], ...] = ()
     undecoded: tuple[str, ...] = ()
-    redact: Redact | None = None
 
     @classmethod
     def of(
@@ -244,14 +237,12 @@ class OwnSecrets:
         patterns: Iterable[str] = (),
         *,
         undecoded: Iterable[str] = (),
-        redact: Redact | None = None,
     ) -> Self:
         """Return what these describe; `BadInput` for what names nothing, is no regular expression or fits anything."""
         return cls(
             frozenset(map(_checked_name, names)),
             tuple(map(_compiled, sorted(set(patterns)))),
             tuple(map(_checked_type, undecoded)),
-            redact,
         )
 
     def key(self) -> list[list[str]]:
@@ -269,25 +260,6 @@ class OwnSecrets:
             for match in pattern.finditer(text):
                 if match[group]:
                     yield *match.span(group), f"a secret of your own ({pattern.pattern})"
-
-    def redacted(self, place: str, text: str) -> str:
-        """Return a text as the team's own function leaves it; `BadInput` when that fails or returns something else."""
-        if self.redact is None:
-            return text
-        try:
-            clean = self.redact(place, text)
-        except Exception as error:
-            raise BadInput(
-                f"statek_cassette_redact: {type(error).__name__} for the {place}: {error}"
-            ) from error
-        if not isinstance(clean, str):
-            raise BadInput(f"statek_cassette_redact: expected a text for the {place}, got {clean!r}")
-        if clean != text and (odd := set(_SURROGATE.findall(clean)) - set(text)):
-            raise BadInput(
-                f"statek_cassette_redact: what it made of the {place} has half a character in it ({min(odd)!r}), "
-                "which no file can hold"
-            )
-        return clean
 
 
 NO_OWN: Final = OwnSecrets()

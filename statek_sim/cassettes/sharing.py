@@ -1,13 +1,13 @@
 """A cassette that several tests or workers of a run write: nothing is lost, and the file comes out in one order.
 
-Every write reads the file again under a lock and merges. What a run of tests has recorded is noted beside the lock,
-for all its workers and apart from other runs: which test asked for what, in the order of the tests and not of the
-clock. A recording is known by its request and by how often that was asked before in the same test, so that two tests
-with the same question share the recording, as they do when one runs after the other.
+Every write reads the file again under a lock and merges. Beside the lock is noted what a run has recorded, for all its
+workers: which test asked for what, in the order of the tests and not of the clock. A recording is known by its request
+and by how often that was asked before in the same test, so that two tests with the same question share the recording,
+as they do when one runs after the other.
 
 A run that rewrites takes the place of what was there only when every test that shares the cassette has had its turn:
 where one fails, is killed or has no turn, what it played before is still there. Runs at the same time add to one
-another's recordings; one that rewrites takes away what another has recorded before, which is told when it writes again.
+another's recordings; a run whose recordings another one has taken away is told, and changes nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any, Final
@@ -83,35 +83,26 @@ class _Written:
 class _Notes:
     """What a run has done with a cassette. `next` is being written: its writer may be killed before it can say so."""
 
-    run: str = ""
-    existed: bool = False
+    run: str
+    existed: bool
     written: _Written = _Written()
     next: _Written = _Written()
 
-
-@dataclass(frozen=True, slots=True)
-class _Book:
-    """The notes of the latest runs, and which of them wrote the file last."""
-
-    runs: dict[str, _Notes] = field(default_factory=dict)
-    saved: str = ""
+    def current(self, path: Path) -> _Written | None:
+        """Return which of both the file is; None where something else has written it."""
+        digest = _digest(path.read_bytes()) if path.exists() else ""
+        return next((each for each in (self.written, self.next) if each.digest == digest), None)
 
 
-@dataclass(slots=True)
-class _Content:
-    """A cassette taken apart: what was there before the run, and what the run has recorded, by request."""
-
-    kept: list[Exchange]
-    fresh: dict[tuple[str, int], tuple[_Entry, Exchange]] = field(default_factory=dict)
-
-    def ordered(self) -> list[tuple[_Entry, Exchange]]:
-        return sorted(self.fresh.values(), key=lambda pair: (pair[0].order, pair[0].number))
+_Fresh = dict[tuple[str, int], tuple[_Entry, Exchange]]
+"""What the run has recorded, by request."""
 
 
 def existed_before(path: Path, run: Run) -> bool:
     """Return whether a cassette was there when the first test of the run opened it."""
     with _locked(path):
         notes = _notes_of(path, run)
+        _note(path, notes)
         return notes.existed
 
 
@@ -128,38 +119,30 @@ def merged(
 
     `rewrites` drops what was there before the run when all who share the cassette have rewritten their part; `replaces`
     takes the place of older recordings of the same requests. `BadInput` when the file cannot be read or written, or
-    when another run has rewritten it since this one wrote; nothing of it is changed then.
+    when another run has taken away what this one wrote; nothing of it is changed then.
     """
     with _locked(path):
         notes = _notes_of(path, run)
-        content = _content(path, notes.written, rewrites=rewrites)
-        of_others = _is_of_others(path, notes.written, content, notes.run)
+        current = notes.current(path)
+        kept, fresh = _content(path, (current or _Written()).fresh, rewrites=rewrites)
+        of_others = current is None and bool(notes.written.fresh)
         if of_others:
-            _check_kept(path, notes.written, content, matching)
-        done = notes.written.done
+            _check_kept(path, notes.written, kept, matching)
+        done = (current or notes.written).done
         if rewrites and run is not None:
             done = tuple(sorted({*done, run.order}))
-        mine = {request.fingerprint for request in requests if request.exchange is not None}
         if rewrites and not of_others and (run is None or run.sharers <= {*done}):
-            content.kept = []
+            kept = []
         elif replaces or rewrites:
-            known = mine if replaces else mine | {fingerprint for fingerprint, _ in content.fresh}
-            content.kept = [
-                exchange for exchange in content.kept if matching.fingerprint(exchange.request) not in known
-            ]
-        changed = _add(content, requests, 0 if run is None else run.order)
-        if changed or rewrites:
-            _save(path, content, notes, done)
+            known = {request.fingerprint for request in requests if request.exchange is not None}
+            known |= set() if replaces else {fingerprint for fingerprint, _ in fresh}
+            kept = [one for one in kept if matching.fingerprint(one.request) not in known]
+        if _add(fresh, requests, 0 if run is None else run.order) or rewrites:
+            _save(path, kept, fresh, notes, done)
 
 
-def _is_of_others(path: Path, written: _Written, content: _Content, run: str) -> bool:
-    """Return whether another run has written the file since this one did."""
-    changed = bool(written.fresh) and not content.fresh
-    return changed and _book(path).saved != run
-
-
-def _check_kept(path: Path, written: _Written, content: _Content, matching: Matching) -> None:
-    there = {matching.fingerprint(exchange.request) for exchange in content.kept}
+def _check_kept(path: Path, written: _Written, kept: Sequence[Exchange], matching: Matching) -> None:
+    there = {matching.fingerprint(exchange.request) for exchange in kept}
     lost = sum(entry.fingerprint not in there for entry in written.fresh)
     if lost:
         raise BadInput(
@@ -168,44 +151,43 @@ def _check_kept(path: Path, written: _Written, content: _Content, matching: Matc
         )
 
 
-def _add(content: _Content, requests: Sequence[Asked], order: int) -> bool:
+def _add(fresh: _Fresh, requests: Sequence[Asked], order: int) -> bool:
     """Add what a session asked for; whoever comes first in the order of the tests has asked for it."""
     changed = False
     for number, request in enumerate(requests):
         key = (request.fingerprint, request.nth)
         entry = _Entry(order, number, *key)
-        there = content.fresh.get(key)
+        there = fresh.get(key)
         if there is None:
             if request.exchange is not None:
-                content.fresh[key] = (entry, request.exchange)
+                fresh[key] = (entry, request.exchange)
                 changed = True
         elif (entry.order, entry.number) < (there[0].order, there[0].number):
-            content.fresh[key] = (entry, request.exchange or there[1])
+            fresh[key] = (entry, request.exchange or there[1])
             changed = True
     return changed
 
 
-def _content(path: Path, written: _Written, *, rewrites: bool) -> _Content:
+def _content(path: Path, mine: Sequence[_Entry], *, rewrites: bool) -> tuple[list[Exchange], _Fresh]:
+    """Return what was in a cassette before the run, and what the run has recorded: `mine`, at its end."""
     if not path.exists():
-        return _Content([])
+        return [], {}
     try:
         exchanges = read(path)
     except BadCassette:
         # Rewriting is the way out of a damaged cassette.
         if rewrites:
-            return _Content([])
+            return [], {}
         raise
-    count = len(written.fresh)
-    if not count or written.digest != _digest(path.read_bytes()):
-        return _Content(exchanges)
-    pairs = zip(written.fresh, exchanges[-count:], strict=True)
+    count = len(exchanges) - len(mine)
+    pairs = zip(mine, exchanges[count:], strict=True)
     fresh = {(entry.fingerprint, entry.nth): (entry, exchange) for entry, exchange in pairs}
-    return _Content(exchanges[:-count], fresh)
+    return exchanges[:count], fresh
 
 
-def _save(path: Path, content: _Content, notes: _Notes, done: tuple[int, ...]) -> None:
-    ordered = content.ordered()
-    exchanges = [*content.kept, *(exchange for _, exchange in ordered)]
+def _save(path: Path, kept: Sequence[Exchange], fresh: _Fresh, notes: _Notes, done: tuple[int, ...]) -> None:
+    ordered = sorted(fresh.values(), key=lambda pair: (pair[0].order, pair[0].number))
+    exchanges = [*kept, *(exchange for _, exchange in ordered)]
     text = rendered(exchanges) if exchanges else ""
     digest = _digest(text.encode("utf-8")) if exchanges else ""
     written = _Written(digest, tuple(entry for entry, _ in ordered), done)
@@ -216,7 +198,7 @@ def _save(path: Path, content: _Content, notes: _Notes, done: tuple[int, ...]) -
     else:
         path.unlink(missing_ok=True)
     if notes.run:
-        _note(path, replace(notes, written=written, next=_Written()), saved=True)
+        _note(path, replace(notes, written=written, next=_Written()))
 
 
 def _digest(content: bytes) -> str:
@@ -259,43 +241,19 @@ def _beside(path: Path, kind: str) -> Path:
     return Path(tempfile.gettempdir()) / f"statek-cassettes-{os.getuid()}" / f"{name}.{kind}"
 
 
+def _notes_file(path: Path, run: str) -> Path:
+    return _beside(path, f"{blake2b(run.encode(), digest_size=8).hexdigest()}.notes")
+
+
 def _notes_of(path: Path, run: Run | None) -> _Notes:
-    """Return what the run has noted; the first look of a run notes whether the cassette is there."""
-    if run is None:
-        return _Notes(existed=path.exists())
-    notes = _book(path).runs.get(run.key)
-    if notes is None:
-        notes = _Notes(run=run.key, existed=path.exists())
-        _note(path, notes)
-    return notes
-
-
-def _note(path: Path, notes: _Notes, *, saved: bool = False) -> None:
-    book = _book(path)
-    others = [(key, other) for key, other in book.runs.items() if key != notes.run]
-    runs = dict([*others, (notes.run, notes)][-_MOST_RUNS:])
-    _write(path, replace(book, runs=runs, saved=notes.run if saved else book.saved))
-
-
-def _book(path: Path) -> _Book:
-    """Return the notes about a cassette; none when there are none, or they are no notes of ours.
-
-    What was being written when its writer was killed counts where the file is that one.
-    """
+    """Return what is noted of a run; what is no note of ours counts for nothing."""
+    key = "" if run is None else run.key
     try:
-        members = json.loads(_beside(path, "notes").read_text("ascii"))
-        runs = {
-            key: _Notes(
-                run=key,
-                existed=bool(notes["existed"]),
-                written=_written(notes["written"]),
-                next=_written(notes["next"]),
-            )
-            for key, notes in members["runs"].items()
-        }
-        return _settled(path, _Book(runs, members["saved"]))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return _Book()
+        members = json.loads(_notes_file(path, key).read_text("ascii"))
+        written, coming = (_written(members[name]) for name in ("written", "next"))
+        return _Notes(run=key, existed=bool(members["existed"]), written=written, next=coming)
+    except (OSError, ValueError, TypeError, KeyError):
+        return _Notes(run=key, existed=path.exists())
 
 
 def _written(members: dict[str, Any]) -> _Written:
@@ -303,19 +261,9 @@ def _written(members: dict[str, Any]) -> _Written:
     return _Written(members["digest"], fresh, tuple(members["done"]))
 
 
-def _settled(path: Path, book: _Book) -> _Book:
-    unsure = [notes for notes in book.runs.values() if notes.next.digest]
-    if not unsure or not path.exists():
-        return book
-    digest = _digest(path.read_bytes())
-    for notes in unsure:
-        if notes.next.digest == digest:
-            known = replace(notes, written=notes.next, next=_Written())
-            return replace(book, runs={**book.runs, notes.run: known}, saved=notes.run)
-    return book
-
-
-def _write(path: Path, book: _Book) -> None:
-    # Half of the notes would be none, and who rewrites would begin again.
-    members = json.dumps(asdict(book), default=list).encode("ascii")
-    replace_file(_beside(path, "notes"), members, durable=False)
+def _note(path: Path, notes: _Notes) -> None:
+    file = _notes_file(path, notes.run)
+    replace_file(file, json.dumps(asdict(notes)).encode("ascii"), durable=False)
+    of_runs = file.parent.glob(_beside(path, "*.notes").name)
+    for old in sorted(of_runs, key=lambda one: one.stat().st_mtime_ns)[:-_MOST_RUNS]:
+        old.unlink(missing_ok=True)

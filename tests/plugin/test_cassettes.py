@@ -336,37 +336,6 @@ def test_workers_record_and_play_as_one_process_does(pytester: pytest.Pytester, 
     assert len(live.requests) == 1
 
 
-REDACTING = """
-@pytest.fixture
-def statek_cassette_redact():
-    return lambda place, text: text.replace("France", "ACME") if place == "body" else text
-"""
-
-
-def test_a_team_s_own_function_has_the_last_word(pytester: pytest.Pytester, live: Provider) -> None:
-    test = CAPITAL.replace("    assert ask", "    ask").replace(' == "Paris is the capital of France."', "")
-    project(pytester, live.url, REDACTING + test)
-    pytester.runpytest("--statek-record=once").assert_outcomes(passed=1)
-    text = cassette(pytester).read_text("utf-8")
-    assert "France" not in text
-    assert "the capital of ACME?" in text
-    pytester.runpytest().assert_outcomes(passed=1)
-    assert len(live.requests) == 1
-
-
-def test_a_function_that_fails_is_told_and_nothing_is_recorded(
-    pytester: pytest.Pytester, live: Provider
-) -> None:
-    project(
-        pytester, live.url, REDACTING.replace("lambda place, text:", "lambda place, text: 1 / 0 or") + CAPITAL
-    )
-    result = pytester.runpytest("--statek-record=once")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["statek_cassette_redact: ZeroDivisionError for the *: division by zero"])
-    assert not live.requests
-    assert not cassette(pytester).exists()
-
-
 @pytest.mark.parametrize(
     ("file", "problem"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.redaction import redacted
 from statek_sim.cassettes.scan import scan
-from statek_sim.cassettes.secret_finder import by_redact
 from statek_sim.cassettes.secret_rules import OwnSecrets
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.errors import BadInput, CassetteMiss
@@ -149,47 +147,3 @@ def test_what_names_nothing_or_fits_anything_is_refused(
 ) -> None:
     with pytest.raises(BadInput, match=message):
         OwnSecrets.of(names, patterns)
-
-
-def _event(choice: int, piece: str) -> str:
-    return f"data: {json.dumps({'choices': [{'index': choice, 'delta': {'content': piece}}]})}\n\n"
-
-
-def _texts(body: str) -> list[str]:
-    """What each choice of a stream says."""
-    texts = ["", ""]
-    for line in body.splitlines():
-        if line:
-            (choice,) = json.loads(line.removeprefix("data: "))["choices"]
-            texts[choice["index"]] += choice["delta"]["content"]
-    return texts
-
-
-def _customer_unnamed(place: str, text: str) -> str:
-    return re.sub(r"customer-\d+", "customer-0", text) if place == "body" else text
-
-
-def test_a_function_of_ones_own_is_given_the_texts_that_the_pieces_of_a_stream_add_up_to() -> None:
-    pieces = zip(
-        ("Dear", " customer", "-", "471", "1 of “X”,", " or", " customer-", "2", "!"),
-        ("", "a cust", "", "omer-8", "99", "", "", "", "\n0"),
-        strict=True,
-    )
-    stream = "".join(_event(0, first) + _event(1, second) for first, second in pieces)
-    response = Response(status=200, headers=(("content-type", "text/event-stream"),), body=stream.encode())
-    own = OwnSecrets.of(redact=_customer_unnamed)
-    clean = redacted(
-        Exchange(request=Request(method="POST", uri=URI, headers=(), body=b""), response=response), own
-    )
-    body = clean.response.body.decode()
-    assert _texts(body) == ["Dear customer-0 of “X”, or customer-0!", "a customer-0\n0"]
-    assert redacted(clean, own) == clean
-
-
-def test_half_a_character_from_a_function_of_a_team_is_refused_and_what_a_body_had_is_kept() -> None:
-    own = OwnSecrets.of(redact=lambda place, text: text.replace("Cleo", "\ud83d"))
-    with pytest.raises(
-        BadInput, match=r"^statek_cassette_redact: what it made of the body has half a character"
-    ):
-        by_redact("Cleo was here", own)
-    assert by_redact("\udcff was here", own) == "\udcff was here"

@@ -307,9 +307,9 @@ def test_encoded_values_that_cannot_be_read_are_told_and_the_rest_is_read_as_tex
         f"interactions:\n- response: {{body: !!binary {body}}}\n- response: {{body: !!binary abc}}\nnote: {key}\n"
     )
     found = scanned(path)
-    assert [str(unread) for unread in found.unopened] == [
-        f"{path}:3: skipped: its encoded values cannot be read: not valid YAML: failed to decode base64 data: Incorrect padding"
-    ]
+    assert str(found.unopened[0]).startswith(
+        f"{path}:3: skipped: its encoded values cannot be read: not valid YAML: "
+    )
     assert [leak.line for leak in found.leaks] == [4]
 
 
