@@ -2,13 +2,12 @@
 
 `exchange` requests and answers as values · `routes` which path speaks which format · `llm` decides every answer: no
 sockets, no clock · `play` one play of a script · `script_lookup` which reply answers, and the message where none does ·
-`parsed_request` requests as they are read, and their token counts · `message_validation`, `refusals` what providers
-refuse · `rendering` replies as HTTP, in the form that the request demands · `embedding` vectors of texts ·
-`conversations` answers that clients go on from · `fault` faults on command · `journal` the requests so far · `recorded`
-answers from a cassette · `trajectory` the record of a run, which `observed_run` makes
+`parsed_request` requests as they are read, and their token counts · `refusals` what providers refuse · `demands` what a
+request demands of a reply · `rendering` replies as HTTP · `embedding` vectors of texts · `conversations` answers that
+clients go on from · `fault` faults on command · `journal` the requests so far · `recorded` answers from a cassette ·
+`trajectory` the record of a run, which `observed_run` makes
 
-Shells: `protocol` HTTP/1.1 on asyncio, with `response_writer` behind it · `llm_server` that server in a thread, and
-what a test holds of it · `asgi` for every ASGI server
+Shells: `http_connection` HTTP/1.1 on asyncio · `llm_server` that server in a thread, and what a test holds of it
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING
 from statek_sim.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from statek_sim.server.asgi import asgi_app as asgi_app
     from statek_sim.server.fault import EmptyChoices as EmptyChoices
     from statek_sim.server.fault import FaultRule as FaultRule
     from statek_sim.server.fault import HttpError as HttpError

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 JSON_TYPE: Final = "application/json"
 EVENTS_TYPE: Final = "text/event-stream; charset=utf-8"
-
 
 ESTIMATED: Final = (("x-statek-usage", "estimated"),)
 """The header of an answer whose prompt was too large to be counted token by token."""
@@ -60,23 +59,6 @@ class Silence:
 
 
 Answer = Whole | Streamed | Silence
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """An answer that takes so much work that a thread makes it, so that other clients are answered meanwhile.
-
-    `make` reads a large request, which has its turn once it is read; or it writes what is settled already.
-    """
-
-    make: Callable[[], Answer | Later]
-
-
-def worked_out(answer: Answer | Later) -> Answer:
-    """Return an answer, made in this thread where it takes work."""
-    while isinstance(answer, Later):
-        answer = answer.make()
-    return answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final
 
 from statek_sim.clock import EPOCH
@@ -21,11 +20,11 @@ from statek_sim.providers.scripted import Script
 from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.request import FormatName
-from statek_sim.server.exchange import Answer, Incoming, Later, Whole, worked_out
+from statek_sim.server.exchange import Answer, Incoming, Whole
 from statek_sim.server.fault import FaultRule
 from statek_sim.server.journal import Journal
-from statek_sim.server.parsed_request import LARGEST_COUNTED, model_tokenizer
-from statek_sim.server.play import ASKING, AcceptedRequest, Play
+from statek_sim.server.parsed_request import model_tokenizer
+from statek_sim.server.play import ASKING, Play
 from statek_sim.server.rendering import Pacing, http_error
 from statek_sim.server.routes import JOURNAL, UNUSED, Place, Route, route
 from statek_sim.server.script_lookup import PlayedScript
@@ -107,37 +106,11 @@ class FakeLLM:
 
     def answer(self, request: Incoming) -> Answer:
         """Answer one HTTP request."""
-        return worked_out(self.begin(request))
-
-    def begin(self, request: Incoming) -> Answer | Later:
-        """Answer one HTTP request, or say what is to be done in a thread where doing it here would hold others up.
-
-        Such are the reading of a large request, and the making of many embeddings.
-        """
         found = route(request.method, request.target)
         if found.place in ASKING:
-            play = self._play
-            if len(request.body) > LARGEST_COUNTED:
-                return Later(partial(self._ask, play, request, found))
-            return self._ask(play, request, found)
-        if found.place is Place.RESPONSE:
             with self._lock:
-                return self._play.stored(request, found)
+                return self._play.ask(request, found)
         return fallback_answer(request, found, self._models, self.journal, self.unused)
-
-    def _ask(self, play: Play, request: Incoming, found: Route) -> Answer | Later:
-        """Answer a request in the play in which it came; it takes its turn among others when it has been read."""
-        reading = play.read(request, found)
-        # The tokens of a large one are counted before the lock is taken, which others wait for.
-        if (
-            self._count_usage
-            and isinstance(reading, AcceptedRequest)
-            and reading.wanted is None
-            and reading.read.estimated
-        ):
-            reading.read.prompt_tokens()
-        with self._lock:
-            return play.ask(request, found, reading)
 
     def unused(self) -> list[PendingReply]:
         """Return the replies that were given too seldom; for one that repeats forever, once is enough."""
@@ -226,7 +199,7 @@ def _refusal(method: str, found: Route, models: Sequence[str]) -> tuple[int, str
             return 400, f"{found.path} streams events only: add ?alt=sse"
         case _:
             return 404, (
-                f"nothing at {found.path}; there are /v1/chat/completions, /v1/responses (and /ID), "
+                f"nothing at {found.path}; there are /v1/chat/completions, /v1/responses, "
                 "/v1/embeddings, "
                 "/v1/messages, /v1/messages/count_tokens, /v1beta/models/MODEL:generateContent (and :countTokens, "
                 f":embedContent), /v1/models, {JOURNAL} and {UNUSED}"

@@ -25,11 +25,10 @@ from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script
 from statek_sim.server.exchange import DEFAULT_LIMITS, Limits
 from statek_sim.server.fault import FaultRule
+from statek_sim.server.http_connection import Handler, HttpConnection
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.server.llm import DEFAULT_MODELS, FakeLLM
-from statek_sim.server.protocol import HttpProtocol
 from statek_sim.server.rendering import Pacing
-from statek_sim.server.response_writer import Handler
 
 
 class LLMServer:
@@ -58,7 +57,7 @@ class LLMServer:
         self.llm = FakeLLM(
             styles=styles, models=models, count_usage=count_usage, pacing=pacing, ignored=ignored
         )
-        self._running = RunningServer(self.llm.begin, host=host, port=port, anywhere=anywhere, limits=limits)
+        self._running = RunningServer(self.llm.answer, host=host, port=port, anywhere=anywhere, limits=limits)
         self.url = self._running.url
         self.port = self._running.port
         self.openai_url = f"{self.url}/v1"
@@ -170,7 +169,7 @@ class RunningServer:
         self._handler = handler
         self._listening = listening
         self._limits = limits
-        self._connections: set[HttpProtocol] = set()
+        self._connections: set[HttpConnection] = set()
         self._ready = threading.Event()
         self._stopped = threading.Event()
         self._loop = _RealTimeLoop()
@@ -222,7 +221,7 @@ class RunningServer:
 
     async def _serve(self) -> None:
         server = await self._loop.create_server(
-            lambda: HttpProtocol(self._handler, self._limits, self._connections),
+            lambda: HttpConnection(self._handler, self._limits, self._connections),
             sock=self._listening,
             backlog=_BACKLOG,
         )

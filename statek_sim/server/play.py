@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -13,24 +13,22 @@ from statek_sim.providers.delivery import Manner
 from statek_sim.providers.mismatch import shorten, unused_text
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.protocol import Place as PlaceName
-from statek_sim.providers.script import Chat, Computed, RawStream, Vector
+from statek_sim.providers.script import RawStream, Vector
 from statek_sim.providers.scripted import Entry
 from statek_sim.providers.wire.format import FORMATS, WireFormat
-from statek_sim.providers.wire.request import FormatName
-from statek_sim.server.conversations import Conversations, UnknownAnswer
+from statek_sim.server.conversations import Conversations
 from statek_sim.server.embedding import EmbeddingRequest, read_embeddings
-from statek_sim.server.exchange import Answer, Incoming, Later, Silence, Streamed, Whole
+from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed, Whole
 from statek_sim.server.fault import FaultRule, FaultSchedule
 from statek_sim.server.journal import Journal, JournalEntry
-from statek_sim.server.message_validation import out_of_turn
 from statek_sim.server.parsed_request import ParsedRequest, read_request
-from statek_sim.server.refusals import check_refusals, how_to_have_it_taken
+from statek_sim.server.refusals import check_refusals, out_of_turn
 from statek_sim.server.rendering import (
     Pacing,
-    Renderer,
     ServedRequest,
     embeddings,
     http_error,
+    render,
     replacement,
     token_count,
     with_faults,
@@ -72,12 +70,11 @@ class Play:
     ) -> None:
         self.script = script
         self.journal = Journal()
-        self.ignored = frozenset(ignored)
+        self._ignored = frozenset(ignored)
         self._schedule = FaultSchedule(faults)
-        self._fallible = bool(faults)
+        self._manner = manner
         self._pacing = pacing
-        self._renderer = Renderer(manner, pacing)
-        self._spoken_before = Conversations()
+        self._conversations = Conversations()
         self._at = 0.0
 
     def check_finished(self) -> None:
@@ -93,36 +90,26 @@ class Play:
         if missed:
             raise UnusedReplies(f"{missed[0]}; {self.journal.total} came")
 
-    def read(self, incoming: Incoming, found: Route) -> AcceptedRequest | BadRequest:
-        """Read a request for `ask`, as much of it as depends on nothing that was asked before; needs no lock."""
-        try:
-            return read_asked(incoming, found, self.ignored)
-        except BadRequest as error:
-            return error
-        except ValueError as error:
-            return BadRequest(str(error))
-
-    def ask(self, incoming: Incoming, found: Route, reading: AcceptedRequest | BadRequest) -> Answer | Later:
-        """Answer one request for a reply, for embeddings, or for a count; `reading` is what `read` returned for it."""
+    def ask(self, incoming: Incoming, found: Route) -> Answer:
+        """Answer one request for a reply, for embeddings, or for a count."""
         number, wire = self.journal.total + 1, FORMATS[found.wire]
         name = f"request {number} (POST {found.path}"
         record = partial(JournalEntry, number, found.wire, incoming.target, incoming.headers, incoming.body)
         try:
-            read, wanted = self._continued(reading, found)
-        except BadRequest as refused:
-            refusal, why = _refusal(refused, wire)
+            read, wanted = self._read(incoming, found)
+        except (BadRequest, ValueError) as error:
+            refusal, why = _refusal(error, wire)
             self.journal.add(record(refusal.status, problem=f"{name}): {why}"))
             return refusal
         request = _request(incoming, read, found, self._at)
-        faults = self._schedule.faults(request, number) if self._fallible else ()
-        early = replacement(faults, wire) if faults else None
+        faults = self._schedule.faults(request, number)
+        early = replacement(faults, wire)
         if early is not None:
             self.journal.add(record(_status(early), faults=faults))
             return early
         entry: Entry | None = None
         problem: str | None = None
         latency = 0.0
-        answer: Answer | Later
         try:
             answer, entry = self._answered(ServedRequest(number, name, request, read, wire, faults), wanted)
             latency = _latency(entry, answer, self._pacing)
@@ -135,32 +122,28 @@ class Play:
         self.journal.add(record(_status(answer), entry, faults, problem, latency))
         return answer
 
-    def stored(self, incoming: Incoming, found: Route) -> Answer:
-        """Answer a request about an answer of before: to have it again, or to have it forgotten."""
-        try:
-            body = self._spoken_before.stored(incoming.method, found.name, found.options)
-        except UnknownAnswer as error:
-            return http_error(FORMATS[found.wire], 404, message=str(error))
-        except BadRequest as error:
-            self.journal.add_problem(f"{incoming.method} {found.path}: {error}")
-            return http_error(FORMATS[found.wire], 400, message=str(error), parameter=error.parameter)
-        return Whole(status=200, body=body)
-
-    def _continued(
-        self, reading: AcceptedRequest | BadRequest, found: Route
-    ) -> tuple[ParsedRequest, EmbeddingRequest | None]:
-        """Return what was read, with what was said before it; `BadRequest` for what the server cannot do."""
-        if isinstance(reading, BadRequest):
-            raise reading
-        if reading.read.asked.previous is None:
-            return reading.read, reading.wanted
-        read = self._spoken_before.continued(reading.read)
-        check_turns(read, found.wire, self.ignored)
-        return read, reading.wanted
+    def _read(self, incoming: Incoming, found: Route) -> tuple[ParsedRequest, EmbeddingRequest | None]:
+        """Read a request; `BadRequest` for what the server cannot do, `ValueError` for what is no JSON."""
+        encoding = incoming.headers.get("content-encoding", "")
+        if encoding.lower() not in ("identity", ""):
+            raise EncodedBody(
+                f"its content-encoding is {encoding[:80]!r}: send it as it is, nothing unpacks it here"
+            )
+        wanted = None
+        if found.place is Place.EMBEDDINGS:
+            read, wanted = read_embeddings(found.wire, found.path, incoming.body)
+        else:
+            read = read_request(found.wire, found.path, incoming.body)
+        check_refusals(read.refused, self._ignored, incoming.headers.get("anthropic-beta", ""))
+        if read.asked.previous is not None:
+            continued = self._conversations.continued(read.asked)
+            check_refusals(out_of_turn(continued.messages, found.wire), self._ignored)
+            read = ParsedRequest(continued, len(incoming.body))
+        return read, wanted
 
     def _answered(
         self, served: ServedRequest, wanted: EmbeddingRequest | None
-    ) -> tuple[Answer | Later, Entry | None]:
+    ) -> tuple[Answer, Entry | None]:
         """Return the answer, and the entry of the script that gives it if one does."""
         if wanted is not None:
             return self._vectors(served, wanted)
@@ -169,48 +152,44 @@ class Play:
             recorded = self.script.scripted(request, name)
             if recorded is None:
                 return with_faults(token_count(served.read, served.wire), served.faults, served.wire), None
-            return self._renderer.render([recorded], served), recorded
-        entries = [self.script.demanded(request, name)]
-        while len(entries) < served.read.asked.demands.choices and isinstance(
-            entries[0].reply.answer, Chat | Computed
-        ):
-            entries.append(self.script.demanded(request, name))
-        answer = self._renderer.render(entries, served)
+            return self._render(recorded, served), recorded
+        entry = self.script.demanded(request, name)
+        answer = self._render(entry, served)
         if served.wire.NAME == "responses":
-            self._spoken_before.keep(served.read, answer)
-        return answer, entries[0]
+            self._conversations.keep(served.read.asked, answer)
+        return answer, entry
 
-    def _vectors(
-        self, served: ServedRequest, wanted: EmbeddingRequest
-    ) -> tuple[Answer | Later, Entry | None]:
+    def _render(self, entry: Entry, served: ServedRequest) -> Answer:
+        return render(entry, served, self._manner, self._pacing)
+
+    def _vectors(self, served: ServedRequest, wanted: EmbeddingRequest) -> tuple[Answer, Entry | None]:
         entries: list[Entry | None] = []
         for message in served.chat.messages:
             entry = self.script.scripted(replace(served.chat, messages=(message,)), served.name)
             entries.append(entry)
             if entry is not None and not isinstance(entry.reply.answer, Vector):
-                return self._renderer.render([entry], served), entry
-        made = embeddings(entries, wanted, served)
-        answer = made if isinstance(made, Later) else with_faults(made, served.faults, served.wire)
-        return answer, next(filter(None, entries), None)
+                return self._render(entry, served), entry
+        return embeddings(entries, wanted, served), next(filter(None, entries), None)
 
 
-def _status(answer: Answer | Later) -> int:
-    return 0 if isinstance(answer, Silence) else 200 if isinstance(answer, Later) else answer.status
+def _status(answer: Answer) -> int:
+    return 0 if isinstance(answer, Silence) else answer.status
 
 
-def _refusal(refused: BadRequest, wire: WireFormat) -> tuple[Whole, str]:
+def _refusal(refused: BadRequest | ValueError, wire: WireFormat) -> tuple[Whole, str]:
     """Return the answer to a request that cannot be read, and why in words."""
+    parameter, code = (refused.parameter, refused.code) if isinstance(refused, BadRequest) else (None, None)
     why = str(refused)
     if len(why) > _LONGEST_MESSAGE:
         # It quotes the request, and problems are kept: a hundred bodies of 30 MB would fill the memory.
         why = shorten(ends_without_secrets(why), _LONGEST_MESSAGE)
-    if not refused.code:
+    if not code:
         why = f"the request cannot be read: {why}"
     status = 415 if isinstance(refused, EncodedBody) else 400
-    return http_error(wire, status, message=why, parameter=refused.parameter, code=refused.code), why
+    return http_error(wire, status, message=why, parameter=parameter, code=code), why
 
 
-def _latency(entry: Entry | None, answer: Answer | Later, pacing: Pacing) -> float:
+def _latency(entry: Entry | None, answer: Answer, pacing: Pacing) -> float:
     """Return the virtual seconds that an answer takes."""
     if entry is None:
         return 0.0
@@ -244,57 +223,3 @@ def _request(incoming: Incoming, read: ParsedRequest, found: Route, at: float) -
 
 class EncodedBody(BadRequest):
     """A body that is compressed, or encoded in another way."""
-
-
-@dataclass(frozen=True, slots=True)
-class AcceptedRequest:
-    """A request that was read; `wanted` where it is for embeddings."""
-
-    read: ParsedRequest
-    wanted: EmbeddingRequest | None
-
-
-def read_asked(incoming: Incoming, found: Route, ignored: Collection[str]) -> AcceptedRequest:
-    """Read a request; `BadRequest` for what the server cannot do as well, `ValueError` for what is no JSON."""
-    _check_encoding(incoming.headers.get("content-encoding", "identity"))
-    wanted = None
-    if found.place is Place.EMBEDDINGS:
-        read, wanted = read_embeddings(found.wire, found.path, incoming.body)
-    else:
-        read = read_request(found.wire, found.path, incoming.body)
-    _check_parameters(read, ignored)
-    check_refusals(read.refused, ignored, incoming.headers.get("anthropic-beta", ""))
-    if wanted is None and read.asked.previous is None:
-        check_turns(read, found.wire, ignored)
-    return AcceptedRequest(read, wanted)
-
-
-def _check_encoding(encoding: str) -> None:
-    if encoding.lower() not in ("identity", ""):
-        raise EncodedBody(
-            f"its content-encoding is {encoding[:80]!r}: send it as it is, nothing unpacks it here"
-        )
-
-
-def _check_parameters(read: ParsedRequest, ignored: Collection[str]) -> None:
-    params = read.asked
-    if params.unheeded and (unheeded := [name for name in params.unheeded if name not in ignored]):
-        raise BadRequest(
-            f"Unsupported parameter `{unheeded[0]}`: remove it, or accept and ignore it "
-            f"(script([...], ignored=[{unheeded[0]!r}]), or serve --ignore {unheeded[0]})",
-            parameter=unheeded[0],
-            code="unsupported_parameter",
-        )
-    for name, why in params.wrong:
-        if name not in ignored:
-            raise BadRequest(why, parameter=name, code="invalid_value")
-
-
-def check_turns(read: ParsedRequest, wire: FormatName, ignored: Collection[str]) -> None:
-    """Refuse a conversation in which calls and results do not belong together, with `BadRequest`."""
-    problem = None if "messages" in ignored else out_of_turn(read.asked.messages, wire)
-    if problem is not None:
-        raise BadRequest(
-            f"{problem} {how_to_have_it_taken('messages')}",
-            parameter="messages",
-        )

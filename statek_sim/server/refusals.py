@@ -1,30 +1,24 @@
-"""What providers refuse in a request that is well formed: rules about schemas, thinking and signatures.
+"""What providers refuse in a request beside wrong parameters: shapes, schemas, thinking, signatures, and turns.
 
-Each rule is a function of the parsed body that yields a `Refusal`, and names where the refusal was seen. Where no
-public report shows the refusal there is no rule, and the request is taken.
+`RULES` are functions of the parsed body for each format, and name where the refusal was seen. Where no public report
+shows the refusal there is no rule, and the request is taken. Requests are read without these rules elsewhere: what
+STATEK sends, and what a cassette has, is read however it looks.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from statek_sim.errors import BadRequest
 from statek_sim.providers.wire.anthropic import is_thinking
 from statek_sim.providers.wire.gemini import needs_signatures
+from statek_sim.providers.wire.parameters import Refusal
 from statek_sim.providers.wire.request import FormatName
-from statek_sim.values import JSON
-
-
-class Refusal(NamedTuple):
-    """A status 400: the parameter that is wrong as the provider writes it, why, and OpenAI's code of the error."""
-
-    parameter: str
-    why: str
-    code: str = "invalid_value"
-
+from statek_sim.values import JSON, Message
 
 Refusals = Iterator[Refusal]
 Body = Mapping[str, Any]
@@ -32,34 +26,55 @@ Body = Mapping[str, Any]
 
 def refusals(wire: FormatName, body: JSON, model: str) -> Refusals:
     """Yield what the provider of a format refuses, the first first; `model` is the one that is asked."""
-    if not isinstance(body, dict):
-        return
-    if wire == "openai":
-        yield from _openai(body)
-    elif wire == "responses":
-        yield from _responses(body)
-    elif wire == "anthropic":
-        yield from _anthropic(body)
-    else:
-        yield from _gemini(body, model)
+    if isinstance(body, dict):
+        for rule in RULES[wire]:
+            yield from rule(body, model)
 
 
-def check_refusals(refused: Iterable[Refusal], ignored: Collection[str], betas: str) -> None:
+def check_refusals(refused: Iterable[Refusal], ignored: Collection[str], betas: str = "") -> None:
     """Raise `BadRequest` for the first refusal of a parameter that is not ignored; `betas` are those of Anthropic."""
     for refusal in refused:
         name = re.split(r"[.\[]", refusal.parameter)[0]
-        if name in ignored or (refusal.parameter == THINKING_BUDGET and INTERLEAVED in betas):
+        if {name, refusal.parameter} & set(ignored):
             continue
-        why = f"{refusal.why} {how_to_have_it_taken(name)}"
+        if refusal.parameter == THINKING_BUDGET and INTERLEAVED in betas:
+            continue
+        why = refusal.why
+        if refusal.code != "unsupported_parameter":
+            why += (
+                " (the provider refuses it; a server that takes it is played with "
+                f"script([...], ignored=[{name!r}]), or serve --ignore {name})"
+            )
         raise BadRequest(why, parameter=refusal.parameter, code=refusal.code)
 
 
-def how_to_have_it_taken(parameter: str) -> str:
-    """Return what a message about a refused parameter ends with."""
-    return (
-        "(the provider refuses it; a server that takes it is played with "
-        f"script([...], ignored=[{parameter!r}]), or serve --ignore {parameter})"
-    )
+# ---- shapes
+
+
+def _typed(parts: JSON, where: str, parameter: str) -> Refusals:
+    """Yield what is wrong with things each of which says what it is: a part of a message, a block, a tool."""
+    for number, part in numbered_objects(parts):
+        place = f"{where}[{number}]"
+        if not isinstance(part.get("type"), str):
+            yield Refusal(parameter, _no_string(f"{place}.type", part, "type"))
+        elif part["type"] == "text" and parameter != "tools" and not isinstance(part.get("text"), str):
+            yield Refusal(parameter, _no_string(f"{place}.text", part, "text"))
+
+
+def _typed_contents(body: Body, parameter: str) -> Refusals:
+    for number, message in numbered_objects(body.get(parameter)):
+        yield from _typed(message.get("content"), f"{parameter}[{number}].content", parameter)
+
+
+def _no_string(where: str, given: Body, member: str) -> str:
+    found = f"{str(given[member])[:80]!r}" if member in given else "nothing"
+    return f"{where}: expected a string, got {found}"
+
+
+def numbered_objects(values: JSON) -> list[tuple[int, dict[str, Any]]]:
+    """Return the objects of a list with their numbers; no list has none."""
+    given = values if isinstance(values, list) else []
+    return [(number, value) for number, value in enumerate(given) if isinstance(value, dict)]
 
 
 # ---- OpenAI
@@ -77,34 +92,43 @@ NOT_AT_THE_TOP: Final = ("oneOf", "anyOf", "allOf", "enum", "not")
 """https://github.com/chatanywhere/GPT_API_free/issues/403"""
 
 
-def _openai(body: Body) -> Refusals:
+def _openai_shapes(body: Body, model: str) -> Refusals:
+    yield from _typed_contents(body, "messages")
+    yield from _typed(body.get("tools"), "tools", "tools")
+
+
+def _responses_shapes(body: Body, model: str) -> Refusals:
+    yield from _typed_contents(body, "input")
+    yield from _typed(body.get("tools"), "tools", "tools")
+
+
+def _only_with_tools(body: Body, model: str) -> Refusals:
     for name in ONLY_WITH_TOOLS:
         if body.get(name) is not None and not body.get("tools"):
-            yield Refusal(
-                name, f"Invalid value for '{name}': '{name}' is only allowed when 'tools' are specified."
-            )
-    yield from _number_of_tools(body)
+            why = f"Invalid value for '{name}': '{name}' is only allowed when 'tools' are specified."
+            yield Refusal(name, why)
+
+
+def _openai_functions(body: Body, model: str) -> Refusals:
     for number, tool in numbered_objects(body.get("tools")):
         function = tool.get("function")
         if isinstance(function, dict):
             yield from _function(function, f"tools[{number}].function")
 
 
-def _responses(body: Body) -> Refusals:
-    yield from _number_of_tools(body)
+def _responses_functions(body: Body, model: str) -> Refusals:
     for number, tool in numbered_objects(body.get("tools")):
         if tool.get("type") != "function":
             continue
-        if "name" not in tool:
+        if "name" in tool:
+            yield from _function(tool, f"tools[{number}]")
+        else:
             # Tools as Chat Completions has them: https://github.com/microsoft/autogen/issues/6935
             where = f"tools[{number}].name"
             yield Refusal(where, f"Missing required parameter: '{where}'.", "missing_required_parameter")
-        else:
-            yield from _function(tool, f"tools[{number}]")
-    yield from _reasoning_alone(body)
 
 
-def _reasoning_alone(body: Body) -> Refusals:
+def _reasoning_alone(body: Body, model: str) -> Refusals:
     """A reasoning item belongs to the item of the model that follows it.
 
     https://github.com/vercel/ai/issues/7099, https://github.com/openai/openai-node/issues/1567
@@ -125,7 +149,7 @@ def _is_of_the_model(item: Body) -> bool:
     )
 
 
-def _number_of_tools(body: Body) -> Refusals:
+def _number_of_tools(body: Body, model: str) -> Refusals:
     tools = body.get("tools")
     if isinstance(tools, list) and len(tools) > MOST_TOOLS:
         yield Refusal(
@@ -226,15 +250,18 @@ https://platform.claude.com/docs/en/build-with-claude/extended-thinking
 _THOUGHT: Final = ("thinking", "redacted_thinking")
 
 
-def _anthropic(body: Body) -> Refusals:
-    yield from _thinking_budget(body)
-    yield from _empty_texts(body)
-    yield from _cached(body)
-    yield from _top_of_schemas(body)
-    yield from _thinking_of_the_turn(body)
+def _anthropic_shapes(body: Body, model: str) -> Refusals:
+    yield from _typed(body.get("system"), "system", "system")
+    yield from _typed_contents(body, "messages")
+    for number, tool in numbered_objects(body.get("tools")):
+        kind = tool.get("type")
+        if kind is not None and not isinstance(kind, str):
+            yield Refusal("tools", _no_string(f"tools[{number}].type", tool, "type"))
+        elif kind is None and not isinstance(tool.get("name"), str):
+            yield Refusal("tools", _no_string(f"tools[{number}].name", tool, "name"))
 
 
-def _thinking_budget(body: Body) -> Refusals:
+def _thinking_budget(body: Body, model: str) -> Refusals:
     thinking = body.get("thinking")
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
     limit = body.get("max_tokens")
@@ -250,7 +277,7 @@ def _thinking_budget(body: Body) -> Refusals:
         yield Refusal(THINKING_BUDGET, "`max_tokens` must be greater than `thinking.budget_tokens`.")
 
 
-def _empty_texts(body: Body) -> Refusals:
+def _empty_texts(body: Body, model: str) -> Refusals:
     """https://github.com/anthropics/claude-code/issues/59812, https://github.com/anthropics/claude-code/issues/23440."""
     for _, message in numbered_objects(body.get("messages")):
         for _, block in numbered_objects(message.get("content")):
@@ -260,7 +287,7 @@ def _empty_texts(body: Body) -> Refusals:
                 yield Refusal("messages", f"messages: text content blocks must {must}")
 
 
-def _cached(body: Body) -> Refusals:
+def _cached(body: Body, model: str) -> Refusals:
     blocks = [tool for _, tool in numbered_objects(body.get("tools"))] + [
         part for _, part in numbered_objects(body.get("system"))
     ]
@@ -275,7 +302,7 @@ def _cached(body: Body) -> Refusals:
         )
 
 
-def _top_of_schemas(body: Body) -> Refusals:
+def _top_of_schemas(body: Body, model: str) -> Refusals:
     """https://github.com/marianfoo/mcp-sap-docs/pull/51."""
     for number, tool in numbered_objects(body.get("tools")):
         schema = tool.get("input_schema")
@@ -287,7 +314,7 @@ def _top_of_schemas(body: Body) -> Refusals:
             )
 
 
-def _thinking_of_the_turn(body: Body) -> Refusals:
+def _thinking_of_the_turn(body: Body, model: str) -> Refusals:
     """The model's last turn, when it called tools, comes back with its thinking and the signature of that.
 
     https://github.com/pydantic/pydantic-ai/issues/2075, and of a signature https://github.com/cytostack/openwolf/issues/19
@@ -319,8 +346,47 @@ def _thinking_of_the_turn(body: Body) -> Refusals:
 
 # ---- Google
 
+_PART: Final = frozenset(
+    {
+        "text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode",
+        "codeExecutionResult", "toolCall", "toolResponse", "thought", "thoughtSignature",
+    }
+)  # fmt: skip
+"""What a part may be."""
 
-def _gemini(body: Body, model: str) -> Refusals:
+_TOOL: Final = frozenset(
+    {
+        "functionDeclarations", "googleSearch", "googleSearchRetrieval", "codeExecution", "urlContext", "googleMaps",
+        "computerUse", "fileSearch", "retrieval", "enterpriseWebSearch", "mcpServers", "parallelAiSearch",
+    }
+)  # fmt: skip
+"""What a tool may be."""
+
+
+def _gemini_shapes(body: Body, model: str) -> Refusals:
+    inner = body.get("generateContentRequest")
+    members = inner if isinstance(inner, dict) and "contents" not in body else body
+    for number, content in numbered_objects(members.get("contents")):
+        yield from wrong_parts(content.get("parts"), f"contents[{number}].parts", "contents")
+    prompt = members.get("systemInstruction")
+    if isinstance(prompt, dict):
+        yield from wrong_parts(prompt.get("parts"), "systemInstruction.parts", "systemInstruction")
+    for number, tool in numbered_objects(members.get("tools")):
+        if tool and _TOOL.isdisjoint(tool):
+            yield Refusal("tools", f"tools[{number}]: expected a kind of tool, got {', '.join(tool)[:80]}")
+
+
+def wrong_parts(parts: JSON, where: str, parameter: str) -> Refusals:
+    """Yield the refusals of the parts of a content."""
+    for number, part in numbered_objects(parts):
+        text, place = part.get("text"), f"{where}[{number}]"
+        if _PART.isdisjoint(part):
+            yield Refusal(parameter, f"{place}: expected something in it, as text or inlineData")
+        elif text is not None and not isinstance(text, str):
+            yield Refusal(parameter, _no_string(f"{place}.text", part, "text"))
+
+
+def _signatures(body: Body, model: str) -> Refusals:
     """The first call of each step since the user's last words must have its signature.
 
     https://github.com/nearai/ironclaw/issues/1510
@@ -350,7 +416,76 @@ def _start_of_turn(contents: list[tuple[int, dict[str, Any]]]) -> int:
     return 0
 
 
-def numbered_objects(values: JSON) -> list[tuple[int, dict[str, Any]]]:
-    """Return the objects of a list with their numbers; no list has none."""
-    given = values if isinstance(values, list) else []
-    return [(number, value) for number, value in enumerate(given) if isinstance(value, dict)]
+Rule = Callable[[Body, str], Refusals]
+
+RULES: Final[Mapping[FormatName, tuple[Rule, ...]]] = {
+    "openai": (_openai_shapes, _only_with_tools, _number_of_tools, _openai_functions),
+    "responses": (_responses_shapes, _number_of_tools, _responses_functions, _reasoning_alone),
+    "anthropic": (
+        _anthropic_shapes,
+        _thinking_budget,
+        _empty_texts,
+        _cached,
+        _top_of_schemas,
+        _thinking_of_the_turn,
+    ),
+    "gemini": (_gemini_shapes, _signatures),
+}
+"""What each provider refuses: functions of the body and the model."""
+
+
+# ---- calls of tools and their results must alternate
+
+_WITHOUT_RESULT: Final[Mapping[FormatName, str]] = {
+    "openai": "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+    "'tool_call_id'. The following tool_call_ids did not have response messages: {ids}",
+    "responses": "No tool output found for function call {ids}.",
+    "anthropic": "`tool_use` ids were found without `tool_result` blocks immediately after: {ids}. Each `tool_use` "
+    "block must have a corresponding `tool_result` block in the next message.",
+    "gemini": "Please ensure that the number of function response parts is equal to the number of function call parts "
+    "of the function call turn.",
+}
+_WITHOUT_CALL: Final[Mapping[FormatName, str]] = {
+    "openai": "Invalid parameter: messages with role 'tool' must be a response to a preceding message with "
+    "'tool_calls'; there is no call {ids}",
+    "responses": "No tool call found for function call output with call_id {ids}.",
+    "anthropic": "unexpected `tool_use_id` found in `tool_result` blocks: {ids}. Each `tool_result` block must have a "
+    "corresponding `tool_use` block in the previous message.",
+    "gemini": "Please ensure that function response turn comes immediately after a function call turn.",
+}
+
+_MERGED: Final = ("anthropic", "gemini")
+"""Where messages of one role in a row are one turn: https://platform.claude.com/docs/en/api/messages."""
+
+
+def out_of_turn(messages: Sequence[Message], wire: FormatName) -> Refusals:
+    """Yield why the provider of a format refuses a conversation, in OpenAI's shape; at most one reason."""
+    open_calls: Counter[str] = Counter()
+    role: JSON = None
+    for message in messages:
+        before, role = role, message.get("role")
+        if role == "tool":
+            answered = _key(message.get("tool_call_id"), wire)
+            if not open_calls[answered]:
+                yield Refusal("messages", _WITHOUT_CALL[wire].format(ids=answered))
+                return
+            open_calls[answered] -= 1
+            continue
+        calls = Counter(_key(call.get("id"), wire) for _, call in numbered_objects(message.get("tool_calls")))
+        if wire in _MERGED and before == role == "assistant":
+            calls += open_calls
+        elif open_calls.total():
+            break
+        open_calls = calls
+    else:
+        # Google takes a turn of calls at the end.
+        if wire == "gemini":
+            return
+    if open_calls.total():
+        ids = ", ".join(name for name, times in open_calls.items() if times)
+        yield Refusal("messages", _WITHOUT_RESULT[wire].format(ids=ids))
+
+
+def _key(name: JSON, wire: FormatName) -> str:
+    """Return what a call and its result are matched by; Google counts them, and their ids may be left out."""
+    return "" if wire == "gemini" else str(name)

@@ -30,7 +30,6 @@ class Place(Enum):
     CHAT = "chat"
     EMBEDDINGS = "embeddings"
     COUNT = "count_tokens"
-    RESPONSE = "a stored answer"
     MODELS = "models"
     MODEL = "model"
     JOURNAL = "journal"
@@ -44,16 +43,13 @@ class Place(Enum):
 class Route:
     """A place, the format that is spoken there, and the path without its query.
 
-    `name`: which model (`Place.MODEL`), or the id of which answer, with what of it is wanted (`Place.RESPONSE`);
-    `options` are the names in the query of the latter, but for what is off (`stream=false`). `allowed`: the methods
-    that the path is for (`Place.WRONG_METHOD`).
+    `name`: which model (`Place.MODEL`). `allowed`: the methods that the path is for (`Place.WRONG_METHOD`).
     """
 
     place: Place
     wire: FormatName
     path: str
     name: str = ""
-    options: tuple[str, ...] = ()
     allowed: str = ""
 
 
@@ -76,10 +72,6 @@ def route(method: str, target: str) -> Route:
         if method != "POST":
             return Route(Place.WRONG_METHOD, wire, path, allowed="POST")
         return Route(place, wire, path)
-    _, stored, answer = path.partition("/responses/")
-    if stored and answer:
-        options = tuple(option for option, values in parse_qs(split.query).items() if values != ["false"])
-        return Route(Place.RESPONSE, "responses", path, answer, options)
     found = _reading(path, wire)
     if found.place is not Place.NOWHERE and method not in ("GET", "HEAD"):
         return Route(Place.WRONG_METHOD, wire, path, allowed="GET, HEAD")

@@ -81,7 +81,6 @@ def litellm(url: str) -> dict[str, object]:
     told["responses stream"] = [
         event.type for event in client.responses(input="Look.", stream=True, **asked)
     ][-1]
-    told["choices"] = len(client.completion(messages=question, n=2, **asked).choices)
     embedded = []
     for model, base in (("openai/text-embedding-3-small", f"{url}/v1"), ("gemini/m", f"{url}/v1beta")):
         found = client.embedding(model=model, api_base=base, api_key="none", input=["a cat"], dimensions=8)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +15,10 @@ from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.cassettes.tap import tapped
 from statek_sim.errors import UnmatchedRequest
 from statek_sim.providers.script import ScriptedCall, text, tool_call, tool_calls
-from statek_sim.server import conversations
-from statek_sim.server.exchange import Incoming, Whole
 from statek_sim.server.fault import EmptyChoices, FaultRule, HttpError, NullUsage, Reset
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.llm_server import LLMServer
-from tests.server.asking import ask, error, streamed, whole
+from tests.server.asking import ask, streamed, whole
 from tests.tables import table_test
 
 if TYPE_CHECKING:
@@ -123,72 +120,6 @@ def test_a_conversation_goes_on_over_several_answers_without_its_instructions() 
     # One message a turn, and the first request's instructions are not sent again.
     assert [answer["usage"]["input_tokens"] for answer in (first, second, third)] == [15, 18, 28]
     assert third["previous_response_id"] == second["id"]
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_stored_answer_is_read_again_until_it_is_deleted(
-    statek_llm_server: LLMServer, client: OpenAI, *, stream: bool
-) -> None:
-    statek_llm_server.script([text("Hello there.")])
-    if stream:
-        name = next(iter(client.responses.create(model="m", input="Hello?", stream=True))).response.id  # type: ignore[union-attr]
-    else:
-        name = client.responses.create(model="m", input="Hello?").id
-    assert client.responses.retrieve(name).output_text == "Hello there."
-    client.responses.delete(name)
-    with pytest.raises(openai.NotFoundError, match=f"Response with id '{name}' not found: .* was deleted"):
-        client.responses.retrieve(name)
-
-
-@pytest.mark.parametrize(
-    ("method", "rest", "message"),
-    [
-        (
-            "GET",
-            "/input_items",
-            "of a stored answer only itself is honoured here (GET, DELETE), not its input_items",
-        ),
-        ("GET", "?stream=true", "stream is not honoured for a stored answer: leave it out"),
-        ("POST", "", "a stored answer is read (GET) or forgotten (DELETE) here, got POST"),
-    ],
-)
-def test_what_is_not_honoured_of_a_stored_answer_is_said(method: str, rest: str, message: str) -> None:
-    llm = FakeLLM([text("one")])
-    name = whole(ask(llm, {"model": "m", "input": "a"}, TARGET))["id"]
-    refused = llm.answer(Incoming(method, f"{TARGET}/{name}{rest}", {}, b""))
-    assert error(refused) == (400, message)
-    with pytest.raises(UnmatchedRequest, match=re.escape(message)):
-        llm.check_finished()
-
-
-def test_a_stored_answer_that_is_wanted_whole_is_read(client: OpenAI, statek_llm_server: LLMServer) -> None:
-    statek_llm_server.script([text("Hello there.")])
-    name = client.responses.create(model="m", input="Hello?").id
-    assert client.responses.retrieve(name, stream=False).output_text == "Hello there."
-
-
-def test_what_is_kept_of_answers_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversations, "_MOST_BYTES", 40_000)
-    llm = FakeLLM([text("one").forever()])
-
-    def answered(size: int, previous: str | None = None) -> str:
-        body = {"model": "m", "input": "x" * size, "previous_response_id": previous}
-        return str(whole(ask(llm, body, TARGET))["id"])
-
-    def status(name: str) -> int:
-        answer = llm.answer(Incoming("GET", f"{TARGET}/{name}", {}, b""))
-        assert isinstance(answer, Whole)
-        return answer.status
-
-    first, second = answered(15_000), answered(15_000)
-    assert [status(first), status(second)] == [200, 200]
-    # It holds what was said before it, as the answer before it does too.
-    third = answered(2_000, second)
-    assert [status(first), status(second), status(third)] == [404, 200, 200]
-    assert status(answered(60_000)) == 404
-    llm.answer(Incoming("DELETE", f"{TARGET}/{second}", {}, b""))
-    fourth = answered(15_000)
-    assert [status(third), status(fourth)] == [200, 200]
 
 
 @pytest.mark.parametrize("asked", [{"store": False}, None])

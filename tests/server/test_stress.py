@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
-import urllib.request
-
-import pytest
 
 from bench.server_stress import (
     Outcome,
@@ -18,13 +14,11 @@ from bench.server_stress import (
     struck_clients,
 )
 from statek_sim.providers.script import text
-from statek_sim.providers.wire.request import FormatName
-from statek_sim.server import play as reading
 from statek_sim.server.exchange import ESTIMATED, Incoming, Whole
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.llm_server import LLMServer
-from statek_sim.server.parsed_request import LARGEST_COUNTED, ParsedRequest, read_request
-from tests.server.asking import OPENAI, ask, counted_lengths, error, openai, whole
+from statek_sim.server.parsed_request import LARGEST_COUNTED
+from tests.server.asking import OPENAI, ask, error, openai, whole
 from tests.tables import table_test
 
 
@@ -48,16 +42,6 @@ def test_a_server_that_is_asked_stops_in_time() -> None:
     held(stops(4, clients=4))
 
 
-def test_of_a_large_message_no_more_is_counted_than_of_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = counted_lengths(monkeypatch)
-    llm = FakeLLM([text("x").forever()])
-    whole(ask(llm, openai("word " * 4_000_000)))
-    parts = [{"type": "text", "text": "word " * 20_000} for _ in range(100)]
-    whole(ask(llm, {"model": "gpt-4o", "messages": [{"role": "user", "content": parts}]}))
-    whole(ask(llm, {"model": "gpt-4o", "input": "word " * 4_000_000}, "/v1/embeddings"))
-    assert sum(counted) < 3 * LARGEST_COUNTED
-
-
 def test_what_clients_that_left_had_sent_is_given_back() -> None:
     held(given_back(8, 4_000_000))
 
@@ -71,7 +55,7 @@ def test_tokens_of_a_large_request_are_estimated_and_the_answer_says_so() -> Non
     assert isinstance(answer, Whole)
     assert answer.headers == ESTIMATED
     assert len(words) * 8_000 < LARGEST_COUNTED
-    assert abs(estimated - 10 * exact) < exact // 5
+    assert exact < estimated <= len(words) * 80_000 // 4 + 10
     assert whole(ask(FakeLLM([text("x")]), openai(words * 80_000)))["usage"]["prompt_tokens"] == estimated
 
 
@@ -92,37 +76,6 @@ def test_a_body_nested_deep_is_a_bad_request_and_the_journal_stays_readable(body
     (entry,) = json.loads(page.body)
     assert entry["status"] == 400
     assert len(entry["body"]) < 11_000
-
-
-def test_another_client_is_answered_while_a_large_request_is_read(
-    statek_llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun, answered = threading.Event(), threading.Event()
-    waited: list[bool] = []
-
-    def waiting(wire: FormatName, path: str, body: bytes) -> ParsedRequest:
-        if len(body) > LARGEST_COUNTED:
-            begun.set()
-            waited.append(answered.wait(10))
-        return read_request(wire, path, body)
-
-    monkeypatch.setattr(reading, "read_request", waiting)
-    statek_llm_server.script([text("Small.").on("hi"), text("Large.")])
-    said: list[str] = []
-
-    def asked(message: str) -> None:
-        request = urllib.request.Request(statek_llm_server.url + OPENAI, json.dumps(openai(message)).encode())
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            said.append(json.load(answer)["choices"][0]["message"]["content"])
-
-    large = threading.Thread(target=asked, args=("word " * 60_000,))
-    large.start()
-    assert begun.wait(30)
-    asked("hi")
-    answered.set()
-    large.join(60)
-    assert (waited, said) == ([True], ["Small.", "Large."])
-    assert [entry.number for entry in statek_llm_server.requests] == [1, 2]
 
 
 def test_http_1_0_gets_a_large_request_answered_in_one_piece(statek_llm_server: LLMServer) -> None:

@@ -29,7 +29,7 @@ LARGER: Final[Mapping[str, str]] = {
     "runtime/execution/runtime.py:Runtime": "what a user's program calls: a line or two for each",
     "runtime/execution/scheduler.py:Scheduler": "what begins, ends and dies shares who is ready",
     "runtime/jobs/job.py:Job": "its fields carry STATEK's names, and each is a property of its own",
-    "server/protocol.py:HttpProtocol": "what the parser tells of one connection, piece by piece, on one state",
+    "server/http_connection.py:HttpConnection": "what the parser tells of one connection, piece by piece, on one state",
 }
 """Classes and functions with more lines, by path and name, and why each is one noun all the same."""
 

@@ -189,8 +189,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         demands=NO_DEMANDS if counting else _demands(body),
         stream=body.get("stream") is True,
         stream_usage=True,
-        unheeded=known.unheeded(body),
-        wrong=known.wrong(body),
+        refused=known.refusals(body),
         thinks=is_thinking(body),
     )
 

@@ -59,15 +59,11 @@ NAME: Final[FormatName] = "gemini"
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
     """Yield the text piece by piece, then each call whole; the last event has the reason and the usage."""
     shown = reply if usage else replace(reply, usage=NO_USAGE)
-    for index, choice in enumerate((reply, *reply.others)):
-        parts: list[JSON] = [{"text": piece} for piece in (split(choice.text) if choice.text else ())]
-        parts.extend(function_calls(choice))
-        for part in parts[:-1]:
-            yield encoding.event(
-                compact(response(shown, [candidate(choice, [part], index, last=False)], last=False))
-            )
-        ending = candidate(choice, parts[-1:], index, last=True)
-        yield encoding.event(compact(response(shown, [ending], last=index == len(reply.others))))
+    parts: list[JSON] = [{"text": piece} for piece in (split(reply.text) if reply.text else ())]
+    parts.extend(function_calls(reply))
+    for part in parts[:-1]:
+        yield encoding.event(compact(response(shown, [part], last=False)))
+    yield encoding.event(compact(response(shown, parts[-1:], last=True)))
 
 
 def join_stream(stream: bytes) -> bytes:
@@ -125,7 +121,6 @@ _STATUS_NAMES: Final[Mapping[int, str]] = {
     504: "DEADLINE_EXCEEDED",
 }
 
-_MOST_CANDIDATES: Final = 128
 _UNDERSCORE: Final = re.compile(r"_([a-z])")
 
 _METHOD: Final = re.compile(
@@ -163,11 +158,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         demands=_demands(config, body.get("toolConfig")),
         stream=named["method"] == "streamGenerateContent",
         stream_usage=True,
-        unheeded=(
-            *GEMINI.unheeded(body),
-            *GEMINI_CONFIG.unheeded(config, within="generationConfig."),
-        ),
-        wrong=(*GEMINI.wrong(body), *GEMINI_CONFIG.wrong(config, within="generationConfig.")),
+        refused=(*GEMINI.refusals(body), *GEMINI_CONFIG.refusals(config, within="generationConfig.")),
         thinks=needs_signatures(named["model"]),
     )
 
@@ -177,7 +168,6 @@ def _demands(config: Mapping[str, JSON], tool_config: JSON) -> Demands:
     calling = _object(given.get("functionCallingConfig"), "functionCallingConfig")
     mode, names = calling.get("mode"), calling.get("allowedFunctionNames")
     return Demands(
-        choices=_candidates(config) or 1,
         stop=stops_of(config.get("stopSequences"), where="generationConfig.stopSequences"),
         max_tokens=limit_of(
             number_or_none(config, "maxOutputTokens"), where="generationConfig.maxOutputTokens"
@@ -186,15 +176,6 @@ def _demands(config: Mapping[str, JSON], tool_config: JSON) -> Demands:
         calls="must" if mode == "ANY" else "must not" if mode == "NONE" else "may",
         call_names=tuple(map(str, names)) if isinstance(names, list) else (),
     )
-
-
-def _candidates(config: Mapping[str, JSON]) -> int | None:
-    """Return how many candidates are wanted; so many as 128, as with OpenAI, are enough to test with."""
-    where = "generationConfig.candidateCount"
-    wanted = limit_of(number_or_none(config, "candidateCount"), where=where)
-    if wanted is not None and wanted > _MOST_CANDIDATES:
-        raise BadRequest(f"{where}: expected at most {_MOST_CANDIDATES}, got {wanted}", parameter=where)
-    return wanted
 
 
 _USERS_OWN: Final = frozenset(
@@ -311,27 +292,15 @@ def _tools(tools: list[dict[str, JSON]]) -> Iterator[dict[str, JSON]]:
 
 def reply_body(reply: WireReply) -> bytes:
     """Return a `GenerateContentResponse`; its bytes depend on `reply` alone."""
-    candidates = [
-        candidate(choice, [*_text_parts(choice), *function_calls(choice)], index, last=True)
-        for index, choice in enumerate((reply, *reply.others))
-    ]
-    return compact(response(reply, candidates, last=True)).encode()
+    texts: list[JSON] = [{"text": reply.text}] if reply.text else []
+    return compact(response(reply, [*texts, *function_calls(reply)], last=True)).encode()
 
 
-def _text_parts(reply: WireReply) -> list[JSON]:
-    return [{"text": reply.text}] if reply.text else []
-
-
-def candidate(reply: WireReply, parts: list[JSON], index: int, *, last: bool) -> JSON:
-    """Return one candidate, or a piece of it; only the last piece has a reason."""
+def response(reply: WireReply, parts: list[JSON], *, last: bool) -> dict[str, JSON]:
+    """Return an answer or one piece of it; only the last piece has a reason and the usage."""
     reason: dict[str, JSON] = {"finishReason": STOP_REASONS[reply.reason]} if last else {}
-    return {"content": {"role": "model", "parts": parts}, "index": index, **reason}
-
-
-def response(reply: WireReply, candidates: list[JSON], *, last: bool) -> dict[str, JSON]:
-    """Return an answer or one piece of it; only the last piece has the usage."""
     return {
-        "candidates": candidates,
+        "candidates": [{"content": {"role": "model", "parts": parts}, "index": 0, **reason}],
         **(usage_field(reply.usage) if last else {}),
         "modelVersion": reply.model,
         "responseId": reply.id,

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from statek_sim.errors import BadRequest
 from statek_sim.providers.wire import encoding
 from statek_sim.providers.wire.encoding import compact, quoted
-from statek_sim.providers.wire.parameters import OPENAI
+from statek_sim.providers.wire.parameters import OPENAI, Refusal
 from statek_sim.providers.wire.reply import (
     NO_USAGE,
     ParsedReply,
@@ -62,11 +62,10 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
         f'"model":{quoted(reply.model)},"choices":['
     )
     tail = '],"usage":null}' if reported else "]}"
-    for index, choice in enumerate((reply, *reply.others)):
-        start = f'{head}{{"index":{index},"delta":'
-        for delta in _deltas(choice, split):
-            yield encoding.event(f'{start}{compact(delta)},"finish_reason":null}}{tail}')
-        yield encoding.event(f'{start}{{}},"finish_reason":{quoted(choice.reason)}}}{tail}')
+    start = f'{head}{{"index":0,"delta":'
+    for delta in _deltas(reply, split):
+        yield encoding.event(f'{start}{compact(delta)},"finish_reason":null}}{tail}')
+    yield encoding.event(f'{start}{{}},"finish_reason":{quoted(reply.reason)}}}{tail}')
     if reported:
         yield encoding.event(f'{head}],"usage":{usage_json(reply.usage)}}}')
     yield encoding.event(DONE)
@@ -147,7 +146,6 @@ _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
 
 _DEMANDING: Final = frozenset(
     [
-        "n",
         "stop",
         "max_tokens",
         "max_completion_tokens",
@@ -156,7 +154,6 @@ _DEMANDING: Final = frozenset(
         "parallel_tool_calls",
     ]
 )
-_MOST_CHOICES: Final = 128
 
 _ERROR_TYPES: Final[Mapping[int, str]] = {
     401: "authentication_error",
@@ -181,15 +178,14 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         demands=NO_DEMANDS if _DEMANDING.isdisjoint(body) else _demands(body),
         stream=body.get("stream") is True,
         stream_usage=isinstance(options, dict) and options.get("include_usage") is True,
-        unheeded=OPENAI.unheeded(body),
-        wrong=(*OPENAI.wrong(body), *_without_stream(body)),
+        refused=(*OPENAI.refusals(body), *_without_stream(body)),
     )
 
 
-def _without_stream(body: Mapping[str, JSON]) -> tuple[tuple[str, str], ...]:
-    if body.get("stream_options") is None or body.get("stream"):
-        return ()
-    return (("stream_options", "stream_options: expected only where stream is true, as the API has it"),)
+def _without_stream(body: Mapping[str, JSON]) -> Iterator[Refusal]:
+    if body.get("stream_options") is not None and not body.get("stream"):
+        why = "stream_options: expected only where stream is true, as the API has it"
+        yield Refusal("stream_options", why)
 
 
 def _message(message: dict[str, JSON], number: int) -> dict[str, JSON]:
@@ -207,13 +203,9 @@ def _message(message: dict[str, JSON], number: int) -> dict[str, JSON]:
 
 
 def _demands(body: Mapping[str, JSON]) -> Demands:
-    choices = limit_of(number_or_none(body, "n"), where="n") or 1
-    if choices > _MOST_CHOICES:
-        raise BadRequest(f"n: expected at most {_MOST_CHOICES}, got {choices}", parameter="n")
     named = "max_tokens" if body.get("max_completion_tokens") is None else "max_completion_tokens"
     calls, names = calls_demanded(body.get("tool_choice"))
     return Demands(
-        choices=choices,
         stop=stops_of(body.get("stop"), where="stop"),
         max_tokens=limit_of(number_or_none(body, named), where=named),
         json_object=wants_json(body.get("response_format")),
@@ -257,7 +249,7 @@ def reply_body(reply: WireReply) -> bytes:
     ending = "}" if usage is not None and not usage.present else f',"usage":{usage_json(usage)}}}'
     text = (
         f'{{"id":{quoted(reply_id(reply))},"object":"chat.completion","created":{reply.created},'
-        f'"model":{quoted(reply.model)},"choices":[{_choices_json(reply)}]{ending}'
+        f'"model":{quoted(reply.model)},"choices":[{_choice_json(reply)}]{ending}'
     )
     return text.encode()
 
@@ -267,17 +259,11 @@ def reply_id(reply: WireReply) -> str:
     return f"chatcmpl-{reply.id}"
 
 
-def _choices_json(reply: WireReply) -> str:
-    if not reply.others:
-        return _choice_json(reply, 0)
-    return ",".join(_choice_json(choice, index) for index, choice in enumerate((reply, *reply.others)))
-
-
-def _choice_json(reply: WireReply, index: int) -> str:
+def _choice_json(reply: WireReply) -> str:
     spoken = "null" if reply.text is None else quoted(reply.text)
     tools = f',"tool_calls":[{",".join(map(_call_json, reply.calls))}]' if reply.calls else ""
     message = f'{{"role":"assistant","content":{spoken}{tools}}}'
-    return f'{{"index":{index},"message":{message},"finish_reason":{quoted(reply.reason)}}}'
+    return f'{{"index":0,"message":{message},"finish_reason":{quoted(reply.reason)}}}'
 
 
 def _call_json(call: WireToolCall) -> str:

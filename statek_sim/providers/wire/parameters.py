@@ -1,4 +1,4 @@
-"""Which parameters of a request a fake heeds: none that would change a provider's answer is passed over in silence.
+"""Which parameters of a request a fake accepts: none that would change a provider's answer is passed over in silence.
 
 A parameter is honoured by `read_request`; or it is free, because it only shapes what a model would choose (here the
 script chooses) or changes nothing that a client sees; or a request that uses it is refused. What no table names is
@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from statek_sim.values import JSON
 
@@ -86,25 +86,17 @@ _TEXTS: Final = Kind(
     "a list of strings",
     lambda value: isinstance(value, list) and all(isinstance(text, str) for text in value),
 )
-_TASKS: Final = (
-    "TASK_TYPE_UNSPECIFIED",
-    "RETRIEVAL_QUERY",
-    "RETRIEVAL_DOCUMENT",
-    "SEMANTIC_SIMILARITY",
-    "CLASSIFICATION",
-    "CLUSTERING",
-    "QUESTION_ANSWERING",
-    "FACT_VERIFICATION",
-    "CODE_RETRIEVAL_QUERY",
-)
-# A number is one of the ways to say which word of an enumeration is meant (the JSON form of protocol buffers).
-_TASK: Final = Kind(
-    "a task type",
-    lambda value: (isinstance(value, int) and not isinstance(value, bool)) or value in _TASKS,
-)
 _STOPS: Final = Kind(
     "a string or up to 4 of them in a list", lambda value: not isinstance(value, list) or len(value) <= 4
 )
+
+
+class Refusal(NamedTuple):
+    """A status 400: the parameter that is wrong as the provider writes it, why, and OpenAI's code of the error."""
+
+    parameter: str
+    why: str
+    code: str = "invalid_value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,34 +106,37 @@ class Parameters:
     `kinds`: what values the providers take, where reading a request does not find out.
     """
 
-    heeded: frozenset[str]
+    accepted: frozenset[str]
     limited: Mapping[str, Off]
-    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    kinds: Mapping[str, Kind]
 
-    def wrong(self, body: Mapping[str, JSON], *, within: str = "") -> tuple[tuple[str, str], ...]:
-        """Return the parameters of `body` with values that the providers refuse, each with why, in its order."""
-        if self.kinds.keys().isdisjoint(body):
-            return ()
-        return tuple(
-            (f"{within}{name}", f"{within}{name}: expected {kind.words}, got {_shown(value)}")
-            for name, value in body.items()
-            if value is not None and (kind := self.kinds.get(name)) is not None and not kind.fits(value)
-        )
-
-    def unheeded(self, body: Mapping[str, JSON], *, within: str = "") -> tuple[str, ...]:
-        """Return the parameters of `body` that cannot be honoured, in its order; `within` goes before their names."""
-        if self.heeded.issuperset(body):
-            return ()
-        return tuple(
-            f"{within}{name}"
-            for name, value in body.items()
-            if name not in self.heeded and value is not None and not self.limited.get(name, _never)(value)
-        )
+    def refusals(self, body: Mapping[str, JSON], *, within: str = "") -> tuple[Refusal, ...]:
+        """Return what of `body` cannot be honoured, then what has a wrong value; `within` goes before the names."""
+        given = [(name, value) for name, value in body.items() if value is not None]
+        unsupported = [
+            _unsupported(f"{within}{name}")
+            for name, value in given
+            if name not in self.accepted and not (name in self.limited and self.limited[name](value))
+        ]
+        wrong = [
+            Refusal(f"{within}{name}", f"{within}{name}: expected {kind.words}, got {_shown(value)}")
+            for name, value in given
+            if (kind := self.kinds.get(name)) is not None and not kind.fits(value)
+        ]
+        return (*unsupported, *wrong)
 
 
-def parameters(heeded: str, kinds: Mapping[str, Kind] | None = None, **limited: Off) -> Parameters:
-    """Return the parameters of an API; `heeded` are names with spaces between."""
-    return Parameters(frozenset(heeded.split()), limited, kinds or {})
+def parameters(accepted: str, kinds: Mapping[str, Kind] | None = None, **limited: Off) -> Parameters:
+    """Return the parameters of an API; `accepted` are names with spaces between."""
+    return Parameters(frozenset(accepted.split()), limited, kinds or {})
+
+
+def _unsupported(name: str) -> Refusal:
+    why = (
+        f"Unsupported parameter `{name}`: remove it, or accept and ignore it "
+        f"(script([...], ignored=[{name!r}]), or serve --ignore {name})"
+    )
+    return Refusal(name, why, "unsupported_parameter")
 
 
 def _shown(value: JSON) -> str:
@@ -149,13 +144,14 @@ def _shown(value: JSON) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
-def _never(value: JSON) -> bool:
-    return False
-
-
 def empty(value: JSON) -> bool:
     """Tell whether a value is 0, false, or has nothing in it."""
     return not value
+
+
+def one(value: JSON) -> bool:
+    """Tell whether a number of answers is 1."""
+    return value == 1
 
 
 def text_only(value: JSON) -> bool:
@@ -171,9 +167,10 @@ def _automatic_pages(value: JSON) -> bool:
     return value in ("auto", "disabled")
 
 
+# https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
 OPENAI: Final = parameters(
     # honoured
-    "model messages tools tool_choice parallel_tool_calls max_tokens max_completion_tokens n stop response_format "
+    "model messages tools tool_choice parallel_tool_calls max_tokens max_completion_tokens stop response_format "
     "stream stream_options "
     # what a model would choose
     "temperature top_p frequency_penalty presence_penalty logit_bias seed reasoning_effort verbosity prediction "
@@ -201,12 +198,14 @@ OPENAI: Final = parameters(
         "verbosity": _TEXT,
         "user": _TEXT,
     },
+    n=one,
     logprobs=empty,
     top_logprobs=empty,
     modalities=text_only,
     functions=empty,
 )
 
+# https://developers.openai.com/api/reference/resources/responses/methods/create
 RESPONSES: Final = parameters(
     "model input instructions tools tool_choice parallel_tool_calls max_output_tokens text stream stream_options "
     "previous_response_id store "
@@ -215,6 +214,7 @@ RESPONSES: Final = parameters(
     {
         "temperature": _number(0, 2),
         "top_p": _number(0, 1),
+        "context_management": _LIST,
         "include": _TEXTS,
         "instructions": _TEXT,
         "max_tool_calls": _whole(1),
@@ -237,6 +237,7 @@ RESPONSES: Final = parameters(
 
 _THINKING: Final = _typed("enabled", "disabled", "adaptive")
 
+# https://platform.claude.com/docs/en/api/messages/create, and its page of the beta
 ANTHROPIC: Final = parameters(
     "model messages system max_tokens tools tool_choice stop_sequences output_config output_format stream "
     "temperature top_p top_k thinking speed "
@@ -263,7 +264,7 @@ ANTHROPIC: Final = parameters(
 
 ANTHROPIC_COUNT: Final = parameters(
     "model messages system tools tool_choice thinking output_config output_format cache_control speed "
-    "user_profile_id workspace_id betas context_management",
+    "user_profile_id workspace_id betas context_management billing_policy",
     {
         "context_management": _OBJECT,
         "thinking": _THINKING,
@@ -273,6 +274,7 @@ ANTHROPIC_COUNT: Final = parameters(
     mcp_servers=empty,
 )
 
+# https://ai.google.dev/api/generate-content
 GEMINI: Final = parameters(
     "contents systemInstruction tools toolConfig generationConfig safetySettings labels serviceTier model store",
     {
@@ -286,7 +288,7 @@ GEMINI: Final = parameters(
 )
 
 GEMINI_CONFIG: Final = parameters(
-    "candidateCount stopSequences maxOutputTokens responseMimeType responseSchema responseJsonSchema "
+    "stopSequences maxOutputTokens responseMimeType responseSchema responseJsonSchema "
     "temperature topP topK seed presencePenalty frequencyPenalty thinkingConfig mediaResolution "
     "routingConfig modelSelectionConfig enableEnhancedCivicAnswers",
     {
@@ -303,16 +305,26 @@ GEMINI_CONFIG: Final = parameters(
         "stopSequences": _LIST,
         "thinkingConfig": _OBJECT,
     },
+    candidateCount=one,
     responseModalities=text_only,
     responseLogprobs=empty,
     logprobs=empty,
 )
 
-EMBEDDINGS: Final = parameters("model input dimensions encoding_format user", {"user": _TEXT})
+EMBEDDINGS: Final = parameters(
+    "model input dimensions encoding_format user",
+    {"encoding_format": _word("float", "base64"), "user": _TEXT},
+)
 
 GEMINI_EMBEDDING: Final = parameters(
-    "model content taskType title outputDimensionality autoTruncate",
-    {"autoTruncate": _FLAG, "model": _TEXT, "taskType": _TASK, "title": _TEXT},
+    "model content taskType title outputDimensionality autoTruncate embedContentConfig",
+    {
+        "autoTruncate": _FLAG,
+        "model": _TEXT,
+        "title": _TEXT,
+        "content": _OBJECT,
+        "embedContentConfig": _OBJECT,
+    },
 )
 
 GEMINI_BATCH: Final = parameters("model requests", {"model": _TEXT})

@@ -92,9 +92,9 @@ class WireReply:
 
     `id` is unique per reply and gets the format's prefix; `created` is in Unix seconds. `stop` is by default
     `tool_calls` or `stop`. The usage is left out for `NO_USAGE` and is `null` for None.
-    `others` are the further choices of an answer with several. `stop_sequence` is the text before which the reply
-    ends, if it was told one. `echo`: what an answer in the format `responses` repeats of its request. `thinks`: signed
-    thoughts come with it, as Anthropic's models have them where thinking is enabled, and Gemini's from version 3 on.
+    `stop_sequence` is the text before which the reply ends, if it was told one. `echo`: what an answer in the format
+    `responses` repeats of its request. `thinks`: signed thoughts come with it, as Anthropic's models have them where
+    thinking is enabled, and Gemini's from version 3 on.
     """
 
     id: str
@@ -104,7 +104,6 @@ class WireReply:
     calls: tuple[WireToolCall, ...] = ()
     stop: StopReason | None = None
     usage: ReportedUsage | None = NO_USAGE
-    others: tuple[WireReply, ...] = ()
     stop_sequence: str | None = None
     echo: Mapping[str, JSON] | None = None
     thinks: bool = False

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, Protocol, TypeVar
 
 from statek_sim.errors import BadRequest
+from statek_sim.providers.wire.parameters import Refusal
 from statek_sim.values import JSON, Message, ToolSpec
 
 FormatName = Literal["openai", "responses", "anthropic", "gemini"]
@@ -52,12 +53,11 @@ class RequestContent(Protocol):
 class Demands:
     """What a request demands of the form of a reply, whoever gives it.
 
-    `choices`: replies in one answer. `stop`: texts before which a reply ends. `max_tokens`: the longest reply.
-    `json_object`: its text is JSON, and an object. `calls`: whether it may, must or must not call tools; `call_names`
-    are those that it must choose from, all of them when empty. `one_call`: at most one call.
+    `stop`: texts before which a reply ends. `max_tokens`: the longest reply. `json_object`: its text is JSON, and an
+    object. `calls`: whether it may, must or must not call tools; `call_names` are those that it must choose from, all
+    of them when empty. `one_call`: at most one call.
     """
 
-    choices: int = 1
     stop: tuple[str, ...] = ()
     max_tokens: int | None = None
     json_object: bool = False
@@ -74,10 +74,9 @@ NO_DEMANDS: Final = Demands()
 class WireRequest:
     """A request as a server reads it. `stream_usage`: the client wants usage at the end of the stream.
 
-    `unheeded`: parameters that would change the answer of the provider and that no fake can honour, or that it does
-    not know; `wrong`: those with a value that the provider refuses, each with why. `echo`: what a `responses` answer
-    repeats of its request; `previous`: the answer that such a request goes on from; `thinks`: the model signs what it
-    thought, and wants that back with the calls that it led to.
+    `refused`: parameters that no fake can honour or that it does not know, and those with a value that the provider
+    refuses. `echo`: what a `responses` answer repeats of its request; `previous`: the answer that such a request goes
+    on from; `thinks`: the model signs what it thought, and wants that back with the calls that it led to.
     """
 
     model: str
@@ -87,8 +86,7 @@ class WireRequest:
     demands: Demands = NO_DEMANDS
     stream: bool = False
     stream_usage: bool = False
-    unheeded: tuple[str, ...] = ()
-    wrong: tuple[tuple[str, str], ...] = ()
+    refused: tuple[Refusal, ...] = ()
     echo: Mapping[str, JSON] | None = None
     previous: str | None = None
     thinks: bool = False

@@ -170,8 +170,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         demands=_demands(body),
         stream=not counting and body.get("stream") is True,
         stream_usage=True,
-        unheeded=RESPONSES.unheeded(body),
-        wrong=RESPONSES.wrong(body),
+        refused=RESPONSES.refusals(body),
         echo={key: body[key] for key in _ECHOED if body.get(key) is not None},
         previous=None if previous is None else member(body, "previous_response_id", str, where=""),
     )

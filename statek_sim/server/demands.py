@@ -1,0 +1,149 @@
+"""What a request demands of a scripted reply, whoever wrote it.
+
+A scripted call must be one that the request offers: a typo in a script is no test of anything. Held against each other
+are names only, of the tool and of its arguments. What a model gets wrong on purpose says `mistaken()`, as broken
+arguments do by themselves. What a function answers is not looked at, and neither is a request that offers no tools.
+
+A reply is cut where the request demands it. What no provider would answer to such a request (text where a tool call is
+required, two calls where one is allowed, no JSON where JSON was demanded) is an error of the script: `raw(...)` sends
+it all the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import UnmatchedRequest
+from statek_sim.providers.script import Chat, ScriptedCall
+from statek_sim.providers.scripted import Entry
+from statek_sim.providers.wire.reply import WireReply, WireToolCall
+from statek_sim.providers.wire.request import NO_DEMANDS, Demands
+from statek_sim.usage.tokenizers import token_pieces
+from statek_sim.values import ToolSpec
+
+
+def check_offered(entry: Entry, tools: Sequence[ToolSpec]) -> None:
+    """Raise `UnmatchedRequest` for a call of a reply that the tools of a request have no place for."""
+    message = entry.reply.answer
+    is_meant = entry.reply.is_mistaken or entry.reply.malformed_arguments is not None
+    if not tools or is_meant or not isinstance(message, Chat):
+        return
+    offered = dict(_offered(tools))
+    for call in message.calls if offered else ():
+        problem = _problem(call, offered)
+        if problem is not None:
+            raise UnmatchedRequest(
+                f"reply {entry.position} {problem} Correct the script; a model that makes this mistake on purpose is "
+                f"tool_call({call.name!r}, ...).mistaken()"
+            )
+
+
+def _offered(tools: Sequence[ToolSpec]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for tool in tools:
+        function: Any = tool.get("function")
+        name = function.get("name") if isinstance(function, dict) else None
+        if isinstance(name, str):
+            schema = function.get("parameters")
+            yield name, schema if isinstance(schema, dict) else {}
+
+
+def _problem(call: ScriptedCall, offered: Mapping[str, Mapping[str, Any]]) -> str | None:
+    if call.name not in offered:
+        names = ", ".join(offered)
+        return f"calls {call.name!r}, but the request offers {names}.{suggestion(call.name, offered)}"
+    schema = offered[call.name]
+    known, required = schema.get("properties"), schema.get("required", [])
+    if not isinstance(known, dict) or not isinstance(required, list):
+        return None
+    for name in call.args if not schema.get("additionalProperties") else ():
+        if name not in known:
+            names = ", ".join(known) or "no arguments"
+            return f"calls {call.name} with {name!r}, but it takes {names}.{suggestion(name, known)}"
+    missing = next((name for name in required if name not in call.args), None)
+    return None if missing is None else f"calls {call.name} without {missing!r}, which it requires."
+
+
+def within_demands(reply: WireReply, demands: Demands, *, model: str, name: str) -> WireReply:
+    """Return what the demands leave of `reply`, which is called `name`; `UnmatchedRequest` when they contradict it."""
+    if demands is NO_DEMANDS:
+        return reply
+    _check_calls(reply, demands, name)
+    reply = _stopped(reply, demands.stop)
+    reply = _limited(reply, demands.max_tokens, model)
+    if demands.json_object and reply.reason == "stop" and reply.stop_sequence is None:
+        _check_json(reply.text or "", name)
+    return reply
+
+
+def _check_calls(reply: WireReply, demands: Demands, name: str) -> None:
+    called = [call.name for call in reply.calls]
+    if demands.calls == "must" and not called:
+        raise _contradiction(name, "calls no tool", "the request demands a call (tool_choice)")
+    if demands.calls == "must not" and called:
+        raise _contradiction(name, f"calls {called[0]!r}", "the request forbids calls (tool_choice)")
+    if demands.one_call and len(called) > 1:
+        raise _contradiction(name, f"calls {len(called)} tools", "the request allows one call at a time")
+    for called_name in called if demands.call_names else ():
+        if called_name not in demands.call_names:
+            allowed = ", ".join(demands.call_names)
+            raise _contradiction(
+                name, f"calls {called_name!r}", f"the request allows {allowed} (tool_choice)"
+            )
+
+
+def _check_json(text: str, name: str) -> None:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise _contradiction(name, "is no JSON object", "the request demands one")
+
+
+def _contradiction(name: str, text: str, demanded: str) -> UnmatchedRequest:
+    return UnmatchedRequest(
+        f"{name} {text}, but {demanded}; no provider answers so: change the reply, or send it with raw(...)"
+    )
+
+
+def _stopped(reply: WireReply, stops: Sequence[str]) -> WireReply:
+    """End the text before the first of the texts that end it; calls would have come after."""
+    text = reply.text or ""
+    found = [(at, stop) for stop in stops if (at := text.find(stop)) >= 0]
+    if not found:
+        return reply
+    at, stop = min(found)
+    return replace(reply, text=text[:at], calls=(), stop="stop", stop_sequence=stop)
+
+
+def _limited(reply: WireReply, limit: int | None, model: str) -> WireReply:
+    """End the reply after so many tokens: of its text, then of names and arguments of its calls."""
+    if limit is None or _at_most(reply) <= limit:
+        return reply
+    left = limit
+    text = reply.text
+    if text:
+        pieces = token_pieces(text, model)
+        if len(pieces) > left:
+            return replace(reply, text="".join(pieces[:left]), calls=(), stop="length")
+        left -= len(pieces)
+    calls: list[WireToolCall] = []
+    for call in reply.calls:
+        left -= len(token_pieces(call.name, model))
+        pieces = token_pieces(call.arguments, model)
+        if len(pieces) > left:
+            calls += [replace(call, arguments="".join(pieces[:left]))] if left > 0 else []
+            return replace(reply, calls=tuple(calls), stop="length")
+        calls.append(call)
+        left -= len(pieces)
+    return reply
+
+
+def _at_most(reply: WireReply) -> int:
+    """Return a number of tokens that the reply cannot have more of: each is at least a byte."""
+    texts = (reply.text or "", *(part for call in reply.calls for part in (call.name, call.arguments)))
+    return sum(len(text) if text.isascii() else 4 * len(text) for text in texts)

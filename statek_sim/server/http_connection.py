@@ -1,0 +1,312 @@
+"""One HTTP/1.1 connection on asyncio. httptools (llhttp) reads requests; answers are written in the requests' order.
+
+A head and a body have limits, and a request must arrive in time. What llhttp cannot read is answered with 400, an
+upgrade with 501, and the connection closes. What a client says about hosts and codings is not checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Final
+
+import httptools
+
+from statek_sim.providers.http_provider import PHRASES
+from statek_sim.server.exchange import Answer, Incoming, Limits, Live, Silence, Streamed, Whole
+from statek_sim.server.routes import failed, refused
+
+Handler = Callable[[Incoming], Answer | Live]
+
+_LINGERING: Final = 0.5
+"""Seconds in which a client that still sends may read the last answer: closed at once, it would see a reset."""
+
+_ABORTIVE: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER on, 0 seconds: closing sends RST instead of FIN."""
+
+_LINE: Final = 4
+"""Bytes that a header takes beside its name and its value, at least."""
+
+
+class HttpConnection(asyncio.Protocol):
+    """One client: its requests are answered one after another.
+
+    `started_at` is when the request that is being received began, by the loop's clock; None between requests.
+    """
+
+    def __init__(self, handler: Handler, limits: Limits, open_connections: set[HttpConnection]) -> None:
+        self.started_at: float | None = None
+        self._handler = handler
+        self._limits = limits
+        self._open_connections = open_connections
+        self._parser = httptools.HttpRequestParser(self)
+        self._head_open = False
+        self._only_head = False
+        """Whether the piece that is being read has nothing else than a head in it, or than a part of one."""
+        self._line_bytes = self._piece_bytes = 0
+        self._target = b""
+        self._headers: dict[str, str] = {}
+        self._body = bytearray()
+        self._finished = False
+        """Whether nothing that comes from now on is read."""
+        self._heard_all = False
+        """Whether the client said that no more will come."""
+        self._pending: deque[tuple[Incoming, Whole | None]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._endless = False
+        """Whether the answer that is being given ends when the client leaves, of which its last word is the sign."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember who is there."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+        self._open_connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop answering a client that is gone, and let go of what it had sent."""
+        self._open_connections.discard(self)
+        self.started_at = None
+        self._finished = True
+        self._body = bytearray()
+        self._pending.clear()
+        # The parser and this connection hold each other: memory would be given back some time later only.
+        del self._parser
+        if self._task is not None:
+            self._task.cancel()
+
+    def eof_received(self) -> bool:
+        """Let a client that says no more have what it asked for; return whether that is still to be given."""
+        self.started_at = None
+        self._finished = self._heard_all = True
+        return self._task is not None and not self._endless
+
+    def data_received(self, data: bytes) -> None:
+        """Read what came; answer each request that is complete."""
+        if self._finished:
+            return
+        self._only_head = True
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            pass  # refused when its head was complete
+        except httptools.HttpParserError as error:
+            self._refuse(400, f"this is no HTTP/1.1 request: {error}")
+        if self._head_open and self._only_head:
+            self._piece_bytes += len(data)
+            self._check_head(self._piece_bytes)
+
+    # What the parser calls, in this order.
+
+    def on_message_begin(self) -> None:
+        """Start a request."""
+        self.started_at = self._loop.time()
+        self._head_open = True
+        self._line_bytes = self._piece_bytes = 0
+        self._target = b""
+        self._headers = {}
+        self._body = bytearray()
+
+    def on_url(self, url: bytes) -> None:
+        """Take a piece of the target."""
+        self._target += url
+        self._line_bytes += len(url)
+        self._check_head(self._line_bytes)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; one that comes twice counts as one with both values. Those behind a body are left out."""
+        if not self._head_open:
+            return
+        self._line_bytes += len(name) + len(value) + _LINE
+        self._check_head(self._line_bytes)
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
+        self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
+
+    def on_headers_complete(self) -> None:
+        """Look at what is announced before it is sent."""
+        self._head_open = False
+        version = self._parser.get_http_version()
+        if version not in ("1.0", "1.1"):
+            self._refuse(400, f"this is no HTTP/1.1 request: it says version {version}")
+        elif self._parser.should_upgrade():
+            self._refuse(501, "this server speaks HTTP/1.1 only; let the client ask without an upgrade")
+        announced = self._headers.get("content-length", "")
+        if announced.isdecimal():
+            self._check_body(int(announced[:20]))
+        waits = version == "1.1" and self._headers.get("expect", "").lower() == "100-continue"
+        # In the middle of the answer before, it would be taken for a part of that.
+        if waits and self._task is None and not self._finished:
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body."""
+        self._check_body(len(self._body) + len(body))
+        if not self._finished:
+            self._body += body
+
+    def on_message_complete(self) -> None:
+        """Answer the request, or queue it behind the answer that is being given."""
+        self.started_at = None
+        self._only_head = False
+        if self._finished:
+            return
+        version = self._parser.get_http_version()
+        keep_alive = version == "1.1" and self._parser.should_keep_alive()
+        method, target = self._parser.get_method().decode("latin-1"), self._target.decode("latin-1")
+        self._finished = not keep_alive
+        body, self._body = bytes(self._body), bytearray()
+        self._give(Incoming(method, target, self._headers, body, version, keep_alive))
+
+    # Refusals.
+
+    def _check_head(self, size: int) -> None:
+        if size > self._limits.head:
+            self._refuse(431, f"the head of a request has at most {self._limits.head} bytes here")
+
+    def _check_body(self, size: int) -> None:
+        if size > self._limits.body:
+            self._refuse(413, f"the body of a request has at most {self._limits.body} bytes here")
+
+    def refuse_slow(self) -> None:
+        """Give up on a request that does not arrive."""
+        self._refuse(408, f"a request has to arrive within {self._limits.seconds:g} seconds here")
+
+    def _refuse(self, status: int, message: str) -> None:
+        """Say what is wrong and close: what follows on this connection cannot be understood."""
+        if self._finished:
+            return
+        self._finished = True
+        self.started_at = None
+        target = self._target.decode("latin-1")
+        self._give(Incoming("", target, {}, b"", keep_alive=False), refused(status, message, target))
+
+    def stop(self) -> None:
+        """Close at once, whatever is being sent."""
+        self._transport.abort()
+
+    # Answers.
+
+    def _give(self, request: Incoming, refusal: Whole | None = None) -> None:
+        """Answer at once, in a task, or behind the answer that is being given."""
+        if self._task is not None:
+            self._pending.append((request, refusal))
+            return
+        answer = refusal or self._answer(request)
+        if isinstance(answer, Whole) and not answer.delay:
+            self._write_whole(request, answer)
+        else:
+            self._task = self._loop.create_task(self._take_time(request, answer))
+
+    def _answer(self, request: Incoming) -> Answer | Live:
+        try:
+            return self._handler(request)
+        except Exception as error:  # noqa: BLE001  # the parser would take it for a malformed request
+            return failed(error, request.target)
+
+    async def _take_time(self, request: Incoming, answer: Answer | Live) -> None:
+        """Give an answer that takes its time, then those that queued behind it.
+
+        One that breaks off in the middle breaks the connection: its client would wait for the rest for ever.
+        """
+        try:
+            await self._send(request, answer)
+            while self._pending and not self._transport.is_closing():
+                request, refusal = self._pending.popleft()
+                await self._send(request, refusal or self._answer(request))
+            if self._heard_all:
+                self._transport.close()
+        except Exception:
+            self._transport.abort()
+            raise
+        finally:
+            self._task = None
+
+    async def _send(self, request: Incoming, answer: Answer | Live) -> None:
+        if isinstance(answer, Whole):
+            await asyncio.sleep(answer.delay)
+            self._write_whole(request, answer)
+            return
+        if isinstance(answer, Streamed):
+            await self._stream(request, answer, _timed(answer))
+            return
+        if self._heard_all:
+            self._transport.close()
+            return
+        self._endless = True
+        try:
+            if isinstance(answer, Silence):
+                await self._loop.create_future()
+            else:
+                await self._stream(request, answer, answer.frames)
+        finally:
+            self._endless = False
+
+    def _write_whole(self, request: Incoming, answer: Whole) -> None:
+        """Write an answer at once; to a client that is gone, nothing: asyncio would say so on the terminal."""
+        if self._transport.is_closing():
+            return
+        body = b"" if request.method == "HEAD" else answer.body
+        head = _head(answer, request, f"content-length: {len(answer.body)}")
+        self._transport.write(head + body)
+        self._end(request)
+
+    async def _stream(
+        self, request: Incoming, answer: Streamed | Live, frames: AsyncGenerator[bytes, None]
+    ) -> None:
+        """Write frames as chunks, or plainly to a client of HTTP/1.0, which reads until the connection ends.
+
+        The head of a live answer goes before its first frame, that of another one with it.
+        """
+        transport, chunked = self._transport, request.version != "1.0"
+        head = _head(answer, request, "transfer-encoding: chunked" if chunked else "")
+        if isinstance(answer, Live):
+            transport.write(head)
+            head = b""
+        async with aclosing(frames):
+            async for data in frames:
+                if transport.is_closing():
+                    return
+                transport.write(head + (b"%x\r\n%s\r\n" % (len(data), data) if chunked else data))
+                head = b""
+        if isinstance(answer, Streamed) and answer.reset:
+            await self._break()
+        elif not transport.is_closing():
+            transport.write(head + (b"0\r\n\r\n" if chunked else b""))
+            self._end(request)
+
+    def _end(self, request: Incoming) -> None:
+        """End the connection behind the last answer, when the client has read it."""
+        if not request.keep_alive:
+            self._transport.write_eof()
+            self._loop.call_later(_LINGERING, self._transport.close)
+
+    async def _break(self) -> None:
+        """Reset the connection once the client's side of the kernel has what was written."""
+        # A reset discards what the client has not read yet: give it a moment to see the frames before.
+        await asyncio.sleep(0.01)
+        if self._transport.is_closing():
+            return
+        connection: socket.socket = self._transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORTIVE)
+        self._transport.abort()
+
+
+async def _timed(answer: Streamed) -> AsyncGenerator[bytes, None]:
+    for delay, data in answer.frames:
+        if delay:
+            await asyncio.sleep(delay)
+        yield data
+
+
+def _head(answer: Whole | Streamed | Live, request: Incoming, framing: str) -> bytes:
+    """Return the status line and the headers; `framing` says how long the body is."""
+    phrase = "OK" if answer.status == 200 else PHRASES.get(answer.status, "")
+    lines = [f"HTTP/1.1 {answer.status} {phrase}", f"content-type: {answer.content_type}"]
+    lines += [f"{name}: {value}" for name, value in answer.headers]
+    lines += [framing] if framing else []
+    lines += [] if request.keep_alive else ["connection: close"]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
