@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from types import TracebackType
 from typing import Final, Self
@@ -93,33 +92,18 @@ class _Client:
     """A session with what waits to be told to its client outside of requests."""
 
     def __init__(self, server: McpServer, name: str, die: Die) -> None:
-        self._waiting: deque[str] = deque()
-        self._streams: list[asyncio.Queue[str | None]] = []
-        self.session = Session(server, announce=self._announce, die=die, name=name)
-
-    async def _announce(self, line: str) -> None:
-        if self._streams:
-            self._streams[0].put_nowait(line)
-        else:
-            self._waiting.append(line)
+        self._news: asyncio.Queue[str | None] = asyncio.Queue()
+        self.session = Session(server, announce=self._news.put, die=die, name=name)
 
     def close(self) -> None:
-        """End the session and its streams."""
+        """End the session and its stream."""
         self.session.close()
-        for stream in self._streams:
-            stream.put_nowait(None)
+        self._news.put_nowait(None)
 
     async def announced(self) -> AsyncGenerator[bytes, None]:
-        """Yield what concerns no request; the first of several streams gets it."""
-        stream: asyncio.Queue[str | None] = asyncio.Queue()
-        self._streams.append(stream)
-        try:
-            while self._waiting:
-                yield _event(self._waiting.popleft())
-            while (line := await stream.get()) is not None:
-                yield _event(line)
-        finally:
-            self._streams.remove(stream)
+        """Yield what concerns no request; of several streams one gets it."""
+        while (line := await self._news.get()) is not None:
+            yield _event(line)
 
     async def answered(self, message: Message) -> AsyncGenerator[bytes, None]:
         """Yield what a request is answered with; the call ends with the connection."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final, NewType
 
 from statek_sim.mcp.fault import LIST, McpFault
-from statek_sim.mcp.server import VERSION, CallResult, McpEntry, McpServer, text_result
+from statek_sim.mcp.server import VERSION, McpEntry, McpServer, text_result
 from statek_sim.values import JSON
 
 Send = Callable[[str], Awaitable[None]]
@@ -216,9 +216,6 @@ def _line(message: Message) -> str:
     return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
 
 
-__all__ = ["CallResult", "Die", "Send", "Session"]
-
-
 Message = dict[str, JSON]
 RequestId = NewType("RequestId", str)
 """A request's id as JSON text, so that 1 and "1" differ."""
@@ -275,8 +272,3 @@ def notification(method: str, params: Mapping[str, JSON] | None = None) -> Messa
     """Return a message that nobody answers."""
     message: Message = {"jsonrpc": "2.0", "method": method}
     return message if params is None else {**message, "params": dict(params)}
-
-
-def request(id_: JSON, method: str, params: Mapping[str, JSON]) -> Message:
-    """Return a request of the server's own to its client."""
-    return {"jsonrpc": "2.0", "id": id_, "method": method, "params": dict(params)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from statek_sim.errors import BadInput
@@ -96,27 +96,26 @@ def text_accepts(match: TextMatch, text: str) -> bool:
 
 def accepts(condition: Condition, request: ChatRequest) -> bool:
     """Tell whether `request` meets `condition`. A request without any tool result meets no demand on one."""
-    if condition.turn is not None and condition.turn != request.turn:
-        return False
-    if condition.attempt is not None and condition.attempt != request.attempt:
+    if condition.turn not in (None, request.turn) or condition.attempt not in (None, request.attempt):
         return False
     if condition.at is not None and request.at < condition.at:
         return False
-    if condition.last_message is not None and not text_accepts(condition.last_message, request.last_message):
-        return False
-    if condition.model is not None and not text_accepts(condition.model, request.model):
-        return False
-    if not headers_accept(condition.headers, request.headers):
-        return False
-    if condition.tool_result is None:
-        return True
-    result = request.last_tool_result
-    return result is not None and text_accepts(condition.tool_result, result)
+    return all(
+        text is not None and text_accepts(match, text)
+        for _, match, text in demanded_texts(condition, request)
+    )
 
 
-def headers_accept(wanted: tuple[tuple[str, TextMatch], ...], headers: Mapping[str, str]) -> bool:
-    """Tell whether all the headers that are wanted are there, and say what is wanted."""
-    return all(name in headers and text_accepts(match, headers[name]) for name, match in wanted)
+def demanded_texts(condition: Condition, request: ChatRequest) -> Iterator[tuple[str, TextMatch, str | None]]:
+    """Yield each demand on a text: its name, the demand, and the text of the request, None where it has none."""
+    if condition.last_message is not None:
+        yield "last message", condition.last_message, request.last_message
+    if condition.tool_result is not None:
+        yield "tool result", condition.tool_result, request.last_tool_result
+    if condition.model is not None:
+        yield "model", condition.model, request.model
+    for name, match in condition.headers:
+        yield f"header {name!r}", match, request.headers.get(name)
 
 
 def _check_pattern(pattern: str) -> None:

@@ -6,13 +6,11 @@ def test_my_provider_keeps_the_contract() -> None:
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final, NoReturn, SupportsIndex
+from typing import Final, NamedTuple, NoReturn, SupportsIndex
 
 from statek_sim.errors import (
     BadInput,
@@ -25,6 +23,7 @@ from statek_sim.errors import (
 from statek_sim.providers.network import forbid_network
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.providers.wire.openai import read_reply
+from statek_sim.providers.wire.reply import MALFORMED
 from statek_sim.values import JSON, Message
 
 TURNS: Final = 64
@@ -38,21 +37,6 @@ _TOOL: Final[dict[str, JSON]] = {
         "parameters": {"type": "object", "properties": {"body": {"type": "string"}}, "required": ["body"]},
     },
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What a provider did with one request. `last` is true when it said that it has no more answers."""
-
-    kind: str
-    detail: bytes | str
-    latency: float
-    last: bool = False
-
-    def __str__(self) -> str:
-        shown = repr(self.detail)
-        shown = shown if len(shown) <= 200 else f"{shown[:197]}..."
-        return f"{self.kind} {shown} after {self.latency!r} s"
 
 
 def check_provider(
@@ -73,10 +57,10 @@ def check_provider(
     conversation = tuple(requests) if requests is not None else example_requests()
     if not conversation:
         raise BadInput("a provider cannot be checked without requests")
-    first = _outcomes(make_provider, conversation, malformed_bodies=malformed_bodies)
+    first = _outcomes(make_provider(), conversation, malformed_bodies=malformed_bodies)
     if first[0].last:
         _violated(f"answered no request, so pass `requests` that it accepts: {first[0].detail!s}")
-    second = _outcomes(make_provider, conversation, malformed_bodies=malformed_bodies)
+    second = _outcomes(make_provider(), conversation, malformed_bodies=malformed_bodies)
     for number, (answer, again) in enumerate(zip(first, second, strict=False), 1):
         if answer != again:
             _violated(
@@ -92,32 +76,42 @@ def example_requests(
         {"role": "system", "content": "You are a careful worker."},
         {"role": "user", "content": "Handle the next item."},
     ]
-    requests = []
-    for turn in range(1, turns + 1):
-        requests.append(
-            ChatRequest(
-                job_id=job_id,
-                role=role,
-                turn=turn,
-                attempt=1,
-                at=float(turn),
-                model="gpt-4o",
-                messages=[dict(message) for message in messages],
-                tools=(_TOOL,),
-                temperature=None,
-                bytes_sent=100 * turn,
-            )
-        )
+    for turn in range(1, turns):
         messages.append({"role": "assistant", "content": f"```python\nnote({turn})\n```"})
         messages.append({"role": "user", "content": f"> noted {turn}"})
-    return tuple(requests)
+    return tuple(
+        ChatRequest(
+            job_id=job_id,
+            role=role,
+            turn=turn,
+            attempt=1,
+            at=float(turn),
+            model="gpt-4o",
+            messages=[dict(message) for message in messages[: 2 * turn]],
+            tools=(_TOOL,),
+            temperature=None,
+            bytes_sent=100 * turn,
+        )
+        for turn in range(1, turns + 1)
+    )
+
+
+class _Outcome(NamedTuple):
+    """What a provider did with one request. `last` is true when it said that it has no more answers."""
+
+    kind: str
+    detail: bytes | str
+    latency: float
+    last: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kind} {repr(self.detail)[:200]} after {self.latency!r} s"
 
 
 def _outcomes(
-    make_provider: Callable[[], Provider], requests: Sequence[ChatRequest], *, malformed_bodies: bool
+    provider: Provider, requests: Sequence[ChatRequest], *, malformed_bodies: bool
 ) -> list[_Outcome]:
-    """Ask a fresh provider until it has no more answers, and then once again."""
-    provider = make_provider()
+    """Ask a provider until it has no more answers, and then once again."""
     if not callable(getattr(provider, "complete", None)):
         _violated(f"has no method `complete`: {provider!r}")
     outcomes: list[_Outcome] = []
@@ -135,20 +129,26 @@ def _outcomes(
 
 def _outcome(provider: Provider, request: ChatRequest, *, malformed_bodies: bool) -> _Outcome:
     """Ask once, and check everything that can be seen in one answer."""
-    before = _snapshot(request)
-    where = f"turn {request.turn} of job {request.job_id!r}"
+    before, where = repr(request), f"turn {request.turn} of job {request.job_id!r}"
     with _no_sleep() as naps, forbid_network(allow_loopback=False) as network:
         outcome = _answer(provider, request, where)
     if naps:
         _violated(f"slept for {naps[0]!r} real seconds at {where}, expected the time in `RawReply.latency`")
     if network.attempts:
         _violated(f"tried to reach {network.attempts[0].host!r} over the network at {where}")
-    if _snapshot(request) != before:
+    if repr(request) != before:
         _violated(f"changed the request at {where}, expected it to be read only")
-    if not _is_duration(outcome.latency):
-        _violated(f"took {outcome.latency!r} virtual seconds at {where}, expected a finite number, 0 or more")
+    latency = outcome.latency
+    if isinstance(latency, bool) or not (math.isfinite(latency) and latency >= 0):
+        _violated(f"took {latency!r} virtual seconds at {where}, expected a finite number, 0 or more")
     if isinstance(outcome.detail, bytes) and not malformed_bodies:
-        _check_body(outcome.detail, where)
+        try:
+            read_reply(outcome.detail)
+        except (InvalidFormat, *MALFORMED) as error:
+            _violated(
+                f"returned a body that is no chat completion at {where}: {type(error).__name__}: {error}",
+                error,
+            )
     return outcome
 
 
@@ -164,40 +164,12 @@ def _answer(provider: Provider, request: ChatRequest, where: str) -> _Outcome:
             f"raised {error!r} at {where}, expected a RawReply, a ProviderFailure or a ScriptError", error
         )
     if not isinstance(reply, RawReply):
-        close = getattr(reply, "close", None)
-        if callable(close):
-            # A coroutine that is never awaited would warn long after the sentence below was read.
-            close()
+        # A coroutine that is never awaited would warn long after the sentence below was read.
+        getattr(reply, "close", lambda: None)()
         _violated(f"returned {type(reply).__name__} at {where}, expected RawReply")
     if not isinstance(reply.body, bytes):
         _violated(f"returned a body of type {type(reply.body).__name__} at {where}, expected bytes")
     return _Outcome("RawReply", reply.body, reply.latency)
-
-
-def _check_body(body: bytes, where: str) -> None:
-    try:
-        read_reply(body)
-    except (ValueError, RuntimeError, InvalidFormat, AttributeError, TypeError, LookupError) as error:
-        _violated(
-            f"returned a body that is no chat completion at {where}: {type(error).__name__}: {error}", error
-        )
-
-
-def _is_duration(latency: object) -> bool:
-    return (
-        isinstance(latency, int | float)
-        and not isinstance(latency, bool)
-        and math.isfinite(latency)
-        and latency >= 0
-    )
-
-
-def _snapshot(request: ChatRequest) -> str:
-    """Return all that a request says as text, so that a change anywhere in it shows."""
-    values = {name: getattr(request, name) for name in request.__slots__}
-    return json.dumps(
-        values, default=lambda value: list(value) if isinstance(value, Sequence) else repr(value)
-    )
 
 
 class _Slept(BaseException):

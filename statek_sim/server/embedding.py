@@ -137,6 +137,11 @@ def _size(body: Mapping[str, JSON], key: str) -> int | None:
     return size
 
 
+def joined(texts: Sequence[str]) -> str:
+    """Return all texts of a request as one, by which a recorded answer is found."""
+    return "\n".join(texts)
+
+
 def vector_of(text: str, model: str, size: int | None) -> Vector:
     """Return the vector of a text: `size` numbers, or as many as the model has, at length 1."""
     size = size or _SIZES.get(bare_model_name(model), _SIZE)

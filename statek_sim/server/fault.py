@@ -27,7 +27,6 @@ from statek_sim.providers.wire import encoding
 from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.server.exchange import Answer, Frame, Silence, Streamed, Whole
-from statek_sim.values import JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,13 +387,9 @@ def _event_without_choices(data: bytes, keys: tuple[str, ...]) -> bytes | None:
     events = list(encoding.events(data))
     if len(events) != 1 or not events[0].startswith("{"):
         return data
-    text = events[0]
-    event = json.loads(text)
-    if str(event.get("type", "")).startswith(_ABOUT_CONTENT):
+    if str(json.loads(events[0]).get("type", "")).startswith(_ABOUT_CONTENT):
         return None
-    response = event.get("response", event)
-    named = isinstance(response, dict) and any(key in response for key in keys)
-    return data.replace(text.encode(), _without_choices(text, keys)) if named else data
+    return data.replace(events[0].encode(), _without_choices(events[0], keys))
 
 
 def _without_choices(text: str, keys: tuple[str, ...]) -> bytes:
@@ -403,15 +398,7 @@ def _without_choices(text: str, keys: tuple[str, ...]) -> bytes:
         body = json.loads(text)
     except ValueError:
         return text.encode()
-    if isinstance(body, dict):
-        response = body.get("response")
-        body = (
-            {**body, "response": _emptied_of(response, keys)}
-            if isinstance(response, dict)
-            else _emptied_of(body, keys)
-        )
+    for holder in (body, body.get("response")) if isinstance(body, dict) else ():
+        if isinstance(holder, dict):
+            holder.update({key: [] for key in keys if key in holder})
     return compact(body).encode()
-
-
-def _emptied_of(body: dict[str, JSON], keys: tuple[str, ...]) -> dict[str, JSON]:
-    return {**body, **{key: [] for key in keys if key in body}}

@@ -105,25 +105,20 @@ class JournalEntry(NamedTuple):
         }
 
     def _shown_body(self) -> JSON:
-        """Return the body without secrets: a document, or of a large one its start."""
-        sent = self.sent()
-        if len(self.body) <= _LARGEST_SHOWN:
-            try:
+        """Return the body without secrets: a document, or as text, of a long one its start and its size."""
+        sent, size = self.sent(), len(self.body)
+        try:
+            if size <= _LARGEST_SHOWN:
                 return json_of(without_secrets(self.body.decode("utf-8"), sent).encode())
-            except ValueError:
-                pass
-        return _start_of(self.body, sent)
+        except ValueError:
+            pass
+        # With what comes behind the start: a secret that goes on there is none to see where it was cut.
+        text = without_secrets(self.body[: _LONGEST_SHOWN + AROUND].decode("utf-8", "replace"), sent)
+        return text if size <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({size} bytes)"
 
     def sent(self) -> tuple[str, ...]:
         """Return the secrets that the request was sent with."""
         return sent_with(self.raw_target, tuple(self.raw_headers.items()))
-
-
-def _start_of(body: bytes, sent: tuple[str, ...]) -> str:
-    """Return a body as text without secrets, of a long one its start and its size."""
-    # With what comes behind the start: a secret that goes on there is none to see where it was cut.
-    text = without_secrets(body[: _LONGEST_SHOWN + AROUND].decode("utf-8", "replace"), sent)
-    return text if len(body) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({len(body)} bytes)"
 
 
 class Journal:

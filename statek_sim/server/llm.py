@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Final
 
 from statek_sim.clock import EPOCH
@@ -24,9 +23,9 @@ from statek_sim.server.exchange import Answer, Incoming, Whole
 from statek_sim.server.fault import FaultRule
 from statek_sim.server.journal import Journal
 from statek_sim.server.parsed_request import model_tokenizer
-from statek_sim.server.play import ASKING, Play
+from statek_sim.server.play import Play
 from statek_sim.server.rendering import Pacing, http_error
-from statek_sim.server.routes import JOURNAL, UNUSED, Place, Route, route
+from statek_sim.server.routes import ASKING, JOURNAL, UNUSED, Place, Route, route
 from statek_sim.server.script_lookup import PlayedScript
 from statek_sim.values import JSON
 
@@ -123,37 +122,26 @@ class FakeLLM:
             self._play.check_finished()
 
 
-def models_body(wire: FormatName, models: Sequence[str], created: int) -> bytes:
-    """Return the body of `/v1/models` (`/v1beta/models`). `created` is in Unix seconds."""
-    listed: list[JSON] = [_model(wire, model, created) for model in models]
-    match wire:
-        case "anthropic":
-            ends: dict[str, JSON] = {
-                "first_id": models[0] if models else None,
-                "last_id": models[-1] if models else None,
-            }
-            return compact({"data": listed, "has_more": False, **ends}).encode()
-        case "gemini":
-            return compact({"models": listed}).encode()
-        case "openai" | "responses":
-            return compact({"object": "list", "data": listed}).encode()
+def models_body(wire: FormatName, models: Sequence[str]) -> dict[str, JSON]:
+    """Return the body of `/v1/models` (`/v1beta/models`)."""
+    listed: list[JSON] = [model_body(wire, model) for model in models]
+    if wire == "gemini":
+        return {"models": listed}
+    if wire == "anthropic":
+        first, last = (models[0], models[-1]) if models else (None, None)
+        return {"data": listed, "has_more": False, "first_id": first, "last_id": last}
+    return {"object": "list", "data": listed}
 
 
-def model_body(wire: FormatName, model: str, created: int) -> bytes:
+def model_body(wire: FormatName, model: str) -> dict[str, JSON]:
     """Return the body of `/v1/models/MODEL`."""
-    return compact(_model(wire, model, created)).encode()
-
-
-def _model(wire: FormatName, model: str, created: int) -> JSON:
-    match wire:
-        case "anthropic":
-            moment = datetime.fromtimestamp(created, UTC).isoformat().replace("+00:00", "Z")
-            return {"type": "model", "id": model, "display_name": model, "created_at": moment}
-        case "gemini":
-            methods: list[JSON] = ["generateContent", "streamGenerateContent"]
-            return {"name": f"models/{model}", "displayName": model, "supportedGenerationMethods": methods}
-        case "openai" | "responses":
-            return {"id": model, "object": "model", "created": created, "owned_by": "statek-sim"}
+    if wire == "gemini":
+        methods: list[JSON] = ["generateContent", "streamGenerateContent"]
+        return {"name": f"models/{model}", "displayName": model, "supportedGenerationMethods": methods}
+    if wire == "anthropic":
+        moment = EPOCH.isoformat().replace("+00:00", "Z")
+        return {"type": "model", "id": model, "display_name": model, "created_at": moment}
+    return {"id": model, "object": "model", "created": int(EPOCH.timestamp()), "owned_by": "statek-sim"}
 
 
 def fallback_answer(
@@ -165,12 +153,11 @@ def fallback_answer(
 ) -> Answer:
     """Return the answer; what is posted to a place that is not there is a problem of the journal's."""
     wire = FORMATS["anthropic" if "anthropic-version" in request.headers else found.wire]
-    created = int(EPOCH.timestamp())
     match found.place:
         case Place.MODELS:
-            return Whole(status=200, body=models_body(wire.NAME, models, created))
+            return Whole(status=200, body=compact(models_body(wire.NAME, models)).encode())
         case Place.MODEL if found.name in models:
-            return Whole(status=200, body=model_body(wire.NAME, found.name, created))
+            return Whole(status=200, body=compact(model_body(wire.NAME, found.name)).encode())
         case Place.JOURNAL:
             return _page([entry.record() for entry in journal.entries()])
         case Place.UNUSED:

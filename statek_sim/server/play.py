@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -12,12 +12,11 @@ from statek_sim.errors import BadRequest, ScriptError, StatekSimError, Unmatched
 from statek_sim.providers.delivery import Manner
 from statek_sim.providers.mismatch import shorten, unused_text
 from statek_sim.providers.protocol import ChatRequest
-from statek_sim.providers.protocol import Place as PlaceName
-from statek_sim.providers.script import RawStream, Vector
+from statek_sim.providers.script import RawStream
 from statek_sim.providers.scripted import Entry
 from statek_sim.providers.wire.format import FORMATS, WireFormat
 from statek_sim.server.conversations import Conversations
-from statek_sim.server.embedding import EmbeddingRequest, read_embeddings
+from statek_sim.server.embedding import EmbeddingRequest, joined, read_embeddings
 from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed, Whole
 from statek_sim.server.fault import FaultRule, FaultSchedule
 from statek_sim.server.journal import Journal, JournalEntry
@@ -33,7 +32,7 @@ from statek_sim.server.rendering import (
     token_count,
     with_faults,
 )
-from statek_sim.server.routes import Place, Route
+from statek_sim.server.routes import ASKING, Place, Route
 from statek_sim.server.script_lookup import AGENT_HEADER, PlayedScript
 
 JOB_HEADER: Final = "x-statek-job"
@@ -45,13 +44,6 @@ MISMATCH_STATUS: Final = 422
 
 _LONGEST_MESSAGE: Final = 2000
 """Characters of what is said to a request that cannot be read."""
-
-ASKING: Final[Mapping[Place, PlaceName]] = {
-    Place.CHAT: "chat",
-    Place.EMBEDDINGS: "embeddings",
-    Place.COUNT: "count_tokens",
-}
-"""The places where a reply, embeddings or a count are asked for."""
 
 
 class Play:
@@ -163,12 +155,13 @@ class Play:
         return render(entry, served, self._manner, self._pacing)
 
     def _vectors(self, served: ServedRequest, wanted: EmbeddingRequest) -> tuple[Answer, Entry | None]:
-        entries: list[Entry | None] = []
-        for message in served.chat.messages:
-            entry = self.script.scripted(replace(served.chat, messages=(message,)), served.name)
-            entries.append(entry)
-            if entry is not None and not isinstance(entry.reply.answer, Vector):
-                return self._render(entry, served), entry
+        def asking(text: str) -> ChatRequest:
+            return replace(served.chat, messages=({"role": "user", "content": text},))
+
+        if self.script.is_recorded("embeddings"):
+            entry = self.script.demanded(asking(joined(wanted.texts)), served.name)
+            return self._render(entry, served), entry
+        entries = [self.script.scripted(asking(text), served.name) for text in wanted.texts]
         return embeddings(entries, wanted, served), next(filter(None, entries), None)
 
 

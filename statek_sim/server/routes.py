@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from statek_sim.providers.protocol import Place as PlaceName
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.server.exchange import Whole
@@ -37,6 +39,14 @@ class Place(Enum):
     NOWHERE = "nowhere"
     WRONG_METHOD = "wrong method"
     NO_EVENTS = "a stream that is not asked for as events"
+
+
+ASKING: Final[Mapping[Place, PlaceName]] = {
+    Place.CHAT: "chat",
+    Place.EMBEDDINGS: "embeddings",
+    Place.COUNT: "count_tokens",
+}
+"""The places where a reply, embeddings or a count are asked for."""
 
 
 @dataclass(frozen=True, slots=True)

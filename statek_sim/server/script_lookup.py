@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -10,7 +10,7 @@ from rapidfuzz import fuzz
 
 from statek_sim.cassettes.redaction import ends_without_secrets, sent_with
 from statek_sim.errors import BadInput, UnmatchedRequest
-from statek_sim.providers.condition import Condition, TextMatch, text_accepts
+from statek_sim.providers.condition import demanded_texts, text_accepts
 from statek_sim.providers.mismatch import PendingReply, conversation_tail, shorten
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.protocol import Place as PlaceName
@@ -26,11 +26,16 @@ class PlayedScript:
 
     def __init__(self, script: Script, *, count_usage: bool) -> None:
         self._lanes = lanes_of(_counting(script) if count_usage else script)
-        self._recorded = _recorded_places(self._lanes.values())
+        replies = [entry.reply for lane in self._lanes.values() for entry in lane.pending()]
+        self._recorded = {reply.place for reply in replies if not isinstance(reply.answer, Vector)}
 
     def unused(self) -> list[PendingReply]:
         """Return the replies that were given too seldom; for one that repeats forever, once is enough."""
         return [entry for lane in self._lanes.values() for entry in lane.unused()]
+
+    def is_recorded(self, place: PlaceName) -> bool:
+        """Return whether the script has answers of a recording for requests that are no chats."""
+        return place in self._recorded
 
     def _lane(self, request: ChatRequest) -> Lane | None:
         lanes = self._lanes
@@ -54,7 +59,7 @@ class PlayedScript:
         everybody = self._lanes.get(EVERYBODY)
         if entry is None and everybody is not None:
             entry = everybody.take(request)
-        if entry is None and request.place in self._recorded:
+        if entry is None and self.is_recorded(request.place):
             raise UnmatchedRequest(self._mismatch(request, name, lane))
         return entry
 
@@ -71,16 +76,6 @@ class PlayedScript:
         if not pending:
             return exhausted(question, request, script, lane.total)
         return unmatched(question, request, script, pending)
-
-
-def _recorded_places(lanes: Iterable[Lane]) -> frozenset[PlaceName]:
-    """Return for what else than chats the script has answers that are more than vectors: a recording has them."""
-    return frozenset(
-        entry.reply.place
-        for lane in lanes
-        for entry in lane.pending()
-        if entry.reply.place != "chat" and not isinstance(entry.reply.answer, Vector)
-    )
 
 
 def _counting(script: Script) -> Script:
@@ -154,26 +149,16 @@ def _differences(
         yield f"job: expected {reply.job!r}, got {request.job_id!r}"
     if condition is None:
         return
-    yield from _texts(condition, request, plain)
+    for subject, match, text in demanded_texts(condition, request):
+        if text is None or not text_accepts(match, text):
+            got = "nothing" if text is None else repr(shorten(plain(text), 200))
+            yield f"{subject}: expected {match}, got {got}"
     if condition.turn is not None and condition.turn != request.turn:
         yield f"turn: expected {condition.turn}, got {request.turn}"
     if condition.attempt is not None and condition.attempt != request.attempt:
         yield f"attempt: expected {condition.attempt}, got {request.attempt}"
     if condition.at is not None and request.at < condition.at:
         yield f"virtual second: expected at least {condition.at:g}, got {request.at:g}"
-
-
-def _texts(condition: Condition, request: ChatRequest, plain: Callable[[str], str]) -> Iterator[str]:
-    subjects: list[tuple[str, TextMatch | None, str | None]] = [
-        ("last message", condition.last_message, request.last_message),
-        ("tool result", condition.tool_result, request.last_tool_result),
-        ("model", condition.model, request.model),
-        *((f"header {name!r}", match, request.headers.get(name)) for name, match in condition.headers),
-    ]
-    for subject, match, text in subjects:
-        if match is not None and (text is None or not text_accepts(match, text)):
-            got = "nothing" if text is None else repr(shorten(plain(text), 200))
-            yield f"{subject}: expected {match}, got {got}"
 
 
 def _likeness(entry: PendingReply, request: ChatRequest) -> float:

@@ -495,3 +495,21 @@ def test_a_request_without_a_message_is_refused_as_providers_do(target: str, bod
     assert isinstance(answer, Whole)
     assert answer.status == 400
     assert b"expected one message at least, with something in it" in answer.body
+
+
+def test_what_an_agent_of_anthropics_sends_beside_its_messages_is_accepted() -> None:
+    request = anthropic(
+        context_management={"edits": [{"type": "clear_tool_uses_20250919"}]},
+        metadata={"user_id": "somebody"},
+        service_tier="auto",
+        thinking={"type": "adaptive"},
+        output_config={"effort": "medium"},
+        system=[{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+    )
+    betas = "context-management-2025-06-27,interleaved-thinking-2025-05-14"
+    llm = FakeLLM([text("Yes.")])
+    assert (
+        whole(ask(llm, request, f"{ANTHROPIC}?beta=true", anthropic_beta=betas))["content"][0]["text"]
+        == "Yes."
+    )
+    llm.check_finished()

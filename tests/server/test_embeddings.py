@@ -290,8 +290,10 @@ def test_what_a_cassette_recorded_is_played_and_nothing_else(
         client.embeddings.create(model=SMALL, input=["a cat", "a dog"])
         client.responses.input_tokens.count(model="gpt-4o", input="Hello there")
     session.close()
-    llm = FakeLLM(load_playable(path).script)
-    assert vectors(whole(ask(llm, asked(["a dog", "a cat"]), TARGET))) == [[0.125, 1], [0.25, 0.5]]
+    statek_llm_server.script(load_playable(path).script)
+    llm = statek_llm_server.llm
+    found = client.embeddings.create(model=SMALL, input=["a cat", "a dog"])
+    assert [item.embedding for item in found.data] == [[0.25, 0.5], [0.125, 1]]
     counting = {"model": "gpt-4o", "input": "Hello there"}
     assert whole(ask(llm, counting, "/v1/responses/input_tokens"))["input_tokens"] == 9
     answer = ask(llm, counting, "/v1/responses/input_tokens")
@@ -299,3 +301,4 @@ def test_what_a_cassette_recorded_is_played_and_nothing_else(
     assert answer.status == 422
     with pytest.raises(UnmatchedRequest, match="wants one more reply"):
         llm.check_finished()
+    llm.play([])

@@ -167,7 +167,7 @@ def _automatic_pages(value: JSON) -> bool:
     return value in ("auto", "disabled")
 
 
-# https://developers.openai.com/api/reference/resources/chat/subresources/completions/methods/create
+# https://platform.openai.com/docs/api-reference/chat/create
 OPENAI: Final = parameters(
     # honoured
     "model messages tools tool_choice parallel_tool_calls max_tokens max_completion_tokens stop response_format "
@@ -205,7 +205,7 @@ OPENAI: Final = parameters(
     functions=empty,
 )
 
-# https://developers.openai.com/api/reference/resources/responses/methods/create
+# https://platform.openai.com/docs/api-reference/responses/create
 RESPONSES: Final = parameters(
     "model input instructions tools tool_choice parallel_tool_calls max_output_tokens text stream stream_options "
     "previous_response_id store "
@@ -237,7 +237,7 @@ RESPONSES: Final = parameters(
 
 _THINKING: Final = _typed("enabled", "disabled", "adaptive")
 
-# https://platform.claude.com/docs/en/api/messages/create, and its page of the beta
+# https://platform.claude.com/docs/en/api/messages, and the beta's parameters in `anthropic` 2
 ANTHROPIC: Final = parameters(
     "model messages system max_tokens tools tool_choice stop_sequences output_config output_format stream "
     "temperature top_p top_k thinking speed "
