@@ -230,7 +230,7 @@ def test_a_broken_connection_is_a_read_error() -> None:
 @pytest.mark.slow
 def test_the_page_on_other_harnesses_is_true(tmp_path: Path) -> None:
     pytest.importorskip("pydantic_ai", reason="it comes with the dev extra")
-    assert follow(DOCS / "bring-your-own-harness.md", tmp_path, {"COLUMNS": "120"}) == 4
+    assert follow(DOCS / "bring-your-own-harness.md", tmp_path, {"COLUMNS": "120"}) == 3
 
 
 def test_the_ten_lines_are_ten_lines() -> None:

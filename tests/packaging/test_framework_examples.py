@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import Final
 
@@ -42,3 +43,15 @@ def test_the_page_on_frameworks_has_a_section_for_every_example() -> None:
     assert set(OF_CI) < set(names())
     assert len(names()) >= 8
     assert Path(EXAMPLES / "pytest.ini").is_file()
+
+
+def test_the_record_on_the_page_is_that_of_a_run(pytester: pytest.Pytester) -> None:
+    docs = EXAMPLES.parents[1] / "docs"
+    for page in ("server.md", "frameworks.md"):
+        for name, block in re.findall(
+            r"^```python\n# (test_\w+)\.py\n(.*?)^```$",
+            (docs / page).read_text("utf-8"),
+            re.MULTILINE | re.DOTALL,
+        ):
+            pytester.makepyfile(**{name: block})
+    pytester.runpytest("-q", "test_record.py", "test_trajectory.py").assert_outcomes(passed=2)

@@ -39,6 +39,17 @@ def test_a_message_has_text_stop_reason_and_usage(statek_llm_server: LLMServer, 
     assert (answer.stop_reason, answer.usage.output_tokens) == ("end_turn", 3)
 
 
+def test_what_claude_code_sends_beside_a_message_is_accepted(
+    statek_llm_server: LLMServer, client: Anthropic
+) -> None:
+    statek_llm_server.script([text("Hello there.")])
+    context: Any = {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}
+    answer = client.beta.messages.create(
+        model=MODEL, max_tokens=50, messages=HELLO, context_management=context, metadata={"user_id": "1"}
+    )
+    assert answer.stop_reason == "end_turn"
+
+
 def test_a_streamed_message_is_read_piece_by_piece(statek_llm_server: LLMServer, client: Anthropic) -> None:
     statek_llm_server.script([text("Hello there.")])
     with client.messages.stream(model=MODEL, max_tokens=50, messages=HELLO) as stream:

@@ -10,6 +10,7 @@ import pytest
 
 from statek_sim.providers.script import fault, text, tool_call
 from statek_sim.server.llm_server import LLMServer
+from statek_sim.trajectory import trajectory
 
 genai = pytest.importorskip("google.genai", reason="it comes with the dev extra")
 
@@ -58,11 +59,13 @@ def test_the_sdk_calls_a_python_function_and_sends_its_result(
         return f"nothing {where}"
 
     statek_llm_server.script(
-        [tool_call("look", where="here"), text("Nothing.").when(tool_result="nothing here")]
+        [tool_call("look", where="here"), text("Nothing.").on(tool_result="nothing here")]
     )
     config = genai.types.GenerateContentConfig(tools=[look])
     answer = client.models.generate_content(model=MODEL, contents="Look.", config=config)
     assert answer.text == "Nothing."
+    # The SDK leaves out the id of the call that it answers, and wraps the text into an object.
+    assert trajectory(statek_llm_server).calls[0].result == "nothing here"
 
 
 def test_errors_are_the_sdks_own(statek_llm_server: LLMServer, client: Any) -> None:
