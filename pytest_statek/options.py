@@ -138,7 +138,10 @@ INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
     ),
     "statek_gate_scenarios": (
         "linelist",
-        "judge on the scenarios in these files or folders, one per line; none, or `built-in`: the shipped workloads",
+        (
+            "judge on the scenarios in these files or folders, one per line, or on `built-in`, the shipped workloads; "
+            "none: on those of --statek-scenarios, or the shipped workloads"
+        ),
     ),
     "statek_evals": ("linelist", "as --statek-evals, one per line: when no path is given"),
     "statek_evals_model": (

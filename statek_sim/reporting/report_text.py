@@ -94,7 +94,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 ROWS: Final = 12
-"""Rows of the usage table, unless all are asked for."""
+"""Rows of a long table, unless all are asked for."""
 
 DIRECTION_STYLES: Final[Mapping[str, str]] = {"over": "yellow", "under": "magenta", "": ""}
 """Colours of a ratio: too much stops jobs early, too little lets them run on."""

@@ -41,6 +41,14 @@ def test_every_rule_and_scenario_of_a_preset_is_an_item(pytester: pytest.Pyteste
     ]
 
 
+def test_without_a_setting_the_scenarios_of_the_run_are_judged(pytester: pytest.Pytester) -> None:
+    named = ("--statek-scenarios=gate/workloads.yaml", "-o", "statek_gate_policy=gate/policy.toml")
+    result = pytester.runpytest("--statek-gate=presets/roomy.env", *named, "--collect-only", "-q")
+    judged = [line for line in result.outlines if line.startswith("statek_gate/")]
+    assert "statek_gate/presets/roomy.env::loops stop::sample/loop[docs]" in judged
+    assert len(judged) == 3
+
+
 def test_a_failure_is_the_sentence_without_a_traceback(pytester: pytest.Pytester) -> None:
     gates = ("--statek-gate=presets/roomy.env", "--statek-gate=presets/tight.env")
     result = pytester.runpytest(*gates, *OPTIONS)
