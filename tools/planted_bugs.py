@@ -1,20 +1,18 @@
 """Bugs planted in scheduler, store, handlers, claims and limits, and how soon `statek-sim explore` finds each.
 
 `python -m tools.planted_bugs` plants them one after the other, explores one scenario each, reduces what it finds and
-prints the table that `docs/exploration.md` has; `--write` puts it there. A bug counts as found by what fails with it
-and does not fail without it, so that what a scenario breaks anyway proves nothing.
+prints a table. A bug counts as found by what fails with it and does not fail without it, so that what a scenario breaks
+anyway proves nothing.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from statek_sim.errors import BadInput
@@ -37,10 +35,6 @@ from statek_sim.usage.totals import TurnUsage
 from statek_sim.world.queue import ItemStatus, WorkItem, WorkQueue
 from statek_sim.world.world import ExternalEvents
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-PAGE: Final = ROOT / "docs" / "exploration.md"
-BEGIN: Final = "<!-- planted -->"
-END: Final = "<!-- /planted -->"
 MOST_DEVIATIONS: Final = 3
 
 
@@ -459,7 +453,7 @@ def find(bug: Planted, scenario: Scenario) -> Finding:
 
 
 def table(findings: list[Finding]) -> str:
-    """Return the table of the page: what is the same on every machine."""
+    """Return the findings as a table in Markdown."""
     rows = [
         "| bug | in | what is wrong | found by | after runs | where it departs |",
         "| :--- | :--- | :--- | :--- | ---: | :--- |",
@@ -474,18 +468,8 @@ def table(findings: list[Finding]) -> str:
     return "\n".join(rows)
 
 
-def on_page(text: str, made: str) -> str:
-    """Return the page with the table in its place."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{made}\n{END}{after}"
-
-
 def main() -> int:
     """Plant them all; return 1 when one is not found or needs more than three deviations."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.relative_to(ROOT)}")
-    write = parser.parse_args().write
     findings = []
     for bug in BUGS:
         findings.append(find(bug, scenario_named(bug.scenario)))
@@ -494,10 +478,7 @@ def main() -> int:
             f"{bug.name}: {last.invariant or 'NOT FOUND'} after {last.runs} runs, {last.seconds:.2f} s",
             file=sys.stderr,
         )
-    made = table(findings)
-    print(made)
-    if write:
-        PAGE.write_text(on_page(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
+    print(table(findings))
     return int(
         any(finding.invariant is None or len(finding.deviations) > MOST_DEVIATIONS for finding in findings)
     )

@@ -1,20 +1,18 @@
-"""Planted bugs: all found, all small, and the page shows the table that the command makes."""
+"""Planted bugs: all found, and all small."""
 
 from __future__ import annotations
 
 import pytest
 
-from tools.planted_bugs import BEGIN, BUGS, END, MOST_DEVIATIONS, PAGE, find, scenario_named, table
+from tools.planted_bugs import BUGS, MOST_DEVIATIONS, find, scenario_named
 
 
 @pytest.mark.slow
-def test_every_planted_bug_is_found_and_small_and_the_table_is_the_pages() -> None:
+def test_every_planted_bug_is_found_and_small() -> None:
     findings = [find(bug, scenario_named(bug.scenario)) for bug in BUGS]
     assert len(findings) >= 12
     assert [one.bug.name for one in findings if one.invariant is None] == []
     assert max(len(one.deviations) for one in findings) <= MOST_DEVIATIONS
-    shown = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
-    assert shown.strip() == table(findings)
 
 
 def test_bugs_are_in_every_part() -> None:
