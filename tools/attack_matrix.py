@@ -1,4 +1,4 @@
-"""Attack everything that holds programs and calls of agents, and write the matrix of `docs/containment.md`.
+"""Attack everything that holds programs and calls of agents, and write `tests/containers/attacks/matrix.md`.
 
     python -m tools.containers python -m tools.attack_matrix --docker statek-python
 
@@ -62,7 +62,7 @@ def _mark(row: Row | None) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Write the matrix into a page; return 1 when something got out."""
     parser = argparse.ArgumentParser(prog="python -m tools.attack_matrix")
-    parser.add_argument("--page", type=Path, default=ROOT / "docs" / "containment.md")
+    parser.add_argument("--page", type=Path, default=ROOT / "tests" / "containers" / "attacks" / "matrix.md")
     parser.add_argument("--docker", metavar="IMAGE", default="")
     options = parser.parse_args(arguments)
     before, _, rest = options.page.read_text("utf-8").partition(BEGIN)
