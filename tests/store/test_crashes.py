@@ -44,9 +44,11 @@ def every(request: pytest.FixtureRequest) -> int:
 
 
 def check_page(found: Tally, every: int) -> None:
-    """What the page says of a store is what was found, where all moments were tried."""
+    """What `crashes.md` says of a store is what was found, where all moments were tried."""
     if every == 1:
-        assert row(found) in (ROOT / "docs" / "checkpoints.md").read_text(encoding="utf-8").splitlines()
+        assert (
+            row(found) in (ROOT / "tests" / "store" / "crashes.md").read_text(encoding="utf-8").splitlines()
+        )
 
 
 def test_killed_between_file_operations_with_power_lost_a_run_ends_as_if_it_had_not_been(every: int) -> None:
@@ -78,7 +80,7 @@ def test_killed_before_a_statement_of_postgresql_a_run_ends_as_if_it_had_not_bee
     [pytest.param(3, 5, id="sampled"), pytest.param(2, 1, id="all", marks=pytest.mark.slow)],
 )
 def test_killed_again_while_it_resumes_a_run_ends_as_if_it_had_not_been(kills: int, one_in: int) -> None:
-    told = (ROOT / "docs" / "checkpoints.md").read_text(encoding="utf-8").splitlines()
+    told = (ROOT / "tests" / "store" / "crashes.md").read_text(encoding="utf-8").splitlines()
     for found in kill_again(kills, every=one_in):
         assert found.lost == []
         assert found.states > 2

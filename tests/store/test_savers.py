@@ -39,5 +39,5 @@ def test_our_checker_finds_what_langgraphs_saver_takes_for_genuine(told: dict[st
 
 
 def test_the_page_shows_what_was_found(told: dict[str, Any]) -> None:
-    page = (ROOT / "docs" / "checkpoints.md").read_text(encoding="utf-8")
+    page = (ROOT / "tests" / "store" / "crashes.md").read_text(encoding="utf-8")
     assert page.partition("<!-- savers -->\n")[2].partition("\n<!-- /savers -->")[0] == tables(told)
