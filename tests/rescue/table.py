@@ -1,6 +1,6 @@
 """Replies whose right reading follows from the rule: every dialect's renderer x damage x what stands around the call.
 
-`python -m tests.rescue.table` prints the score that docs/rescue.md has. *Right* is exactly the calls that the rule
+`python -m tests.rescue.table` prints the score of the parser. *Right* is exactly the calls that the rule
 gives; *wrong* is a call that should not run, or one with other arguments; anything else is a refusal of a call.
 """
 
