@@ -19,8 +19,7 @@ from statek.executors.job import Job
 from statek.task import SubTaskHandler
 
 from statek_sim import trace as events
-from statek_sim.backends.installed.stored_jobs import JobRegistry
-from statek_sim.backends.installed.stored_objects import shown
+from statek_sim.backends.installed.stored_jobs import JobRegistry, shown
 from statek_sim.trace import Event, as_dict, event_of
 from statek_sim.values import JSON
 

@@ -21,8 +21,7 @@ from statek.task import SubTaskHandler
 
 from statek_sim import trace as events
 from statek_sim.backends.installed.event_recorder import Recorder, current_job
-from statek_sim.backends.installed.stored_jobs import JobRegistry
-from statek_sim.backends.installed.stored_objects import label, shown
+from statek_sim.backends.installed.stored_jobs import JobRegistry, label, shown
 from statek_sim.harness.limits import EXCEEDED
 
 AGENT_CODE: Final = "<string>"

@@ -1,11 +1,20 @@
-"""The real package in the hands of the driver: STATEK in its store, and the agents of a scenario as STATEK's own."""
+"""The real package in the hands of the driver: STATEK in its store, and the agents of a scenario as STATEK's own.
+
+A worker process that is about to be killed commits its store, writes down what outlives it besides that (the world
+outside, the time, and what was seen so far) and dies of SIGKILL; the next one opens the store again and goes on from
+there. STATEK's own state goes through the store and nowhere else.
+"""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import json
+import os
+import signal
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, Final, NoReturn
 
 import dbzero
 from statek.agents import DialogAgent
@@ -15,10 +24,13 @@ from statek.prompt_config import make_system_prompt
 from statek.task import create_new_job, create_sub_task
 
 from statek_sim import trace as events
-from statek_sim.backends.driver import metadata_of
-from statek_sim.backends.installed import stored_objects, stored_world
+from statek_sim.backends.driver import Driver, metadata_of
+from statek_sim.backends.installed import stored_world
+from statek_sim.backends.installed.messages import Message
 from statek_sim.backends.installed.runtime import InstalledRuntime
+from statek_sim.backends.installed.stored_jobs import JobRegistry
 from statek_sim.scenario.schema import AgentText, JobText
+from statek_sim.world import queue
 
 StartJobs = Callable[[int], None]
 """What STATEK calls in each pass of its loop, with the free capacity."""
@@ -125,7 +137,7 @@ def _start_jobs(agent: Any) -> StartJobs:
 
     run_loop, utils.run_jobs_loop = utils.run_jobs_loop, keep
     try:
-        _run(utils.run_agentic_loop(agent, warmup, stored_objects.LIVE.queue.ready, queue_prefixes=()))
+        _run(utils.run_agentic_loop(agent, warmup, stored_world.LIVE.queue.ready, queue_prefixes=()))
     finally:
         utils.run_jobs_loop = run_loop
     return made[0]
@@ -139,6 +151,92 @@ def _run(coroutine: Coroutine[Any, Any, None]) -> None:
         return
     coroutine.close()
     raise AssertionError("STATEK's agentic loop waits for something before it runs jobs")
+
+
+FILE: Final = "handover.json"
+"""In the folder of the scenario's store."""
+
+_KEPT: Final = "statek-sim"
+"""A tag: the store forgets what nothing refers to."""
+
+
+def hand_over(runtime: InstalledRuntime, driver: Driver, folder: str, *, restart: bool) -> NoReturn:
+    """Leave everything to the next process and die; with `restart` its worker begins to work at once."""
+    memory = {
+        "restart": restart,
+        "runtime": runtime.memory(),
+        "driver": driver.memory(),
+        **_of_the_world(),
+        **_of_the_store(runtime.jobs, driver),
+    }
+    Path(folder, FILE).write_text(json.dumps(memory))
+    # As if the store's own commits, several a second, had just come round.
+    dbzero.commit()
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("this process is dead")
+
+
+def take_over(runtime: InstalledRuntime, driver: Driver, memory: Any) -> None:
+    """Go on where the process before stopped."""
+    _take_store(runtime.jobs, driver, memory)
+    _take_world(memory)
+    runtime.remember(memory["runtime"])
+    driver.remember(memory["driver"])
+
+
+def _of_the_world() -> dict[str, Any]:
+    return {
+        "items": [
+            [item.id, str(item.status), item.owner_id, item.error_message]
+            for item in stored_world.LIVE.queue.items.values()
+        ],
+        "futures": stored_world.LIVE.events.saved(),
+        "ledger": list(stored_world.WORLD.ledger.lines),
+    }
+
+
+def _take_world(memory: Any) -> None:
+    for name, status, owner, error in memory["items"]:
+        if name not in stored_world.LIVE.queue.items:
+            stored_world.LIVE.queue.add(queue.WorkItem(name))
+        item = stored_world.LIVE.queue.items[name]
+        item.status, item.owner_id, item.error_message = queue.ItemStatus(status), owner, error
+    stored_world.LIVE.events.resume(memory["futures"])
+    stored_world.WORLD.ledger.lines.extend(memory["ledger"])
+
+
+def _of_the_store(jobs: JobRegistry, driver: Driver) -> Message:
+    """Return where the objects are that the application holds in its hands."""
+    kept = {
+        "agents": stored_world.AGENTS,
+        "handles": driver.subtasks,
+        "items_stored": stored_world.STORED_ITEMS,
+        "owners": stored_world.WORLD.owners,
+    }
+    for objects in kept.values():
+        for kept_object in objects.values():
+            dbzero.tags(kept_object).add(_KEPT)
+    return {
+        "names": {name: uuid for uuid, name in jobs.names.items()},
+        "owner": stored_world.WORLD.owner.id,
+        **{
+            kind: {name: dbzero.uuid(stored) for name, stored in objects.items()}
+            for kind, objects in kept.items()
+        },
+    }
+
+
+def _take_store(jobs: JobRegistry, driver: Driver, memory: Any) -> None:
+    for name, uuid in memory["names"].items():
+        jobs.names[uuid], jobs.jobs[name] = name, dbzero.fetch(uuid)
+    for role, uuid in memory["agents"].items():
+        stored_world.AGENTS[role] = dbzero.fetch(uuid)
+    driver.subtasks.update({name: dbzero.fetch(uuid) for name, uuid in memory["handles"].items()})
+    stored_world.STORED_ITEMS.update(
+        {name: dbzero.fetch(uuid) for name, uuid in memory["items_stored"].items()}
+    )
+    owners = {name: dbzero.fetch(uuid) for name, uuid in memory["owners"].items()}
+    stored_world.enter_owners(owners, memory["owner"])
 
 
 class UnusableTool(Exception):

@@ -1,14 +1,16 @@
-"""One scenario on STATEK: its agents, jobs and events, in a store of its own."""
+"""One scenario on STATEK: its agents, jobs and events, in a store of its own; code that never ends is killed."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+import resource
 import signal
 import sys
 import warnings
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -17,20 +19,22 @@ warnings.simplefilter("ignore")
 import dbzero  # noqa: E402  # its warnings are not ours
 import statek  # noqa: E402
 from statek.chat_style import ChatStyle  # noqa: E402
+from statek.executors import utils  # noqa: E402
 
 from statek_sim import trace as events  # noqa: E402
-from statek_sim.backends.driver import Driver, Refused, metadata_of, style_of_all, style_of_definitions  # noqa: E402  # noqa: E402
+from statek_sim.backends.driver import Driver, Refused, metadata_of, style_of_all, style_of_definitions  # noqa: E402
 from statek_sim.backends.installed import stored_world  # noqa: E402
 from statek_sim.backends.installed.messages import Line, Message  # noqa: E402
 from statek_sim.backends.installed.runtime import InstalledRuntime, configure  # noqa: E402
-from statek_sim.backends.installed.runtime_adapter import InstalledSide, is_async, outbox  # noqa: E402
-from statek_sim.backends.installed.stored_objects import shown  # noqa: E402
-from statek_sim.backends.installed.virtual_time import allow_nested_runs, install_wall_clock  # noqa: E402
-from statek_sim.backends.installed.worker_crash import (  # noqa: E402
-    Watchdog,
+from statek_sim.backends.installed.runtime_adapter import (  # noqa: E402
+    InstalledSide,
     hand_over,
+    is_async,
+    outbox,
     take_over,
 )
+from statek_sim.backends.installed.stored_jobs import shown  # noqa: E402
+from statek_sim.backends.installed.virtual_time import allow_nested_runs, install_wall_clock  # noqa: E402
 from statek_sim.backends.installed.worker_loop import Interrupted, waiting_names  # noqa: E402
 from statek_sim.clock import VirtualClock  # noqa: E402
 from statek_sim.errors import StatekSimError  # noqa: E402
@@ -190,3 +194,59 @@ class Stage:
             text = text.replace(uuid, name)
         named: Message = json.loads(text)
         return named
+
+
+MOST_SECONDS: Final = 1.0
+"""Processor seconds that one block of code may take; a scenario's blocks take a thousandth of one."""
+
+MOST_BYTES: Final = 512 * 2**20
+"""Memory that the process may have more than at the beginning, as of a small container."""
+
+_EVERY: Final = 0.02
+
+
+class Watchdog:
+    """Watches while code runs. `lost(kind, message)` is called once and does not come back."""
+
+    def __init__(self, lost: Callable[[str, str], None]) -> None:
+        self._lost = lost
+        self._begun = 0.0
+        self._at_first = _memory()
+        signal.signal(signal.SIGPROF, self._look)
+
+    def install(self) -> None:
+        """Watch every block of code from now on."""
+        run = utils._exec_code_body
+
+        @wraps(run)
+        def watched(*args: Any, **kwargs: Any) -> None:
+            self._begun = _seconds()
+            signal.setitimer(signal.ITIMER_PROF, _EVERY, _EVERY)
+            try:
+                run(*args, **kwargs)
+            finally:
+                signal.setitimer(signal.ITIMER_PROF, 0)
+
+        utils._exec_code_body = watched
+
+    def _look(self, *_: object) -> None:
+        if _memory() - self._at_first > MOST_BYTES:
+            self._lost(
+                "OutOfMemory", f"killed: the code has taken more than {MOST_BYTES // 2**20} MiB of memory"
+            )
+        elif _seconds() - self._begun > MOST_SECONDS:
+            self._lost(
+                "NeverEnds", f"killed: the code ran for {MOST_SECONDS:g} s of processor time without an end"
+            )
+
+
+def _seconds() -> float:
+    """Return the seconds of processor time that this process has used."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _memory() -> int:
+    """Return the most bytes of memory that this process has had."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024

@@ -1,4 +1,8 @@
-"""The built-in world on STATEK: the same tools, decorated by STATEK, with objects that its store can keep."""
+"""The built-in world on STATEK: the same tools, decorated by STATEK, with objects that its store can keep.
+
+The objects are stored by name; what a name stands for is in `LIVE`. Their classes have the names of the reference
+runtime's, which agents see in texts and errors.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +15,174 @@ import dbzero
 import statek
 from statek import executors
 from statek.exceptions import FutureError
+from statek.future import FutureResult as StatekFuture
 from statek.future import get_all_future, get_any_future, temporal
 from statek.task import delegate_task
 
-from statek_sim.backends.installed import stored_objects as stored
 from statek_sim.scenario.schema import World as WrittenWorld
 from statek_sim.values import JSON
-from statek_sim.world.queue import ItemStatus, WorkItem, WorkQueue
+from statek_sim.world import queue
+from statek_sim.world import world as events
 from statek_sim.world.tools import WorldTools
-from statek_sim.world.world import ExternalEvents, Ledger, ToolApi, World
+from statek_sim.world.world import Ledger, ToolApi, World
+
+
+class Live:
+    """What the names stand for, in this process."""
+
+    def __init__(self) -> None:
+        self.queue = queue.WorkQueue()
+        self.events = events.ExternalEvents()
+
+
+LIVE: Final = Live()
+
+
+@dbzero.memo
+class QueueOwner:
+    """A worker's identity."""
+
+    def __init__(self, id: str) -> None:  # noqa: A002  # the field's name
+        self.id = id
+
+    def __repr__(self) -> str:
+        return f"QueueOwner(id={self.id!r})"
+
+
+@dbzero.memo
+class WorkItem:
+    """A work item by its id. Agent code may write another one there, so it is looked up by a member of its own."""
+
+    def __init__(self, id: str) -> None:  # noqa: A002  # the field's name
+        self.id = id
+        self._key: str = id
+
+    @property
+    def status(self) -> queue.ItemStatus:
+        """Where the item is."""
+        found: queue.ItemStatus = LIVE.queue.items[self._key].status
+        return found
+
+    @property
+    def owner_id(self) -> str | None:
+        """Who holds it."""
+        found: str | None = LIVE.queue.items[self._key].owner_id
+        return found
+
+    @property
+    def error_message(self) -> str | None:
+        """Why it failed."""
+        found: str | None = LIVE.queue.items[self._key].error_message
+        return found
+
+    def held_by(self, owner: Any) -> bool:
+        """Return whether `owner` holds the claim."""
+        return LIVE.queue.items[self._key].held_by(owner)
+
+    def __repr__(self) -> str:
+        return repr(LIVE.queue.items[self._key])
+
+    def __llm_repr__(self) -> str:
+        return LIVE.queue.items[self._key].__llm_repr__()
+
+
+@dbzero.memo
+class ExternalEvent:
+    """An external event by its name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def is_ready(self) -> bool:
+        """Return whether the value is there; a broken event raises."""
+        return LIVE.events[self.name].is_ready()
+
+    @property
+    def value(self) -> object:
+        """The value it was resolved with."""
+        return LIVE.events[self.name].value
+
+
+@dbzero.memo
+class FutureResult(StatekFuture):
+    """A future of the world's tools. It needs no dependencies: STATEK asks its condition."""
+
+    def __init__(self, deps: object, state_num: int) -> None:
+        super().__init__(deps=None, state_num=state_num)
+
+
+STORED_ITEMS: Final[dict[str, Any]] = {}
+"""The stored items by id, once they were asked for."""
+
+
+class Queue:
+    """The work queue as tools use it: stored items go in and out."""
+
+    @property
+    def items(self) -> dict[str, Any]:
+        """The stored items by id."""
+        return {name: self._item(name) for name in LIVE.queue.items}
+
+    def _item(self, name: str) -> Any:
+        if name not in STORED_ITEMS:
+            STORED_ITEMS[name] = WorkItem(name)
+        return STORED_ITEMS[name]
+
+    def add(self, item: queue.WorkItem) -> None:
+        """Add an item."""
+        LIVE.queue.add(item)
+
+    def ready(self) -> int:
+        """Return how many items can be claimed."""
+        return LIVE.queue.ready()
+
+    def claim_next(self, owner: Any) -> Any:
+        """Give the first ready item to `owner`."""
+        item = LIVE.queue.claim_next(owner)
+        return None if item is None else self._item(item.id)
+
+    def complete(self, item: Any) -> None:
+        """Finish a claimed item."""
+        LIVE.queue.complete(_live(item))
+
+    def mark_error(self, item: Any, message: str) -> None:
+        """Mark an item as failed."""
+        LIVE.queue.mark_error(_live(item), message)
+
+    def release(self, item: Any) -> None:
+        """Give a claim back."""
+        LIVE.queue.release(_live(item))
+
+
+def _live(item: Any) -> Any:
+    """Return what a stored item stands for; anything else is left to fail as it fails in the queue itself."""
+    return LIVE.queue.items[item._key] if isinstance(item, WorkItem) else item
+
+
+@dbzero.memo
+class WorkQueue(Queue):
+    """The one queue, as a value that jobs can keep."""
+
+    def __init__(self) -> None:
+        """Stand for the queue of the world."""
+
+    def __llm_repr__(self) -> str:
+        return LIVE.queue.__llm_repr__()
+
+
+class Events:
+    """The external events as tools use them, and the application."""
+
+    def __getitem__(self, name: str) -> Any:
+        return ExternalEvent(LIVE.events[name].name)
+
+    def resolve(self, name: str, value: object) -> None:
+        """Let the event happen with `value`."""
+        LIVE.events.resolve(name, value)
+
+    def break_(self, name: str, message: str) -> None:
+        """Make the event's condition raise from now on."""
+        LIVE.events.break_(name, message)
 
 
 class StoredWorld(World):
@@ -27,12 +190,12 @@ class StoredWorld(World):
 
     def new_owner(self, name: str) -> Any:
         """Return an owner that was not there; the store must be open."""
-        return stored.QueueOwner(name)
+        return QueueOwner(name)
 
     @property
     def queue_value(self) -> object:
         """The queue as a job's variable has it."""
-        return stored.WorkQueue()
+        return WorkQueue()
 
 
 WORLD: Final = StoredWorld()
@@ -47,14 +210,14 @@ sys.modules[_PUBLISHED.__name__] = _PUBLISHED
 
 def reset(written: WrittenWorld, changed: Callable[[str, str], None]) -> None:
     """Bring the world to where the scenario starts; the store must be open. `changed` hears of every change."""
-    queue = written.queue
+    work = written.queue
     items = (
-        WorkItem(item.id, ItemStatus(item.status), item.owner)
-        for item in (queue.items if queue is not None else ())
+        queue.WorkItem(item.id, queue.ItemStatus(item.status), item.owner)
+        for item in (work.items if work is not None else ())
     )
-    stored.LIVE.queue = WorkQueue(items, changed=changed)
-    stored.LIVE.events = ExternalEvents(written.futures, changed=changed)
-    enter_owners({}, queue.owner if queue is not None else "worker-1")
+    LIVE.queue = queue.WorkQueue(items, changed=changed)
+    LIVE.events = events.ExternalEvents(written.futures, changed=changed)
+    enter_owners({}, work.owner if work is not None else "worker-1")
     WORLD.ledger = Ledger(changed=changed)
 
 
@@ -73,13 +236,13 @@ def items_now() -> dict[str, JSON]:
     """Return status, owner and error of every item."""
     return {
         item.id: {"status": str(item.status), "owner": item.owner_id, "error": item.error_message}
-        for item in stored.LIVE.queue.items.values()
+        for item in LIVE.queue.items.values()
     }
 
 
 def leaked_claims() -> list[JSON]:
     """Return the ids of items that somebody still holds."""
-    return [item.id for item in stored.LIVE.queue.claimed()]
+    return [item.id for item in LIVE.queue.claimed()]
 
 
 def published(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,14 +279,14 @@ def _harness() -> Any:
 
 
 def _make_tools() -> WorldTools:
-    WORLD.queue = stored.Queue()  # type: ignore[assignment]  # the same methods, on stored items
-    WORLD.events = stored.Events()  # type: ignore[assignment]  # what tools use of it
+    WORLD.queue = Queue()  # type: ignore[assignment]  # the same methods, on stored items
+    WORLD.events = Events()  # type: ignore[assignment]  # what tools use of it
     api = ToolApi(
         tool=_tool,
         subtask=_subtask,
         error_handler=_error_handler,
         temporal=_temporal,
-        future=stored.FutureResult,
+        future=FutureResult,
         future_error=FutureError,
         get_current_job=statek.get_current_job,
         create_new_job=statek.create_new_job,
