@@ -52,8 +52,8 @@ ArmsOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="ARM",
-        help="ablation (default: all parts, each one taken away, none), all (every set of parts, with Shapley shares), "
-        "full, bare, no-PART, or parts joined by + (repeatable).",
+        help="ablation (default: all parts, each one taken away, none), full, bare, no-PART, or parts joined by + "
+        "(repeatable).",
     ),
 ]
 SeedsOption = Annotated[

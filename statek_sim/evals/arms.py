@@ -8,7 +8,6 @@ from typing import Final
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.evals.statistics import subsets
 
 PARTS: Final = ("rescue", "nudges", "steps", "context", "protection")
 """The main parts: what reads replies, what corrects, what holds to the steps, what shortens, what breaks loops."""
@@ -17,7 +16,6 @@ AGENT: Final = "agent"
 BARE: Final = "bare"
 FULL: Final = "full"
 ABLATION: Final = "ablation"
-ALL: Final = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +66,10 @@ def ablation() -> tuple[Arm, ...]:
     return (named_after(PARTS), *without, named_after(()))
 
 
-def all_arms() -> tuple[Arm, ...]:
-    """Return an arm for every set of the main parts, the full one first."""
-    return tuple(named_after(chosen) for chosen in reversed(list(subsets(PARTS))))
-
-
 def parse_arms(words: Iterable[str], *, said_by: str = "--arms") -> tuple[Arm, ...]:
     """Return the arms that words name; `BadInput` for no part of ours, or an arm twice, that `said_by` asked for.
 
-    `ablation`, `all`, `full`, `bare`, `no-PART`, parts joined by `+`. One harness is one arm, whatever it is called.
+    `ablation`, `full`, `bare`, `no-PART`, parts joined by `+`. One harness is one arm, whatever it is called.
     """
     found: dict[str, Arm] = {}
     by_arm: dict[str, str] = {}
@@ -89,7 +82,7 @@ def parse_arms(words: Iterable[str], *, said_by: str = "--arms") -> tuple[Arm, .
             by_arm[arm.name], found[arm.name] = word, arm
     if not found:
         raise BadInput(
-            f"{said_by}: none is named; expected ablation, all, full, bare, no-PART or parts joined by +"
+            f"{said_by}: none is named; expected ablation, full, bare, no-PART or parts joined by +"
         )
     return tuple(found.values())
 
@@ -97,8 +90,6 @@ def parse_arms(words: Iterable[str], *, said_by: str = "--arms") -> tuple[Arm, .
 def _arms(name: str, said_by: str) -> tuple[Arm, ...]:
     if name == ABLATION:
         return ablation()
-    if name == ALL:
-        return all_arms()
     if name in (FULL, BARE):
         return (named_after(PARTS if name == FULL else ()),)
     if name.startswith("no-"):
@@ -109,7 +100,7 @@ def _arms(name: str, said_by: str) -> tuple[Arm, ...]:
 def _part(name: str, said_by: str) -> str:
     if name not in PARTS:
         raise BadInput(
-            f"{said_by}: {name!r} is no part; expected some of {', '.join(PARTS)}, or ablation, all, full or bare."
-            f"{suggestion(name, (*PARTS, ABLATION, ALL, FULL, BARE))}".removesuffix(".")
+            f"{said_by}: {name!r} is no part; expected some of {', '.join(PARTS)}, or ablation, full or bare."
+            f"{suggestion(name, (*PARTS, ABLATION, FULL, BARE))}".removesuffix(".")
         )
     return name

@@ -1,4 +1,4 @@
-"""Statistics of experiments: whether two arms differ, intervals over scenarios, pass^k, and Shapley shares of parts.
+"""Statistics of experiments: whether two arms differ, intervals over scenarios, and pass^k.
 
 Runs of one scenario repeat each other, so intervals draw scenarios, not runs; two arms are compared in pairs of the
 same scenario and seed.
@@ -6,37 +6,11 @@ same scenario and seed.
 
 from __future__ import annotations
 
-import math
 import random
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from math import comb, factorial
-from statistics import NormalDist
+from math import comb
 from typing import Final, Literal
-
-from statek_sim.intervals import wilson
-
-
-def subsets(parts: Sequence[str]) -> Iterator[frozenset[str]]:
-    """Yield all subsets, small ones first, in an order that is the same everywhere."""
-    for size in range(len(parts) + 1):
-        for chosen in combinations(parts, size):
-            yield frozenset(chosen)
-
-
-def shapley(parts: Sequence[str], worth: Mapping[frozenset[str], float]) -> dict[str, float]:
-    """Return each part's share of what all are worth over none; `KeyError` where the worth of a subset is not known."""
-    count = len(parts)
-    shares: dict[str, float] = {}
-    for part in parts:
-        others = [other for other in parts if other != part]
-        total = 0.0
-        for chosen in subsets(others):
-            weight = factorial(len(chosen)) * factorial(count - len(chosen) - 1) / factorial(count)
-            total += weight * (worth[chosen | {part}] - worth[chosen])
-        shares[part] = total
-    return shares
 
 
 def pass_power(passes: Sequence[tuple[int, int]], k: int) -> float | None:
@@ -72,37 +46,8 @@ def cluster_interval(clusters: Sequence[Sequence[float]], *, seed: int = 0) -> t
     return means[int(_TAIL * SAMPLES)], means[int((1 - _TAIL) * SAMPLES) - 1]
 
 
-def icc(clusters: Sequence[Sequence[float]]) -> float | None:
-    """Return how alike runs of one scenario are, 0 to 1, by analysis of variance; None where it has no meaning."""
-    kept = [list(values) for values in clusters if values]
-    total = sum(map(len, kept))
-    if len(kept) < 2 or total <= len(kept):
-        return None
-    grand = sum(map(sum, kept)) / total
-    between = sum(len(values) * (sum(values) / len(values) - grand) ** 2 for values in kept) / (len(kept) - 1)
-    within = sum((value - sum(values) / len(values)) ** 2 for values in kept for value in values) / (
-        total - len(kept)
-    )
-    size = (total - sum(len(values) ** 2 for values in kept) / total) / (len(kept) - 1)
-    bottom = between + (size - 1) * within
-    return None if bottom == 0 else max(0.0, (between - within) / bottom)
-
-
-def effective_runs(clusters: Sequence[Sequence[float]]) -> float | None:
-    """Return how many independent runs these are worth: runs of one scenario repeat what the first one said."""
-    alike = icc(clusters)
-    total = sum(map(len, clusters))
-    if alike is None:
-        return None
-    return total / (1 + (total / len(clusters) - 1) * alike)
-
-
 ALPHA: Final = 0.05
-POWER: Final = 0.8
-MARGIN: Final = 0.05
-"""Two arms are alike when their difference is surely smaller than this."""
-MOST: Final = 200_000
-_NORMAL: Final = NormalDist()
+"""Arms differ whose adjusted p is not above this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +57,6 @@ class Discordance:
     first: int
     second: int
     pairs: int
-
-    @property
-    def different(self) -> int:
-        """Pairs that tell the arms apart."""
-        return self.first + self.second
 
     @property
     def difference(self) -> float:
@@ -147,36 +87,7 @@ def mcnemar(first: int, second: int) -> float:
     return min(1.0, float(2 * tail / 2**count))
 
 
-def discordant_needed(share: float, alpha: float = ALPHA) -> int | None:
-    """Return about how many discordant pairs tell that one side has this share of them; None: too many.
-
-    By the normal approximation, with a power of `POWER`; at least as many as can reach `alpha` at all.
-    """
-    if abs(share - 0.5) < 1e-9:
-        return None
-    z = _NORMAL.inv_cdf(1 - alpha / 2) + _NORMAL.inv_cdf(POWER) * 2 * math.sqrt(share * (1 - share))
-    needed = max(math.ceil((z / (2 * abs(share - 0.5))) ** 2), math.ceil(math.log2(2 / alpha)))
-    return needed if needed <= MOST else None
-
-
-def pairs_needed(seen: Discordance, alpha: float = ALPHA) -> int | None:
-    """Return about how many pairs would tell the arms apart that differ as these do; None for more than anybody runs.
-
-    Where they do not differ at all, or evenly, it is the number at which a difference of `MARGIN` would be seen, with
-    as many discordant pairs as were.
-    """
-    rate = max(seen.different / seen.pairs if seen.pairs else 0.0, MARGIN)
-    share = seen.first / seen.different if seen.different else 0.5
-    if abs(share - 0.5) * 2 * rate < MARGIN:
-        share = min(1.0, 0.5 + MARGIN / (2 * rate))
-    needed = discordant_needed(share, alpha)
-    if needed is None:
-        return None
-    pairs = math.ceil(needed / rate)
-    return pairs if pairs <= MOST else None
-
-
-Answer = Literal["different", "different here", "alike", "cannot tell", "not exercised"]
+Answer = Literal["different", "different here", "cannot tell", "not exercised"]
 _NOTHING: Final = ("cannot tell", "not exercised")
 
 Pairs = Sequence[Sequence[tuple[bool, bool]]]
@@ -187,10 +98,9 @@ Pairs = Sequence[Sequence[tuple[bool, bool]]]
 class Comparison:
     """Two arms. `p` is exact McNemar's, `adjusted` the same after Holm, for as many comparisons as were made.
 
-    `difference`: by how much more often the first arm passes; `interval` is its 95 % one, by scenarios. `needed` is the
-    number of pairs that would tell, where these do not; None where they do, or where no affordable number would.
-    `answer` is "different here" when these scenarios differ, and too few of them to say it of scenarios like these, and
-    "not exercised" when all runs of both arms were the same, turn by turn: what they differ in never acted.
+    `difference`: by how much more often the first arm passes; `interval` is its 95 % one, by scenarios. `answer` is
+    "different here" when these scenarios differ, and too few of them to say it of scenarios like these, and "not
+    exercised" when all runs of both arms were the same, turn by turn: what they differ in never acted.
     """
 
     first: str
@@ -200,7 +110,6 @@ class Comparison:
     adjusted: float
     interval: tuple[float, float]
     answer: Answer
-    needed: int | None
 
     @property
     def enough(self) -> bool:
@@ -230,7 +139,7 @@ def _comparison(
         -1.0,
         1.0,
     )
-    answer = "not exercised" if same else _answer(pairs, adjusted, interval)
+    answer = "not exercised" if same else _answer(adjusted, interval)
     return Comparison(
         first=names[0],
         second=names[1],
@@ -239,22 +148,14 @@ def _comparison(
         adjusted=adjusted,
         interval=interval,
         answer=answer,
-        needed=pairs_needed(seen) if answer == "cannot tell" else None,
     )
 
 
-def _answer(pairs: Pairs, adjusted: float, interval: tuple[float, float]) -> Answer:
+def _answer(adjusted: float, interval: tuple[float, float]) -> Answer:
     if adjusted <= ALPHA:
         # Runs of one scenario alone can make McNemar sure; whether other scenarios would say so is another question.
         return "different here" if interval[0] <= 0 <= interval[1] else "different"
-    most = wilson(sum(map(_differs, pairs)), len(pairs))
-    rare = most is not None and most[1] <= MARGIN
-    return "alike" if rare and interval[0] > -MARGIN and interval[1] < MARGIN else "cannot tell"
-
-
-def _differs(group: Sequence[tuple[bool, bool]]) -> bool:
-    """Return whether the arms differ on one scenario by more than the margin; of few runs, any that differs does it."""
-    return abs(discordance(group).difference) > MARGIN
+    return "cannot tell"
 
 
 def holm(values: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:

@@ -1,13 +1,13 @@
-"""The summary of an experiment: numbers per arm and scenario, comparisons, Shapley shares, and where failures went."""
+"""The summary of an experiment: numbers per arm and scenario, comparisons, and where failures went."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
-from statek_sim.evals.arms import AGENT, FULL, PARTS, Arm
+from statek_sim.evals.arms import AGENT, FULL, Arm
 from statek_sim.evals.experiment import Experiment
 from statek_sim.evals.failures import ORDER
 from statek_sim.evals.outcome import Count, Outcome, Tokens, Turn
@@ -15,10 +15,7 @@ from statek_sim.evals.statistics import (
     Comparison,
     cluster_interval,
     compared,
-    effective_runs,
     pass_power,
-    shapley,
-    subsets,
 )
 
 TIERS: Final = ("easy", "medium", "hard")
@@ -41,9 +38,9 @@ class ArmSummary:
     """One arm over all scenarios and seeds.
 
     `completion` and `score` are shares of runs that ended by an answer, and that were right; `interval` is the 95 %
-    one of the score, by scenarios. `calls`, `model_calls` and `wasted` are means of a run. `worth_runs` says how many
-    independent runs these are worth, None where that cannot be told. `tiers` has the runs that were right, and all, of
-    each tier. `seconds` is the real time of all runs of a user's own agent, None for our harness.
+    one of the score, by scenarios. `calls`, `model_calls` and `wasted` are means of a run. `tiers` has the runs that
+    were right, and all, of each tier. `seconds` is the real time of all runs of a user's own agent, None for our
+    harness.
     """
 
     arm: Arm
@@ -57,7 +54,6 @@ class ArmSummary:
     wasted: float
     tokens: Tokens
     powers: Mapping[int, float | None]
-    worth_runs: float | None
     flow: tuple[FlowRow, ...]
     tiers: Mapping[str, tuple[int, int]]
     seconds: float | None
@@ -71,7 +67,6 @@ class Summary:
     arms: tuple[ArmSummary, ...]
     cells: Mapping[str, Mapping[str, CellSummary]]
     comparisons: tuple[Comparison, ...]
-    shapley: Mapping[str, Mapping[str, float]] | None
 
 
 def summarised(experiment: Experiment, outcomes: Sequence[Outcome]) -> Summary:
@@ -90,7 +85,6 @@ def summarised(experiment: Experiment, outcomes: Sequence[Outcome]) -> Summary:
             for scenario in experiment.suite
         },
         comparisons=_comparisons(experiment.arms, by_arm),
-        shapley=_shapley(arms),
     )
 
 
@@ -127,7 +121,6 @@ def _arm(arm: Arm, outcomes: Sequence[Outcome], tiers: Mapping[str, str]) -> Arm
         wasted=sum(outcome.wasted for outcome in outcomes) / count,
         tokens=_tokens(outcomes),
         powers={k: pass_power([(int(sum(group)), len(group)) for group in passes], k) for k in POWERS},
-        worth_runs=effective_runs(passes),
         flow=flow_of(outcomes),
         tiers=_tiers(outcomes, tiers),
         seconds=None if arm.agent is None else sum(outcome.seconds or 0.0 for outcome in outcomes),
@@ -178,17 +171,6 @@ def _same(group: Sequence[Outcome], other: Sequence[Outcome]) -> bool:
     return [run._replace(arm="") for run in group] == [run._replace(arm="") for run in other]
 
 
-def _shapley(arms: Sequence[ArmSummary]) -> dict[str, dict[str, float]] | None:
-    """Return each part's share of score and completion; None unless every set of parts was run."""
-    plain = {arm.arm.parts: arm for arm in arms if arm.arm.agent is None and not arm.arm.ideal}
-    if any(chosen not in plain for chosen in subsets(PARTS)):
-        return None
-    return {
-        "score": shapley(PARTS, {parts: arm.score for parts, arm in plain.items()}),
-        "completion": shapley(PARTS, {parts: arm.completion for parts, arm in plain.items()}),
-    }
-
-
 _READ: Final = "read: "
 
 
@@ -233,38 +215,6 @@ def _counted(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
-class Path(NamedTuple):
-    """A way that failed turns went: the class, the stage of rescue that read them, the correction, how the run ended.
-
-    `rescued` and `nudged` are None for turns that nothing read or corrected.
-    """
-
-    failure: str
-    rescued: str | None
-    nudged: str | None
-    end: Literal["right", "wrong answer", "no answer"]
-
-
-def paths_of(outcomes: Iterable[Outcome]) -> tuple[tuple[Path, int], ...]:
-    """Return the ways of all failed turns, each with how many went it: by class, the most frequent first."""
-    counts = Counter(
-        Path(turn.failure, _read_by(turn), turn.nudged, _end(outcome))
-        for outcome in outcomes
-        for turn in outcome.turns
-        if turn.failure is not None
-    )
-    order = [name.value for name in ORDER]
-    return tuple(
-        sorted(counts.items(), key=lambda entry: (order.index(entry[0].failure), -entry[1], repr(entry[0])))
-    )
-
-
 def _read_by(turn: Turn) -> str | None:
     read = turn.stage is not None and turn.stage.startswith(_READ)
     return (turn.stage or "").removeprefix(_READ) if read else None
-
-
-def _end(outcome: Outcome) -> Literal["right", "wrong answer", "no answer"]:
-    if outcome.passed:
-        return "right"
-    return "wrong answer" if outcome.completed else "no answer"

@@ -6,13 +6,13 @@ Equal results give equal text, whatever the executor.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
 from statek_sim.agent.budget import Prices
-from statek_sim.evals.arms import FULL, ablation
+from statek_sim.evals.arms import FULL
 from statek_sim.evals.outcome import Count, Tokens
 from statek_sim.evals.profile import Profile
 from statek_sim.evals.recorded import RecordedModel
@@ -20,9 +20,6 @@ from statek_sim.evals.statistics import Comparison
 from statek_sim.evals.summary import ArmSummary, Summary
 from statek_sim.reporting.artifact import schema_named
 from statek_sim.reporting.table import Table
-
-WIDEST: Final = 10
-"""Arms that a table has beside each other; JSON has all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +50,6 @@ def evals_tables(summary: Summary, prices: Prices | None = None) -> Iterator[Tex
     yield tokens_table(summary, prices)
     if summary.comparisons:
         yield comparisons_table(summary.comparisons)
-    if summary.shapley is not None:
-        yield shapley_table(summary.shapley)
     yield matrix_table(summary)
     yield flow_table(summary)
     if isinstance(summary.experiment.model, Profile):
@@ -70,16 +65,9 @@ def arms_table(summary: Summary) -> TextTable:
         *(("seconds",) if timed else ()),
         *_powers(first),
     )
-    worth = [
-        f"{arm.arm.name}: about {arm.worth_runs:.0f}" for arm in summary.arms if arm.worth_runs is not None
-    ]
     below = [
         f"{summary.experiment.model.name}; completed: ended by an answer; right: did all that was demanded"
     ]
-    if worth:
-        below.append(
-            f"independent runs these are worth, since runs of a scenario are alike: {', '.join(worth)}"
-        )
     if timed:
         below.append("seconds: real time of all runs of the agent; time of our harness is virtual")
     rows = tuple(_arm_row(arm, timed=timed) for arm in summary.arms)
@@ -158,7 +146,7 @@ def comparisons_table(comparisons: Sequence[Comparison]) -> TextTable:
     header = ("arms", "difference", "95 % by scenarios", "only one right", "p", "p (Holm)", "answer")
     below = (
         "p: exact McNemar over pairs of the same scenario and seed, on these very scenarios",
-        "the interval is for scenarios like these; to be called alike takes 73 of them or more",
+        "the interval is for scenarios like these",
     )
     return TextTable(title="Is the difference real?", header=header, rows=rows, below=below)
 
@@ -174,35 +162,15 @@ def answer_words(comparison: Comparison) -> str:
             return "different"
         case "different here":
             return "different on these scenarios; more scenarios would tell of others"
-        case "alike":
-            return "alike within 5 points"
         case "not exercised":
             return "not exercised: every run was the same in both"
         case "cannot tell":
-            if comparison.needed is None:
-                return "not enough runs to tell; no number that anybody runs would be"
-            pairs = max(comparison.needed, comparison.seen.pairs + 1)
-            return f"not enough runs to tell; about {pairs:,} pairs would be"
-
-
-def shapley_table(shares: Mapping[str, Mapping[str, float]]) -> TextTable:
-    """Return what each part is worth."""
-    rows = tuple(
-        (part, signed(share), signed(shares["completion"][part])) for part, share in shares["score"].items()
-    )
-    total = ("all", signed(sum(shares["score"].values())), signed(sum(shares["completion"].values())))
-    below = ("the mean over all orders of adding the parts",)
-    return TextTable(
-        title="Shapley shares", header=("part", "of right", "of completed"), rows=(*rows, total), below=below
-    )
+            return "not enough runs to tell"
 
 
 def matrix_table(summary: Summary) -> TextTable:
-    """Return right runs of each scenario in each arm; of many arms those that lack all parts, one or none."""
+    """Return right runs of each scenario in each arm."""
     names = [arm.arm.name for arm in summary.arms]
-    if len(names) > WIDEST:
-        usual = {arm.name for arm in ablation()}
-        names = [name for name in names if name in usual] or names[:WIDEST]
     rows = tuple(
         (
             f"{scenario.id} ({scenario.tier})",
@@ -318,12 +286,6 @@ def evals_json(summary: Summary) -> dict[str, Any]:
             for scenario in experiment.suite
         ],
         "tests": [_test(comparison) for comparison in summary.comparisons],
-        "shapley": None
-        if summary.shapley is None
-        else {
-            what: {part: _rounded(share) for part, share in shares.items()}
-            for what, shares in summary.shapley.items()
-        },
     }
 
 

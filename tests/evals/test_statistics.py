@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from itertools import permutations, product
 
@@ -10,18 +9,11 @@ import pytest
 
 from statek_sim.evals.chance import beta_below, beta_quantile, uniform
 from statek_sim.evals.statistics import (
-    Discordance,
     cluster_interval,
     compared,
     discordance,
-    discordant_needed,
-    effective_runs,
-    icc,
     mcnemar,
-    pairs_needed,
     pass_power,
-    shapley,
-    subsets,
 )
 from statek_sim.intervals import wilson
 from tests.tables import table_test
@@ -49,37 +41,8 @@ def test_mcnemar_takes_more_pairs_than_a_float_has_room_for() -> None:
     assert 0 < mcnemar(2800, 3200) < 1e-6
 
 
-@table_test("share", [0.6, 0.75, 0.9])
-def test_the_number_of_discordant_pairs_needed_gives_the_exact_test_about_the_power_it_should(
-    share: float,
-) -> None:
-    needed = discordant_needed(share)
-    assert needed is not None
-    seen = sum(
-        math.comb(needed, hits) * share**hits * (1 - share) ** (needed - hits)
-        for hits in range(needed + 1)
-        if mcnemar(hits, needed - hits) <= 0.05
-    )
-    assert 0.65 < seen < 0.9
-
-
 def test_no_number_of_pairs_below_six_can_tell() -> None:
-    assert discordant_needed(1.0) == 6
     assert mcnemar(5, 0) > 0.05 >= mcnemar(6, 0)
-
-
-def test_more_pairs_are_needed_for_a_smaller_difference() -> None:
-    large = pairs_needed(Discordance(18, 2, 100))
-    small = pairs_needed(Discordance(12, 8, 100))
-    assert large is not None
-    assert small is not None
-    assert large < small
-
-
-def test_arms_that_never_differ_need_as_many_pairs_as_would_show_the_margin() -> None:
-    needed = pairs_needed(Discordance(0, 0, 40))
-    assert needed is not None
-    assert needed > 40
 
 
 def test_two_equal_arms_are_called_different_no_more_often_than_alpha_says() -> None:
@@ -127,26 +90,6 @@ def test_few_scenarios_say_nothing_of_others_however_often_they_are_run(scenario
 def test_six_scenarios_that_agree_say_so() -> None:
     assert cluster_interval([[1.0]] * 6) == (1.0, 1.0)
     assert compared({("full", "bare"): [[(True, False)] * 2] * 6})[0].answer == "different"
-
-
-def test_runs_that_repeat_their_scenario_count_once() -> None:
-    runs = [[1.0] * 10] * 5 + [[0.0] * 10] * 5
-    assert icc(runs) == pytest.approx(1.0)
-    assert effective_runs(runs) == pytest.approx(10.0)
-
-
-def test_shapley_is_the_mean_over_all_orders_of_what_a_part_adds() -> None:
-    parts = ("a", "b", "c", "d")
-    chance = random.Random(16)
-    worth = {chosen: chance.random() for chosen in subsets(parts)}
-    told = shapley(parts, worth)
-    for part in parts:
-        added = [
-            worth[frozenset(order[: order.index(part) + 1])] - worth[frozenset(order[: order.index(part)])]
-            for order in permutations(parts)
-        ]
-        assert told[part] == pytest.approx(sum(added) / len(added))
-    assert sum(told.values()) == pytest.approx(worth[frozenset(parts)] - worth[frozenset()])
 
 
 def test_pass_power_is_the_share_of_all_choices_of_k_runs_that_all_passed() -> None:

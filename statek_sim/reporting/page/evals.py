@@ -20,7 +20,7 @@ from statek_sim.evals.profile import Profile
 from statek_sim.evals.recorded import RecordedModel
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.statistics import Comparison
-from statek_sim.evals.summary import ArmSummary, Summary, paths_of
+from statek_sim.evals.summary import ArmSummary, Summary
 from statek_sim.evals.weak_model import TOKENIZER_OF
 from statek_sim.reporting.evals import answer_words, rates_json
 from statek_sim.reporting.page.data import PageData, embedded
@@ -81,11 +81,8 @@ def evals_index(
         "model": _model(experiment.model),
         "seeds": experiment.seeds,
         "rates": [*rates_json(experiment.model)],
-        "arms": [_arm(arm, outcomes, prices) for arm in summary.arms],
+        "arms": [_arm(arm, prices) for arm in summary.arms],
         "tests": [_test(comparison) for comparison in summary.comparisons],
-        "shapley": None
-        if summary.shapley is None
-        else {key: dict(it) for key, it in summary.shapley.items()},
         "scenarios": [
             {
                 "id": scenario.id,
@@ -121,10 +118,10 @@ def _model(model: Profile | RecordedModel) -> dict[str, JSON]:
     return {"name": model.name, "simulated": False, "title": title, "asks": model.name}
 
 
-def _arm(arm: ArmSummary, outcomes: Sequence[Outcome], prices: Prices | None) -> dict[str, JSON]:
-    name, tokens = arm.arm.name, arm.tokens
+def _arm(arm: ArmSummary, prices: Prices | None) -> dict[str, JSON]:
+    tokens = arm.tokens
     return {
-        "name": name,
+        "name": arm.arm.name,
         "parts": [*arm.arm.listed],
         "runs": arm.runs,
         "completion": arm.completion,
@@ -140,14 +137,16 @@ def _arm(arm: ArmSummary, outcomes: Sequence[Outcome], prices: Prices | None) ->
         },
         "cost": None if prices is None else _cost(tokens.measured, arm.runs, prices),
         "powers": {str(k): power for k, power in arm.powers.items() if power is not None and k > 1},
-        "worth": arm.worth_runs,
         "flow": [
-            {"class": row.failure, "turns": row.turns, "runs": row.runs, "right": row.passed}
+            {
+                "class": row.failure,
+                "turns": row.turns,
+                "rescued": sum(count for _, count in row.rescued),
+                "nudged": sum(count for _, count in row.nudged),
+                "runs": row.runs,
+                "right": row.passed,
+            }
             for row in arm.flow
-        ],
-        "paths": [
-            [path.failure, path.rescued, path.nudged, path.end, count]
-            for path, count in paths_of(outcome for outcome in outcomes if outcome.arm == name)
         ],
     }
 

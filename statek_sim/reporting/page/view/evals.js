@@ -13,7 +13,7 @@ import { share } from "./shares.js";
 import { heading, stacked, table } from "./table.js";
 
 const SHORT = { arms: "Arms", tests: "Is it real?", matrix: "Scenarios", flow: "Failures", words: "Words" };
-const SIGNS = { different: "≠", "different here": "≠", alike: "=", "cannot tell": "?", "not exercised": "·" };
+const SIGNS = { different: "≠", "different here": "≠", "cannot tell": "?", "not exercised": "·" };
 const SIMULATED = index.rates.length > 0; // a recorded model has neither rates nor random numbers
 const WORDS = [
   ["Arm", `The harness with some of its parts on. All arms meet the same model${SIMULATED ? ": their random numbers are shared" : ""}.`],
@@ -35,7 +35,6 @@ const home = h(
   h("header", {}, h("h1", { tabindex: -1 }, index.title), provenance(index)),
   armsSection(index),
   index.tests.length > 0 && section("tests", "Is the difference real?", tests(index.tests)),
-  index.shapley && section("shapley", "Shapley shares", shares(index.shapley)),
   matrixSection(index),
   flowSection(index),
   SIMULATED && section("rates", "Rates of the model", rates(index.rates)),
@@ -74,18 +73,6 @@ function answer({ answer: kind, says }) {
 function points(number) {
   const text = Math.abs(100 * number).toFixed(1);
   return text === "0.0" ? "0.0" : `${number < 0 ? "−" : "+"}${text}`;
-}
-
-function shares({ score, completion }) {
-  const columns = [
-    { label: "part", value: (part) => part, header: true },
-    { label: "of right, points", value: (part) => points(score[part]), numeric: true },
-    { label: "of completed, points", value: (part) => points(completion[part]), numeric: true },
-  ];
-  return [
-    h("p", {}, "What each part is worth: the mean over all orders in which the parts can be added."),
-    table("Shapley shares", columns, Object.keys(score)),
-  ];
 }
 
 function rates(all) {

@@ -46,7 +46,6 @@ function numbers(arms) {
     { label: "completed", value: (arm) => share(arm.completion), numeric: true },
     { label: "right", value: (arm) => share(arm.score), numeric: true },
     { label: "95 % by scenarios", value: (arm) => arm.interval.map(share).join(" – "), numeric: true },
-    { label: "worth independent runs", value: (arm) => (arm.worth === null ? "–" : count(Math.round(arm.worth))), numeric: true },
     ...powers.map((k) => ({ label: `pass^${k}`, value: (arm) => (k in arm.powers ? share(arm.powers[k]) : "–"), numeric: true })),
   ];
   return stacked(table("Arms", columns, arms));
