@@ -195,7 +195,7 @@ def test_the_page_on_agents_is_true(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_page_on_mcp_is_true(tmp_path: Path) -> None:
     pytest.importorskip("mcp")
-    assert follow(DOCS / "mcp.md", tmp_path, {"COLUMNS": "120"}) == 7
+    assert follow(DOCS / "mcp.md", tmp_path, {"COLUMNS": "120"}) == 6
 
 
 def test_the_page_on_mcp_has_every_fault() -> None:
