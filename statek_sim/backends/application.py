@@ -51,9 +51,9 @@ class ToolUses(tuple[ToolUse, ...]):
 class AppJob:
     """One job as it is now. Fields are named as in `JobRecord`.
 
-    `stop`: why the last unit ended: exit, final, the name of a limit, crash or warmup; None while it goes on. `exit`
-    and `locals` hold plain values where possible, else the text an agent would see. `history` is what the last
-    request carried. Bytes are STATEK's count.
+    `stop`: why the last unit ended: exit, final, the name of a limit, crash, warmup or contained; None while it goes
+    on. `exit` and `locals` hold plain values where possible, else the text an agent would see. `history` is what the
+    last request carried. Bytes are STATEK's count.
     """
 
     name: str
