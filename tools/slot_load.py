@@ -1,4 +1,4 @@
-"""Who gets a slot that too many want, and who waits how long: `python -m tools.slot_load` prints docs/slots.md's table.
+"""Who gets a slot that too many want, and who waits how long: `python -m tools.slot_load` prints a table.
 
 One slot, jobs of one second, an hour. One submitter asks for twice what there is; three others for a fifth each, a
 person now and then for something urgent, and somebody in the background for what can wait.

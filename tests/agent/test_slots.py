@@ -17,7 +17,6 @@ from statek_sim.errors import BadInput, SlotRefused
 from tests.agent.slot_interleavings import check_slot_worker
 from tests.tables import table_test
 from tools import slot_load
-from tools.postgres import ROOT
 
 T = TypeVar("T")
 
@@ -368,11 +367,6 @@ def test_a_priority_is_a_number_from_one_to_ten() -> None:
 
 
 # -- under load ---------------------------------------------------------------------------------------------------
-
-
-def test_the_page_says_who_is_served_under_load() -> None:
-    page = (ROOT / "docs" / "slots.md").read_text(encoding="utf-8").splitlines()
-    assert [line for line in slot_load.table() if line not in page] == []
 
 
 @pytest.mark.parametrize("seed", [2, 3])
