@@ -13,14 +13,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, fields
 from json.encoder import encode_basestring_ascii
 from operator import attrgetter
-from typing import Any, Final, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.fast_dataclass import quick
-from statek_sim.spans.build import spans_of
-from statek_sim.spans.span import Span, named
 from statek_sim.values import Message
+
+if TYPE_CHECKING:
+    from statek_sim.spans.span import Span
 
 E = TypeVar("E")
 
@@ -693,6 +694,10 @@ class Trace:
         Operations are `invoke_agent`, `step`, `chat`, `execute_tool`, `guard`, `checkpoint`, `ask_person`; a name is
         an operation with what it is about: `execute_tool search`. With `content` they carry texts.
         """
+        # Imported for those who ask for spans: no run needs them.
+        from statek_sim.spans.build import spans_of  # noqa: PLC0415
+        from statek_sim.spans.span import named  # noqa: PLC0415
+
         return named(spans_of(self._events, self.digest(), content=content), name)
 
     def of_job(self, job_id: str, tools: Callable[[], Collection[str]] | None = None) -> JobTrace:

@@ -17,7 +17,7 @@ from statek_sim.mcp.scripted import ScriptedConnection, served
 from statek_sim.mcp.server import McpServer, ServedTool
 from statek_sim.mcp.servers import Bounds, McpServerSpec, McpSource, Stdio
 from statek_sim.scenario.agent import ServerText, ToolResultText, ToolText
-from statek_sim.scenario.engines import own_name, registered_name
+from statek_sim.scenario.agent_checks import own_name, registered_name
 from statek_sim.scenario.schema import Scenario
 from statek_sim.values import JSON
 

@@ -1,7 +1,8 @@
-"""The list of commands under headings, and words that lead to one: `help`, `version`."""
+"""The list of commands under headings, their modules, and words that lead to one: `help`, `version`."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -24,6 +25,9 @@ HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "Models and clients": ("cassette", "serve"),
 }
 """Every command under the heading by which somebody who does not know its name finds it."""
+
+_MODULES: Final[Mapping[str, tuple[str, ...]]] = {"list": ("listing",), "evals": ("evals", "evals_run")}
+"""The modules of commands whose module has another name, in the order in which help lists what they add."""
 
 
 class HelpText(Protocol):
@@ -54,6 +58,14 @@ class Commands(TyperGroup):
 
     def _told(self, name: str, widest: int, formatter: HelpText) -> str:
         return self.commands[name].get_short_help_str(formatter.width - widest - 6)
+
+
+def load_commands(arguments: Sequence[str] = ()) -> None:
+    """Import the module of the command that `arguments` begin with, or every command's where they begin with none."""
+    names = [name for listed in HEADINGS.values() for name in listed]
+    for name in arguments[:1] if arguments and arguments[0] in names else names:
+        for module in _MODULES.get(name, (name,)):
+            importlib.import_module(f"statek_sim.cli.{module}")
 
 
 def as_options(arguments: Sequence[str], commands: Mapping[str, object]) -> list[str]:

@@ -140,12 +140,12 @@ def check_once(paths: Sequence[Path]) -> None:
 
 def check_outputs(files: Mapping[str, Path | None]) -> None:
     """Raise BadInput for a file, by its option, that could not be written, and for one of two options."""
-    from statek_sim.reporting.artifact import check_writable
-
     options: dict[Path, str] = {}
     for option, path in files.items():
         if path is None:
             continue
+        from statek_sim.reporting.artifact import check_writable
+
         check_writable(path)
         if path.exists() and not path.is_file():
             continue  # A pipe takes one after the other.

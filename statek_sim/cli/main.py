@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 import typer
 
 from statek_sim.cli.app import app
-from statek_sim.cli.commands import as_options, unknown
+from statek_sim.cli.commands import as_options, load_commands, unknown
 from statek_sim.cli.outputs import kept_apart
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import GARBAGE
@@ -60,7 +60,7 @@ def _exit_code(arguments: Sequence[str]) -> int | str | None:
     try:
         try:
             _check_not_empty(arguments)
-            command = _command()
+            command = _command(arguments)
             commands = vars(command)["commands"]
             words = as_options(arguments, commands)
             problem = unknown(words, commands)
@@ -147,11 +147,12 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _command() -> Callable[..., object]:
-    """Return the command line, which writes onto nothing that it reads.
+def _command(arguments: Sequence[str] = ()) -> Callable[..., object]:
+    """Return the command line, which writes onto nothing that it reads, with what `arguments` need of it.
 
     Its help names an argument by its metavar alone, without a Python type.
     """
+    load_commands(arguments)
     command = typer.main.get_command(app)
     _name_only(command)
     kept_apart(command)

@@ -129,7 +129,6 @@ def run(
     if store is not None:
         _check_store(store, backend, recordings)
     outputs.check()
-    from statek_sim.reporting.gate import gate_lines
     from statek_sim.suite.run import chosen, nothing_chosen
 
     limits = _limits(watchdog, backend)
@@ -158,6 +157,8 @@ def run(
             watchdog=limits,
         )
     if made.gate is not None:
+        from statek_sim.reporting.gate import gate_lines
+
         judged = made.gate
         show(lambda width: gate_lines(judged, width=width))
     outputs.write(results, summary, made)

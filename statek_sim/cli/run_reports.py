@@ -110,6 +110,8 @@ class Outputs:
 
     def write(self, results: Sequence[ScenarioResult], report: Report, sections: Sections) -> None:
         """Write them."""
+        if self.json_file is None and self.html is None and self.folder is None:
+            return
         from statek_sim.reporting.json import report_json_text
         from statek_sim.reporting.markdown import render
 

@@ -13,7 +13,6 @@ from typing import Final
 
 from dotenv.parser import Binding, parse_stream
 
-from statek_sim.cassettes.redaction import plain_setting
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting
 from statek_sim.harness.settings import PREFIX, VARIABLES, StatekSettings
@@ -139,6 +138,9 @@ def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:
     """Return what is wrong with one entry, or None."""
     name, text = binding.key, binding.value
     if binding.error or name is None or text is None or len(name) > _SHOWN:
+        # A line that is broken may hold a key; presets that are whole need no search for one.
+        from statek_sim.cassettes.redaction import plain_setting  # noqa: PLC0415
+
         return f"{plain_setting(_shown(binding.original.string.strip()))!r}: expected KEY=VALUE"
     if name in first_line:
         return f"{name}: already set on line {first_line[name]}"

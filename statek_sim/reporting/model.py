@@ -10,14 +10,15 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from statek_sim.backends.record import JobRecord, UsageRecord
 from statek_sim.scenario.load import expectations_for
 from statek_sim.scenario.schema import PROFILES
-from statek_sim.scenario.statements import Coverage
-from statek_sim.suite.diff import failed_together, name_of, told_together
 from statek_sim.suite.result import Outcome, ScenarioResult
+
+if TYPE_CHECKING:
+    from statek_sim.scenario.statements import Coverage
 
 AS_WRITTEN: Final = "as written"
 """What reports say in place of a preset when each scenario ran under its own."""
@@ -172,12 +173,22 @@ def build_report(
             _summary(suite, list(members)) for suite, members in groupby(rows, lambda row: row.suite)
         ),
         overall=_summary("all", rows),
-        failures=tuple(
-            Failure(name_of(failed), told_together(failed), tuple(result.id for result in failed))
-            for failed in failed_together(ordered)
-        ),
+        failures=_failures(ordered),
         statements=statements,
         unchecked=_unchecked(ordered),
+    )
+
+
+def _failures(ordered: Sequence[ScenarioResult]) -> tuple[Failure, ...]:
+    """Return what there is to read about the scenarios that failed."""
+    if all(result.outcome is Outcome.PASSED for result in ordered):
+        return ()
+    # Imported where something failed: it brings transcripts and differences.
+    from statek_sim.suite.diff import failed_together, name_of, told_together  # noqa: PLC0415
+
+    return tuple(
+        Failure(name_of(failed), told_together(failed), tuple(result.id for result in failed))
+        for failed in failed_together(ordered)
     )
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
 from statek_sim.reporting.model import AS_WRITTEN, Report, Summary, Usage
 from statek_sim.reporting.table import Table
 from statek_sim.reporting.text_format import NOTHING, count, direction, plural, ratio, seconds
-from statek_sim.scenario.statements import Coverage
+
+if TYPE_CHECKING:
+    from statek_sim.scenario.statements import Coverage
 
 ESTIMATE: Final = "estimate: bytes // 4, as the harness counts; measured: tokens, by a tokenizer"
 """What the two columns are."""

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from statek_sim.agent.context.manager import STEP_NAMES, TierName
-from statek_sim.agent.tools.tool import Access
+from statek_sim.agent.words import STEP_NAMES, Access, TierName
 from statek_sim.scenario.part import (
     READER_PATTERN,
     CallableName,

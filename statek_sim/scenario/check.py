@@ -12,7 +12,7 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting, BadTool
 from statek_sim.harness.preset import BUILT_IN
 from statek_sim.harness.settings import StatekSettings
-from statek_sim.scenario.engines import agent_findings, engine_findings, known_name
+from statek_sim.scenario.engines import engine_findings, known_name
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import JobReference, WorldReference, references_in
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, dotted
@@ -49,6 +49,15 @@ def _job_names(scenario: ScenarioText) -> tuple[str, ...]:
 def check(scenario: ScenarioText, path: Path) -> tuple[Finding, ...]:
     """Return what in `scenario`, written in file `path`, names something unknown or contradicts itself."""
     return tuple(islice((finding for rule in _CHECKS for finding in rule(scenario, path)), MAX_PROBLEMS))
+
+
+def _agent(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
+    if scenario.engine != "agent":
+        return
+    # Imported where a scenario runs on engine two: it brings tools, servers and their schemas.
+    from statek_sim.scenario.agent_checks import agent_findings  # noqa: PLC0415
+
+    yield from agent_findings(scenario, path)
 
 
 def _preset(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
@@ -300,7 +309,7 @@ def _deviations(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 _CHECKS: Final[tuple[Check, ...]] = (
     engine_findings,
-    agent_findings,
+    _agent,
     _preset,
     _settings,
     _agents,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 from pydantic.config import ConfigDict
 
-from statek_sim.agent.permissions.policy import PROTECTED, Kind, Policy, Rule
+from statek_sim.agent.words import PROTECTED, RuleKind
 from statek_sim.errors import BadInput
 from statek_sim.scenario.part import Items, Part, Positive, Seconds, also_text, refused
 
-_KINDS: Final[tuple[Kind, ...]] = ("tool", "read", "write", "host", "command")
+if TYPE_CHECKING:
+    from statek_sim.agent.permissions.policy import Policy, Rule
+
+_KINDS: Final[tuple[RuleKind, ...]] = ("tool", "read", "write", "host", "command")
 _ONE_KIND: Final[list[JsonValue]] = [{"required": [kind]} for kind in _KINDS]
 
 
@@ -42,6 +45,8 @@ class RuleText(Part):
     @property
     def rule(self) -> Rule:
         """The rule."""
+        from statek_sim.agent.permissions.policy import Rule  # noqa: PLC0415  # loaded for a scenario with rules
+
         kind = next(kind for kind in _KINDS if self.said(kind))
         return Rule(kind, str(getattr(self, kind)))
 
@@ -97,6 +102,8 @@ class PermissionsText(Part):
     @property
     def policy(self) -> Policy:
         """The policy."""
+        from statek_sim.agent.permissions.policy import Policy  # noqa: PLC0415  # loaded for a scenario with rules
+
         return Policy(
             root=self.root,
             allow=[text.rule for text in self.allow],

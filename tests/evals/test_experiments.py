@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from statek_sim.agent.budget import Prices
 from statek_sim.cli.app import app
+from statek_sim.cli.commands import load_commands
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import PARTS, Arm, named_after
 from statek_sim.evals.baseline import SCHEMA, Held, baseline_text, held_against, read_baseline
@@ -45,6 +46,8 @@ from statek_sim.reporting.junit import evals_junit
 from tests.evals.test_writing import GOOD
 from tests.evals.weak_models import SUITE, eval_named, failing
 from tests.tables import table_test
+
+load_commands()
 
 NAMES = ("convert-money", "refund-the-late-order", "recover-from-api-error")
 FULL, BARE = named_after(PARTS), named_after(())

@@ -18,6 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from statek_sim.cli.app import app
+from statek_sim.cli.commands import load_commands
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import beside_agent, parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment
@@ -33,6 +34,8 @@ from statek_sim.executors.executor import SerialExecutor
 from statek_sim.reporting.evals import evals_schema
 from tests.evals.weak_models import failing
 from tests.tables import table_test
+
+load_commands()
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "evals"
 SUITE = {one.id: one for one in load_suite([FOLDER])}

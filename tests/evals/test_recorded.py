@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from statek_sim.cli.app import app
+from statek_sim.cli.commands import load_commands
 from statek_sim.errors import BadInput, ProviderUnreachable
 from statek_sim.evals.players import replies
 from statek_sim.providers.http_provider import HttpRequest, HttpResponse
@@ -21,6 +22,8 @@ from statek_sim.providers.network import forbid_network
 from statek_sim.providers.script import computed
 from statek_sim.server.llm_server import LLMServer
 from tests.evals.weak_models import eval_named
+
+load_commands()
 
 DOCS = Path(__file__).parents[2] / "docs"
 SMALL = Path(__file__).parent / "smollm2-135m"

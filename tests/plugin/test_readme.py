@@ -9,6 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from statek_sim.cli.app import app
+from statek_sim.cli.commands import load_commands
+
+load_commands()
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from statek_sim.agent.context.contract import PINNED, history_of
 from statek_sim.agent.context.history import texts_of
-from statek_sim.agent.context.manager import ContextSettings, TierName, compacted
+from statek_sim.agent.context.manager import ContextSettings, compacted
 from statek_sim.agent.context.wire_check import wire_faults
 from statek_sim.agent.effects import SideModel
+from statek_sim.agent.words import TierName
 from statek_sim.errors import ContextOverflow
 from statek_sim.providers.wire.format import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.request import FormatName, WireRequest, text_in

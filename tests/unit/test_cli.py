@@ -16,9 +16,11 @@ import typer
 
 from statek_sim.cli import main
 from statek_sim.cli.app import app
-from statek_sim.cli.commands import HEADINGS
+from statek_sim.cli.commands import HEADINGS, load_commands
 from tests.unit.compare_samples import CHAT
 from tests.unit.suite_samples import CLAIMS
+
+load_commands()
 
 PASSING = """\
 scenarios:
@@ -475,6 +477,19 @@ def test_help_waits_for_no_tokenizer() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.endswith("code 0 []\n")
     assert "Run scenarios and compare what happens with what they expect." in ran.stdout
+
+
+def test_a_run_of_a_scenario_loads_neither_other_commands_nor_engine_two(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text("scenarios:\n" + CHAT)
+    code = (
+        "import sys\nfrom statek_sim.cli import main\n"
+        f"try:\n    main(['run', '--quiet', {str(tmp_path / 'one.yaml')!r}])\nexcept SystemExit as done:\n"
+        "    others = ('agent.', 'cassettes', 'cli.evals', 'gate', 'mcp', 'server', 'spans', 'suite.diff')\n"
+        "    names = tuple(f'statek_sim.{name}' for name in others)\n"
+        "    print('code', done.code, sorted(name for name in sys.modules if name.startswith(names)))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.endswith("code 0 ['statek_sim.agent.words']\n")
 
 
 def test_a_comparison_is_shown_and_written(shell: Shell) -> None:

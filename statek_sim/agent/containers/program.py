@@ -8,13 +8,12 @@ from pathlib import Path
 from threading import Event
 from typing import Final, Protocol
 
+from statek_sim.agent.words import PROTECTED
 from statek_sim.errors import BadInput
 
 MIB: Final = 1024 * 1024
 NOBODY: Final = 65534
 """The user and group that programs run as, where the caller is root: nobody, who owns nothing."""
-PROTECTED: Final = (".git", ".hg", ".svn", ".statek")
-"""Names in a writable folder that stay read-only: what is written there runs outside the container later on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final
 
 from statek_sim.agent.context.history import (
     Count,
@@ -23,18 +23,13 @@ from statek_sim.agent.context.history import (
 from statek_sim.agent.context.steps import STEPS, cut, drop, drop_the_rest, summarise
 from statek_sim.agent.context.wire_check import wire_faults
 from statek_sim.agent.effects import Compaction, SideModel, TextWanted
+from statek_sim.agent.words import STEP_NAMES, TierName
 from statek_sim.errors import BadInput, CompactionFailed, ContextOverflow
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import Message
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-
-TierName = Literal["clear", "summarise", "drop", "cut"]
-"""The steps that there are; `steps.STEPS` has what each does."""
-
-STEP_NAMES: Final[tuple[TierName, ...]] = get_args(TierName)
-"""The steps in their order, unless it is said otherwise; each goes only as far as it has to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Final, Literal, get_args
+from typing import Literal, get_args
 
 from statek_sim.agent.effects import ToolCall
 from statek_sim.agent.permissions.commands import (
@@ -30,24 +30,21 @@ from statek_sim.agent.permissions.paths import (
     protected_name,
     resolved,
 )
-from statek_sim.agent.tools.tool import Access, Tool
+from statek_sim.agent.tools.tool import Tool
+from statek_sim.agent.words import PROTECTED, Access, RuleKind
 from statek_sim.errors import BadInput
-
-Kind = Literal["tool", "read", "write", "host", "command"]
-PROTECTED: Final = (".git", ".hg", ".svn", ".statek")
-"""Names of places that are never written to, wherever they are: what is in them runs later, or is the harness's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule: what it is about, and a pattern of it (a path, host, command, or the name of a tool)."""
 
-    kind: Kind
+    kind: RuleKind
     pattern: str
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise BadInput(f"rule of {self.kind!r}; expected one of {', '.join(get_args(Kind))}")
+        if self.kind not in get_args(RuleKind):
+            raise BadInput(f"rule of {self.kind!r}; expected one of {', '.join(get_args(RuleKind))}")
         if not self.pattern:
             raise BadInput(f"rule {self.kind}: its pattern is empty")
         if self.kind in ("read", "write") and ".." in self.pattern.split("/"):
@@ -91,7 +88,7 @@ class Decision:
 class _Need:
     """One thing a call needs: of this kind, and how it is compared and shown."""
 
-    kind: Kind
+    kind: RuleKind
     value: str
     shown: str
     opaque: bool = False
@@ -263,5 +260,5 @@ def _may_run(pattern: str, need: _Need) -> bool:
     return any(covers_command(wanted, folded(beginning)) for beginning in beginnings(need.value))
 
 
-def _first(rules: Sequence[Rule], kind: Kind) -> Rule | None:
+def _first(rules: Sequence[Rule], kind: RuleKind) -> Rule | None:
     return next((rule for rule in rules if rule.kind == kind), None)

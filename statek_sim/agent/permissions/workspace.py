@@ -16,8 +16,8 @@ from typing import Final, Self
 from statek_sim.agent.effects import ToolFunction
 from statek_sim.agent.permissions.disk import open_beneath
 from statek_sim.agent.permissions.paths import ScriptedFiles, Unclear, protected_name, resolved
-from statek_sim.agent.permissions.policy import PROTECTED
-from statek_sim.agent.tools.tool import Access, Tool, tool_of_schema
+from statek_sim.agent.tools.tool import Tool, tool_of_schema
+from statek_sim.agent.words import PROTECTED, Access
 from statek_sim.values import JSON
 
 _MIB: Final = 1024 * 1024

@@ -29,13 +29,11 @@ from statek_sim.agent.tools.hinted import (
     thawed,
     written,
 )
+from statek_sim.agent.words import Access
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadTool
 from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.values import JSON, ToolSpec
-
-Access = Literal["read", "write", "host", "command"]
-"""What an argument is to the world outside: a path that is read or written, a host or URL, a command."""
 
 _LAMBDA: Final = "<lambda>"
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
