@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from statek_sim.backends.installed import peer
 from statek_sim.backends.installed.messages import Line
 from statek_sim.backends.installed.peer import Lost, Peer, Ran
 from statek_sim.backends.installed.record import installed_record
@@ -140,14 +139,3 @@ def test_what_only_a_tokenizer_can_answer_is_not_asked() -> None:
     left = answerable(Expect.model_validate(said)).model_dump(exclude_unset=True)
 
     assert left == {"usage": {"bytes_sent": 1}, "jobs": {"main": {"stop": "exit", "turns": 1}}}
-
-
-def test_stores_are_made_in_memory_only_where_there_is_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    roomy = os.statvfs(tmp_path).f_bavail * os.statvfs(tmp_path).f_frsize
-    monkeypatch.setattr(peer, "_ROOM", roomy // 2)
-    assert peer._in_memory(str(tmp_path)) == str(tmp_path)
-    monkeypatch.setattr(peer, "_ROOM", roomy * 2)
-    assert peer._in_memory(str(tmp_path)) is None
-    assert peer._in_memory(str(tmp_path / "missing")) is None

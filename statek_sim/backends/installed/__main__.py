@@ -12,8 +12,8 @@ import json
 import os
 import platform
 import shutil
-import sys
 import tempfile
+import warnings
 
 from statek_sim.backends.installed.messages import Line, Message
 
@@ -22,8 +22,8 @@ def main() -> None:
     """Greet, then run what is asked for until the other side is gone."""
     line = Line.of_this_process()
     try:
-        # Importing it takes long and may fail: the other side is told which.
-        from statek_sim.backends.installed.runtime_adapter import UnusableTool  # noqa: PLC0415
+        # Importing STATEK takes long and may fail: the other side is told why. Its warnings are not ours.
+        warnings.simplefilter("ignore")
         from statek_sim.backends.installed.scenario_run import perform  # noqa: PLC0415
     except ImportError as error:
         line.send({"failed": f"{type(error).__name__}: {error}"})
@@ -36,7 +36,7 @@ def main() -> None:
         while True:
             child = os.fork()
             if child == 0:
-                os._exit(_act(line, order, folder, handover, perform, UnusableTool))
+                os._exit(perform(line, order, folder, handover))
             _, status = os.waitpid(child, 0)
             if (handover := _left_by(folder)) is None:
                 break
@@ -60,37 +60,6 @@ def _left_by(folder: str) -> Message | None:
         return None
     os.unlink(file.name)
     return order
-
-
-def _act(
-    line: Line,
-    order: Message,
-    folder: str,
-    handover: Message | None,
-    perform: object,
-    unusable: type[Exception],
-) -> int:
-    """Run one scenario, or the rest of it, in this fork and return the exit code."""
-    os.chdir(folder)
-    line.send({"pid": os.getpid()})
-    try:
-        line.send({"facts": perform(line, order, folder, handover)})  # type: ignore[operator]  # imported late
-    except unusable as problem:
-        line.send({"unusable": str(problem)})
-        return 1
-    except (SystemExit, KeyboardInterrupt) as end:
-        # Of agent code: asyncio lets both through, and nobody in STATEK's worker catches them.
-        line.send(
-            {"lost": {"type": "Ends", "message": f"its process ended with {type(end).__name__}: {end}"}}
-        )
-        return 1
-    except BaseException as error:  # noqa: BLE001  # the other side reports it
-        import traceback  # noqa: PLC0415
-
-        traceback.print_exc(file=sys.stderr)
-        line.send({"broken": f"{type(error).__name__}: {error}"})
-        return 1
-    return 0
 
 
 if __name__ == "__main__":

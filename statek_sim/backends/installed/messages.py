@@ -9,7 +9,7 @@ import base64
 import json
 import os
 from collections.abc import Callable
-from typing import Any, BinaryIO, Final, Protocol, cast
+from typing import Any, BinaryIO, Final, cast
 
 from statek_sim.errors import (
     ProviderHTTPError,
@@ -17,9 +17,8 @@ from statek_sim.errors import (
     ProviderUnreachable,
     StatekSimError,
 )
-from statek_sim.providers.http_provider import Exchanges, HttpRequest, HttpTransport
+from statek_sim.providers.http_provider import HttpRequest, HttpTransport
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
-from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.format import FAKE_URLS, PROVIDERS, format_of, format_of_url
 from statek_sim.values import JSON
 
@@ -68,47 +67,6 @@ class Line:
         return answer
 
 
-class Answers(Protocol):
-    """Where the requests of one run go."""
-
-    def answer(self, message: Message) -> Message:
-        """Answer one request: a status and a body, or a timeout, a broken connection, the end of the run."""
-
-    def check_finished(self) -> None:
-        """Raise a `StatekSimError` when the run left something undone."""
-
-
-class Scripted:
-    """Answers as a script says. A script that does not fit ends the run."""
-
-    def __init__(self, llm: ScriptedLLM) -> None:
-        self._llm = llm
-
-    def answer(self, message: Message) -> Message:
-        """Answer one request with the reply that the script has for it."""
-        return _or_abort(lambda: answer_of(self._llm, message))
-
-    def check_finished(self) -> None:
-        """Replies that nobody asked for are an error of the run, as on the reference runtime."""
-        self._llm.check_finished()
-
-
-class Exchanged:
-    """Hands each request over as STATEK sent it. One that has no answer ends the run."""
-
-    def __init__(self, exchanges: Exchanges) -> None:
-        self._exchanges = exchanges
-
-    def answer(self, message: Message) -> Message:
-        """Answer one request with what came back for it."""
-        sent_request = http_request_of(message)
-        return _or_abort(lambda: _sent(self._exchanges.transport, sent_request))
-
-    def check_finished(self) -> None:
-        """Ask the exchanges."""
-        self._exchanges.check_finished()
-
-
 def nowhere(text: str) -> dict[str, str]:
     """Return addresses that do not exist, and keys, for the providers that a text names in any letter case.
 
@@ -147,10 +105,16 @@ def answer_of(llm: Provider, message: Message) -> Message:
     return _told(lambda: _reply(llm.complete(_chat_request(message))))
 
 
-def _or_abort(answer: Callable[[], Message]) -> Message:
-    """Return an answer, or the message that ends the run."""
+def exchanged(transport: HttpTransport, message: Message) -> Message:
+    """Return what came back for a request, which is handed over as STATEK sent it."""
+    sent_request = http_request_of(message)
+    return _told(lambda: _sent(transport, sent_request))
+
+
+def or_abort(answer: Callable[[Message], Message], message: Message) -> Message:
+    """Return an answer, or the message that ends the run: a script that does not fit, a request without an answer."""
     try:
-        return _told(answer)
+        return answer(message)
     except StatekSimError as failure:
         return {"abort": {"type": type(failure).__name__, "message": str(failure)}}
 

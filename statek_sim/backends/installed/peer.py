@@ -14,14 +14,14 @@ import sys
 import sysconfig
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
-from statek_sim.backends.installed.messages import Answers, Exchanged, Line, Message, Scripted, nowhere
+from statek_sim.backends.installed.messages import Line, Message, answer_of, exchanged, nowhere, or_abort
 from statek_sim.backends.setup import harness_for, job_settings, script_of
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
 from statek_sim.providers.http_provider import Exchanges
@@ -78,7 +78,7 @@ class Peer:
         # It starts in a folder of its own; a virtual environment's interpreter must not be resolved further.
         self._path = os.path.abspath(python) if os.sep in python else python
         self._deadline = deadline
-        self._folder = tempfile.TemporaryDirectory(prefix="statek-sim-", dir=_in_memory())
+        self._folder = tempfile.TemporaryDirectory(prefix="statek-sim-")
         try:
             self._process = self._spawn()
         except OSError as error:
@@ -171,13 +171,14 @@ class Peer:
                 "plays them"
             )
         if exchanges is not None:
-            answers = Exchanged(exchanges)
             order = _order(scenario, profile, preset, seed, exchanges.environment)
-            return self._usable(scenario, self._try(order, answers, _Deadline(EXCHANGES_DEADLINE)))
+            answer = partial(exchanged, exchanges.transport)
+            deadline = _Deadline(EXCHANGES_DEADLINE)
+            return self._usable(scenario, self._try(order, answer, exchanges.check_finished, deadline))
 
         def once() -> Ran | Lost:
             llm = ScriptedLLM(script_of(scenario), measure=partial(measured, tokenizers=tokenizers))
-            return self._try(order, Scripted(llm), _Deadline(self._deadline))
+            return self._try(order, partial(answer_of, llm), llm.check_finished, _Deadline(self._deadline))
 
         order = _order(scenario, profile, preset, seed, {})
         outcome = once()
@@ -194,7 +195,14 @@ class Peer:
             )
         return outcome
 
-    def _try(self, order: Message, answers: Answers, deadline: _Deadline) -> Ran | Lost:
+    def _try(
+        self,
+        order: Message,
+        answer: Callable[[Message], Message],
+        check_finished: Callable[[], None],
+        deadline: _Deadline,
+    ) -> Ran | Lost:
+        """Let the other side run what is ordered, and answer its requests until it has ended."""
         self._line.send(order)
         outcome: Ran | Lost | None = None
         seen: list[Event] = []
@@ -204,9 +212,9 @@ class Peer:
             if "pid" in message:
                 deadline.watch(cast("int", message["pid"]))
             elif "request" in message:
-                self._line.send(answers.answer(message))
+                self._line.send(or_abort(answer, message))
             elif "facts" in message:
-                outcome = Ran(_finished(cast("Message", message["facts"]), answers), tuple(seen))
+                outcome = Ran(_finished(cast("Message", message["facts"]), check_finished), tuple(seen))
             elif "lost" in message:
                 lost: Any = message["lost"]
                 outcome = Lost(lost["message"], tuple(seen), lost["type"])
@@ -221,23 +229,6 @@ class Peer:
                 died = f"its process died with {_exit(cast('int', message['ended']))}"
                 return outcome or Lost(died, tuple(seen))
         raise BadInput(f"{self.interpreter}: the interpreter with statek {self.version} died")
-
-
-_MEMORY: Final = "/dev/shm"
-"""Linux's file system in memory. Each example has a store of its own: on a busy disk that takes half of its time."""
-
-_ROOM: Final = 256 * 2**20
-"""Bytes that it must have free; a container often has 64 MiB of it."""
-
-
-def _in_memory(folder: str = _MEMORY) -> str | None:
-    """Return a folder in memory to make temporary ones in, None where there is none with enough room."""
-    try:
-        room = os.statvfs(folder)
-    except OSError:
-        return None
-    enough = room.f_bavail * room.f_frsize >= _ROOM
-    return folder if enough and os.access(folder, os.W_OK) else None
 
 
 def profile_of_peer(peer: Peer) -> Profile:
@@ -310,11 +301,11 @@ def _order(
     }
 
 
-def _finished(facts: Message, answers: Answers) -> Message:
+def _finished(facts: Message, check_finished: Callable[[], None]) -> Message:
     """What a run left undone is an error of the run."""
     if facts["error"] is None:
         try:
-            answers.check_finished()
+            check_finished()
         except StatekSimError as failure:
             facts["error"] = {"type": type(failure).__name__, "message": str(failure)}
     return facts

@@ -8,45 +8,66 @@ import os
 import resource
 import signal
 import sys
-import warnings
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-warnings.simplefilter("ignore")
+import dbzero
+import statek
+from statek.chat_style import ChatStyle
+from statek.executors import utils
 
-import dbzero  # noqa: E402  # its warnings are not ours
-import statek  # noqa: E402
-from statek.chat_style import ChatStyle  # noqa: E402
-from statek.executors import utils  # noqa: E402
-
-from statek_sim import trace as events  # noqa: E402
-from statek_sim.backends.driver import Driver, Refused, metadata_of, style_of_all, style_of_definitions  # noqa: E402
-from statek_sim.backends.installed import stored_world  # noqa: E402
-from statek_sim.backends.installed.messages import Line, Message  # noqa: E402
-from statek_sim.backends.installed.runtime import InstalledRuntime, configure  # noqa: E402
-from statek_sim.backends.installed.runtime_adapter import (  # noqa: E402
+from statek_sim import trace as events
+from statek_sim.backends.driver import Driver, Refused, metadata_of, style_of_all, style_of_definitions
+from statek_sim.backends.installed import stored_world
+from statek_sim.backends.installed.messages import Line, Message
+from statek_sim.backends.installed.runtime import InstalledRuntime, configure
+from statek_sim.backends.installed.runtime_adapter import (
     InstalledSide,
+    UnusableTool,
     hand_over,
     is_async,
     outbox,
     take_over,
 )
-from statek_sim.backends.installed.stored_jobs import shown  # noqa: E402
-from statek_sim.backends.installed.virtual_time import allow_nested_runs, install_wall_clock  # noqa: E402
-from statek_sim.backends.installed.worker_loop import Interrupted, waiting_names  # noqa: E402
-from statek_sim.clock import VirtualClock  # noqa: E402
-from statek_sim.errors import StatekSimError  # noqa: E402
-from statek_sim.scenario.schema import Scenario, ScenarioText  # noqa: E402
-from statek_sim.trace import Event  # noqa: E402
-from statek_sim.values import JSON  # noqa: E402
+from statek_sim.backends.installed.stored_jobs import shown
+from statek_sim.backends.installed.virtual_time import allow_nested_runs, install_wall_clock
+from statek_sim.backends.installed.worker_loop import Interrupted, waiting_names
+from statek_sim.clock import VirtualClock
+from statek_sim.errors import StatekSimError
+from statek_sim.scenario.schema import Scenario, ScenarioText
+from statek_sim.trace import Event
+from statek_sim.values import JSON
 
 _CACHE_BYTES: Final = 64 * 2**20
 
 
-def perform(line: Line, order: Message, folder: str, handover: Message | None) -> Message:
-    """Run the scenario of `order`, or what is left of it after `handover`, and return its facts."""
+def perform(line: Line, order: Message, folder: str, handover: Message | None) -> int:
+    """Run the scenario of `order`, or what is left of it after `handover`, in this fork; return the exit code.
+
+    Tells the other side the facts of the run, or why there are none.
+    """
+    os.chdir(folder)
+    line.send({"pid": os.getpid()})
+    try:
+        line.send({"facts": _facts(line, order, folder, handover)})
+    except UnusableTool as problem:
+        line.send({"unusable": str(problem)})
+        return 1
+    except (SystemExit, KeyboardInterrupt) as end:
+        # Of agent code: asyncio lets both through, and nobody in STATEK's worker catches them.
+        line.send(
+            {"lost": {"type": "Ends", "message": f"its process ended with {type(end).__name__}: {end}"}}
+        )
+        return 1
+    except BaseException as error:  # noqa: BLE001  # the other side reports it
+        line.send({"broken": f"{type(error).__name__}: {error}"})
+        return 1
+    return 0
+
+
+def _facts(line: Line, order: Message, folder: str, handover: Message | None) -> Message:
     text = ScenarioText.model_validate_json(json.dumps(order["scenario"]))
     scenario = Scenario.placed(text, text.jobs, suite="", path=Path("-"), line=0, file_digest="")
     # The store allocates its cache when it is opened: the default of 2 GiB takes longer than most scenarios.
