@@ -1,26 +1,23 @@
 """Work that a Dask cluster does: the one module that knows `distributed`, the extra `dask`.
 
-Batches go out, two per thread at a time, and what comes of them is put in order by number here. The scheduler gives the
-work of a worker that died to another one. A batch that it gives up, because every worker that had it died, is done
-again piece by piece, alone on the cluster, so that the piece that kills workers is named and the others are done.
-Workers do batches with the same code as here.
+Pieces of work go out, two per thread at a time, and what comes of them is put in order by number here. The scheduler
+gives the work of a worker that died to another one. A piece that it gives up, because every worker that had it died, is
+done again alone on the cluster, so that the piece that kills workers is named and its neighbours are done. Workers do
+work with the same code as here.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 import pickle
 import sys
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from itertools import islice
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
@@ -42,7 +39,7 @@ WORKERS: Final = 30.0
 LOOK: Final = 5.0
 """Seconds between two looks at whether there still are workers."""
 IN_FLIGHT: Final = 2
-"""Batches per thread of the cluster: one that is done, and one that waits there."""
+"""Pieces of work per thread of the cluster: one that is done, and one that waits there."""
 GONE: Final = "the scheduler is gone, and with it what it was given"
 AHEAD: Final = 20_000
 """Results that may wait for one before them."""
@@ -141,8 +138,7 @@ class _Mapping(Generic[R]):
     ) -> None:
         self._client, self._address, self._width = client, address, width
         self._todo: Iterator[Task] = iter(enumerate(tasks))
-        self._sizes = BatchSize(width)
-        self._flying: dict[Future, list[Task]] = {}
+        self._flying: dict[Future, Task] = {}
         self._suspects: deque[Task] = deque()
         self._came: dict[int, bytes | Killed] = {}
         self._alone: int | None = None
@@ -183,18 +179,18 @@ class _Mapping(Generic[R]):
     def _fill(self) -> None:
         """Send as much as the cluster should have."""
         while not self._ended and len(self._flying) < IN_FLIGHT * self._width and len(self._came) < AHEAD:
-            batch = list(islice(self._todo, self._sizes.next()))
-            self._ended = not batch
-            if batch:
-                self._send(batch)
+            task = next(self._todo, None)
+            self._ended = task is None
+            if task is not None:
+                self._send(task)
         if self._ended and not self._flying and self._suspects:
             # Alone, so that nobody else can be what kills its worker.
             self._alone = self._suspects[0][0]
-            self._send([self._suspects.popleft()])
+            self._send(self._suspects.popleft())
 
-    def _send(self, batch: list[Task]) -> None:
-        future = self._client.submit(do_batch, self._function, batch, code_here(), pure=False)
-        self._flying[future] = batch
+    def _send(self, task: Task) -> None:
+        future = self._client.submit(do_piece, self._function, task[1], code_here(), pure=False)
+        self._flying[future] = task
 
     def _collect(self) -> None:
         """Wait until something has come, and keep it."""
@@ -211,27 +207,26 @@ class _Mapping(Generic[R]):
         for future in [each for each in self._flying if each in done]:
             self._take(future, self._flying.pop(future))
 
-    def _take(self, future: Future, batch: list[Task]) -> None:
+    def _take(self, future: Future, task: Task) -> None:
         if future.status != "finished":
-            self._failed(future, batch)
+            self._failed(future, task)
             return
         came = future.result()
         if isinstance(came, OtherCode):
             raise self._bad(f"a worker has {came.worker}; here is {code_here()}: results could differ")
-        self._sizes.learn(len(batch), came.seconds)
-        self._came.update(came.came)
+        self._came[task[0]] = came
 
-    def _failed(self, future: Future, batch: list[Task]) -> None:
+    def _failed(self, future: Future, task: Task) -> None:
         error = None if future.status == "cancelled" else future.exception()
         if error is None:
             raise self._bad(GONE)
         if not isinstance(error, KilledWorker):
             raise self._bad(f"a worker cannot do it: {type(error).__name__}: {error}")
         # Whoever waits beside a piece of work that kills workers is given up with it.
-        if batch[0][0] == self._alone:
-            self._came[self._alone] = Killed("every worker that had it died", "")
+        if task[0] == self._alone:
+            self._came[task[0]] = Killed("every worker that had it died", "")
         else:
-            self._suspects.extend(batch)
+            self._suspects.append(task)
 
     def _look_for_workers(self) -> None:
         if self._client.status != "running":
@@ -251,57 +246,11 @@ class _Mapping(Generic[R]):
         return BadInput(f"--executor dask:{self._address}: {what}")
 
 
-LEAST: Final = 0.25
-"""Seconds that a batch should take at least."""
-
-SCHEDULING: Final = 0.006
-"""Seconds that one batch costs a Dask scheduler and its client: so many threads wait for it, that much longer must a
-batch take for all of them to have work."""
-
-GROWTH: Final = 4
-"""A batch is at most so many times larger than the one before, since the next pieces of work may take longer."""
-
-
-@dataclass(slots=True)
-class BatchSize:
-    """Learns how long a piece of work takes and says how many go out together. It begins with one.
-
-    `width` is how many threads one scheduler keeps at work.
-    """
-
-    width: int = 1
-    done: int = 0
-    seconds: float = 0.0
-    largest: int = 1
-
-    def learn(self, done: int, seconds: float) -> None:
-        """Take in that a batch of `done` took so many seconds."""
-        self.done += done
-        self.seconds += seconds
-
-    def next(self) -> int:
-        """Return the size of the next batch."""
-        if self.done:
-            least = max(LEAST, SCHEDULING * self.width)
-            most = self.largest * GROWTH
-            wanted = math.ceil(least * self.done / self.seconds) if self.seconds > 0 else most
-            self.largest = max(1, min(wanted, most))
-        return self.largest
-
-
 Task = tuple[int, tuple[Any, ...]]
 """The number of a piece of work, and its arguments."""
 
 _ONE_AT_A_TIME: Final = threading.Lock()
 """Runs change what a whole process has, such as the depth of its stack; a worker may have several threads."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What came of a batch: the number of each piece with its pickled result, and the seconds that all of it took."""
-
-    came: tuple[tuple[int, bytes], ...]
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,11 +286,9 @@ def loaded(blob: bytes) -> Any:
     return pickle.loads(blob)
 
 
-def do_batch(function: Callable[..., Any], tasks: Sequence[Task], code: str) -> Done | OtherCode:
-    """Do pieces of work where this worker has the client's `code`."""
+def do_piece(function: Callable[..., Any], arguments: tuple[Any, ...], code: str) -> bytes | OtherCode:
+    """Do a piece of work where this worker has the client's `code`; return its pickled result."""
     if code_here() != code:
         return OtherCode(code_here())
     with _ONE_AT_A_TIME:
-        started = time.perf_counter()
-        came = tuple((number, answer(function, arguments)) for number, arguments in tasks)
-        return Done(came, time.perf_counter() - started)
+        return answer(function, arguments)

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 
 from statek_sim.errors import BadInput
-from statek_sim.executors.dask_cluster import GROWTH, LEAST, SCHEDULING, BatchSize
 from statek_sim.executors.executor import Executor, ProcessExecutor, SerialExecutor, executor_for
 from statek_sim.executors.pool import Killed
 from tests.tables import table_test
@@ -94,25 +93,3 @@ def test_other_words_are_bad_input(text: str, message: str) -> None:
     with pytest.raises(BadInput) as raised:
         executor_for(text)
     assert message in str(raised.value)
-
-
-def test_batches_grow_until_they_take_as_long_as_they_should() -> None:
-    sizes = BatchSize()
-    grown = []
-    for _ in range(8):
-        size = sizes.next()
-        grown.append(size)
-        sizes.learn(size, size * 0.001)
-    assert grown[:4] == [1, GROWTH, GROWTH**2, GROWTH**3]
-    assert grown[-1] == round(LEAST / 0.001)
-
-
-def test_batches_for_many_threads_take_longer_than_the_scheduler_needs_for_all_of_them() -> None:
-    sizes = BatchSize(1000, done=1000, seconds=1.0, largest=100_000)
-    assert sizes.next() == pytest.approx(1000 * SCHEDULING * 1000, abs=1)
-
-
-def test_work_that_takes_long_goes_out_alone() -> None:
-    sizes = BatchSize()
-    sizes.learn(1, 3.0)
-    assert sizes.next() == 1
