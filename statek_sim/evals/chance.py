@@ -6,15 +6,13 @@ Two arms of an experiment ask for the same number by the same words, in whatever
 from __future__ import annotations
 
 import hashlib
-import math
+import random
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 _SCALE: Final = 1 << 53
-_TINY: Final = 1e-300
-_STEPS: Final = 200
 
 
 def uniform(*words: str | int) -> float:
@@ -29,54 +27,9 @@ def picked(options: Sequence[T], *words: str | int) -> T:
 
 
 @cache
-def beta_quantile(share: float, a: float, b: float) -> float:
-    """Return the value that a Beta(a, b) stays under with this probability, from 0 to 1."""
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if beta_below(middle, a, b) < share:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
-
-
-def beta_below(x: float, a: float, b: float) -> float:
-    """Return the probability that a Beta(a, b) is under `x`: the regularised incomplete beta function."""
-    if x <= 0.0:
-        return 0.0
-    if x >= 1.0:
-        return 1.0
-    if x > (a + 1) / (a + b + 2):
-        return 1.0 - beta_below(1.0 - x, b, a)
-    front = math.exp(a * math.log(x) + b * math.log1p(-x) - log_beta(a, b)) / a
-    return front * _fraction(x, a, b)
-
-
-def log_beta(a: float, b: float) -> float:
-    """Return the logarithm of the beta function."""
-    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-
-
-def _fraction(x: float, a: float, b: float) -> float:
-    """Return the continued fraction of the incomplete beta function, by Lentz's method."""
-    c, d = 1.0, 1.0 / (_away(1.0 - (a + b) * x / (a + 1)))
-    value = d
-    for m in range(1, _STEPS):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        for step in (even, odd):
-            d = 1.0 / _away(1.0 + step * d)
-            c = _away(1.0 + step / c)
-            value *= c * d
-        if abs(c * d - 1.0) < 1e-14:
-            break
-    return value
-
-
-def _away(value: float) -> float:
-    """Return a value that can be divided by."""
-    return value if abs(value) > _TINY else _TINY
+def beta(a: float, b: float, *words: str | int) -> float:
+    """Return a number from 0 to 1 of a Beta(a, b) that belongs to these words."""
+    return random.Random("\x1f".join(map(str, words))).betavariate(a, b)
 
 
 _MARKS: Final = {"#": "0123456789", "?": "ABCDEFGHJKLMNPQRSTUVWXYZ", "%": "0123456789abcdef"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date, timedelta
 from functools import cache
 from types import CodeType
 from typing import Any, Final
@@ -107,19 +106,9 @@ def _fields(row: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: _member(row, key) for key in keys}
 
 
-def _without(row: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """A row without some of its values."""
-    return {key: value for key, value in row.items() if key not in keys}
-
-
 def _flat(lists: Iterable[Iterable[Any]]) -> list[Any]:
     """The items of lists, in one."""
     return [item for inner in lists for item in inner]
-
-
-def _later(day: str, days: int) -> str:
-    """An ISO date so many days later."""
-    return (date.fromisoformat(day) + timedelta(days=days)).isoformat()
 
 
 def _lower(text: str) -> str:
@@ -161,10 +150,10 @@ def _rest(left: Any, right: Any) -> Any:
 
 
 FUNCTIONS: Final[Mapping[str, Any]] = {
-    "abs": abs, "after": _after, "all": all, "any": any, "before": _before, "by": _by, "column": _column,
-    "fields": _fields, "flat": _flat, "int": int, "joined": _joined, "later": _later, "least": _least, "len": len,
-    "list": list, "lower": _lower, "max": max, "min": min, "most": _most, "one": _one, "round": _rounded,
-    "some": _some, "sorted": sorted, "str": str, "sum": sum, "total": _total, "where": _where, "without": _without,
+    "after": _after, "any": any, "before": _before, "by": _by, "column": _column,
+    "fields": _fields, "flat": _flat, "int": int, "joined": _joined, "least": _least, "len": len,
+    "lower": _lower, "max": max, "min": min, "most": _most, "one": _one, "round": _rounded,
+    "some": _some, "sorted": sorted, "str": str, "sum": sum, "total": _total, "where": _where,
     "zip": zip,
 }  # fmt: skip
 """What an expression may call."""

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
 from statek_sim.agent.rescue.rendering import RENDERINGS
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.evals.chance import beta_quantile, uniform
+from statek_sim.evals.chance import beta
 from statek_sim.evals.failures import FailureClass
 from statek_sim.evals.mistakes import DAMAGES
 from statek_sim.input_files import Unreadable, text_of, toml_in, why_no_toml, why_unreadable
@@ -74,9 +74,9 @@ class ClassRate:
         """As reports name it."""
         return self.failure.value if self.tier is None else f"{self.failure.value} ({self.tier})"
 
-    def propensity(self, part: float) -> float:
-        """Return the propensity that the given part of scenarios stays under, from 0 to 1."""
-        return self.share * beta_quantile(part, self.a, self.b)
+    def propensity(self, *words: str) -> float:
+        """Return the propensity that belongs to these words, from 0 to 1."""
+        return self.share * beta(self.a, self.b, *words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class Profile:
         if found is None:
             return 0.0
         drawn = UNREAD if failure in UNREAD_CLASSES else failure.value
-        return found.propensity(uniform(self.name, scenario, drawn, "propensity"))
+        return found.propensity(self.name, scenario, drawn)
 
     def _class_rate(self, failure: FailureClass, tier: str) -> ClassRate | None:
         """Return the rate of the scenario's tier, else the one for all tiers."""

@@ -42,7 +42,6 @@ class Draw(Part):
         None, description="A text: # is replaced by a digit, ? by a capital letter, % by a digit of base 16."
     )
     several: Positive | None = Field(None, description="So many different ones, as a list.")
-    injection: bool = Field(False, description="Texts that give orders; others can be put in their place.")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import select
 import signal
 import sys
 import threading
@@ -20,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
@@ -54,14 +53,6 @@ LOOK: Final = 0.02
 """Seconds between two looks at workers that have not answered."""
 AHEAD: Final = 48
 """Pieces of work per worker that may be begun before the one that is waited for has ended."""
-GIVEN: Final = 24
-"""Pieces of work that a worker has at a time: it need not wait for the next."""
-ENOUGH: Final = GIVEN // 2
-"""Pieces of work that keep a worker busy while nobody looks for its answers."""
-UNREAD: Final = 65_536 if sys.platform == "linux" else 8_192
-"""Bytes of work that any pipe takes while nobody reads: on Linux a third of its buffer, elsewhere that can be all."""
-PAUSE: Final = 0.005
-"""Seconds in which answers are left to gather while all workers have enough to do."""
 
 
 class _Died:
@@ -91,14 +82,15 @@ def cores() -> int:
 
 @dataclass(slots=True)
 class _Worker:
-    """A process and the work it was given: it is at the first piece, since when, and when its use was looked at."""
+    """A process and the work it is at, None for none; since when, and when its use was looked at.
+
+    It has one piece of work at a time, so that it always reads while we write.
+    """
 
     process: BaseProcess
     pipe: Connection
     place: Place
-    given: deque[_Task] = field(default_factory=deque)
-    sizes: deque[int] = field(default_factory=deque)
-    """Bytes of each piece of work that it was given."""
+    task: _Task | None = None
     begun: float = 0.0
     looked: float = 0.0
 
@@ -108,35 +100,18 @@ class _Worker:
         return max(self.begun, self.place.began)
 
     def give(self, task: _Task) -> bool | Raised:
-        """Send it a piece of work, which it begins when it is done with the one before.
-
-        False when it is gone, or has not read so much that the pipe may be full: it reads nothing while an answer of
-        its own waits for us. `Raised` for arguments that cannot be sent.
-        """
+        """Send it a piece of work; False when it is gone, `Raised` for arguments that cannot be sent."""
         try:
             packed = ForkingPickler.dumps(task[1])
         except Exception as error:  # noqa: BLE001  # foreign values
             return Raised(error, traceback.format_exc())
-        if self.given and sum(self.sizes) + len(packed) > UNREAD:
-            return False
         try:
             self.pipe.send_bytes(packed)
         except OSError:
             return False
-        self.given.append(task)
-        self.sizes.append(len(packed))
-        if len(self.given) == 1:
-            self.begin()
-        return True
-
-    def take(self) -> _Task:
-        """Return its first piece of work, which has ended."""
-        self.sizes.popleft()
-        return self.given.popleft()
-
-    def begin(self) -> None:
-        """Note that it begins a run now, or has begun it."""
+        self.task = task
         self.begun = self.looked = time.monotonic()
+        return True
 
 
 class Pool(Generic[R]):
@@ -230,87 +205,53 @@ class Pool(Generic[R]):
         return self._numbers - 1
 
     def _forget(self, numbers: frozenset[int]) -> None:
-        """Drop these pieces of work, and the workers that are at them; what else those had begins again."""
+        """Drop these pieces of work, and the workers that are at them."""
         self._open -= numbers
-        for worker in [each for each in self._workers if any(task[0] in numbers for task in each.given)]:
-            self._todo.extendleft(reversed(worker.given))
+        for worker in [each for each in self._workers if each.task is not None and each.task[0] in numbers]:
             self._drop(worker)
         self._todo = deque(task for task in self._todo if task[0] not in numbers)
         for number in numbers:
             self._came.pop(number, None)
 
     def _hand_out(self, wanted: int) -> None:
-        """Give work to those who will soon have none: some that follow each other, which often share what they need."""
+        """Give every idle worker a piece of work, and start workers while there is more than they have."""
         todo = self._todo
         while todo and todo[0][0] < wanted + AHEAD * self._size:
-            idle = min(self._workers, key=lambda worker: len(worker.given), default=None)
-            if (idle is None or idle.given) and len(self._workers) < self._size:
-                idle = self._start()
-            if idle is None or len(idle.given) > ENOUGH:
-                return
-            # The last ones go round one by one, so that no worker is left with many.
-            share = max(1, min(GIVEN - len(idle.given), len(todo) // (2 * self._size)))
-            if not self._give(idle, share):
-                return
-
-    def _give(self, worker: _Worker, pieces: int) -> bool:
-        """Give a worker the next so many pieces; False when it takes no more for now, or died at work."""
-        for _ in range(pieces):
-            given = worker.give(self._todo[0])
+            worker = next((each for each in self._workers if each.task is None), None)
+            if worker is None:
+                if len(self._workers) == self._size:
+                    return
+                worker = self._start()
+            given = worker.give(todo[0])
             if isinstance(given, Raised):
-                self._came[self._todo.popleft()[0]] = given
+                self._came[todo.popleft()[0]] = given
             elif given:
-                self._todo.popleft()
-            elif not worker.given:
-                self._drop(worker)
-                return True
+                todo.popleft()
             else:
-                return False
-        return True
+                self._drop(worker)
 
     def _look(self) -> None:
         """Wait a moment for answers; keep those that are there, and what became of workers that are not."""
-        busy = [worker for worker in self._workers if worker.given]
-        if all(len(worker.given) > ENOUGH for worker in busy):
-            # To wake up for each answer costs more than to read it.
-            time.sleep(PAUSE)
-        answers = select.poll()
-        for worker in busy:
-            answers.register(worker.pipe, select.POLLIN)
-        by_pipe = {worker.pipe.fileno(): worker for worker in busy}
-        ready = [by_pipe[descriptor] for descriptor, _ in answers.poll(LOOK * 1000)]
-        for worker in busy:
-            if worker not in ready and self._limits is not None:
-                why = _exceeded(worker, self._limits)
-                if why is not None:
-                    self._take(worker, _killed(worker, why))
-        while ready:
-            for worker in ready:
-                self._take(worker, self._answer(worker))
-            if any(worker not in self._workers or len(worker.given) <= ENOUGH for worker in busy):
-                # There is work to be given out first.
-                return
-            # With one answer of each at a look, workers waited for who reads them.
-            ready = [by_pipe[descriptor] for descriptor, _ in answers.poll(0)]
+        busy = [(worker, worker.task) for worker in self._workers if worker.task is not None]
+        ready = wait([worker.pipe for worker, _ in busy], LOOK)
+        for worker, task in busy:
+            if worker.pipe in ready:
+                self._take(worker, task, self._answer(worker, task[0]))
+            elif self._limits is not None and (why := _exceeded(worker, self._limits)) is not None:
+                self._take(worker, task, _killed(worker, why))
 
-    def _take(self, worker: _Worker, came: R | Killed | Raised | _Died) -> None:
-        """Keep what came of a worker's first piece of work; where it died, the work is tried once more.
-
-        What a worker was given and had not begun goes back to be done.
-        """
-        task = worker.take()
+    def _take(self, worker: _Worker, task: _Task, came: R | Killed | Raised | _Died) -> None:
+        """Keep what came of a worker's piece of work; where it died, the work is tried once more."""
+        worker.task = None
         if isinstance(came, _Died):
             self._died.add(task[0])
-            worker.given.appendleft(task)
+            self._todo.appendleft(task)
         else:
             self._came[task[0]] = came
         if isinstance(came, _Died | Killed):
-            self._todo.extendleft(reversed(worker.given))
             self._drop(worker)
-        elif worker.given:
-            worker.begin()
 
-    def _answer(self, worker: _Worker) -> R | Killed | Raised | _Died:
+    def _answer(self, worker: _Worker, number: int) -> R | Killed | Raised | _Died:
         """Return what a worker sent; of one that is gone, what killed it, or that its work is to be tried again.
 
         Whoever kills a worker from outside, such as a machine without memory, means the process and not the work. Work
@@ -322,7 +263,7 @@ class Pool(Generic[R]):
             # Also in the middle of an answer that is too long for a pipe.
             why = _death(worker.process, self._limits)
             used_up = self._limits is not None and why == _cpu_words(self._limits)
-            first = worker.given[0][0] not in self._died
+            first = number not in self._died
             return _Died() if first and not used_up else _killed(worker, why)
         return _unpacked(sent)  # type: ignore[no-any-return]  # what the function returns
 

@@ -7,7 +7,7 @@ from itertools import permutations, product
 
 import pytest
 
-from statek_sim.evals.chance import beta_below, beta_quantile, uniform
+from statek_sim.evals.chance import beta, uniform
 from statek_sim.evals.statistics import (
     cluster_interval,
     compared,
@@ -48,7 +48,7 @@ def test_no_number_of_pairs_below_six_can_tell() -> None:
 def test_two_equal_arms_are_called_different_no_more_often_than_alpha_says() -> None:
     """The exact test under its null: runs are drawn anew for both arms, scenarios are unlike."""
     chance = random.Random(14)
-    shares = [beta_quantile((at + 0.5) / 30, 0.4, 0.4) for at in range(30)]
+    shares = [chance.betavariate(0.4, 0.4) for _ in range(30)]
     alarms, experiments = 0, 600
     values: list[float] = []
     for _ in range(experiments):
@@ -70,7 +70,7 @@ def test_the_cluster_interval_holds_the_truth_where_an_interval_of_single_runs_d
     chance = random.Random(15)
     truth, held, held_by_wilson, experiments = 0.5, 0, 0, 120
     for number in range(experiments):
-        shares = [beta_quantile(chance.random(), 0.3, 0.3) for _ in range(30)]
+        shares = [chance.betavariate(0.3, 0.3) for _ in range(30)]
         runs = [[float(chance.random() < share) for _ in range(10)] for share in shares]
         low, high = cluster_interval(runs, seed=number) or (0, 0)
         held += low <= truth <= high
@@ -105,13 +105,10 @@ def test_wilson_says_what_26_single_runs_can_show() -> None:
     assert wilson(26, 26) == pytest.approx((0.871, 1.0), abs=0.001)
 
 
-@table_test(
-    ("x", "a", "b", "value"),
-    [(0.5, 1, 1, 0.5), (0.3, 2, 2, 0.216), (0.25, 0.5, 0.5, 1 / 3), (0.9, 5, 1, 0.59049), (0.2, 1, 3, 0.488)],
-)
-def test_the_beta_distribution_has_its_closed_forms(x: float, a: float, b: float, value: float) -> None:
-    assert beta_below(x, a, b) == pytest.approx(value, abs=1e-12)
-    assert beta_quantile(value, a, b) == pytest.approx(x, abs=1e-9)
+def test_a_number_of_a_beta_belongs_to_its_words_and_numbers_have_its_mean() -> None:
+    assert beta(2.0, 3.0, "model", 7) == beta(2.0, 3.0, "model", 7)
+    drawn = [beta(0.4, 0.6, "model", at) for at in range(4000)]
+    assert sum(drawn) / len(drawn) == pytest.approx(0.4, abs=0.03)
 
 
 def test_numbers_from_a_hash_are_spread_evenly_and_are_the_same_on_every_machine() -> None:

@@ -280,7 +280,6 @@ def test_context_loss_acts_in_long_prompts_only() -> None:
     ("words", "names"),
     [
         (["ablation"], 7),
-        (["all"], 32),
         (["rescue+nudges", "no-steps"], 2),
     ],
 )

@@ -162,9 +162,9 @@ def test_fewer_runs_that_are_right_fail_the_item_with_seed_problem_and_command(
     )
     result.stdout.fnmatch_lines(
         [
-            "one [[]bare]: 4 of 4 right before, 0 now; wrong now: seeds 0, 1, 2, 3",
-            "  seed 0: the answer does not cite 'X-2'",
-            "base.json [[]bare]: of 4 runs 4 are wrong that were right, 0 are right that were wrong (p *",
+            "one [[]bare]: 1 of 4 right before, 0 now; wrong now: seeds 2",
+            "  seed 2: the answer does not cite 'X-2'",
+            "base.json [[]bare]: of 4 runs 1 are wrong that were right, 0 are right that were wrong (p *",
             "",
             command,
         ],

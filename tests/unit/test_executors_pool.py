@@ -15,7 +15,7 @@ import pytest
 
 from statek_sim import progress
 from statek_sim.executors.limits import WatchdogLimits
-from statek_sim.executors.pool import ENOUGH, GIVEN, Killed, Pool
+from statek_sim.executors.pool import Killed, Pool
 from statek_sim.executors.worker import forget_credentials
 from tests.tables import table_test
 
@@ -318,27 +318,6 @@ def test_large_work_and_large_answers_do_not_wait_for_each_other(length: int) ->
     with Pool(four_times, limits=TIGHT, workers=2) as pool:
         answers = list(pool.map([("x" * length,)] * 60))
     assert [len(answer) for answer in answers if isinstance(answer, str)] == [4 * length] * 60
-
-
-def begun(number: int, flag: str) -> None:
-    """Say in a file when the last piece of work that a worker is given begins."""
-    if number == GIVEN - 1:
-        Path(flag).touch()
-
-
-def test_one_look_reads_all_the_answers_that_are_there(tmp_path: Path) -> None:
-    flag = tmp_path / "begun"
-    with Pool(begun, limits=TIGHT, workers=1) as pool:
-        for number in range(10 * GIVEN):
-            pool._add((number, str(flag)))
-        pool._hand_out(0)
-        [worker] = pool._workers
-        assert len(worker.given) == GIVEN
-        while not flag.exists():
-            assert worker.process.is_alive()
-            threading.Event().wait(0.01)
-        pool._look()
-        assert len(worker.given) == ENOUGH
 
 
 def test_credentials_are_taken_out_of_an_environment_and_nothing_else() -> None:
