@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, Final, get_args
 from statek_sim.errors import BadInput
 from statek_sim.input_files import text_of, why_another
 from statek_sim.telemetry.facts import COMPLETED, Cost, TaskFacts, task_facts
-from statek_sim.trace import Event, RunResumed, ToolCalled, ToolReturned, event_of
+from statek_sim.trace import Event, ToolCalled, ToolReturned, event_of
 
 _REPORT = "statek-sim/report@1"
 MOST: Final = 2**53
@@ -43,7 +42,7 @@ def tasks_of_file(path: Path, *, cost: Cost | None = None, group: str | None = N
     A report tells of a job's stop, its turns and its tokens; what else metrics are made of stays unknown. Raises
     `BadInput` with the place of what is neither.
     """
-    text = text_of_file(path)
+    text = _text(path)
     if path.suffix == ".json":
         return list(_of_report(path, text))
     return [
@@ -53,12 +52,7 @@ def tasks_of_file(path: Path, *, cost: Cost | None = None, group: str | None = N
     ]
 
 
-def runs_of_file(path: Path) -> Iterator[tuple[str, list[Event]]]:
-    """Yield the traces of a file, each with a name; `BadInput` with the place of what is none."""
-    yield from _runs(path, text_of_file(path))
-
-
-def text_of_file(path: Path) -> str:
+def _text(path: Path) -> str:
     """Return what a file holds; `BadInput` names one that is not UTF-8."""
     try:
         return text_of(path)
@@ -69,7 +63,7 @@ def text_of_file(path: Path) -> str:
 def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
     """Yield the traces of a file, each begun by its header, with names by its path: two folders may share a file's."""
     events: list[Event] | None = None
-    count, calls = 0, _OpenCalls()
+    count = 0
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -77,41 +71,16 @@ def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
         if "trace" in record and "event" not in record:
             if events is not None:
                 yield f"{path.as_posix()}#{count}", events
-            events, count, calls = [], count + 1, _OpenCalls()
+            events, count = [], count + 1
             continue
         if events is None:
             raise BadInput(
                 f"{path}:{number}: a trace begins with its header, as `statek-sim trace` prints it"
             )
         events.append(_event(record, f"{path}:{number}"))
-        calls.follow(events[-1], f"{path}:{number}")
     if events is None:
         raise BadInput(f"{path}: expected a trace, as `statek-sim trace` prints it; it is empty")
     yield f"{path.as_posix()}#{count}", events
-
-
-class _OpenCalls:
-    """The calls of one trace that have yet to return, by job."""
-
-    def __init__(self) -> None:
-        self._open: Counter[str] = Counter()
-        self._resumed: set[str] = set()
-        """Jobs that were taken up from a checkpoint: calls of theirs may be in the trace of an earlier process."""
-
-    def follow(self, event: Event, place: str) -> None:
-        """Take the next event; `BadInput` for a return whose call the trace should have and has not."""
-        match event:
-            case ToolCalled():
-                self._open[event.job] += 1
-            case ToolReturned() if self._open[event.job]:
-                self._open[event.job] -= 1
-            case ToolReturned() if event.job not in self._resumed:
-                raise BadInput(
-                    f"{place}: ToolReturned: {event.name!r} of job {event.job!r} returns without having been called; "
-                    "expected its ToolCalled on a line before, as `statek-sim trace` prints it"
-                )
-            case RunResumed():
-                self._resumed.add(event.job)
 
 
 def _record(line: str, place: str) -> dict[str, Any]:
