@@ -14,10 +14,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from statek_sim.durability.kinds import ENUMS, ITEMS, KINDS, PLACE, RECORDS, Anchors, keeper_of, made
-from statek_sim.durability.writing import FROZEN, LOST_KEY, ROOT, Lost, Rows, Storable, Writing, is_object
+from statek_sim.durability.writing import FROZEN, ROOT, Lost, Rows, Storable, Writing, is_object
 from statek_sim.errors import Damaged
 from statek_sim.runtime.agents.history import HistoryProjection
-from statek_sim.runtime.stored.containers import LostKey
 from statek_sim.sandbox.ordered_set import OrderedSet
 from statek_sim.store.codec import TAG, decoded_value
 from statek_sim.usage.conversation import MessageMeter, MessageView
@@ -167,8 +166,6 @@ class Reading:
                 return self._anchors.global_of(content)
             case "lost":
                 return None
-            case _ if kind == LOST_KEY:
-                return LostKey(content, 16)
             case "enum":
                 return (ENUMS.get(content[0]) or self._anchors.global_of(content[0]))[content[1]]
             case "record":

@@ -29,7 +29,6 @@ from statek_sim.durability.kinds import (
 )
 from statek_sim.runtime.agents.history import HistoryProjection, message_text
 from statek_sim.runtime.state.pyenv import PyEnv
-from statek_sim.runtime.stored.containers import LostKey
 from statek_sim.runtime.stored.storable_types import KEEPER, STORED_MARK
 from statek_sim.sandbox.ordered_set import OrderedFrozenSet, OrderedSet
 from statek_sim.store.codec import NoValue, Unstorable, canonical, encoded_value, tagged
@@ -52,7 +51,6 @@ DEEPEST: Final = 50
 ROOT: Final = "root"
 """The row that everything else is reached from."""
 
-LOST_KEY: Final = "lost key"
 """The tag of what dbzero makes of a key that it loses."""
 
 
@@ -138,8 +136,6 @@ class Storable:
             return encoded_value(value)
         except NoValue:
             pass
-        if type(value) is LostKey:
-            return tagged(LOST_KEY, hex(value))
         name = self.anchors.name_of(value)
         if name is not None:
             return tagged("a", name)

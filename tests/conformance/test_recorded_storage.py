@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from statek_sim.runtime.stored.containers import StoreKills, inside
+from statek_sim.runtime.stored.containers import NotReproduced, StoreKills, inside
 from tests.conformance.stored_operations import OPERATIONS, outcome, stored_values
 from tests.tables import table_test
 
@@ -23,9 +24,15 @@ UNLIKE: Final = {
     "s.add([1])": "an unhashable member is refused there and added all the same",
     "s.add({1})": "as above",
     "s.add({'a':1})": "as above",
+    "(ed.update({(1,2):8,3:9}),ed.pop((1,2)),list(ed.items()))": "of two keys with one hash the first goes there",
+    "(ed.update({(2,1):8,(1,2):9}),ed.pop((1,2)),list(ed.items()))": "as above",
+    "(ed.update({'':8,0:2}),ed.pop(''),list(ed.items()))": "as above",
     "del d[(-1,)]": "a tuple with a member that has no hash is no key, and nothing is deleted",
 }
 """Operations that go another way here, and why."""
+
+REFUSED: Final = re.compile(r"intersection\(|\bs\w?&|^for \w in \w+: |iter\([de]?[sd]n?\)|2\*\*6[34]")
+"""Operations that are not reproduced here: common members, loops over what they change, keys beyond 64 bits."""
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="error texts are those of Python 3.11")
@@ -36,8 +43,13 @@ def test_our_collections_do_what_dbzeros_do(operation: str) -> None:
     if theirs is None:
         with pytest.raises(StoreKills):
             outcome(operation, values)
+        return
+    try:
+        found = outcome(operation, values)
+    except NotReproduced:
+        assert REFUSED.search(operation)
     else:
-        assert (outcome(operation, values) == theirs) is (operation not in UNLIKE)
+        assert (found == theirs) is (operation not in UNLIKE)
 
 
 def test_every_operation_is_recorded() -> None:

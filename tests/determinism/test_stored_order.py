@@ -55,8 +55,9 @@ with opened_store():
     few, many = Set(PAIRS[:3]), Set(PAIRS[1:])
     words, others = {" ".join(pair) for pair in PAIRS}, Set(" ".join(pair) for pair in PAIRS[1:])
     hello = Set("hello")
-    common = hello & Set("world"), hello & set("world"), words & others
-    for made in (*common, words | others, words - others, words ^ others):
+    common = ([letter for letter in hello if letter in "world"],)
+    print(common)
+    for made in (words | others, words - others, words ^ others):
         print(made, list(made))
     others |= words
     others &= {"a b", "b a", "d c"}

@@ -23,7 +23,7 @@ from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.block_end import cross, foresee, foresee_uses
-from statek_sim.runtime.stored.containers import NOTHING, Dict, List, StoreKills, inside, kept
+from statek_sim.runtime.stored.containers import NOTHING, Dict, List, NotReproduced, StoreKills, inside, kept
 from statek_sim.runtime.stored.ordering import in_store_order, key_hash
 from statek_sim.runtime.stored.storable_types import EnumValue
 from statek_sim.sandbox.budget import unfolded_size
@@ -328,20 +328,22 @@ def test_a_deep_value_is_counted_without_calls_of_its_depth() -> None:
         sys.setrecursionlimit(before)
 
 
-def test_a_long_text_where_another_one_was_is_looked_through() -> None:
-    # Each text is gone when the next one is made, which is where it was.
-    kept_dict = Dict()
-    kept_dict.update(("key", "a" * 2000 + end) for end in ("x", "y", *("\0" * 6)))
-    assert kept_dict["key"] == "a" * 2000
-
-
-def test_what_a_set_of_tuples_has_in_common_with_another_ends_the_process() -> None:
-    seen = inside({(1, 2), (3, 4)})
+def test_what_depends_on_memory_there_is_refused_here() -> None:
+    seen, prices = inside({"tea", "rye"}), inside({"tea": 1, "rye": 2})
     with pytest.raises(
-        StoreKills, match=r"^the members that a stored set with tuples has in common with another"
+        NotReproduced, match=r"^what a stored set has in common with others; write a comprehension"
     ):
-        seen & {(9, 9)}
-    assert len(seen & set()) == 0
+        seen & {"tea"}
+    names = iter(prices)
+    prices.pop(next(names))
+    with pytest.raises(
+        NotReproduced, match=r"^a stored dict or set was changed in a loop over it; loop over"
+    ):
+        next(names)
+    with pytest.raises(
+        NotReproduced, match=r"^the integer 9223372036854775808 was stored as a key of a dict"
+    ):
+        prices[2**63] = 1
 
 
 def test_a_stored_status_is_equal_to_the_member_and_to_no_text() -> None:

@@ -136,7 +136,7 @@ def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> s
     except (WorkerKilled, *PASSING):
         raise
     except StoreKills as end:
-        job.keeping.remark([Remark("code", "kills", str(end))])
+        job.keeping.remark([Remark("code", end.change, str(end))])
         raise Contained(contained_reason(end)) from end
     except BaseException as error:
         raise Contained(f"tool {call.name!r} raised {type(error).__name__}: {error}") from error

@@ -30,7 +30,7 @@ from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.pyenv import ErrorKind, Fallback
 from statek_sim.runtime.state.status import PASSING, Contained, WorkerKilled
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee_uses
-from statek_sim.runtime.stored.containers import StoreKills
+from statek_sim.runtime.stored.containers import NotReproduced, StoreKills
 from statek_sim.runtime.stored.storable_types import with_full_names
 from statek_sim.sandbox.budget import (
     MOST_UNFOLDED,
@@ -158,7 +158,7 @@ class _BlockRun:
             if outcome != "contained":
                 raise
             if isinstance(error, StoreKills):
-                job.keeping.remark([Remark("code", "kills", str(error))])
+                job.keeping.remark([Remark("code", error.change, str(error))])
             if env.stores and not isinstance(error, StoreKills | BudgetExceeded):
                 # What the store refuses takes the place of a BaseException, too, and STATEK's worker catches that.
                 self._store_in_time()
@@ -315,7 +315,7 @@ class _BlockRun:
             crossing = cross(env.local_state, bound)
         except StoreKills as end:
             env.local_state = self._before
-            job.keeping.remark([Remark("code", "kills", str(end))])
+            job.keeping.remark([Remark("code", end.change, str(end))])
             raise Contained(contained_reason(end)) from end
         env.local_state = crossing.names
         job.keeping.remark(crossing.remarks)
@@ -468,6 +468,8 @@ def contained_reason(error: BaseException) -> str:
     """Return in words why a job is stopped that STATEK could not stop."""
     if isinstance(error, BudgetExceeded):
         return str(error)
+    if isinstance(error, NotReproduced):
+        return f"the reference runtime does not reproduce what dbzero does here: {error}"
     if isinstance(error, StoreKills):
         return f"dbzero ends STATEK's process here, with every job in it: {error}"
     if isinstance(error, SystemExit | KeyboardInterrupt):

@@ -133,7 +133,7 @@ def foresee(before: Mapping[str, object], after: Mapping[str, object]) -> list[R
         try:
             found = kept(after[name])
         except StoreKills as end:
-            return [*remarks, Remark(name, "kills", str(end))]
+            return [*remarks, Remark(name, end.change, str(end))]
         remark = remark_of(name, found)
         if remark is not None:
             remarks.append(remark)
@@ -177,7 +177,7 @@ def _kept(name: str, value: object) -> Kept:
     try:
         return kept(value)
     except StoreKills as end:
-        raise StoreKills(f"`{name}`: {end}") from None
+        raise type(end)(f"`{name}`: {end}") from None
 
 
 _STORED: Final[Mapping[type, type]] = {list: List, tuple: Tuple, dict: Dict, set: Set}

@@ -4,20 +4,22 @@
 the rest with its words, its odd ones included: two `List`s of different lengths are neither equal nor unequal, a
 `Dict` that holds something is not equal to itself, and some operators end the process, which is `StoreKills` here. A
 plain collection that is put into one is copied; a stored one is shared.
+
+Three things depend there on where memory lies, or on keys that hardly any code has, and are `NotReproduced` here: what
+two sets have in common beside small integers, a loop over a dict or set that changes it, and integers beyond 64 bits
+as keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext, suppress
 from decimal import Decimal
 from inspect import CO_VARKEYWORDS
 from itertools import chain
 from types import FunctionType
-from typing import Any, Final, NamedTuple, NoReturn, Self
+from typing import Any, Final, Literal, NamedTuple, NoReturn, Self
 
 from statek_sim.runtime.stored.identity import (
-    common_members,
     place_of,
     same,
     shared,
@@ -27,7 +29,7 @@ from statek_sim.runtime.stored.identity import (
     why_datetime_changed,
     why_decimal_changed,
 )
-from statek_sim.runtime.stored.ordering import in_store_order, key_hash, while_it_changes
+from statek_sim.runtime.stored.ordering import in_store_order, unchanged
 from statek_sim.runtime.stored.storable_types import (
     INJECTED,
     EarlyEnumValue,
@@ -48,16 +50,30 @@ Value = Any
 _SMALLEST: Final = -(2**63)
 _BEYOND: Final = 2**63
 _LOST_NUMBER: Final = -1
+_SMALL: Final = range(257)
+"""Integers of which CPython has one object each, in the order of their addresses."""
 _NO_HASH: Final = 2**64
 """Integers from here on cannot be hashed, nor can negative ones."""
 _MOST_NESTING: Final = 200
-_LONG: Final = 1000
 _MANY_COPIED: Final = 10_000
 """Collections copied at once from which it is asked how many there will be."""
 
 
 class StoreKills(BaseException):
     """What dbzero does here ends the whole process, with every job in it. The message says what did."""
+
+    change: Literal["kills", "refused"] = "kills"
+    """What a remark calls it."""
+
+
+class NotReproduced(StoreKills):
+    """Nobody can know what dbzero does here. The message says where, and what to write in its place."""
+
+    change = "refused"
+
+
+def _changed() -> NotReproduced:
+    return NotReproduced("a stored dict or set was changed in a loop over it; loop over list(...) of it")
 
 
 class Kept(NamedTuple):
@@ -75,10 +91,6 @@ NOTHING: Final = object()
 
 class Damage(list[Exception]):
     """What went wrong while the rest of a value was stored all the same; the last of it is what is raised."""
-
-    clean: dict[int, str] | None = None
-    """Long texts that were looked through, by identity: one may be in a list a million times. They are held, for an
-    iterator may make one text where another one was. None until there is one."""
 
     told = ""
     copied = 0
@@ -187,14 +199,6 @@ def _count_copy(value: Value, late: Damage, depth: int) -> None:
 
 
 def _text(value: str, late: Damage) -> str:
-    if len(value) > _LONG:
-        if late.clean is None:
-            late.clean = {}
-        if id(value) in late.clean:
-            return value
-        if "\0" not in value and unstorable(value) is None:
-            late.clean[id(value)] = value
-            return value
     error = unstorable(value)
     if error is not None:
         late.append(error)
@@ -527,7 +531,7 @@ class _View:
 
     def __iter__(self) -> Iterator[Value]:
         entries = self._entries._items
-        return (self._pick(*entries[plain]) for plain in while_it_changes(entries, as_view=True))
+        return (self._pick(*entries[plain]) for plain in unchanged(entries, _changed))
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -563,10 +567,10 @@ class Dict(_Collection):
             late.append(TypeError(f"Unable to find hash function for key of type: {type(key).__name__}"))
             return
         found = _hashed(key, late, depth)
-        self._items[_lost_or_plain(key, found)] = (found, _convert(item, late, depth))
+        self._items[_plain_key(found)] = (found, _convert(item, late, depth))
 
     def _ordered(self) -> Iterator[tuple[Value, Value]]:
-        return (self._items[plain] for plain in while_it_changes(self._items))
+        return (self._items[plain] for plain in unchanged(self._items, _changed))
 
     def __repr__(self) -> str:
         return "{" + ", ".join(f"{key!r}: {item!r}" for key, item in self._ordered()) + "}"
@@ -599,21 +603,8 @@ class Dict(_Collection):
     def __delitem__(self, key: Value) -> None:
         if isinstance(key, list | dict | set | List | Dict | Set) or _is_beyond(key):
             raise TypeError(f"Unable to find hash function for key of type: {type(key).__name__}")
-        # Of keys with one hash the first goes, whichever was asked for. A key that is not there is no error.
-        hash(_plain_key(key))
-        self._items.pop(self._first_of_hash(key), None)
-
-    def _first_of_hash(self, key: Value) -> Value:
-        """Return the first key in order with the hash of `key`, that itself when there is none.
-
-        No other key is looked at for a text, whose hash only an enumeration's value shares, nor for a number that is
-        there: it comes first.
-        """
-        if (key and isinstance(key, str)) or (isinstance(key, int) and key in self._items):
-            return key
-        wanted = key_hash(key)
-        same_hash = [plain for plain in self._items if key_hash(plain) == wanted]
-        return in_store_order(same_hash)[0] if same_hash else _looked_up_plain(key)
+        # A key that is not there is no error.
+        self._items.pop(_looked_up_plain(key), None)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Dict):
@@ -632,7 +623,7 @@ class Dict(_Collection):
         return key_and_default[1] if len(key_and_default) > 1 else None
 
     def pop(self, *key_and_default: Value) -> Value:
-        """Remove and return the first item with the hash of a key that is there; else the default, or KeyError."""
+        """Remove and return an item; without one the default, or KeyError."""
         if not key_and_default:
             raise TypeError(" get expected at least 1 argument")
         key = key_and_default[0]
@@ -646,10 +637,7 @@ class Dict(_Collection):
             if len(key_and_default) > 1:
                 return key_and_default[1]
             raise KeyError("not found")
-        place = self._first_of_hash(key)
-        item = read(self._items[place][1])
-        del self._items[place]
-        return item
+        return read(self._items.pop(_looked_up(key))[1])
 
     def setdefault(self, key: Value, default: Value = None) -> Value:
         """Return the item, which is `default` when there was none."""
@@ -657,8 +645,7 @@ class Dict(_Collection):
             # It is freed too often, which ends the process at once or soon after.
             raise StoreKills("a key without a hash was given to a stored dict's setdefault()")
         if _has_hash(key) and key not in self:
-            with suppress(OverflowError) if isinstance(key, int) and key >= _BEYOND else nullcontext():
-                self[key] = default
+            self[key] = default
         return self[key]
 
     def update(self, items: Value = (), **more: Value) -> None:
@@ -731,25 +718,13 @@ def _has_hash(key: Value) -> bool:
     return not (_is_beyond(key) or isinstance(key, list | dict | set | List | Dict | Set))
 
 
-class LostKey(int):
-    """An integer beyond 64 bits in the place of its hash: the key itself came back as -1, and nothing finds it."""
-
-    __hash__ = object.__hash__
-    __eq__ = object.__eq__
-
-
 def _hashed(key: Value, late: Damage, depth: int) -> Value:
+    if isinstance(key, int) and not _SMALLEST <= key < _BEYOND:
+        raise NotReproduced(f"the integer {key} was stored as a key of a dict or a member of a set")
     found = _convert(key, late, depth)
     if isinstance(key, str) and late and isinstance(late[-1], UnicodeEncodeError):
         raise StoreKills("a text with a lone surrogate was stored as a key")
     return found
-
-
-def _lost_or_plain(key: Value, found: Value) -> Value:
-    """Return under what a key is kept that comes back as `found`."""
-    if isinstance(key, int) and not _SMALLEST <= key < _BEYOND:
-        return LostKey(key if 0 <= key < _NO_HASH else _NO_HASH - 1)
-    return _plain_key(found)
 
 
 _TUPLE_WITHOUT_HASH: Final = "unhashable type: 'Tuple'"
@@ -766,45 +741,28 @@ class _Members(_Collection):
     def __contains__(self, item: Value) -> bool:
         return _looked_up(item) in self._items
 
-    def _plain(self) -> set[Value]:
-        return set(self._items)
-
     def _asked_for(self, *others: Value) -> Iterable[Value]:
         """Yield the members for which the others can be asked.
 
-        A tuple is dbzero's `Tuple`, which has no hash for a plain set. The error comes up at the next member: the last
-        one is left out without a word.
+        A tuple is dbzero's `Tuple`, which has no hash for a plain set.
         """
-        if not any(isinstance(other, set | frozenset) for other in others) or not self._has_tuples():
-            return self._items
-        members = in_store_order(self._items)
-        place = next(place for place, item in enumerate(members) if isinstance(self._items[item], Tuple))
-        if place < len(members) - 1:
-            raise TypeError(_TUPLE_WITHOUT_HASH)
-        return members[:place]
+        return (
+            self._hashed_by_python()
+            if any(isinstance(other, set | frozenset) for other in others)
+            else self._items
+        )
 
-    def _has_tuples(self) -> bool:
-        return any(isinstance(item, Tuple) for item in self._items.values())
-
-    def _hashed_by_python(self) -> set[Value]:
+    def _hashed_by_python(self) -> dict[Value, Value]:
         """Return the members for an operator of a plain set, which takes the hash of each."""
-        if self._has_tuples():
+        if any(isinstance(item, Tuple) for item in self._items.values()):
             raise TypeError(_TUPLE_WITHOUT_HASH)
-        return self._plain()
+        return self._items
 
     def _is_within(self, other: Value) -> bool:
-        theirs = _members(other)
-        if not isinstance(other, set | frozenset):
-            return self._plain() <= theirs.keys()
-        for item in in_store_order(self._items):
-            if isinstance(self._items[item], Tuple):
-                raise TypeError(_TUPLE_WITHOUT_HASH)
-            if item not in theirs:
-                return False
-        return True
+        return _members(self._asked_for(other)).keys() <= _members(other).keys()
 
     def __eq__(self, other: object) -> bool:
-        return _is_set(other) and self._plain() == _members(other).keys()
+        return _is_set(other) and self._items.keys() == _members(other).keys()
 
     def __lt__(self, other: Value) -> bool:
         if not _is_set(other):
@@ -815,10 +773,10 @@ class _Members(_Collection):
         return self._is_within(other) if _is_set(other) else NotImplemented
 
     def __gt__(self, other: Value) -> bool:
-        return self._plain() > _members(other).keys() if _is_set(other) else NotImplemented
+        return self._items.keys() > _members(other).keys() if _is_set(other) else NotImplemented
 
     def __ge__(self, other: Value) -> bool:
-        return self._plain() >= _members(other).keys() if _is_set(other) else NotImplemented
+        return self._items.keys() >= _members(other).keys() if _is_set(other) else NotImplemented
 
     def issubset(self, other: Value) -> bool:
         """Return whether the other has every member."""
@@ -826,11 +784,11 @@ class _Members(_Collection):
 
     def issuperset(self, other: Value) -> bool:
         """Return whether every member of the other is one."""
-        return self._plain() >= _members(other).keys()
+        return self._items.keys() >= _members(other).keys()
 
     def isdisjoint(self, other: Value) -> bool:
         """Return whether there is no common member."""
-        return self._plain().isdisjoint(_members(other))
+        return self._items.keys().isdisjoint(_members(other))
 
 
 @_as_dbzeros("Set")
@@ -849,7 +807,7 @@ class Set(_Members):
         if isinstance(item, int) and item < 0:
             late.append(OverflowError("can't convert negative int to unsigned"))
         found = _hashed(item, late, depth)
-        self._items.setdefault(_lost_or_plain(item, found), found)
+        self._items.setdefault(_plain_key(found), found)
 
     def _add(self, item: Value, late: Damage) -> None:
         if isinstance(item, list | dict | set):
@@ -868,7 +826,7 @@ class Set(_Members):
         return "{" + ", ".join(map(repr, self)) + "}"
 
     def __iter__(self) -> Iterator[Value]:
-        return (read(self._items[plain]) for plain in while_it_changes(self._items))
+        return (read(self._items[plain]) for plain in unchanged(self._items, _changed))
 
     def _either(self, other: Value, mine: Iterable[Value]) -> list[Value]:
         """Return the members of exactly one of the two, in an order that no hash seed changes."""
@@ -949,19 +907,19 @@ class Set(_Members):
         return made
 
     def intersection(self, *others: Value) -> Set:
-        """Return a Set of the common members, of which dbzero finds few, and where it ends the process."""
-        mine = [self._items[plain] for plain in in_store_order(self._items)]
+        """Return a Set of the common members of sets of small integers, in ascending order; else `NotReproduced`."""
+        common = [self._items[plain] for plain in in_store_order(self._items)]
         for other in others:
-            theirs = _gone_through(other)
-            has_tuples = bool(theirs) and any(isinstance(item, Tuple) for item in mine)
-            common = None if has_tuples else common_members(mine, theirs)
-            if common is None:
-                kind = "tuples" if has_tuples else "texts"
-                raise StoreKills(
-                    f"the members that a stored set with {kind} has in common with another were asked for"
+            if not hasattr(other, "__iter__"):
+                raise TypeError("argument must be a sequence or set")
+            theirs = in_order(other) if isinstance(other, set | frozenset) else list(other)
+            known = all(type(item) is int and item in _SMALL for item in (*common, *theirs))
+            if not (known and theirs == sorted(theirs)):
+                raise NotReproduced(
+                    "what a stored set has in common with others; write a comprehension with `in`"
                 )
-            mine = common
-        return self._made(map(_plain_key, mine))
+            common = [item for item in common if item in theirs]
+        return self._made(common)
 
     def difference(self, *others: Value) -> Set:
         """Return a Set of the members that no other has."""
@@ -991,20 +949,13 @@ _OPERATORS: Final[Mapping[str, Callable[[Set, Value], Value]]] = {
     "__and__": lambda mine, other: mine.intersection(other),
     "__sub__": lambda mine, other: mine.difference(other),
     "__xor__": lambda mine, other: mine.symmetric_difference(other),
-    "__ror__": lambda mine, other: stable_set(_members(other).keys() | mine._hashed_by_python()),
-    "__rand__": lambda mine, other: stable_set(_members(other).keys() & mine._plain()),
-    "__rsub__": lambda mine, other: stable_set(_members(other).keys() - mine._hashed_by_python()),
-    "__rxor__": lambda mine, other: stable_set(_members(other).keys() ^ mine._hashed_by_python()),
+    "__ror__": lambda mine, other: stable_set(_members(other).keys() | mine._hashed_by_python().keys()),
+    "__rand__": lambda mine, other: stable_set(_members(other).keys() & mine._items.keys()),
+    "__rsub__": lambda mine, other: stable_set(_members(other).keys() - mine._hashed_by_python().keys()),
+    "__rxor__": lambda mine, other: stable_set(_members(other).keys() ^ mine._hashed_by_python().keys()),
 }
 for _name, _operation in _OPERATORS.items():
     setattr(Set, _name, _for_sets(_operation))
-
-
-def _gone_through(value: Value) -> list[Value]:
-    """Return the members of any collection one after the other, in an order that no hash seed changes."""
-    if not hasattr(value, "__iter__"):
-        raise TypeError("argument must be a sequence or set")
-    return in_order(value) if isinstance(value, set | frozenset) else list(value)
 
 
 def _is_set(value: object) -> bool:

@@ -1,6 +1,6 @@
 """What dbzero makes of plain values when it reads them: which are one object, and what is lost of dates and decimals.
 
-Its collections' `index`, `count`, `remove` and `intersection` go by identity. Plain values are made anew whenever they
+Its collections' `index`, `count` and `remove` go by identity. Plain values are made anew whenever they
 are read, so only those are found of which CPython has one object (dbzero 0.7.0, by running it).
 
 A zone becomes its offset in whole hours, rounded down: noon in India comes back as a moment half an hour later. With a
@@ -16,7 +16,6 @@ from decimal import Decimal
 from typing import Any, Final
 
 from statek_sim.runtime.stored.storable_types import Kind, kind_of
-from statek_sim.sandbox.ordered_set import store_place
 
 _SMALL_INTEGERS: Final = range(-5, 257)
 _LATIN_1: Final = 256
@@ -53,54 +52,6 @@ def _is_shared(text: str) -> bool:
 def shared(text: str) -> str:
     """Return a text of one character as the object that CPython has of it, if it has one."""
     return chr(ord(text))
-
-
-def common_members(mine: Sequence[Any], theirs: Sequence[Any]) -> list[Any] | None:
-    """Return the members that dbzero's `intersection` of a set and another collection finds.
-
-    It goes through both at once, takes what is the same object in both, and else leaves out the one whose object has
-    the lower address. So floats and integers beyond 256 are never found, and others only where both come in the order
-    of their addresses. A longer text (or bytes) is freed too often when it is left out, and the process
-    ends, at once or soon after: None.
-    """
-    found = []
-    one, other = 0, 0
-    while one < len(mine) and other < len(theirs):
-        if same(mine[one], theirs[other]):
-            found.append(mine[one])
-            one, other = one + 1, other + 1
-            continue
-        addresses = _address(mine[one]), _address(theirs[other])
-        if any(
-            place[0] == _MADE_ANEW and isinstance(item, str | bytes) and len(item) > 1
-            for place, item in zip(addresses, (mine[one], theirs[other]), strict=True)
-        ):
-            return None
-        if addresses[0] < addresses[1]:
-            one += 1
-        else:
-            other += 1
-    return found
-
-
-_MADE_ANEW: Final = 0
-
-
-def _address(item: Any) -> tuple[int, Any]:
-    """Return where an object is among those of which CPython has one each; those made anew come before them."""
-    if isinstance(item, bool):
-        return 1, not item
-    if item is None:
-        return 2, 0
-    if same(item, item):
-        match item:
-            case int():
-                return 3, item
-            case bytes():
-                return 4, item
-            case str():
-                return 5, item
-    return _MADE_ANEW, store_place(item) or 0
 
 
 _HOUR: Final = timedelta(hours=1)

@@ -7,19 +7,16 @@ address nearly always falls, after small integers and before text. What has no p
 equal hashes those of numbers and dates come first, then those of bytes, then the others; where that is equal, too,
 they come in the order of insertion. No address and no seeded hash of Python's is ever asked.
 
-`vars` of a stored object: dbzero collects members in a hash table of C++: None and truth values first, then the others,
-each in the order in which the class first had a value of that kind under a name. The table's order is that of
+Members of an object that agents are shown: dbzero collects them in a hash table of C++, whose order is that of
 libstdc++'s `std::unordered_map`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 from functools import lru_cache
-from itertools import takewhile
 from typing import Any, Final
 
 from statek_sim.sandbox.ordered_set import store_place
@@ -105,64 +102,16 @@ def in_store_order(keys: Iterable[Key]) -> list[Key]:
     return sorted(keys, key=_place)
 
 
-def while_it_changes(items: Mapping[Key, object], *, as_view: bool = False) -> Iterator[Key]:
-    """Return keys in the store's order while whoever reads them puts more in and takes some out.
+def unchanged(items: Mapping[Key, object], changed: Callable[[], BaseException]) -> Iterator[Key]:
+    """Return keys in the store's order; reading on raises `changed()` when a key has come or gone in the meantime."""
+    keys, newest = in_store_order(items), next(reversed(items), None)
 
-    The key that comes next is known when one is yielded, the first one at once. So nothing is met that was put in
-    behind the last one, and there is an end when that next one was taken out. A view (`keys()`, `values()`, `items()`)
-    loses its place when anything is: dbzero then raises, ends, leaves entries out or yields one twice, as the memory
-    lies. It always raises here: RuntimeError.
-    """
-    keys = _Keys(items)
-    return _yielded(items, keys, keys.following(), as_view=as_view)
+    def checked(key: Key) -> Key:
+        if len(items) != len(keys) or key not in items or next(reversed(items)) is not newest:
+            raise changed()
+        return key
 
-
-def _yielded(items: Mapping[Key, object], keys: _Keys, upcoming: Key, *, as_view: bool) -> Iterator[Key]:
-    while upcoming is not _NO_MORE and upcoming in items:
-        current, upcoming = upcoming, keys.following()
-        yield current
-        if as_view and upcoming is not _NO_MORE and not (current in items and upcoming in items):
-            raise RuntimeError("attempt to dereference end iterator")
-
-
-_NO_MORE: Final = object()
-
-
-class _Keys:
-    """The keys of a mapping in the store's order, one after the other, those among them that come while it is read."""
-
-    def __init__(self, items: Mapping[Key, object]) -> None:
-        self._items = items
-        self._keys = in_store_order(items)
-        self._places: list[tuple[int, int]] = []
-        self._at = 0
-        self._met = self._newest()
-
-    def _newest(self) -> tuple[int, Key]:
-        """Return what differs when a key has come."""
-        return len(self._items), next(reversed(self._items), None)
-
-    def following(self) -> Key:
-        """Return the next key, `_NO_MORE` after the last."""
-        (met, newest), (now, new) = self._met, self._newest()
-        if met != now or newest is not new:
-            self._take_in()
-        while self._at < len(self._keys):
-            self._at += 1
-            if self._keys[self._at - 1] in self._items:
-                return self._keys[self._at - 1]
-        return _NO_MORE
-
-    def _take_in(self) -> None:
-        self._places = self._places or [_place(key) for key in self._keys]
-        known = set(self._keys)
-        new = takewhile(lambda key: key not in known, reversed(self._items))
-        for key in reversed(list(new)):
-            place = bisect_right(self._places, _place(key))
-            self._places.insert(place, _place(key))
-            self._keys.insert(place, key)
-            self._at += place < self._at
-        self._met = self._newest()
+    return map(checked, keys)
 
 
 _SEED: Final = 0xC70F6907
@@ -182,74 +131,64 @@ class Members:
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
-        self._packed: dict[str, None] = {}
-        self._whole: dict[str, None] = {}
+        self._by_kind: tuple[dict[str, None], dict[str, None]] = ({}, {})
+        """The names that ever had None or a truth value, and those that ever had another one."""
 
     def note(self, name: str, value: object) -> None:
         """Note that an object was given a member: the class has it from now on."""
         self.names[name] = None
-        (self._packed if _is_packed(value) else self._whole)[name] = None
+        self._by_kind[not _is_packed(value)][name] = None
 
     def saved(self) -> tuple[tuple[str, ...], ...]:
         """Return the names for another process."""
-        return tuple(self.names), tuple(self._packed), tuple(self._whole)
+        return tuple(map(tuple, (self.names, *self._by_kind)))
 
-    def resume(self, names: Iterable[str], packed: Iterable[str], whole: Iterable[str]) -> None:
+    def resume(self, names: Iterable[str], packed: Iterable[str], others: Iterable[str]) -> None:
         """Be what another process `saved`."""
-        self.names, self._packed, self._whole = map(dict.fromkeys, (names, packed, whole))
-
-    def in_shown_order(self) -> list[str]:
-        """Return the names as agents see them where an object is shown: dbzero fills one table from another."""
-        return list(_through(_through(tuple(self.names))))
+        self.names, self._by_kind = dict.fromkeys(names), (dict.fromkeys(packed), dict.fromkeys(others))
 
     def in_vars_order(self, members: Mapping[str, object]) -> dict[str, object]:
         """Return the members of an object as `vars` gives them; what is not stored is left out."""
-        table = _Table()
-        for names, packed in ((self._packed, True), (self._whole, False)):
-            for name in names:
-                if name in members and _is_packed(members[name]) is packed:
-                    table.add(name)
-        return {name: members[name] for name in table.names}
+        packed, others = self._by_kind
+        found = [name for name in packed if name in members and _is_packed(members[name])]
+        found += [name for name in others if name in members and not _is_packed(members[name])]
+        return {name: members[name] for name in _filled(tuple(found))}
+
+    def in_shown_order(self) -> list[str]:
+        """Return the names as agents see them where an object is shown."""
+        return list(_in_table(tuple(self.names)))
 
 
 def shown_members(members: Mapping[str, object], shows: Shows) -> dict[str, object]:
     """Return the members that are wanted as agents are shown them; `members` are in the order of their class."""
-    return {name: members[name] for name in _through(_through(tuple(members))) if shows(name)}
-
-
-@lru_cache(maxsize=256)
-def _through(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names in the order in which a table gives them that was filled with them."""
-    table = _Table()
-    for name in names:
-        table.add(name)
-    return tuple(table.names)
+    return {name: members[name] for name in _in_table(tuple(members)) if shows(name)}
 
 
 def _is_packed(value: object) -> bool:
     return value is None or isinstance(value, bool)
 
 
-class _Table:
-    """Names as a table without order has them: a new one is first, or first of its bucket."""
+@lru_cache(maxsize=256)
+def _in_table(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names in dbzero's order: it fills one table from another."""
+    return _filled(_filled(names))
 
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self._sizes = iter(_SIZES)
-        self._size = next(self._sizes)
 
-    def add(self, name: str) -> None:
-        if len(self.names) == self._size:
-            self._size = next(self._sizes)
-            before, self.names = self.names, []
+def _filled(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names as a table without order gives them that was filled with them: a new one is first in its bucket."""
+    found: list[str] = []
+    sizes = iter(_SIZES)
+    size = next(sizes)
+    for name in names:
+        if len(found) == size:
+            size, before, found = next(sizes), found, []
             for one in before:
-                self._put(one)
-        self._put(name)
+                _put(found, one, size)
+        _put(found, name, size)
+    return tuple(found)
 
-    def _put(self, name: str) -> None:
-        bucket = self._bucket(name)
-        places = (place for place, other in enumerate(self.names) if self._bucket(other) == bucket)
-        self.names.insert(next(places, 0), name)
 
-    def _bucket(self, name: str) -> int:
-        return murmur64a(name.encode(), _SEED) % self._size
+def _put(table: list[str], name: str, size: int) -> None:
+    bucket = murmur64a(name.encode(), _SEED) % size
+    places = (i for i, other in enumerate(table) if murmur64a(other.encode(), _SEED) % size == bucket)
+    table.insert(next(places, 0), name)
