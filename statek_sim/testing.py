@@ -23,7 +23,7 @@ from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script, ScriptedLLM
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.execution.agenda import MOST_IDLE_POLLS
-from statek_sim.runtime.execution.measuring import measured
+from statek_sim.runtime.execution.model_request import measured
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.execution.services import NOTHING_BROUGHT, Brought
 from statek_sim.runtime.state.context import traced_job

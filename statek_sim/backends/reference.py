@@ -42,7 +42,7 @@ from statek_sim.runtime import task
 from statek_sim.runtime.agents.agent import Agent, DialogAgent, RecurringReminder
 from statek_sim.runtime.agents.warmup_source import parse_warmup
 from statek_sim.runtime.execution.builtin_tools import get_all, get_any
-from statek_sim.runtime.execution.measuring import measured
+from statek_sim.runtime.execution.model_request import measured
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.jobs import subtask as subtasks
 from statek_sim.runtime.jobs.job import Job, get_current_job

@@ -166,16 +166,14 @@ _NOT_LISTED: Final = (
 )
 """Names of `statek` that `from statek import *` does not bind."""
 
-_QUERIES: Final = f"{_HERE}.queries"
+_OF_DBZERO: Final[Mapping[str, str]] = {
+    "queries": "as_tag exists fetch find index no tags uuid",
+    "memo": "enum is_enum is_enum_value is_memo memo",
+    "store": "get_current_prefix get_prefix_of immutable set_prefix",
+}
 _DBZERO: Final[Mapping[str, str]] = {
-    **{name: f"{_QUERIES}:{name}" for name in ("as_tag", "exists", "fetch", "find", "no", "tags", "uuid")},
-    "filter": f"{_QUERIES}:filter_",
-    **{name: f"{_HERE}.memo:{name}" for name in ("enum", "is_enum", "is_enum_value", "is_memo", "memo")},
-    "index": f"{_HERE}.queries:index",
-    **{
-        name: f"{_HERE}.store:{name}"
-        for name in ("get_current_prefix", "get_prefix_of", "immutable", "set_prefix")
-    },
+    **{name: f"{_HERE}.{module}:{name}" for module, names in _OF_DBZERO.items() for name in names.split()},
+    "filter": f"{_HERE}.queries:filter_",
     **dict.fromkeys(("close", "commit", "init", "open"), f"{_HERE}.store:nothing"),
 }
 

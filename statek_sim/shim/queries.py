@@ -10,7 +10,7 @@ from typing import Any, Final, final
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.stored.storable_types import EnumValue, Kind, kind_of, refusal, stored, type_text
+from statek_sim.runtime.stored.storable_types import EnumValue, stored
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.memo import has_class_tag, is_memo, number_of
 from statek_sim.shim.store import current_store
@@ -199,62 +199,47 @@ def _fetched(wanted: Any) -> Any:
     return next((job for job in current_runtime().jobs if job.id == wanted), None)
 
 
-_MOST: Final = 2**63
-_UNSUPPORTED: Final = {bytes: 15, tuple: 12, bool: 17, float: 2, str: 3, list: 4, dict: 5}
-"""What cannot be a key, with dbzero's number for it."""
-
-Key = tuple[int, Any]
-"""A key that can be compared: dates come before moments, whatever day they are."""
 Entry = tuple[Any, Any]
 """Key and object."""
+_KINDS: Final = (int, date, time)
+"""Of what the keys of one index are; a moment is a date."""
+_MOST: Final = 2**63
 
 
-def index(*given: Any, **named: Any) -> Index:
+def index() -> Index:
     """Make an index."""
-    if given or named:
-        raise TypeError("function takes no positional arguments")
     return Index()
 
 
 @stored
 class Index:
-    """Objects by key: a number, a date, a moment or a time of day; None is a key beside all of them.
+    """Objects by key: an integer, a date, a moment or a time of day; None is a key beside all of them.
 
-    What was added or removed is seen by queries when the index is asked for something next.
+    The keys of one index, and bounds of queries, are of one kind; others are not covered. What was added or removed is
+    seen by queries when the index is asked for something next.
     """
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
         self._changes: list[tuple[str, Entry]] = []
-        self._kind: str | None = None
+        self._kind: type | None = None
 
     def __len__(self) -> int:
         return len(self.now())
 
-    def __iter__(self) -> Iterator[Any]:
-        raise TypeError("'Index' object is not iterable")
-
-    def __getitem__(self, place: object) -> Any:
-        raise TypeError("'Index' object is not subscriptable")
-
-    def add(self, *key_and_value: Any, **named: Any) -> None:
+    def add(self, key: Any, value: Any, /) -> None:
         """Add an object under a key; the same one twice under it is there once."""
-        self._change("add", key_and_value, named)
+        self._change("add", key, value)
 
-    def remove(self, *key_and_value: Any, **named: Any) -> None:
+    def remove(self, key: Any, value: Any, /) -> None:
         """Take an object away from a key, if it is there."""
-        self._change("remove", key_and_value, named)
+        self._change("remove", key, value)
 
-    def _change(self, what: str, key_and_value: tuple[Any, ...], named: dict[str, Any]) -> None:
-        if named:
-            raise TypeError(f"Index.{what}() takes no keyword arguments")
-        if len(key_and_value) != 2:
-            raise TypeError(f"{what}() takes exactly two arguments")
-        key, value = key_and_value
+    def _change(self, what: str, key: Any, value: Any) -> None:
         if not is_memo(value) or isinstance(value, type):
             raise RuntimeError("Expected a memo object\n")
         number_of(value)
-        self._check(key)
+        self._kind = self._checked(key) or self._kind
         self._changes.append((what, (key, value)))
 
     def clear(self) -> None:
@@ -272,35 +257,27 @@ class Index:
                 self._entries = [entry for entry in self._entries if not any(entry is one for one in there)]
         self._changes = []
 
-    def range(self, *bounds: Any) -> Any:
-        """Raise: what it does with keys of None is not known here."""
-        raise NotCovered("dbzero.index().range")
-
-    def select(self, *low_and_high: Any, **options: Any) -> Found:
+    def select(self, low: Any = None, high: Any = None, null_first: bool = False) -> Found:
         """Find what has keys from `low` to `high`, both included, newest first; None is no bound.
 
         Keys that are None come after all others, with `null_first` before them: a query without a bound on that side
         has them too.
         """
-        bounds = _arguments("select", low_and_high, options, ("low", "high", "null_first"))
-        low, high = bounds.get("low"), bounds.get("high")
-        first = bool(bounds.get("null_first"))
         for bound in (low, high):
-            self._check(bound, adding=False)
+            self._checked(bound)
         self.flush()
         return Found(
-            lambda: _newest_first(e for e in self._entries if _between(e[0], low, high, null_first=first))
+            lambda: _newest_first(
+                e for e in self._entries if _between(e[0], low, high, null_first=null_first)
+            )
         )
 
-    def sort(self, *query: Any, desc: bool = False, null_first: bool = False, **others: Any) -> Found:
+    def sort(self, query: Found, *, desc: bool = False, null_first: bool = False) -> Found:
         """Return what a query finds in the order of this index; what is not in the index is left out."""
-        if len(query) != 1:
-            raise TypeError("sort() takes exactly one positional argument")
-        (found,) = query
-        if not isinstance(found, Found):
+        if not isinstance(query, Found):
             raise TypeError("sort() takes ObjectIterable as an argument")
         self.flush()
-        return Found(lambda: self._sorted(found, desc=desc, null_first=null_first), sorted_from=found)
+        return Found(lambda: self._sorted(query, desc=desc, null_first=null_first), sorted_from=query)
 
     def now(self) -> list[Entry]:
         """Return its entries, in the order in which they were added."""
@@ -320,60 +297,20 @@ class Index:
         values = [value for _, value in keyed]
         return without + values if null_first is not desc else values + without
 
-    def _check(self, key: Any, *, adding: bool = True) -> None:
-        """Raise dbzero's error for a key that this index cannot have."""
+    def _checked(self, key: Any) -> type | None:
+        """Return of what kind a key is; one that is not of this index's kind is not covered."""
         if key is None:
-            return
-        if self._kind is None:
-            # A bound is looked at once there is a key.
-            if adding:
-                self._kind = _kind_of_key(key)
-            return
-        if self._kind == "int":
-            if not isinstance(key, int):
-                raise RuntimeError(f"Expected an integer object, got {type_text(type(key))}\n")
-            _check_size(key)
-        elif type(key) in _UNSUPPORTED:
-            raise RuntimeError(f"Unable to convert object of type {type_text(type(key))} to UInt64\n")
-        elif _kind_of_key(key) != self._kind:
-            raise NotCovered(f"a dbzero.index of {self._kind}s with the key {key!r}")
+            return None
+        kind = next((kind for kind in _KINDS if isinstance(key, kind)), None)
+        in_reach = kind is not int or (type(key) is int and -_MOST <= key < _MOST)
+        zoned = getattr(key, "tzinfo", None) is not None
+        if kind is None or zoned or not in_reach or self._kind not in (None, kind):
+            raise NotCovered(f"a dbzero.index with the key {key!r}")
+        return kind
 
 
-def _arguments(
-    name: str, given: tuple[Any, ...], options: dict[str, Any], names: tuple[str, ...]
-) -> dict[str, Any]:
-    for option in options:
-        if option not in names:
-            raise TypeError(f"{option!r} is an invalid keyword argument for this function")
-    if len(given) > len(names):
-        raise TypeError(f"{name}() takes at most {len(names)} arguments ({len(given)} given)")
-    return {**dict(zip(names, given, strict=False)), **options}
-
-
-def _kind_of_key(key: Any) -> str:
-    """Return which keys go together with this one; what is no key is dbzero's error."""
-    if type(key) in _UNSUPPORTED:
-        raise RuntimeError(f"Unsupported index key type: {_UNSUPPORTED[type(key)]}\n")
-    if isinstance(key, int):
-        _check_size(key)
-        return "int"
-    if isinstance(key, datetime) and key.tzinfo is not None:
-        raise NotCovered(f"a dbzero.index with the key {key!r}, which has a zone")
-    for one, name in ((date, "date"), (time, "time")):
-        if isinstance(key, one):
-            return name
-    kind: type = type(key)
-    if kind_of(kind) is Kind.REFUSED:
-        raise refusal(key)
-    raise NotCovered(f"a dbzero.index with the key {key!r}")
-
-
-def _check_size(key: int) -> None:
-    if not -_MOST <= key < _MOST:
-        raise OverflowError("int too big to convert")
-
-
-def _comparable(key: Any) -> Key:
+def _comparable(key: Any) -> tuple[int, Any]:
+    """Return what orders keys: dates come before moments, whatever day they are."""
     return (int(isinstance(key, datetime)), key)
 
 

@@ -122,17 +122,6 @@ KEYS = {
     "moments": (datetime(2026, 1, 1, 0, 0, 0, 5), datetime(2026, 1, 1), datetime(2025, 3, 1)),
     "dates and moments": (datetime(2025, 1, 1), date(2026, 1, 1), datetime(2027, 1, 1), date(2024, 1, 1)),
     "largest": (2**63 - 1, -(2**63), 0),
-    "too large": (1, 2**63),
-    "true": (2, True, False),
-    "text": ("b", "a"),
-    "numbers with a point": (1.5, 0.5),
-    "bytes": (b"b", b"a"),
-    "tuple": ((1, 2),),
-    "truth": (True,),
-    "span": (timedelta(1),),
-    "text among numbers": (1, "a"),
-    "point among numbers": (1, 1.5),
-    "date among numbers": (1, None, date(2026, 1, 1)),
 }
 
 
@@ -149,32 +138,6 @@ def test_kinds_of_keys(statek_app, facts):
             (date(2026, 1, 2), date(2026, 1, 31)),
         )
     ]
-
-
-NO_BOUNDS = ("soon", 1.5, b"x", (1, 2), [1], {})
-
-
-def test_bounds_that_are_no_keys(statek_app, facts):
-    of = {
-        "nothing": (),
-        "only None": (None,),
-        "numbers": (1, 2),
-        "dates": (date(2026, 1, 1),),
-        "times": (time(3),),
-    }
-    for kind, keys in of.items():
-        for bound in NO_BOUNDS:
-            facts.attempt(
-                f"{kind} from {bound!r}",
-                lambda keys=keys, bound=bound: numbers(filled(*keys)[0].select(bound, None)),
-            )
-            facts.attempt(
-                f"{kind} to {bound!r}",
-                lambda keys=keys, bound=bound: numbers(filled(*keys)[0].select(None, bound)),
-            )
-            facts.attempt(
-                f"{kind} and {bound!r}", lambda keys=keys, bound=bound: filled(*keys)[0].add(bound, Loan(9))
-            )
 
 
 def test_changes(statek_app, facts):
@@ -198,11 +161,7 @@ def test_what_an_index_is_not(statek_app, facts):
     facts.attempt("iterated", lambda: list(index))
     facts.attempt("by number", lambda: index[0])
     facts.attempt("no object", lambda: index.add(1, "x"))
-    facts.attempt("no value", lambda: index.add(1))
-    facts.attempt("named", lambda: index.add(key=1, value=loans[0]))
-    facts.attempt("unknown option", lambda: index.select(most=1))
     facts.attempt("sorted list", lambda: index.sort(loans))
-    facts.attempt("given", lambda: db0.index(1))
     facts["is memo"] = [db0.is_memo(index), db0.is_memo(loans[0])]
     Library().by_due = index
     facts["kept"] = [Library().by_due is index, len(Library().by_due)]

@@ -14,7 +14,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from statek_sim.runtime.stored.containers import NOTHING, Dict, Kept, List, Set, StoreKills, Tuple, kept
 from statek_sim.runtime.stored.ordering import in_store_order
@@ -184,7 +184,11 @@ _STORED: Final[Mapping[type, type]] = {list: List, tuple: Tuple, dict: Dict, set
 
 
 def foresee_uses(before: Mapping[str, object], source: str) -> tuple[Remark, ...]:
-    """Return what STATEK would refuse of `source` because of what `before` holds; each name with its use once."""
+    """Return what STATEK would refuse of `source` because of what `before` holds: methods that its collections lack.
+
+    `+=` of a list is lost there. Nothing is said of names that the code binds otherwise, nor of operators and
+    functions: run the profile of a release to see those.
+    """
     kept = tuple(
         (name, type(value)) for name, value in before.items() if type(value) in _STORED and name in source
     )
@@ -193,93 +197,33 @@ def foresee_uses(before: Mapping[str, object], source: str) -> tuple[Remark, ...
 
 @lru_cache(maxsize=512)
 def _refused_uses(kept: tuple[tuple[str, type], ...], source: str) -> tuple[Remark, ...]:
-    """Return what there is to say; jobs that run the same reply on names of the same kinds share it.
-
-    A name holds what was kept up to the line that first binds it. Branches and loops are not followed.
-    """
+    """Return what there is to say; jobs that run the same reply on names of the same kinds share it."""
     nodes = list(ast.walk(ast.parse(source)))
-    last_line: dict[str, int] = {}
-    for node in nodes:
-        for name, line in _bindings(node):
-            last_line[name] = min(line, last_line.get(name, line))
+    augmented = {node.target for node in nodes if isinstance(node, ast.AugAssign)}
+    bound = {
+        node.id
+        for node in nodes
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node not in augmented
+    }
+    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    kinds = {name: kind for name, kind in kept if name not in bound}
+    uses = [node for node in nodes if isinstance(node, ast.Attribute | ast.AugAssign)]
     found: dict[str, Remark] = {}
-    uses = [node for node in nodes if isinstance(node, ast.expr | ast.AugAssign)]
     for use in sorted(uses, key=lambda node: (node.lineno, node.col_offset)):
-        still = {name: kind for name, kind in kept if use.lineno <= last_line.get(name, use.lineno)}
-        for remark in _of_use(use, still):
+        remark = _of_use(use, kinds)
+        if remark is not None:
             found.setdefault(remark.name, remark)
     return tuple(found.values())
 
 
-def _bindings(node: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield the names that a node binds, with the last line on which each may still hold what was kept."""
+def _of_use(node: ast.AST, kinds: Mapping[str, type]) -> Remark | None:
     match node:
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-            yield name, node.lineno
-        case ast.arg(arg=name):
-            yield name, node.lineno - 1
-        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            for target in [part.target for part in node.generators]:
-                names = [inner.id for inner in ast.walk(target) if isinstance(inner, ast.Name)]
-                yield from ((name, node.lineno - 1) for name in names)
-        case ast.alias():
-            yield node.asname or node.name.partition(".")[0], node.lineno
-        case (
-            ast.ExceptHandler(name=str(name))
-            | ast.MatchAs(name=str(name))
-            | ast.MatchStar(name=str(name))
-            | ast.FunctionDef(name=name)
-            | ast.AsyncFunctionDef(name=name)
-            | ast.ClassDef(name=name)
-        ):
-            yield name, node.lineno
-
-
-def _of_use(node: ast.AST, kept: Mapping[str, type]) -> Iterator[Remark]:
-    """Yield what dbzero's collections refuse of one operation."""
-    match node:
-        case ast.AugAssign(target=ast.Name(id=name), op=ast.Add()) if kept.get(name) is list:
+        case ast.AugAssign(target=ast.Name(id=name), op=ast.Add()) if kinds.get(name) is list:
             why = "it makes a longer List, which STATEK takes for the old one and does not write"
-            yield Remark(f"{name} +=", "lost", why)
-        case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in kept:
-            if hasattr(kept[name], attribute) and not hasattr(_STORED[kept[name]], attribute):
-                yield _refused(f"{name}.{attribute}", kept[name], f"no {attribute}")
-        case ast.Subscript(value=ast.Name(id=name), slice=ast.Slice()) if kept.get(name) is tuple:
-            yield _refused(f"{name}[:]", tuple, "no slices")
-        case ast.BinOp():
-            yield from _of_operator(node.left, node.op, node.right, kept)
-        case ast.Call():
-            yield from _of_call(node, kept)
-
-
-def _of_call(call: ast.Call, kept: Mapping[str, type]) -> Iterator[Remark]:
-    match call:
-        case ast.Call(
-            func=ast.Attribute(value=ast.Name(id="json"), attr="dumps"), args=[ast.Name(id=name), *_]
-        ) if name in kept:
-            yield _refused(f"json.dumps({name})", kept[name], "no place in json")
-        case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name(id=name), ast.Name(id=kind)]):
-            if name in kept and kind == kept[name].__name__:
-                yield Remark(
-                    f"isinstance({name}, {kind})", "changed", f"a kept {kind} is no {kind}: it is False"
-                )
-
-
-def _of_operator(left: Any, operator: ast.operator, right: Any, kept: Mapping[str, type]) -> Iterator[Remark]:
-    first = kept.get(left.id) if isinstance(left, ast.Name) else None
-    second = kept.get(right.id) if isinstance(right, ast.Name) else None
-    if first is tuple and isinstance(operator, ast.Add):
-        yield _refused(f"{left.id} +", tuple, "no +")
-    elif first is dict and isinstance(operator, ast.BitOr):
-        yield _refused(f"{left.id} |", dict, "no |")
-    elif first is None and second is list and isinstance(operator, ast.Add | ast.Mult):
-        sign = "+" if isinstance(operator, ast.Add) else "*"
-        yield Remark(
-            f"{sign} {right.id}", "kills", "dbzero ends the process when its List stands on the right"
-        )
-
-
-def _refused(use: str, kind: type, lack: str) -> Remark:
-    return Remark(
-        use, "refused", f"a kept {kind.__name__} is dbzero's {_STORED[kind].__name__}, which has {lack}"
-    )
+            return Remark(f"{name} +=", "lost", why)
+        case ast.Attribute(value=ast.Name(id=name), attr=method) if name in kinds:
+            kind, there = kinds[name], _STORED[kinds[name]]
+            if hasattr(kind, method) and not hasattr(there, method):
+                why = f"a kept {kind.__name__} is dbzero's {there.__name__}, which has no {method}"
+                return Remark(f"{name}.{method}", "refused", why)
+    return None
