@@ -69,7 +69,9 @@ class AgentMaker:
         """Return a provider on the test's cassette."""
         session = self._item.stash.get(SESSION, None)
         if session is None:
-            raise BadInput(f'provider="cassette" needs one: mark the test with @pytest.mark.{CASSETTE}')
+            raise BadInput(
+                f'provider="cassette" requires a cassette: mark the test with @pytest.mark.{CASSETTE}'
+            )
         if session.may_record:
             from statek_sim.providers.live import LiveTransport  # noqa: PLC0415  # httpx, for a recording only
 
@@ -93,7 +95,7 @@ def _check_settings(settings: Mapping[str, object]) -> None:
     if wrong is not None:
         known = ("script", "provider", *_TAKEN)
         raise BadInput(
-            f"statek_agent({wrong}=...): no such setting.{suggestion(wrong, known)} Known: {', '.join(known)}"
+            f"statek_agent({wrong}=...): unknown setting.{suggestion(wrong, known)} Known: {', '.join(known)}"
         )
 
 

@@ -76,12 +76,12 @@ def _arguments(item: pytest.Item) -> dict[str, object]:
     arguments: dict[str, object] = {}
     for mark in item.iter_markers(CASSETTE):
         if mark.args:
-            raise BadInput(f"takes arguments by name, such as name=..., not {mark.args[0]!r}")
+            raise BadInput(f"expected arguments by name, such as name=..., got {mark.args[0]!r}")
         for name, value in mark.kwargs.items():
             if name not in ARGUMENTS:
                 expected = ", ".join(ARGUMENTS)
                 raise BadInput(
-                    f"there is no argument {name!r}; expected {expected}.{suggestion(name, ARGUMENTS)}"
+                    f"unknown argument {name!r}; expected {expected}.{suggestion(name, ARGUMENTS)}"
                 )
             arguments.setdefault(name, value)
     return arguments

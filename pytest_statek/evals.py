@@ -93,7 +93,7 @@ def _runs(requested: EvalsRequested) -> ScriptRuns | ModelRuns:
         given = {"baseline": requested.baseline, "policy": requested.policy, "arm": requested.arms}
         for option, value in given.items():
             if value:
-                raise BadInput(f"statek_evals_{option}: whose runs? Set statek_evals_model, too")
+                raise BadInput(f"statek_evals_{option} requires statek_evals_model")
         return ScriptRuns(seeds=seeds or SEEDS)
     return _model_runs(requested, requested.model, seeds)
 
@@ -102,8 +102,8 @@ def _model_runs(requested: EvalsRequested, model: str, seeds: int | None) -> Mod
     profile = load_profile(model)
     if requested.baseline is None and requested.policy is None:
         raise BadInput(
-            f"statek_evals_model = {model}: a weak model is wrong at times, so that its runs fail against a baseline "
-            "or a policy only; set statek_evals_policy, or statek_evals_baseline, too, and write it by "
+            f"statek_evals_model = {model}: requires statek_evals_policy or statek_evals_baseline, because a weak "
+            "model is sometimes wrong; write a baseline with "
             f"`statek-sim evals run --model {model} --arms full --update-baseline FILE`"
         )
     before, arms = (
@@ -126,7 +126,7 @@ def _baseline(name: str, requested: EvalsRequested, profile: Profile) -> tuple[B
     """Return a baseline, with the arms that are held against it."""
     before = read_baseline(Path(name))
     if not before.parts:
-        raise BadInput(f"{name}: it has no arms; write it again with --update-baseline")
+        raise BadInput(f"{name}: no arms; write it again with --update-baseline")
     arms = parse_arms(requested.arms or before.parts, said_by="statek_evals_arm")
     refuse_another(before, profile, arms, name=name)
     missing = [arm.name for arm in arms if arm.name not in before.parts]
@@ -165,9 +165,9 @@ def _files(requested: EvalsRequested) -> tuple[Path, ...]:
         own, problems = find_files([path])
         evals = [file for file in own if is_eval_file(file)]
         if not evals:
-            reason = "; ".join(problem.message for problem in problems) or "there are no evals in it"
+            reason = "; ".join(problem.message for problem in problems) or "no evals"
             raise BadInput(
-                f"--statek-evals={text}: {reason}; {_YOUR_OWN}; to check the built-in ones beside the tests there, "
+                f"--statek-evals={text}: {reason}; {_YOUR_OWN}; to check the built-in evals with these tests, "
                 f"write `pytest {text} --statek-evals`"
             )
         files |= dict.fromkeys(evals)

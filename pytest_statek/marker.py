@@ -60,7 +60,7 @@ def _arguments(node: pytest.Item) -> dict[str, object]:
     arguments: dict[str, object] = {}
     for mark in node.iter_markers("statek"):
         if mark.args:
-            raise BadInput(f"takes arguments by name, such as profile=..., not {mark.args[0]!r}")
+            raise BadInput(f"expected arguments by name, such as profile=..., got {mark.args[0]!r}")
         for name, value in mark.kwargs.items():
             _known("argument", name, ARGUMENTS)
             arguments.setdefault(name, value)
@@ -131,14 +131,12 @@ def _item(entry: object) -> WorkItem:
 
 def _known(kind: str, name: object, names: tuple[str, ...]) -> None:
     if name not in names:
-        raise BadInput(
-            f"there is no {kind} {name!r}; expected {', '.join(names)}.{suggestion(str(name), names)}"
-        )
+        raise BadInput(f"unknown {kind} {name!r}; expected {', '.join(names)}.{suggestion(str(name), names)}")
 
 
 def _mapping(name: str, value: object) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
-        raise BadInput(f"{name}: expected a mapping, not {value!r}")
+        raise BadInput(f"{name}: expected a mapping, got {value!r}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""What the user asked for, on the command line or in the configuration file. Read, not yet checked.
+"""The options of the command line and the keys of the configuration file, read but not yet checked.
 
 This module is loaded in every pytest run, so it imports nothing but pytest. The options of all parts are in it: pytest
 takes half a millisecond for each module of a plugin.
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from statek_sim.cassettes.session import CassetteSession
 
 BUILT_IN: Final = "built-in"
-"""What `--statek-scenarios` without a value means, and what the ini key calls the built-in suites."""
+"""The name of the built-in suites: the default value of `--statek-scenarios`, and a value of the ini key."""
 
 SCENARIO_SUFFIXES: Final = (".yaml", ".yml")
 
 REFERENCE: Final = "reference"
 INSTALLED: Final = "installed"
 BACKENDS: Final = (REFERENCE, INSTALLED)
-"""Who runs scenarios and applications: our runtime, or the `statek` package of this environment."""
+"""The runtimes of scenarios and applications: ours, or the `statek` package of this environment."""
 
 STRICT: Final = "strict"
 STORAGE_MODES: Final = (STRICT, "warn")
-"""What a value that the store loses does to a test: it fails it, or is told as a warning."""
+"""The effect of a value that the store loses: the test fails, or a warning."""
 
 MARKER: Final = (
     'statek(profile="docs", preset="default", limits={"max_turns": 5}, seed=0, items=["item-1"], '
     'wall_clock="virtual", allow_network=False, storage="warn"): how the statek_ fixtures of this test are set up; '
-    "every argument may be left out. Scenario items carry the marker too."
+    "every argument is optional. Scenario items have the marker too."
 )
 """The marker as `pytest --markers` shows it."""
 
@@ -45,17 +45,17 @@ SESSION: Final[pytest.StashKey[CassetteSession]] = pytest.StashKey()
 """Where a test's stash keeps its open cassette."""
 CASSETTE_MARKER: Final = (
     f'{CASSETTE}(name="…", ignore=["body.metadata.run"], mode="none", allow_unplayed=False): answer this test\'s '
-    "HTTP requests from cassettes/<module>/<test>.yaml; every argument may be left out."
+    "HTTP requests from cassettes/<module>/<test>.yaml; every argument is optional."
 )
 """The marker as `pytest --markers` shows it."""
 
 REPEAT: Final = "statek_repeat"
-"""The marker of tests that run again and again."""
+"""The marker of tests that run several times."""
 RUN_NUMBER: Final[pytest.StashKey[int]] = pytest.StashKey()
 """Where the stash of a repeated test keeps which of its runs it is, from 0."""
 REPEAT_MARKER: Final = (
-    f"{REPEAT}(runs, pass_at_least=1.0): run this test so many times, each with fixtures of its own and the next "
-    "`statek_seed`; it passes when the share of runs that pass is at least this."
+    f"{REPEAT}(runs, pass_at_least=1.0): run this test `runs` times, each time with new fixtures and the next "
+    "`statek_seed`; it passes when at least the share `pass_at_least` of the runs passes."
 )
 """The marker as `pytest --markers` shows it."""
 
@@ -63,17 +63,17 @@ MODES: Final = ("none", "once", "new_episodes", "all", "rewrite")
 
 
 Kind = Literal["string", "linelist", "bool"]
-"""What a key of the configuration file holds, in pytest's words."""
+"""The type of a key of the configuration file, by its name in pytest."""
 
 INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
     "statek_explore": ("bool", "as --statek-explore"),
     "statek_invariants": (
         "linelist",
-        "invariants of your own for --statek-explore, module:attribute, one per line",
+        "your own invariants for --statek-explore, as module:attribute, one per line",
     ),
     "statek_scenarios": (
         "linelist",
-        f"scenario files and folders, one per line, or {BUILT_IN!r}: collected like testpaths, when no path is given",
+        f"scenario files and folders, one per line, or {BUILT_IN!r}; collected when no path is given, like testpaths",
     ),
     "statek_backend": ("string", "as --statek-backend"),
     "statek_preset": ("string", "as --statek-preset"),
@@ -82,99 +82,99 @@ INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
     "statek_watchdog": (
         "string",
         (
-            "what one scenario may use of this machine: seconds of processor time, seconds that pass, bytes of memory; "
-            "cpu=20,wall=60,memory=1024m by default, off: no limit. One that uses more is killed and fails"
+            "kill and fail a scenario that exceeds these limits: seconds of CPU time, seconds of wall time, bytes of "
+            "memory; default: cpu=20,wall=60,memory=1024m; off: no limit"
         ),
     ),
     "statek_storage": (
         "string",
         (
-            "strict or warn: whether a value that STATEK's store loses or changes fails a test (what statek_app does), "
-            "or is a warning (what the other statek_ fixtures do); strict fails scenarios, too"
+            "strict or warn: fail a test, or warn, when STATEK's store loses or changes a value; default: strict for "
+            "statek_app, warn for the other statek_ fixtures; strict also fails scenarios"
         ),
     ),
     "statek_report": ("string", "as --statek-report"),
     "statek_allow_network": (
         "bool",
-        "do not forbid real network connections in tests that use statek_ fixtures",
+        "allow real network connections in tests that use statek_ fixtures",
     ),
     "statek_cassette_ignore": (
         "linelist",
         (
-            "parts of requests that do not count when recordings are looked up, one per line: body.metadata.run, "
-            "query.trace"
+            "parts of requests to ignore when a request is matched with a recording, one per line: "
+            "body.metadata.run, query.trace"
         ),
     ),
     "statek_cassette_secret_names": (
         "linelist",
-        "headers, parameters and members of bodies that hold secrets of yours, one per line: x-acme-pin",
+        "headers, parameters and body fields that hold your own secrets, one per line: x-acme-pin",
     ),
     "statek_cassette_secret_patterns": (
         "linelist",
-        "regular expressions that your secrets fit, one per line: acme-[0-9a-f]{32}",
+        "regular expressions for your own secrets, one per line: acme-[0-9a-f]{32}",
     ),
     "statek_cassette_allow_undecoded": (
         "linelist",
         (
-            "media types of bodies that are no text and may be recorded although secrets in them cannot be seen, one "
-            "per line: image/png, audio/*"
+            "media types of binary bodies to record although secrets in them cannot be detected, one per line: "
+            "image/png, audio/*"
         ),
     ),
     "statek_allow_unplayed": (
         "bool",
-        "do not fail a test that leaves recordings of its cassette unplayed",
+        "do not fail a test that leaves recordings of its cassette unused",
     ),
-    "statek_gate": ("linelist", "as --statek-gate, one per line: judged when no path is given"),
+    "statek_gate": ("linelist", "as --statek-gate, one per line; used when no path is given"),
     "statek_gate_policy": (
         "string",
-        "what is demanded of the presets, a file; none: the shipped policy",
+        "file with the requirements for the presets; default: the shipped policy",
     ),
     "statek_gate_baseline": (
         "string",
         (
-            "nothing may be worse than in this baseline: a .json file, or a folder with one per preset; an item per "
-            "scenario in it"
+            "fail when a result is worse than in this baseline: a .json file, or a folder with one per preset; one "
+            "item per scenario in it"
         ),
     ),
     "statek_gate_scenarios": (
         "linelist",
         (
-            "judge on the scenarios in these files or folders, one per line, or on `built-in`, the shipped workloads; "
-            "none: on those of --statek-scenarios, or the shipped workloads"
+            "judge presets on the scenarios in these files or folders, one per line, or on `built-in`, the shipped "
+            "workloads; default: those of --statek-scenarios, or the shipped workloads"
         ),
     ),
-    "statek_evals": ("linelist", "as --statek-evals, one per line: when no path is given"),
+    "statek_evals": ("linelist", "as --statek-evals, one per line; used when no path is given"),
     "statek_evals_model": (
         "string",
         (
-            "let this simulated model work on the evals, an item per eval and arm: a shipped profile or a .toml file; "
-            "needs statek_evals_baseline or statek_evals_policy"
+            "run the evals with this simulated model, one item per eval and arm: a shipped profile or a .toml file; "
+            "requires statek_evals_baseline or statek_evals_policy"
         ),
     ),
     "statek_evals_baseline": (
         "string",
-        "fail where fewer runs are right than in this baseline of `statek-sim evals run --update-baseline`",
+        "fail when fewer runs are right than in this baseline of `statek-sim evals run --update-baseline`",
     ),
     "statek_evals_policy": (
         "string",
-        "what is demanded of the model's runs, as `statek-sim evals run --policy` has it: an item per rule",
+        "file with the requirements for the model's runs, as for `statek-sim evals run --policy`; one item per rule",
     ),
     "statek_evals_seeds": (
         "string",
         (
-            "how many seeds, from 0: of scripts 3 where nothing is said, of a model all that the baseline has, "
-            "or 10 without one"
+            "number of seeds, from 0; default: 3 for scripts; for a model those of the baseline, or 10 without "
+            "one"
         ),
     ),
     "statek_evals_arm": (
         "linelist",
         (
-            "parts of the harness that the model works under, one per line, as `statek-sim evals run --arms` has them; "
-            "none: all arms of the baseline, and of each rule its own"
+            "arms of the harness to run, one per line, as for `statek-sim evals run --arms`; default: all arms of "
+            "the baseline, and the arm of each rule"
         ),
     ),
 }
-"""Keys of the configuration file, each with its kind and what `pytest --help` says of it."""
+"""Keys of the configuration file, each with its type and its text in `pytest --help`."""
 
 _EXPECTED: Final[Mapping[Kind, str]] = {
     "string": "a text",
@@ -188,8 +188,8 @@ class Requested:
 
     `backend`: one of `BACKENDS`, or None when nobody said. `scenarios`: files and folders as absolute paths, or
     `BUILT_IN`. `files`: scenario files named like test files, as in `pytest suite.yaml::suite/one[docs]`. `alone`:
-    nothing but scenarios is to be collected. `needs_check`: the command line says something that may be wrong. Paths
-    in the configuration file start at its folder.
+    only scenarios are collected. `needs_check`: the command line has values that may be wrong. Paths in the
+    configuration file are relative to its folder.
     """
 
     # A plain class: making a dataclass takes longer than all else in this module, which every run pays for.
@@ -272,34 +272,34 @@ def _add_what_runs(group: pytest.OptionGroup) -> None:
         default=[],
         metavar="PATH",
         help="run the built-in scenario suites, or with =PATH the scenarios in that file or folder (repeatable). "
-        "Added to the tests whose paths are given; without any path, only scenarios run. Tools named module:attr are "
-        "found in the folder where pytest was called and in the rootdir, as well as where Python looks",
+        "They run in addition to the tests in the given paths, or alone without a path. Tools named module:attr are "
+        "imported from the current folder, the rootdir or Python's path",
     )
     group.addoption(
         "--statek-backend",
         choices=BACKENDS,
         metavar="reference|installed",
-        help="who runs scenarios: the reference runtime, or the statek package of this environment, whose version "
-        "says which profile it follows",
+        help="run scenarios on the reference runtime, or on the statek package of this environment, which follows the "
+        "profile of its version",
     )
     group.addoption(
         "--statek-preset",
         metavar="NAME|FILE",
-        help="run under this preset instead of the scenarios' own: default, local, interactive, batch, or a .env file",
+        help="use this preset instead of the scenarios' own: default, local, interactive, batch, or a .env file",
     )
     group.addoption(
         "--statek-profile",
         action="append",
         default=[],
         metavar="NAME",
-        help="only this behaviour profile: docs, 1.2.5, 1.2 or 1.4 (repeatable); the first one is what statek_runtime "
-        "follows in tests that do not say their own",
+        help="use only this behaviour profile: docs, 1.2.5, 1.2 or 1.4 (repeatable); the first one is the default of "
+        "statek_runtime",
     )
     group.addoption(
         "--statek-seed",
         type=int,
         metavar="N",
-        help="seed of everything random, instead of the scenarios' own",
+        help="use this random seed instead of the scenarios' own",
     )
 
 
@@ -313,7 +313,7 @@ def _add_how_it_runs(group: pytest.OptionGroup) -> None:
         "--statek-explore",
         action="store_true",
         default=False,
-        help="explore every scenario too: one more test for each, with every crash, order, limit and fault of it",
+        help="also explore every scenario with every crash, order, limit and fault: one more test for each",
     )
 
 
@@ -323,9 +323,9 @@ def _add_gate(group: pytest.OptionGroup) -> None:
         action="append",
         default=[],
         metavar="PRESET",
-        help="judge this preset as `statek-sim gate` does, an item per rule and scenario: default, local, interactive, "
-        "batch, or a .env file (repeatable). Added to the tests whose paths are given; without any path, only these "
-        "items and scenarios run",
+        help="judge this preset as `statek-sim gate` does, one item per rule and scenario: default, local, "
+        "interactive, batch, or a .env file (repeatable). They run in addition to the tests in the given paths, or "
+        "with scenarios only without a path",
     )
 
 
@@ -337,9 +337,9 @@ def _add_evals(group: pytest.OptionGroup) -> None:
         const=BUILT_IN,
         default=[],
         metavar="PATH",
-        help="check the built-in evals, or with =PATH those in that file or folder (repeatable), an item each: the "
-        "ideal script has to pass, the wrong ones have to fail. Added to the tests whose paths are given; without any "
-        "path, only evals, scenarios and gates run",
+        help="check the built-in evals, or with =PATH those in that file or folder (repeatable), one item each: the "
+        "ideal script must pass, the wrong scripts must fail. They run in addition to the tests in the given paths; "
+        "without a path, only evals, scenarios and gates run",
     )
 
 
@@ -349,19 +349,19 @@ def _add_cassettes(group: pytest.OptionGroup) -> None:
         choices=MODES,
         metavar="MODE",
         help=f"when tests marked {CASSETTE} may reach real providers: none (the default) plays cassettes only, once "
-        "records those that do not exist, new_episodes adds what is missing, all records everything and keeps what "
-        "was not asked again, rewrite starts each cassette from nothing",
+        "records missing cassettes, new_episodes adds missing recordings, all records everything and keeps recordings "
+        "without a new request, rewrite starts each cassette empty",
     )
     group.addoption(
         "--statek-cassette-list",
         metavar="FILE",
         help="write the cassette of each collected test into this file, one per line; "
-        "`statek-sim cassette orphans` asks for it",
+        "`statek-sim cassette orphans` uses it",
     )
 
 
 def check_requested(config: pytest.Config) -> None:
-    """Raise `pytest.UsageError` for a key of the configuration file, or an option, that has not what it takes."""
+    """Raise `pytest.UsageError` for a key of the configuration file, or an option, with a wrong value."""
     for name, (kind, _) in INI_KEYS.items():
         _check_key(config, name, kind)
     _check_cassette_list(config.getoption("--statek-cassette-list"))
@@ -374,7 +374,7 @@ def _check_key(config: pytest.Config, name: str, kind: Kind) -> None:
             warnings.simplefilter("ignore")
             value: object = config.getini(name)
     except (TypeError, ValueError, pytest.UsageError) as error:
-        # Pytest's own checks of a `[tool.pytest]` table name the key; what it says of other truth values does not.
+        # Pytest's messages about a `[tool.pytest]` table name the key; its message about a wrong truth value does not.
         reason = str(error)
         raise pytest.UsageError(
             reason if name in reason else f"statek: {name}: expected {_EXPECTED[kind]}: {reason}"
@@ -392,40 +392,40 @@ def _check_key(config: pytest.Config, name: str, kind: Kind) -> None:
 
 
 def _check_cassette_list(path: str | None) -> None:
-    """Refuse a place where no file can be made, before tests are collected."""
+    """Refuse a path that cannot be written, before tests are collected."""
     if path and os.path.isdir(path):
         raise pytest.UsageError(
-            f"statek: --statek-cassette-list={path}: is a folder; expected a file to write"
+            f"statek: --statek-cassette-list={path}: expected a file to write, found a folder"
         )
     if path and not os.path.isdir(os.path.dirname(path) or "."):
         raise pytest.UsageError(
-            f"statek: --statek-cassette-list={path}: the folder that it is in is not there; make it, or name another"
+            f"statek: --statek-cassette-list={path}: no such folder; create it, or name another"
         )
 
 
 def part_is_wanted(config: pytest.Config, part: str) -> bool:
-    """Return whether a run asks for a part, `gate` or `evals`."""
-    parts: list[str] = config.getoption(f"--statek-{part}")
+    """Return whether a run uses a part, `gate` or `evals`."""
+    parts: list[str] = config.getoption(f"statek_{part}")
     # The configuration file's list of what to run does not count where the command line names tests.
     written = not config.getoption("file_or_dir", None) and config.getini(f"statek_{part}")
     return bool(parts or written)
 
 
 def cassettes_are_wanted(config: pytest.Config, items: list[pytest.Item]) -> bool:
-    """Return whether a run has use for cassettes."""
+    """Return whether a run needs cassettes."""
     return bool(config.getoption("--statek-cassette-list")) or any(
         item.get_closest_marker(CASSETTE) for item in items
     )
 
 
 def wanted_early(config: pytest.Config) -> str | None:
-    """Return the backend that was asked for while conftests are yet to be loaded and most options to be read."""
+    """Return the requested backend before conftests are loaded and most options are read."""
     option: str | None = getattr(config.known_args_namespace, "statek_backend", None)
     return option or config.getini("statek_backend") or None
 
 
 def joined(here: Path, path: str) -> str:
-    """Return a path that starts `here` unless it is absolute, without `..`: as pytest shows paths, and people read."""
+    """Return a path relative to `here` as an absolute one without `..`, as pytest shows paths."""
     return os.path.normpath(here / path)
 
 

@@ -1,4 +1,4 @@
-"""What the user asked for, checked: a mistake ends the run before anything is collected."""
+"""Checks the options of a run; a wrong one ends the run before anything is collected."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PLAN: Final = pytest.StashKey[Plan]()
 
 
 def checked(requested: Requested, *, here: Path) -> Plan:
-    """Return the plan; a `pytest.UsageError` says what is wrong and how to write it. `here` shortens paths."""
+    """Return the plan; `pytest.UsageError` for a wrong option. `here` shortens paths."""
     try:
         installed = _installed() if _backend(requested) == INSTALLED else None
         return Plan(
@@ -91,16 +91,16 @@ def _profiles(requested: Requested, installed: InstalledStatek | None) -> tuple[
         return names
     for profile in names:
         if profile != installed.profile:
-            raise BadInput(f"--statek-profile={profile}: {installed} follows its own; leave the option out")
+            raise BadInput(f"--statek-profile={profile}: remove it; {installed} follows its own profile")
     return (installed.profile,)
 
 
 def _report_folder(requested: Requested) -> Path | None:
     folder = Path(requested.report or "")
     if folder.exists() and not folder.is_dir():
-        raise BadInput(f"--statek-report={requested.report}: expected a folder, found something else")
+        raise BadInput(f"--statek-report={requested.report}: expected a folder, found a file")
     if requested.needs_check and not requested.collects:
-        raise BadInput("--statek-report: nothing to report without --statek-scenarios")
+        raise BadInput("--statek-report: requires --statek-scenarios")
     return folder
 
 
@@ -116,7 +116,7 @@ def _files(scenarios: Sequence[str], here: Path) -> tuple[Path, ...]:
     wanted = tuple(file for file in files if file in own.values() or not is_eval_file(file))
     if files and not wanted:
         raise BadInput(
-            f"no scenarios: {', '.join(map(str, own.values()))}: evals; play them with --statek-evals"
+            f"no scenarios: {', '.join(map(str, own.values()))}: these are evals; check them with --statek-evals"
         )
     return wanted
 
@@ -126,8 +126,8 @@ def _refuse_tests(path: Path) -> None:
     is_test = "::" in str(path) or (path.is_file() and path.suffix not in SCENARIO_SUFFIXES)
     if is_test or (path.is_dir() and not find_files([path])[0]):
         raise BadInput(
-            f"--statek-scenarios took {str(path)!r} for its value, and there are no scenarios in it; to add the "
-            f"built-in suites to those tests, write `pytest {path} --statek-scenarios`; {_YOUR_OWN}"
+            f"--statek-scenarios: no scenarios in its value {str(path)!r}; to run the built-in suites too, "
+            f"write `pytest {path} --statek-scenarios`; {_YOUR_OWN}"
         )
 
 

@@ -29,7 +29,7 @@ class Repetition:
             raise pytest.UsageError(f"@pytest.mark.{REPEAT}: expected a number of runs, got {self.runs!r}")
         if not 0 < self.pass_at_least <= 1:
             raise pytest.UsageError(
-                f"@pytest.mark.{REPEAT}: pass_at_least is a share above 0 up to 1, got {self.pass_at_least!r}"
+                f"@pytest.mark.{REPEAT}: expected a pass_at_least above 0 and up to 1, got {self.pass_at_least!r}"
             )
 
     def passes(self, passed: int) -> bool:

@@ -17,8 +17,8 @@ app = typer.Typer(
     name="statek-sim",
     cls=Commands,
     help="Test LLM agents with a scripted LLM and a deterministic runtime.",
-    epilog="`statek-sim help COMMAND` says what a command takes. Exit codes: 0 all is well, 1 a scenario failed or "
-    "a statement is not proven, 2 bad input.",
+    epilog="`statek-sim help COMMAND` shows the options of a command. Exit codes: 0 success, 1 a check failed, "
+    "2 bad input.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -31,37 +31,39 @@ ProfileOption = Annotated[
     typer.Option(
         "--profile",
         metavar="P",
-        help="Only this behaviour profile: docs, 1.2.5, 1.2 or 1.4; hardened for engine agent (repeatable).",
+        help="Use only this behaviour profile: docs, 1.2.5, 1.2 or 1.4; hardened for engine agent (repeatable).",
     ),
 ]
 PresetOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME|FILE",
-        help="Run under this preset instead of the scenarios' own: default, local, interactive, batch, or a .env "
-        "file. Limits that a scenario states itself stay. Expectations are written for the scenario's own preset, "
-        "so scenarios may fail under another one.",
+        help="Use this preset instead of the scenarios' own: default, local, interactive, batch, or a .env file. "
+        "Limits in a scenario still apply. Scenarios may fail, because their expectations assume their own preset.",
     ),
 ]
 SelectOption = Annotated[
     str | None,
     typer.Option(
-        metavar="TEXT", help="Only the scenario with this id, or else those whose suite/id[profile] has TEXT."
+        metavar="TEXT",
+        help="Use only the scenario with this id, or those whose suite/id[profile] contains TEXT.",
     ),
 ]
 TagOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="T", help="Only scenarios with this tag (repeatable: any of them)."),
+    typer.Option(
+        metavar="T", help="Use only scenarios with this tag (repeatable; one matching tag is enough)."
+    ),
 ]
 SeedOption = Annotated[
-    int | None, typer.Option(metavar="N", help="Seed of everything random, instead of the scenarios' own.")
+    int | None, typer.Option(metavar="N", help="Use this random seed instead of the scenarios' own.")
 ]
 SecretNameOption = Annotated[
     list[str] | None,
     typer.Option(
         "--secret-name",
         metavar="NAME",
-        help="What you call a secret: a header, a parameter or a member of bodies, beside the usual ones (repeatable).",
+        help="Also redact the header, parameter or body field with this name (repeatable).",
     ),
 ]
 SecretPatternOption = Annotated[
@@ -69,15 +71,15 @@ SecretPatternOption = Annotated[
     typer.Option(
         "--secret-pattern",
         metavar="REGEX",
-        help="What a secret of yours looks like, beside the known kinds of keys (repeatable).",
+        help="Also redact text that matches this pattern, in addition to known kinds of keys (repeatable).",
     ),
 ]
 WatchdogOption = Annotated[
     str,
     typer.Option(
         metavar="LIMITS|off",
-        help="What one run may use of this machine: seconds of processor time, seconds that pass, bytes of memory. "
-        "One that uses more is killed and fails.",
+        help="Kill and fail a run that exceeds these limits: seconds of CPU time, seconds of wall time, bytes of "
+        "memory.",
     ),
 ]
 WATCHDOG: Final = "cpu=20,wall=60,memory=1024m"
@@ -85,14 +87,14 @@ ExecutorOption = Annotated[
     str | None,
     typer.Option(
         metavar="serial|processes[:N]|dask:HOST:PORT",
-        help="Who does the work: this process, N processes of this machine (default: one per core), or a Dask cluster. "
-        "The result is the same.",
+        help="Run in this process, in N processes (default: one per core), or on a Dask cluster. The result is the "
+        "same.",
     ),
 ]
 Paths = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="PATH", show_default=False, help="Scenario files or folders; none: the built-in suites."
+        metavar="PATH", show_default=False, help="Scenario files or folders. Default: the built-in suites."
     ),
 ]
 
@@ -112,23 +114,24 @@ PricesOption = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Folder of STATEK's price files (STATEK_MODEL_INFO_DIR), for calls whose provider reports no cost.",
+        help="Folder of STATEK price files (STATEK_MODEL_INFO_DIR), for calls whose provider reports no cost.",
     ),
 ]
 JsonOption = Annotated[
     Path | None,
     typer.Option(
-        "--json", metavar="FILE", help="Write it as JSON to this file; - prints JSON instead of text."
+        "--json", metavar="FILE", help="Write the result as JSON to this file; - prints JSON instead of text."
     ),
 ]
-"""Of commands that print one list: `statek_sim.cli.inputs.written_as_json` does it."""
+"""For commands that print one list; `statek_sim.cli.inputs.written_as_json` implements it."""
 
 TokenizerOption = Annotated[
     list[str] | None,
     typer.Option(
         "--tokenizer",
         metavar="MODEL=SOURCE",
-        help="Measure models whose name starts with MODEL by a tokenizer.json, or by `tekken` (repeatable).",
+        help="Count tokens of models whose name starts with MODEL with this tokenizer.json, or with `tekken` "
+        "(repeatable).",
     ),
 ]
 
@@ -153,7 +156,7 @@ def options(
 
 
 class Backend(StrEnum):
-    """Who runs a scenario."""
+    """The runtime that runs a scenario."""
 
     REFERENCE = "reference"
     INSTALLED = "installed"
@@ -163,7 +166,7 @@ BackendOption = Annotated[
     Backend,
     typer.Option(
         metavar="reference|installed",
-        help="Who runs it: the reference runtime, or the statek package that is installed here, which follows the "
-        "profile of its version.",
+        help="Run on the reference runtime, or on the installed statek package, which follows the profile of its "
+        "version.",
     ),
 ]

@@ -42,11 +42,12 @@ def scan(
     secret_name: SecretNameOption = None,
     secret_pattern: SecretPatternOption = None,
 ) -> None:
-    """Find what looks like a credential.
+    """Find credentials in cassettes.
 
-    In our cassettes and in others', also in the pieces of a stream. Exits 1 when something is found, of which only the
-    first four characters are shown, and when a file has more in it than is looked into, or a body that cannot be
-    opened. What only looks odd is a warning. Pipes, sockets and devices in a folder are skipped.
+    Scans cassettes of this and other tools, streamed bodies included. Shows the first four characters of a finding.
+    Exits 1 for a finding, and for a file or body that cannot be scanned completely. Suspicious text is only a warning.
+
+    Example: statek-sim cassette scan cassettes
     """
     from statek_sim.cassettes.scan import Leak, Skipped, files_under, scanned
     from statek_sim.cassettes.secret_rules import OwnSecrets
@@ -78,17 +79,19 @@ def scan(
 
 @cassette.command()
 def diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", show_default=False, help="The cassette of before.")],
+    old: Annotated[Path, typer.Argument(metavar="OLD", show_default=False, help="The old cassette.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", show_default=False, help="The new recording.")],
     ignore: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A part of requests that does not count (repeatable)."),
+        typer.Option(metavar="NAME", help="Ignore this part of requests (repeatable)."),
     ] = None,
 ) -> None:
-    """Show what a re-recording changed.
+    """Show what a new recording changed.
 
-    Replies, tool calls, token usage, model version; ids and times, which always differ, do not count. Exits 1 when
-    something differs. A body that is no answer in the format of its address is told, and compared as JSON or text.
+    Compares replies, tool calls, token usage and model versions; ignores ids and times. A body in an unknown format is
+    reported, and compared as JSON or text. Exits 1 when the cassettes differ.
+
+    Example: statek-sim cassette diff old.yaml new.yaml
     """
     from statek_sim.cassettes.document import read_decoded
     from statek_sim.cassettes.matching import Matching
@@ -107,12 +110,16 @@ def diff(
 def orphans(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="PATH", show_default=False, help="Folders of tests; none: this one."),
+        typer.Argument(
+            metavar="PATH", show_default=False, help="Folders of tests. Default: the current one."
+        ),
     ] = None,
 ) -> None:
-    """List the cassettes that no test uses. Asks pytest which tests there are, and runs none.
+    """List the cassettes that no test uses.
 
-    Exits 1 when there are any.
+    Collects the tests with pytest, without running them. Exits 1 when a cassette is unused.
+
+    Example: statek-sim cassette orphans tests
     """
     from statek_sim.cassettes.store import cassettes_under
     from statek_sim.cassettes.store import orphans as unused
@@ -151,25 +158,25 @@ ProviderOption = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="STATEK's name of the provider that is asked; NAME_API_URL and NAME_API_KEY say where it is.",
+        help="The provider to call, by its name in STATEK; NAME_API_URL and NAME_API_KEY configure it.",
     ),
 ]
 ModelOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The model of all agents, instead of their own.")
+    str | None, typer.Option(metavar="NAME", help="Use this model for all agents, instead of their own.")
 ]
-CassettesOption = Annotated[Path, typer.Option(metavar="DIR", help="Where the cassettes are.")]
+CassettesOption = Annotated[Path, typer.Option(metavar="DIR", help="Folder of the cassettes.")]
 ModeOption = Annotated[
     str,
-    typer.Option(
-        metavar="once|new_episodes|all|rewrite", help="What to do with a cassette that is there already."
-    ),
+    typer.Option(metavar="once|new_episodes|all|rewrite", help="What to do with an existing cassette."),
 ]
 SelectOption = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help="Only the scenario with this id, or whose name has TEXT."),
+    typer.Option(
+        metavar="TEXT", help="Use only the scenario with this id, or those whose name contains TEXT."
+    ),
 ]
 ProfileOption = Annotated[
-    str | None, typer.Option(metavar="P", help="The behaviour profile; without it the newest release's.")
+    str | None, typer.Option(metavar="P", help="Behaviour profile. Default: the newest release's.")
 ]
 PythonOption = Annotated[
     str | None,
@@ -194,7 +201,7 @@ def record(
 ) -> None:
     """Record scenarios with a real provider, as cassettes.
 
-    The scenarios' scripts are not used. `statek-sim run --cassettes DIR` replays what was recorded, without a key.
+    The scenarios' scripts are not used. `statek-sim run --cassettes DIR` replays the cassettes without a key.
 
     Example: statek-sim cassette record tests/scenarios --provider OPENAI
     """
@@ -204,7 +211,7 @@ def record(
 
     chosen_mode = record_mode(mode)
     if chosen_mode is RecordMode.NONE:
-        raise BadInput("--mode none: nothing would be recorded; replay with statek-sim run --cassettes")
+        raise BadInput("--mode none: records nothing; to replay, use statek-sim run --cassettes")
     folder = Cassettes(cassettes, provider, model, OwnSecrets.of(secret_name or (), secret_pattern or ()))
     failed = False
     with ExitStack() as stack:
@@ -274,9 +281,7 @@ def live_transport() -> LiveTransport:
     except ModuleNotFoundError as missing:
         if missing.name != "httpx":
             raise
-        raise BadInput(
-            "real requests are sent by httpx, which is not installed: pip install 'pytest-statek[live]'"
-        ) from None
+        raise BadInput("recording requires httpx: pip install 'pytest-statek[live]'") from None
     return LiveTransport(permit=permit_network)
 
 

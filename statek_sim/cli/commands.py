@@ -1,4 +1,4 @@
-"""The list of commands under headings, their modules, and words that lead to one: `help`, `version`."""
+"""Lists the commands under headings, loads their modules, and accepts the words `help` and `version`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "Models and clients": ("cassette", "serve"),
 }
-"""Every command under the heading by which somebody who does not know its name finds it."""
+"""The headings of `statek-sim --help`, each with its commands."""
 
 _MODULES: Final[Mapping[str, tuple[str, ...]]] = {"list": ("listing",), "evals": ("evals", "evals_run")}
 """The modules of commands whose module has another name, in the order in which help lists what they add."""
 
 
 class HelpText(Protocol):
-    """What a command's help is written to."""
+    """Receives the help of a command: click's formatter."""
 
     width: int
 
@@ -39,11 +39,11 @@ class HelpText(Protocol):
         """Begin a section under a heading."""
 
     def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Write a list of names, each with what it means."""
+        """Write a list of names, each with its description."""
 
 
 class Commands(TyperGroup):
-    """A group that lists its commands under headings; one that has none comes last."""
+    """A group that lists its commands under headings; commands without a heading come last."""
 
     def format_commands(self, ctx: object, formatter: HelpText) -> None:
         """Write the list of commands into the help."""
@@ -53,10 +53,10 @@ class Commands(TyperGroup):
         for heading, names in (*HEADINGS.items(), *([("More", rest)] if rest else [])):
             with formatter.section(heading):
                 formatter.write_dl(
-                    [(name.ljust(widest), self._told(name, widest, formatter)) for name in names]
+                    [(name.ljust(widest), self._summary(name, widest, formatter)) for name in names]
                 )
 
-    def _told(self, name: str, widest: int, formatter: HelpText) -> str:
+    def _summary(self, name: str, widest: int, formatter: HelpText) -> str:
         return self.commands[name].get_short_help_str(formatter.width - widest - 6)
 
 
@@ -69,7 +69,7 @@ def load_commands(arguments: Sequence[str] = ()) -> None:
 
 
 def as_options(arguments: Sequence[str], commands: Mapping[str, object]) -> list[str]:
-    """Return arguments with `help` and `version`, which newcomers type, as the options that say the same."""
+    """Return arguments with the words `help` and `version` replaced by `--help` and `--version`."""
     match arguments:
         case ["help", *words]:
             return [*words, "--help"]
@@ -82,7 +82,7 @@ def as_options(arguments: Sequence[str], commands: Mapping[str, object]) -> list
 
 
 def unknown(words: Sequence[str], commands: Mapping[str, Any]) -> str | None:
-    """Return the line to say about a word that is no command, or no command of a group; None where there is none."""
+    """Return the error for a word that is not a command, or not a command of its group; None without one."""
     group = ""
     for word in words:
         if word.startswith("-") or not commands:
@@ -96,7 +96,7 @@ def unknown(words: Sequence[str], commands: Mapping[str, Any]) -> str | None:
 
 
 def _inside(command: object) -> Mapping[str, Any]:
-    """Return the commands of a group; a command that is none has none."""
+    """Return the commands of a group; none for a command that is not a group."""
     return getattr(command, "commands", {})
 
 

@@ -1,4 +1,4 @@
-"""`statek-sim compare`: what differs between two profiles, releases or installed packages."""
+"""`statek-sim compare`: show the differences between two profiles, releases or installed packages."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from statek_sim.scenario.schema import Scenario
 
 REFERENCE: Final = "reference"
-"""The side that follows whatever profile the other one has."""
+"""The reference runtime, under the profile of the other side."""
 
 _SIDE: Final = (
     "a profile like 1.4, a release like 1.2.7, the path of an interpreter with statek, or `reference`"
@@ -30,7 +30,7 @@ PresetOption = Annotated[
     str,
     typer.Option(
         metavar="NAME|FILE",
-        help="The limits under which to say what stops a job: default, local, interactive, batch, or a .env file.",
+        help="Use the limits of this preset: default, local, interactive, batch, or a .env file.",
     ),
 ]
 PythonOption = Annotated[
@@ -38,8 +38,8 @@ PythonOption = Annotated[
     typer.Option(
         metavar="PATH",
         show_default=False,
-        help="One more interpreter to compare with its profile: with `reference` of any release, else of one of the "
-        "sides (repeatable).",
+        help="Compare one more interpreter with its profile. Unless a side is `reference`, its release must be one of "
+        "the two sides (repeatable).",
     ),
 ]
 
@@ -56,9 +56,9 @@ def compare(
 ) -> None:
     """Compare two profiles, releases or installed packages.
 
-    Two profiles or releases: every scenario runs under both, and each change comes with the rules that cause it. An
-    interpreter: its package runs the scenarios, and each is compared with the reference runtime under the package's
-    profile. Exits 1 when a package differs from its profile and the difference is not declared.
+    For two profiles or releases, every scenario runs under both, and each change names the rules that cause it. For an
+    interpreter, its statek package runs the scenarios, and the results are compared with the reference runtime under
+    the package's profile. Exits 1 when a package differs from its profile and the difference is not declared.
 
     Example: statek-sim compare 1.2.7 1.4.2
     """
@@ -97,7 +97,7 @@ def compare(
 
 
 def _sides(before: str, after: str, more: Sequence[str]) -> tuple[list[str], tuple[Side, Side] | None]:
-    """Return the interpreters to compare with their profiles, and the sides whose rules are compared, if any."""
+    """Return the interpreters to compare with their profiles, and the two sides to compare, if any."""
     from statek_sim.compare.sides import check_interpreter, is_interpreter, side_named, side_of
 
     pythons = [word for word in (before, after) if is_interpreter(word)]
@@ -118,7 +118,7 @@ def _comparable(scenarios: tuple[Scenario, ...]) -> tuple[Scenario, ...]:
     """Return the scenarios; BadInput when none is of engine statek."""
     if not any(scenario.engine == "statek" for scenario in scenarios):
         raise BadInput(
-            "no scenario to compare: those here are all of engine agent, which no release of STATEK changes, so they "
-            "are left out; name scenarios of engine statek, or none for the built-in suites"
+            "no scenario to compare: all of these scenarios use engine agent, which does not depend on STATEK's "
+            "release; name scenarios of engine statek, or none for the built-in suites"
         )
     return scenarios

@@ -1,4 +1,4 @@
-"""`statek-sim explore`: every crash, every order, every limit of scenarios."""
+"""`statek-sim explore`: run scenarios with every crash, order, limit and fault."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MOST_DEPTH: Final = 3
 
 
 class Kind(StrEnum):
-    """What is tried one at a time."""
+    """A kind of deviation."""
 
     CRASHES = "crashes"
     ORDERS = "orders"
@@ -60,48 +60,55 @@ KindOption = Annotated[
     typer.Option(
         "--kind",
         metavar="KIND",
-        help="Only this kind: crashes, orders, limits, faults, moves or commits (repeatable).",
+        help="Try only this kind: crashes, orders, limits, faults, moves or commits (repeatable).",
     ),
 ]
-OrdersOption = Annotated[int, typer.Option(metavar="N", min=1, help="Orders of a scenario at most.")]
+OrdersOption = Annotated[int, typer.Option(metavar="N", min=1, help="The most orders to try per scenario.")]
 PairsOption = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Combinations of two of a scenario at most.")
+    int, typer.Option(metavar="N", min=1, help="The most pairs of deviations to try per scenario.")
 ]
 InvariantOption = Annotated[
     list[str] | None,
     typer.Option(
         "--invariant",
         metavar="MODULE:NAME",
-        help="A callable of yours that takes a variation and says what is wrong with it (repeatable).",
+        help="Also check your own invariant: a callable that takes a variation and yields problems (repeatable).",
     ),
 ]
 SaveOption = Annotated[
     Path | None,
-    typer.Option("--save", metavar="DIR", help="Write each found case as a scenario file into this folder."),
+    typer.Option("--save", metavar="DIR", help="Write each failure as a scenario file into this folder."),
 ]
 ReplayOption = Annotated[
-    bool, typer.Option("--replay", help="PATH are found cases: say of each whether it is FIXED or FAILED.")
+    bool, typer.Option("--replay", help="Replay the saved failures in PATH: show FIXED or FAILED for each.")
 ]
 TokensOption = Annotated[
     int | None,
-    typer.Option(metavar="N", min=0, help="Fail when one crash adds more measured tokens to a scenario."),
+    typer.Option(
+        metavar="N", min=0, help="Fail when one crash adds more than N measured tokens to a scenario."
+    ),
 ]
 CostOption = Annotated[
     float | None,
     typer.Option(
-        metavar="X", min=0, help="Fail when one crash adds more cost to a scenario, or nobody knows."
+        metavar="X",
+        min=0,
+        help="Fail when one crash adds more than this cost to a scenario, or an unknown cost.",
     ),
 ]
 KillOption = Annotated[
     str | None,
     typer.Option(
         metavar="EVENT[+N]",
-        help="Only the crash after this event of the trace, and after N silent things that follow it.",
+        help="Try only the crash after this event of the trace, or N steps without an event later.",
     ),
 ]
 WatchdogLimitsOption = Annotated[
     str,
-    typer.Option(metavar="LIMITS|off", help="What one scenario with all its runs may use of this machine."),
+    typer.Option(
+        metavar="LIMITS|off",
+        help="Kill and fail a scenario that exceeds these limits, with all its runs: CPU time, wall time, memory.",
+    ),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")]
 
@@ -130,7 +137,12 @@ def explore(
     watchdog: WatchdogLimitsOption = "cpu=600,wall=1200,memory=1024m",
     quiet: QuietOption = False,
 ) -> None:
-    """Play every crash, order, limit and fault of scenarios."""
+    """Run scenarios with every crash, order, limit and fault.
+
+    Every run is checked against invariants. Exits 1 when an invariant is violated or a budget is exceeded.
+
+    Example: statek-sim explore tests/scenarios --kind crashes
+    """
     if depth > MOST_DEPTH:
         raise BadInput(f"--depth {depth}: expected 1, 2 or 3")
     if replay:
@@ -196,31 +208,31 @@ def _under(preset: str | None, pairs: list[Pair]) -> list[Pair]:
 
 
 def _place_of(kill: str | None, kinds: Sequence[Kind] | None) -> Place | None:
-    """Return the place that `--kill` names; `BadInput` for what is none, and for what it does not go with."""
+    """Return the place that `--kill` names; `BadInput` for a wrong one, and together with `--kind`."""
     if kill is None:
         return None
     event, _, silent = kill.partition("+")
     if not (event.isascii() and event.isdigit() and (silent or "0").isascii() and (silent or "0").isdigit()):
         raise BadInput(f"--kill {kill!r}: expected the number of an event, like 17, or 17+2")
     if kinds:
-        raise BadInput("--kill is one crash; leave --kind out")
+        raise BadInput("--kill: remove --kind; it tries a single crash")
     return int(event), int(silent or 0)
 
 
 def _added(scenarios: Sequence[Explored], kill: str | None) -> Iterator[str]:
-    """Yield what the one crash adds to each scenario; `BadInput` where none has that place."""
+    """Yield the tokens and cost that the one crash adds to each scenario; `BadInput` if none has it."""
     reached = [scenario for scenario in scenarios if scenario.cells]
     if not reached and all(scenario.problem is None for scenario in scenarios):
-        raise BadInput(f"--kill {kill}: no scenario that was chosen has this place")
+        raise BadInput(f"--kill {kill}: none of the chosen scenarios has this event")
     for scenario in reached:
-        cost = f"a cost of {scenario.crash.cost:g}" if scenario.crash.priced else "a cost that nobody knows"
+        cost = f"a cost of {scenario.crash.cost:g}" if scenario.crash.priced else "an unknown cost"
         yield f"{scenario.id}: this crash adds {scenario.crash.tokens:,} tokens and {cost}"
 
 
 def pairs_of(
     scenarios: Sequence[Scenario], profile: Sequence[str] | None, select: str | None, tags: Sequence[str]
 ) -> list[Pair]:
-    """Return what is explored: each scenario under the profiles asked for, or under its first."""
+    """Return the runs to explore: each scenario under the requested profiles, or under its first."""
     from statek_sim.suite.run import chosen, nothing_chosen
 
     every = chosen(scenarios, profiles=profile or None, select=select, tags=tags)
@@ -241,7 +253,7 @@ def _explore(
     limits: WatchdogLimits | None,
     executor: Executor,
 ) -> tuple[Exploration, list[Pair]]:
-    """Return what came of all pairs, or of those that were done when Ctrl-C came, and these pairs: in their order."""
+    """Return the results and their pairs, in order; after Ctrl-C those that were finished."""
     from rich.console import Console
 
     from statek_sim.explore.result import Exploration
@@ -284,29 +296,29 @@ def _over_budget(scenarios: Iterable[Explored], tokens: int | None, cost: float 
     for scenario in scenarios:
         if tokens is not None and scenario.crash.tokens > tokens:
             yield (
-                f"FAILED {scenario.id}: one crash adds {scenario.crash.tokens:,} tokens, allowed are {tokens:,} "
+                f"FAILED {scenario.id}: one crash adds {scenario.crash.tokens:,} tokens, allowed: {tokens:,} "
                 f"({scenario.crash.where})"
             )
         if cost is not None and not scenario.crash.priced:
             yield (
-                f"FAILED {scenario.id}: what one crash adds to its cost is not known: an answer reports no cost, and "
-                "its model has no price; name price files with --prices (engine agent: prompt_price and "
-                "completion_price in harness.budget, too)"
+                f"FAILED {scenario.id}: unknown cost of a crash: an answer reports no cost and its model has no price; "
+                "name price files with --prices, or for engine agent set prompt_price and completion_price in "
+                "harness.budget"
             )
         if cost is not None and scenario.crash.cost > cost:
             yield (
-                f"FAILED {scenario.id}: one crash adds a cost of {scenario.crash.cost:g}, allowed are {cost:g} "
+                f"FAILED {scenario.id}: one crash adds a cost of {scenario.crash.cost:g}, allowed: {cost:g} "
                 f"({scenario.crash.cost_where})"
             )
 
 
 def _replay(paths: Sequence[Path]) -> None:
-    """Say of every found case whether it is fixed."""
+    """Print for each saved failure whether it is fixed."""
     from statek_sim.explore.workers import replay
     from statek_sim.reporting.exploration import replay_line
 
     if not paths:
-        raise BadInput("--replay: name the files or folders of the found cases")
+        raise BadInput("--replay: expected the files or folders of saved failures")
     replayed = [replay(scenario) for scenario in loaded(paths)]
     for replayed_case in replayed:
         typer.echo(replay_line(replayed_case))

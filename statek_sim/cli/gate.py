@@ -23,8 +23,8 @@ Presets = Annotated[
     typer.Argument(
         metavar="PRESET|PATH",
         show_default=False,
-        help="default, local, interactive, batch, or a .env file; then scenario files (.yaml) or folders to judge on, "
-        "none: the shipped workloads.",
+        help="Presets (default, local, interactive, batch, or .env files), then the scenario files (.yaml) or folders "
+        "to judge them on. Default: the shipped workloads.",
     ),
 ]
 
@@ -33,8 +33,8 @@ PolicyOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="What is demanded, as TOML; none: the shipped policy, of which each built-in preset has its own for "
-        "the shipped workloads.",
+        help="The requirements, as TOML. Default: the shipped policy; on the shipped workloads, each built-in preset "
+        "has its own.",
     ),
 ]
 ProfileOption = Annotated[
@@ -44,23 +44,23 @@ AllowDefaultsOption = Annotated[
     bool,
     typer.Option(
         "--allow-defaults",
-        help="Judge a preset file that sets no limit, too: all are STATEK's defaults then.",
+        help="Accept a preset file that sets no limit; STATEK's defaults apply.",
     ),
 ]
 GithubOption = Annotated[
-    bool, typer.Option("--github", help="Print GitHub annotations at the lines of the preset files, too.")
+    bool, typer.Option("--github", help="Also print GitHub annotations for the lines of the preset files.")
 ]
 BaselineOption = Annotated[
     Path | None,
     typer.Option(
         metavar="PATH",
-        help="Nothing may be worse than in this baseline: a .json file, or a folder with one per preset. How much "
-        "worse is too much, the policy says.",
+        help="Fail when a result is worse than in this baseline: a .json file, or a folder with one per preset. The "
+        "policy sets the tolerance.",
     ),
 ]
 UpdateBaselineOption = Annotated[
     bool,
-    typer.Option("--update-baseline", help="Write the baseline instead, and show the diff of what changed."),
+    typer.Option("--update-baseline", help="Write the baseline instead of comparing, and show the diff."),
 ]
 
 
@@ -78,9 +78,11 @@ def gate(
     update_baseline: UpdateBaselineOption = False,
     watchdog: WatchdogOption = WATCHDOG,
 ) -> None:
-    """Judge presets: healthy work finishes, runaways are stopped.
+    """Check that presets let healthy work finish and stop runaways.
 
-    Exits 1 when a verdict fails, 2 when a preset, the policy or a scenario is wrong.
+    Exits 1 when a rule fails, 2 when a preset, the policy or a scenario is invalid.
+
+    Example: statek-sim gate presets/orders.env scenarios --policy policy.toml
     """
     words, scenarios = scenarios_among(presets or ())
     if not words:
@@ -108,16 +110,16 @@ def gate(
 
 
 def _baseline_to_write(path: Path | None) -> Path:
-    """Return where baselines are to be written; `BadInput` when nobody said so."""
+    """Return the path for baselines; `BadInput` without one."""
     if path is None:
-        raise BadInput("--update-baseline: expected --baseline PATH, which says where baselines are")
+        raise BadInput("--update-baseline requires --baseline PATH")
     return path
 
 
 def _check_baselines(
     place: Path | None, presets: Sequence[str], outputs: Mapping[str, Path | None], *, update: bool
 ) -> None:
-    """Refuse, before anything is judged, a report in a baseline's place, and a baseline in that of another file."""
+    """Refuse, before anything runs, a report that would replace a baseline, or a baseline another file."""
     from statek_sim.gate.baseline_file import FORMAT, baseline_paths
 
     files = [] if place is None else list(baseline_paths(place, presets).values())
@@ -130,7 +132,7 @@ def _check_baselines(
 def _judged(
     plan: GatePlan, scenarios: Sequence[str], profile: str, watchdog: str, place: Path | None, *, update: bool
 ) -> GateResult:
-    """Return the verdicts, those against a baseline among them; or write the baseline that they make."""
+    """Return the verdicts, with those against a baseline; or with `update` write the baseline."""
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.gate.baseline import compared
     from statek_sim.gate.baseline_file import baseline_paths, read_baseline
@@ -149,7 +151,7 @@ def _judged(
 
 
 def _update_baselines(paths: Mapping[str, Path], result: GateResult) -> None:
-    """Write each preset's baseline as it is now, and print the diff of what changed."""
+    """Write each preset's baseline, and print the diff."""
     from statek_sim.gate.baseline import baseline_of
     from statek_sim.gate.baseline_file import baseline_diff, baseline_text
     from statek_sim.reporting.artifact import write_artifact

@@ -1,4 +1,4 @@
-"""`statek-sim guards`: what guards are worth, and what they say of texts."""
+"""`statek-sim guards`: measure guards, or print their verdicts on texts."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for JSON Schema
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ CorpusArgument = Annotated[
     typer.Argument(
         metavar="FILE",
         show_default=False,
-        help='Corpora: lines {"id", "text", "bad"}, which --guard is for. None: those that are shipped.',
+        help='Corpora for --guard, with lines {"id", "text", "bad"}. Default: the shipped corpora.',
     ),
 ]
 GuardOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Only this guard: personal-data, secrets or injection.")
+    str | None,
+    typer.Option(metavar="NAME", help="Measure only this guard: personal-data, secrets or injection."),
 ]
 CheckOption = Annotated[
     Path | None,
@@ -43,15 +44,18 @@ FileOption = Annotated[
     typer.Option(
         "--file",
         metavar="FILE",
-        help="With --check: the guards of this TOML file instead of the shipped ones.",
+        help="With --check: use the guards in this TOML file instead of the shipped ones.",
     ),
 ]
 TierOption = Annotated[
-    str, typer.Option(metavar="TIER", help="With --file: the user's tier; none: guards of all tiers.")
+    str, typer.Option(metavar="TIER", help="With --file: the user's tier. Default: guards of all tiers.")
 ]
 EnvironmentOption = Annotated[
     str,
-    typer.Option(metavar="NAME", help="With --file: where the application runs; none: guards of everywhere."),
+    typer.Option(
+        metavar="NAME",
+        help="With --file: the environment, such as production. Default: guards of all environments.",
+    ),
 ]
 
 
@@ -73,7 +77,7 @@ def guards(
 
     check_outputs({"--json": report})
     if file is not None and (check is None or guard is not None):
-        raise BadInput("--file goes with --check, and without --guard")
+        raise BadInput("--file: requires --check, and excludes --guard")
     if check is not None:
         for line in _verdicts(check, _guard_set(guard, file, environment), tier):
             typer.echo(line)
@@ -131,7 +135,7 @@ def _corpora(files: Sequence[Path], guard: str | None) -> Iterator[Corpus]:
 
     for file in files:
         if guard is None:
-            raise BadInput(f"{file}: say with --guard which guard the corpus is for")
+            raise BadInput(f"{file}: name the guard to measure with --guard NAME")
         yield corpus_file(file, guard)
     if not files:
         yield from own_corpora()

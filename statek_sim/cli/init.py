@@ -1,4 +1,4 @@
-"""`statek-sim init`: a folder to start from, in which everything passes."""
+"""`statek-sim init`: write a starter project."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILES: Final = {
     "pytest.ini": "pytest.ini",
     ".github/workflows/statek.yml": "statek.yml",
 }
-"""What is written, and the file of this package it is made from."""
+"""The files of the project, each with its source in this package."""
 
 _NEXT: Final = """\
 try:
@@ -31,17 +31,20 @@ try:
 @app.command()
 def init(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", show_default=False, help="Where; none: here.")
+        Path,
+        typer.Argument(
+            metavar="FOLDER", show_default=False, help="The folder to write. Default: the current one."
+        ),
     ] = Path(),
 ) -> None:
-    """Write a starter folder in which everything passes.
+    """Write a starter project in which everything passes.
 
-    It has a scenario, a test, a preset, a policy and a workflow; `pytest` runs all of it. A file that exists is kept.
+    It has a scenario, a test, a preset, a policy and a workflow; `pytest` runs all of it. Existing files are kept.
 
     Example: statek-sim init mine
     """
     if folder.exists() and not folder.is_dir():
-        raise BadInput(f"{folder}: expected a folder, found something else")
+        raise BadInput(f"{folder}: expected a folder, found a file")
     for name, source in FILES.items():
         target = folder / name
         text = (resources.files("statek_sim.cli") / "starter" / source).read_text("utf-8")
@@ -52,7 +55,7 @@ def init(
 
 
 def _written(target: Path, text: str) -> bool:
-    """Write a file that is not there, and return whether it was written."""
+    """Write a file unless it exists, and return whether it was written."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("x", encoding="utf-8", newline="\n") as file:

@@ -1,18 +1,16 @@
-"""What commands read, and what they check before anything runs."""
+"""Input and output that commands share: load scenarios, check files before a run, print and write results."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import typer
 
 from statek_sim.errors import BadInput
-from statek_sim.input_files import Unreadable, text_of, why_another, why_unreadable
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def say(lines: Iterable[str], *, err: bool = False) -> None:
-    """Print lines on standard output, or on standard error, without keys that may be in what is quoted of a file."""
+    """Print lines on standard output, or with `err` on standard error, where API keys are removed."""
     for line in lines:
         typer.echo(_without_keys(line) if err else line, err=err)
 
@@ -34,7 +32,7 @@ def _without_keys(line: str) -> str:
 
 
 def show(lines: Callable[[int], Iterable[Text]]) -> None:
-    """Print what `lines` makes for a width in columns, as it is: rich neither wraps nor colours it further."""
+    """Print the lines for the console's width, without further wrapping or colours."""
     from rich.console import Console
 
     console = Console()
@@ -43,7 +41,7 @@ def show(lines: Callable[[int], Iterable[Text]]) -> None:
 
 
 def write_outputs(*outputs: tuple[Path | None, Callable[[], str]]) -> None:
-    """Write each file that was asked for, and name all of them in one line."""
+    """Write each file that was requested, and name all of them in one line."""
     from statek_sim.reporting.artifact import write_artifact
 
     written = []
@@ -53,13 +51,6 @@ def write_outputs(*outputs: tuple[Path | None, Callable[[], str]]) -> None:
             written.append(str(path))
     if written:
         typer.echo(f"wrote {', '.join(written)}")
-
-
-def standard_input() -> BinaryIO:
-    """Return what standard input has, as bytes; BadInput where who started this closed it (`<&-`)."""
-    if sys.stdin is None:
-        raise BadInput("standard input: is closed; expected a file, a pipe or a terminal there")
-    return sys.stdin.buffer
 
 
 def loaded(paths: Sequence[Path] | None) -> tuple[Scenario, ...]:
@@ -95,9 +86,9 @@ def proven(scenarios: Sequence[Scenario]) -> tuple[tuple[Statement, ...], Covera
 def proven_by_all(
     scenarios: Sequence[Scenario], paths: Sequence[Path] | None
 ) -> tuple[tuple[Statement, ...], Coverage, list[str]]:
-    """Return all statements, which of them `scenarios` and the evals at or under `paths` prove, and what is wrong.
+    """Return all statements, which of them `scenarios` and the evals at or under `paths` prove, and problems.
 
-    Only evals count whose right script passes and whose wrong scripts fail, which they are played for.
+    The evals are played; one counts if its right script passes and its wrong scripts fail.
     """
     from statek_sim.evals.proofs import tells_apart
     from statek_sim.evals.suite import load_suite
@@ -121,7 +112,7 @@ def check_json(path: Path | None) -> None:
 
 
 def written_as_json(path: Path | None, document: Mapping[str, object]) -> bool:
-    """Write what a command lists to `path`, if there is one; return whether that was instead of its text."""
+    """Write a document as JSON to `path`, if given; return whether that was standard output."""
     from statek_sim.reporting.artifact import STANDARD_OUTPUT, write_artifact
 
     if path is not None:
@@ -130,16 +121,16 @@ def written_as_json(path: Path | None, document: Mapping[str, object]) -> bool:
 
 
 def check_once(paths: Sequence[Path]) -> None:
-    """Raise BadInput for a file that is given twice, by whatever name: what it tells would count twice."""
+    """Raise BadInput for a file that is given twice: its tasks would count twice."""
     places: dict[Path, Path] = {}
     for path in paths:
         before = places.setdefault(path.resolve(), path)
         if before is not path:
-            raise BadInput(f"{path}: is {before}, which is given already; expected each file once")
+            raise BadInput(f"{path}: same file as {before}; name each file once")
 
 
 def check_outputs(files: Mapping[str, Path | None]) -> None:
-    """Raise BadInput for a file, by its option, that could not be written, and for one of two options."""
+    """Raise BadInput for an option whose file cannot be written, and for two options with the same file."""
     options: dict[Path, str] = {}
     for option, path in files.items():
         if path is None:
@@ -148,41 +139,23 @@ def check_outputs(files: Mapping[str, Path | None]) -> None:
 
         check_writable(path)
         if path.exists() and not path.is_file():
-            continue  # A pipe takes one after the other.
+            continue  # A pipe takes several reports, one after the other.
         other = options.setdefault(path.resolve(), option)
         if other != option:
-            raise BadInput(f"{other} and {option}: both would be written to {path}")
+            raise BadInput(f"{other} and {option}: both name {path}; expected two files")
 
 
 def check_replaceable(path: Path, *, key: str, schema: str) -> None:
-    """Raise BadInput for a file that is there and is no baseline: it would be lost without a word.
+    """Raise BadInput for an existing file that is not a baseline: the new baseline would replace it.
 
-    A baseline has such a `schema` under `key`, of whatever version; what else is wrong in it is made anew. An empty
-    file has nothing to lose.
+    A baseline holds `schema`, in any version, under `key`. An empty file may be replaced.
     """
     from statek_sim.reporting.artifact import check_writable
 
     check_writable(path)
-    if not path.is_file() or not path.stat().st_size:
-        return
-    why = _why_none(path, key, schema.partition("@")[0] + "@")
-    if why:
+    kind = schema.partition("@")[0] + "@"
+    if path.is_file() and path.stat().st_size and f'"{key}": "{kind}'.encode() not in path.read_bytes():
         raise BadInput(
-            f"{path}: is there already, and is no baseline: {why}; name another file, or delete this one"
+            f"{path}: the file exists and is not a baseline (it has no {key!r} that starts with {kind!r}); "
+            "name another file, or delete this one"
         )
-
-
-def _why_none(path: Path, key: str, kind: str) -> str:
-    """Return why a file is no baseline, "" if it is one."""
-    try:
-        text = text_of(path)
-    except Unreadable as error:
-        return why_unreadable(error, path)
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        return why_another(error)
-    found = document.get(key) if isinstance(document, dict) else None
-    if isinstance(found, str) and found.startswith(kind):
-        return ""
-    return f"it has no {key!r} that begins with {kind!r}"

@@ -1,4 +1,4 @@
-"""`statek-sim jobs`: what is in a store of runs, and going on with what a dead process left."""
+"""`statek-sim jobs`: list and show the jobs in a store of runs, and resume interrupted runs."""
 # ruff: noqa: PLC0415  # each command imports what it needs
 
 from __future__ import annotations
@@ -42,12 +42,14 @@ StoreOption = Annotated[
 ]
 RunArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[RUN]...", show_default=False, help="Runs by name; none: all that nobody ends."),
+    typer.Argument(
+        metavar="[RUN]...", show_default=False, help="Names of runs. Default: every interrupted run."
+    ),
 ]
 RestartOption = Annotated[
     float,
     typer.Option(
-        metavar="SECONDS", min=0.0, help="Virtual seconds between the last commit and the new worker."
+        metavar="SECONDS", min=0.0, help="Virtual seconds between the last commit and the resumed run."
     ),
 ]
 LeaseOption = Annotated[
@@ -55,7 +57,7 @@ LeaseOption = Annotated[
     typer.Option(
         metavar="SECONDS",
         min=1.0,
-        help="Real seconds for which a run stays with a worker that is not heard of.",
+        help="Real seconds until another worker may take over a run from a silent worker.",
     ),
 ]
 DEFAULT_LEASE = 60.0
@@ -63,7 +65,7 @@ DEFAULT_LEASE = 60.0
 
 @jobs.command("list")
 def list_jobs(store: StoreOption, json_file: JsonOption = None) -> None:
-    """List all jobs of all runs.
+    """List the jobs of all runs in a store.
 
     Exits 2 when a run cannot be read.
     """
@@ -89,10 +91,13 @@ def list_jobs(store: StoreOption, json_file: JsonOption = None) -> None:
 @jobs.command("show")
 def show_job(
     store: StoreOption,
-    job: Annotated[str, typer.Argument(metavar="JOB", help="A job by its id, or by RUN:ID.")],
+    job: Annotated[str, typer.Argument(metavar="JOB", help="The id of a job, or RUN:ID.")],
     json_file: JsonOption = None,
 ) -> None:
-    """Show what a job consists of: variables, console, chat, handlers."""
+    """Show the variables, console, chat and handlers of a job.
+
+    Example: statek-sim jobs show main --store sqlite:runs.db
+    """
     check_json(json_file)
     with closing(_opened(store, read_only=True)) as opened:
         runs = [(opened_run.run, *_readable(opened, opened_run.run)) for opened_run in opened.runs()]
@@ -101,10 +106,10 @@ def show_job(
     if not found:
         known = ", ".join(f"{run}:{shown.id}" for run, shown in every[:20]) or "none"
         unread = "".join(f"; cannot be read: {problem}" for _, _, problem in runs if problem is not None)
-        raise BadStore(f"{store}: there is no job {job!r}; there are: {known}{unread}")
+        raise BadStore(f"{store}: no job {job!r}; jobs: {known}{unread}")
     if len(found) > 1:
         named = ", ".join(f"{found_job.run}:{found_job.id}" for found_job in found)
-        raise BadStore(f"{store}: {job!r} is the id of {len(found)} jobs; say which: {named}")
+        raise BadStore(f"{store}: {len(found)} jobs have the id {job!r}; name one of: {named}")
     if not written_as_json(json_file, {"schema": JOB_SCHEMA, **asdict(found[0])}):
         say(_shown_lines(found[0]))
 
@@ -116,9 +121,12 @@ def resume_jobs(
     restart: RestartOption = 0.0,
     lease: LeaseOption = DEFAULT_LEASE,
 ) -> None:
-    """Go on with runs that a dead process left, to their ends.
+    """Resume interrupted runs and finish them.
 
-    Several of these commands share the work. Runs that a live worker holds are named, and left to it.
+    You can start this command several times: the processes share the work. Runs of a live worker are listed and left
+    alone.
+
+    Example: statek-sim jobs resume --store sqlite:runs.db
     """
     from statek_sim.suite.stored import finish
 
@@ -140,9 +148,9 @@ def resume_jobs(
             say([f"{'FAILED' if result.mismatches else 'ok':8} {claimed.run}"])
             say(f"         {line}" for line in _problems(result))
         leased = [] if run else [one for one in opened.runs() if one.status == "running" and one.worker]
-    say(f"leased   {one.run}\n         by worker {one.worker} for {one.left:.0f} s yet" for one in leased)
+    say(f"leased   {one.run}\n         by worker {one.worker} for another {one.left:.0f} s" for one in leased)
     counts = (f"{resumed} resumed", f"{failed} failed")
-    more = ((bad, "cannot be gone on with"), (len(leased), "still leased"))
+    more = ((bad, "cannot be resumed"), (len(leased), "still leased"))
     say([", ".join((*counts, *(f"{count} {what}" for count, what in more if count)))])
     if bad:
         raise typer.Exit(2)
@@ -179,7 +187,7 @@ def _shown(opened: Store, run: str) -> list[JobView]:
 
 
 def _readable(opened: Store, run: str) -> tuple[list[JobView], str | None]:
-    """Return the jobs of a run, and why it cannot be read where that is so: the other runs can."""
+    """Return the jobs of a run, or the reason why the run cannot be read."""
     try:
         return _shown(opened, run), None
     except Damaged as error:

@@ -1,4 +1,4 @@
-"""`statek-sim limits`: what limits do to scenarios, which limit fits a budget, what fits on a graphics card."""
+"""`statek-sim limits`: find the limits that scenarios need, that fit a budget, or that fit a graphics card."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Basis(StrEnum):
-    """What counts as real usage."""
+    """The usage that counts as real."""
 
     MEASURED = "measured"
     REPORTED = "reported"
@@ -31,7 +31,7 @@ StopsOption = Annotated[
     bool,
     typer.Option(
         "--stops",
-        help="Show the stops that counting tokens instead of bytes would change: measured tokens, and reported ones.",
+        help="Show which stops change when limits count measured or reported tokens instead of bytes.",
     ),
 ]
 BudgetTokensOption = Annotated[
@@ -48,7 +48,7 @@ BasisOption = Annotated[
     typer.Option(
         metavar="measured|reported",
         show_default=False,
-        help="With --budget-tokens: what counts as real usage; default: measured.",
+        help="With --budget-tokens: the usage that counts as real. Default: measured.",
     ),
 ]
 KeepOption = Annotated[
@@ -56,7 +56,7 @@ KeepOption = Annotated[
     typer.Option(
         metavar="SHARE",
         show_default=False,
-        help="With --budget-tokens: share of scenarios to keep within the budget; default: 1.",
+        help="With --budget-tokens: the share of scenarios to keep within the budget. Default: 1.",
     ),
 ]
 EveryOption = Annotated[bool, typer.Option("--all", help="With --budget-tokens: list every scenario.")]
@@ -65,8 +65,8 @@ CardOption = Annotated[
     typer.Option(
         metavar="MODEL",
         show_default=False,
-        help="Show how many tokens of context fit on the graphics cards: a config.json, its folder, or the name of a "
-        "known model.",
+        help="Show how many tokens of context of a model fit on the graphics cards. MODEL is a config.json, its "
+        "folder, or a known name.",
     ),
 ]
 FreeOption = Annotated[
@@ -75,7 +75,7 @@ FreeOption = Annotated[
         metavar="MIB",
         min=0,
         show_default=False,
-        help="With --card: free memory of a card (repeatable); default: what nvidia-smi says.",
+        help="With --card: free memory of a card (repeatable). Default: the output of nvidia-smi.",
     ),
 ]
 KvOption = Annotated[
@@ -83,7 +83,7 @@ KvOption = Annotated[
     typer.Option(
         metavar="T",
         show_default=False,
-        help="With --card: type of the KV cache, such as q8_0; default: f16.",
+        help="With --card: type of the KV cache, such as q8_0. Default: f16.",
     ),
 ]
 WeightsOption = Annotated[
@@ -92,7 +92,7 @@ WeightsOption = Annotated[
         metavar="MIB",
         min=0,
         show_default=False,
-        help="With --card: weights still to be loaded, in MiB; default: 0.",
+        help="With --card: size of the weights that are not loaded yet. Default: 0.",
     ),
 ]
 PresetsOption = Annotated[
@@ -100,7 +100,7 @@ PresetsOption = Annotated[
     typer.Option(
         "--preset",
         metavar="NAME|FILE",
-        help="Under this preset instead of the scenarios' own (repeatable).",
+        help="Use this preset instead of the scenarios' own (repeatable).",
     ),
 ]
 ProfileName = Annotated[
@@ -108,7 +108,7 @@ ProfileName = Annotated[
     typer.Option(
         "--profile",
         metavar="P",
-        help="Behaviour profile; scenarios without it are left out, under docs also those of engine agent.",
+        help="Behaviour profile; scenarios without it are left out, and with docs those of engine agent.",
     ),
 ]
 
@@ -131,29 +131,28 @@ def limits(
     weights: WeightsOption = None,
     json_file: JsonFileOption = None,
 ) -> None:
-    """Show how much room a preset's limits leave to each scenario.
+    """Show the smallest value of each limit that stops no job.
 
-    For each limit the smallest value that stops no job, found by bisection. --stops, --budget-tokens and --card answer
-    another question instead.
+    The values are found by bisection, for each scenario. --stops, --budget-tokens and --card show something else.
 
     Example: statek-sim limits --preset batch
     """
     for path in paths or ():
         if path.suffix == ".env":
-            raise BadInput(f"{path}: is a preset, not a scenario file; say --preset {path}")
+            raise BadInput(f"{path}: expected a scenario file, found a preset; use --preset {path}")
     budget = {"--basis": basis, "--keep": keep, "--all": every}
     _check_goes_with("--budget-tokens", budget_tokens, budget)
     _check_goes_with("--card", card, {"--free": free, "--kv": kv, "--weights": weights})
     questions = {"--stops": stops, "--budget-tokens": budget_tokens, "--card": card}
     chosen = [option for option, value in questions.items() if value]
     if len(chosen) > 1:
-        raise BadInput(f"{' and '.join(chosen)}: expected one of them; each asks a question of its own")
+        raise BadInput(f"{' and '.join(chosen)}: expected only one of these options")
     if len(preset or ()) > 1 and not stops:
-        raise BadInput("--preset: expected one; only --stops compares presets")
+        raise BadInput("--preset: expected one preset; only --stops compares several")
     check_outputs({"--json": json_file})
     if card is not None:
         if paths or preset or select or tokenizer:
-            raise BadInput("--card: it runs no scenario; leave PATH, --preset, --select and --tokenizer out")
+            raise BadInput("--card: remove PATH, --preset, --select and --tokenizer; no scenario runs")
         written = show_card(card, free or (), kv or "f16", weights)
     elif budget_tokens is not None:
         share, counted = _share(keep), basis or Basis.MEASURED
@@ -166,10 +165,10 @@ def limits(
 
 
 def _check_goes_with(question: str, chosen: object, options: Mapping[str, object]) -> None:
-    """Refuse options of a question that is not chosen."""
+    """Refuse options without the option that they refine."""
     given = [option for option, value in options.items() if value not in (None, False)]
     if chosen is None and given:
-        raise BadInput(f"{given[0]} goes with {question}")
+        raise BadInput(f"{given[0]} requires {question}")
 
 
 def _share(keep: float | None) -> float:
@@ -189,7 +188,7 @@ def show_stops(replays: Sequence[Replay]) -> str:
 
 
 def show_room(replays: Sequence[Replay]) -> str:
-    """Print what every scenario needs of every limit, and return that as JSON."""
+    """Print the smallest value of each limit for each scenario, and return that as JSON."""
     from statek_sim.analysis.limits import sensitivities
     from statek_sim.reporting.limits import sensitivity_json, sensitivity_lines
 

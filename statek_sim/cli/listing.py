@@ -1,4 +1,4 @@
-"""`statek-sim list`: the suites, tools, presets, profiles and file formats that exist."""
+"""`statek-sim list`: list suites, tools, presets, profiles and file formats."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ app.add_typer(listing, name="list")
 def overview(context: typer.Context) -> None:
     """List suites, tools, presets, profiles and JSON Schemas.
 
-    Without a word what there is of each.
+    Without a subcommand, shows a summary of all.
 
     Example: statek-sim list suites
     """
@@ -39,8 +39,8 @@ def suites(
         bool,
         typer.Option(
             "--coverage",
-            help="List the normative statements of STATEK's documents and the scenarios and evals that prove them; "
-            "exits 1 when one has none, when an unknown one is named, or when an eval does not tell right from wrong.",
+            help="List the normative statements of STATEK's documents and the scenarios and evals that prove them. "
+            "Exits 1 when a statement is not proven or unknown, or when an eval accepts a wrong script.",
         ),
     ] = False,
 ) -> None:
@@ -79,9 +79,9 @@ def presets() -> None:
 
 @listing.command()
 def profiles() -> None:
-    """List the rules on which behaviour profiles differ.
+    """List the rules that differ between behaviour profiles.
 
-    Each comes with its value in every profile.
+    Shows the value of each rule in every profile.
     """
     from statek_sim.suite.listing import profile_lines
 
@@ -90,13 +90,17 @@ def profiles() -> None:
 
 @listing.command()
 def schema(
-    policy: Annotated[bool, typer.Option("--policy", help="The schema of gate policy files (TOML).")] = False,
-    baseline: Annotated[bool, typer.Option("--baseline", help="The schema of gate baseline files.")] = False,
-    evals: Annotated[bool, typer.Option("--evals", help="The schema of eval files.")] = False,
+    policy: Annotated[
+        bool, typer.Option("--policy", help="Print the schema of gate policy files (TOML).")
+    ] = False,
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="Print the schema of gate baseline files.")
+    ] = False,
+    evals: Annotated[bool, typer.Option("--evals", help="Print the schema of eval files.")] = False,
 ) -> None:
     """Print the JSON Schema of a kind of file.
 
-    Without an option that of scenario files.
+    Default: the schema of scenario files.
 
     Example: statek-sim list schema > scenario.schema.json
     """
@@ -112,6 +116,6 @@ def schema(
     }
     options = [name for name, (wanted, _) in schemas.items() if wanted]
     if len(options) > 1:
-        raise BadInput(f"{' and '.join(options)}: expected one of them; each prints a schema of its own")
+        raise BadInput(f"{' and '.join(options)}: expected only one of these options")
     made = schemas[options[0]][1]() if options else json_schema()
     typer.echo(json.dumps(made, indent=2))

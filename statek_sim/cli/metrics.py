@@ -1,4 +1,4 @@
-"""`statek-sim metrics`: how healthy an agent is, from scenarios, traces and reports."""
+"""`statek-sim metrics`: health metrics of agents, from scenarios, traces and reports."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ MetricsPaths = Annotated[
     typer.Argument(
         metavar="PATH",
         show_default=False,
-        help="Scenario files or folders, traces (.jsonl, as `trace` prints them) and reports (.json, as `run --json` "
-        "writes them), the oldest first; none: the built-in suites.",
+        help="Scenario files or folders, traces (.jsonl, from `trace`) and reports (.json, from `run --json`), the "
+        "oldest first. Default: the built-in suites.",
     ),
 ]
 WindowOption = Annotated[
-    int, typer.Option(metavar="N", help="Tasks of a window, where metrics are followed over time.")
+    int, typer.Option(metavar="N", help="Number of tasks in a window, for metrics over time.")
 ]
 WorthOption = Annotated[
     str | None,
-    typer.Option(metavar="USD", help="What a completed task is worth: an alert when one costs more."),
+    typer.Option(metavar="USD", help="Value of a completed task: alert when a task costs more."),
 ]
 OpenMetricsOption = Annotated[
     Path | None,
-    typer.Option("--openmetrics", metavar="FILE", help="Write the metrics as OpenMetrics text, too."),
+    typer.Option("--openmetrics", metavar="FILE", help="Write the metrics as OpenMetrics text to this file."),
 ]
-FailOption = Annotated[bool, typer.Option("--fail-on-alert", help="Exit with 1 when there is an alert.")]
+FailOption = Annotated[bool, typer.Option("--fail-on-alert", help="Exit 1 when there is an alert.")]
 
 
 @app.command()
@@ -66,9 +66,9 @@ def metrics(
     openmetrics_file: OpenMetricsOption = None,
     fail: FailOption = False,
 ) -> None:
-    """Show how healthy agents are, by ten metrics.
+    """Show ten health metrics of agents, with alerts.
 
-    Nothing is compared with what scenarios expect: `run` does that.
+    Expectations of scenarios are not checked; use `run` for that.
 
     Example: statek-sim metrics scenarios/agent-steps
     """
@@ -78,7 +78,7 @@ def metrics(
 
     check_outputs({"--json": json_file, "--openmetrics": openmetrics_file})
     if window < 1:
-        raise BadInput(f"--window: a window has 1 task or more, not {window}")
+        raise BadInput(f"--window {window}: expected 1 or more")
     bands = Bands(value_per_task=None if worth is None else _dollars(worth))
     tasks = _tasks(paths or (), profile, select, tag or (), watchdog, _cost(prices))
     report = metrics_report(tasks, size=window, bands=bands)

@@ -1,4 +1,4 @@
-"""`statek-sim rescue`: what tool calls a model's raw text makes."""
+"""`statek-sim rescue`: find the tool calls in a model's raw text."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for JSON Schema
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statek_sim.cli.app import app
-from statek_sim.cli.inputs import standard_input
 from statek_sim.errors import BadInput
 from statek_sim.input_files import why_unreadable
 
@@ -28,43 +27,46 @@ _STANDARD_INPUT = Path("-")
 def rescue(
     file: Annotated[
         Path,
-        typer.Argument(metavar="[FILE|-]", show_default=False, help="The reply; none or -: standard input."),
+        typer.Argument(
+            metavar="[FILE|-]", show_default=False, help="The model's reply. Default, or -: standard input."
+        ),
     ] = _STANDARD_INPUT,
     tools: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The offered tools, JSON: a list of names or of specs (name and parameters, or OpenAI's shape). "
-            "None: any name is accepted.",
+            help="The offered tools as JSON: a list of names or of specs (name and parameters, or OpenAI's format). "
+            "Default: any name is accepted.",
         ),
     ] = None,
     jsonl: Annotated[
         bool,
         typer.Option(
-            "--jsonl", help='Read lines {"id", "text", "tools"}, and print a line with that id for each.'
+            "--jsonl",
+            help='Read lines {"id", "text", "tools"}, and print one line with the same id for each.',
         ),
     ] = False,
     dialect: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The format that the model is known to write, as hermes or mistral: text may stand before its call.",
+            help="The model's own call format, such as hermes or mistral; then text may precede a call.",
         ),
     ] = None,
     coerce: Annotated[
         bool,
         typer.Option(
             "--coerce",
-            help="A text where the schema takes none becomes what it takes, as in a call on the wire: "
-            '"3" is 3. Otherwise such a call does not fit.',
+            help='Convert string arguments to the type in the schema, so that "3" becomes 3. Without this option such '
+            "a call is refused.",
         ),
     ] = False,
 ) -> None:
     """Find the tool calls in a model's raw text.
 
-    A call counts only where the text is the call; a text that looks like one and is none is refused with a reason.
-    Exits 0 whatever the text says, and 2 when the files are wrong. A line of --jsonl that is wrong is reported on
-    stderr with its number; the others are answered as they come.
+    A call counts only if the text consists of it; a text that only resembles a call is refused with a reason. Exits 0
+    for any text, and 2 for a wrong file. A wrong line of --jsonl is reported on stderr with its number; the other lines
+    are still processed.
 
     Example: statek-sim rescue reply.txt --tools tools.json
     """
@@ -87,7 +89,7 @@ class _Reading:
 
 
 def _answered(file: Path, offered: Tools | None, reading: _Reading) -> int:
-    """Answer every line as it comes, so that a caller may wait for each; return the exit code."""
+    """Answer each line as soon as it is read; return the exit code."""
     code = 0
     for number, line in enumerate(_lines(file), 1):
         try:
@@ -105,7 +107,7 @@ def _answered(file: Path, offered: Tools | None, reading: _Reading) -> int:
 def _lines(file: Path) -> Iterator[bytes]:
     """Yield the lines, without the mark that Windows puts before the first."""
     try:
-        opened = standard_input() if file == _STANDARD_INPUT else file.open("rb")
+        opened = sys.stdin.buffer if file == _STANDARD_INPUT else file.open("rb")
     except OSError as error:
         raise BadInput(f"{file}: {why_unreadable(error, file)}") from None
     with opened:
@@ -144,7 +146,7 @@ def _record(text: str, offered: Tools | None, reading: _Reading) -> dict[str, ob
 def _text(file: Path) -> str:
     name = "standard input" if file == _STANDARD_INPUT else str(file)
     try:
-        content = standard_input().read() if file == _STANDARD_INPUT else file.read_bytes()
+        content = sys.stdin.buffer.read() if file == _STANDARD_INPUT else file.read_bytes()
     except OSError as error:
         raise BadInput(f"{name}: {why_unreadable(error, file)}") from None
     try:
@@ -161,10 +163,10 @@ def json_in(where: Path | str, text: str) -> object:
         place = f"{where}:{error.lineno}" if isinstance(where, Path) else where
         raise BadInput(f"{place}: not JSON: {error.msg} (column {error.colno})") from None
     except RecursionError:
-        raise BadInput(f"{where}: not JSON that can be read: it is nested too deeply") from None
+        raise BadInput(f"{where}: not JSON: nested too deeply") from None
     except ValueError:
         # Python 3.11 and later read no integers of more than 4,300 digits.
-        raise BadInput(f"{where}: not JSON that can be read: a number has too many digits") from None
+        raise BadInput(f"{where}: not JSON: a number has too many digits") from None
     return made
 
 
@@ -183,5 +185,5 @@ def _offered(file: Path) -> Tools:
 def _tools(given: object, where: str) -> Tools:
     tools = given.get("tools") if isinstance(given, dict) and "tools" in given else given
     if not isinstance(tools, list):
-        raise BadInput(f"{where}: the tools are a list of names or of specs, not {type(tools).__name__}")
+        raise BadInput(f"{where}: expected a list of tool names or specs, found {type(tools).__name__}")
     return tools

@@ -1,4 +1,4 @@
-"""`statek-sim run`: run scenarios and compare what happens with what they expect."""
+"""`statek-sim run`: run scenarios and check their expectations."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -46,43 +46,45 @@ ReportOption = Annotated[
 ]
 GateOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="PRESET", help="Judge this preset on PATH, as `statek-sim gate` does (repeatable)."),
+    typer.Option(
+        metavar="PRESET", help="Also judge this preset on PATH, as `statek-sim gate` does (repeatable)."
+    ),
 ]
 PolicyOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="With --gate: what the gate demands, as TOML.")
+    Path | None, typer.Option(metavar="FILE", help="With --gate: the requirements, as TOML.")
 ]
 ExploreOption = Annotated[
     bool,
-    typer.Option("--explore", help="With --html: show what a kill does at every place of the scenarios."),
+    typer.Option("--explore", help="With --html: show the effect of a crash at each event of the scenarios."),
 ]
 AcceptOption = Annotated[
     bool,
     typer.Option(
         "--accept",
-        help="Rewrite expectations that do not hold with what happened, begin those of scenarios that have none, "
-        "and show the diff.",
+        help="Replace failed expectations by the actual values, add expectations to scenarios that have none, and show "
+        "the diff.",
     ),
 ]
 CassettesOption = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Replay what `statek-sim cassette record` recorded, instead of the scripts. Without --profile under "
-        "the profile it records under.",
+        help="Replay cassettes of `statek-sim cassette record` instead of the scripts. Default profile: that of the "
+        "recording.",
     ),
 ]
 ProviderOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="With --cassettes: the provider that was recorded.")
+    str | None, typer.Option(metavar="NAME", help="With --cassettes: the recorded provider.")
 ]
 ModelOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="With --cassettes: the model it was recorded with.")
+    str | None, typer.Option(metavar="NAME", help="With --cassettes: the recorded model.")
 ]
 StoreOption = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Keep the runs in this store (sqlite:PATH, files:FOLDER or postgresql://...) and resume those it has: see "
-        "`statek-sim jobs`.",
+        help="Keep the runs in this store (sqlite:PATH, files:FOLDER or postgresql://...) and resume the runs in it; "
+        "see `statek-sim jobs`.",
     ),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")]
@@ -113,9 +115,9 @@ def run(
     store: StoreOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Run scenarios and compare what happens with what they expect.
+    """Run scenarios and check their expectations.
 
-    Exits 1 when a scenario, or a preset given by --gate, fails; reports are written all the same.
+    Exits 1 when a scenario or a preset of --gate fails; reports are written even then.
 
     Example: statek-sim run tests/scenarios --html report.html
     """
@@ -175,29 +177,29 @@ def _check_accept(
     preset: str | None,
     seed: int | None,
 ) -> None:
-    """Refuse `--accept` where expectations would come from something else than the files' own scripts."""
+    """Refuse `--accept` with options that change what the files' own scripts do."""
     if backend is not Backend.REFERENCE:
-        raise BadInput("--accept: expectations are written by the reference runtime; leave --backend out")
+        raise BadInput("--accept: remove --backend; only the reference runtime writes expectations")
     if preset is not None or seed is not None or not paths:
-        raise BadInput("--accept: name the files to rewrite, and leave --preset and --seed to the scenarios")
+        raise BadInput("--accept: name the files to rewrite, and remove --preset and --seed")
     if recordings.folder is not None:
-        raise BadInput("--accept: expectations belong to the scripts; leave --cassettes out")
+        raise BadInput("--accept: remove --cassettes; expectations belong to the scripts")
 
 
 def _check_store(store: str, backend: Backend, recordings: Recordings) -> None:
-    """Refuse what a store does not keep, and a store that cannot be opened."""
+    """Refuse options that a store does not support, and a store that cannot be opened."""
     from statek_sim.store.open import open_store
     from statek_sim.store.worker import real_seconds
 
     if backend is not Backend.REFERENCE:
-        raise BadInput("--store: it keeps runs of the reference runtime; leave --backend out")
+        raise BadInput("--store: remove --backend; a store keeps runs of the reference runtime")
     if recordings.folder is not None:
-        raise BadInput("--store: recordings are not kept in a store; leave --cassettes out")
+        raise BadInput("--store: remove --cassettes; a store does not keep recordings")
     open_store(store, clock=real_seconds).close()
 
 
 def _limits(watchdog: str, backend: Backend) -> WatchdogLimits | None:
-    """Return what one run may use. The installed package runs in a process of its own, with a watchdog of its own."""
+    """Return the limits of one run; None for the installed package, whose process has its own watchdog."""
     from statek_sim.executors.limits import parse_watchdog
 
     limits = parse_watchdog(watchdog)
@@ -214,7 +216,7 @@ def _run(
     runner: Runner | None = None,
     watchdog: WatchdogLimits | None,
 ) -> tuple[list[ScenarioResult], Report]:
-    """Run the scenarios and tell how it goes."""
+    """Run the scenarios and print the report."""
     from rich.console import Console
 
     from statek_sim.reporting.model import build_report
@@ -236,7 +238,7 @@ def _run(
 
 
 def _accept(results: Sequence[ScenarioResult]) -> bool:
-    """Rewrite expectations, print the diff, and return whether something was left to a person."""
+    """Rewrite expectations, print the diff, and return whether some could not be rewritten."""
     from statek_sim.reporting.text_format import plural
     from statek_sim.suite.accept import accept
     from statek_sim.suite.diff import describe
@@ -245,5 +247,5 @@ def _accept(results: Sequence[ScenarioResult]) -> bool:
     typer.echo(accepted.diff, nl=False)
     typer.echo(f"{plural(len(accepted.changes), 'expectation')} written")
     for result, mismatch in accepted.left:
-        typer.echo(f"left to you: {result.id}: {describe(result, mismatch)[0]}", err=True)
+        typer.echo(f"not rewritten: {result.id}: {describe(result, mismatch)[0]}", err=True)
     return bool(accepted.left)

@@ -1,4 +1,4 @@
-"""What `statek-sim run` writes: JSON, Markdown, and a page with further sections on request."""
+"""The reports of `statek-sim run`: JSON, Markdown, and a page with optional sections."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sections:
-    """What a page shows beside the runs."""
+    """The optional sections of a page."""
 
     gate: GateResult | None = None
     crashes: Exploration | None = None
@@ -30,7 +30,7 @@ class Sections:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedSections:
-    """Which sections a page is to have; `policy` belongs to `gate`."""
+    """The sections that the command line requests; `policy` belongs to `gate`."""
 
     gate: Sequence[str]
     policy: Path | None
@@ -39,9 +39,9 @@ class WantedSections:
     def check(self, *, page: bool) -> None:
         """Refuse options that have no effect."""
         if self.crashes and not page:
-            raise BadInput("--explore: adds a section to the page; name its file with --html FILE")
+            raise BadInput("--explore requires --html FILE")
         if self.policy is not None and not self.gate:
-            raise BadInput("--policy: it is about the gate; name a preset with --gate")
+            raise BadInput("--policy requires --gate PRESET")
 
     def made(
         self,
@@ -50,7 +50,7 @@ class WantedSections:
         profiles: Sequence[str] | None,
         watchdog: WatchdogLimits | None,
     ) -> Sections:
-        """Return the wanted sections: verdicts are about `paths`, or the shipped workloads where there are none."""
+        """Return the requested sections; the gate judges `paths`, or the shipped workloads without any."""
         return Sections(
             gate=self._judged(list(map(str, paths)), profiles, watchdog) if self.gate else None,
             crashes=_crashes(pairs, profiles) if self.crashes else None,
@@ -69,7 +69,7 @@ class WantedSections:
 
 
 def _crashes(pairs: Sequence[tuple[Scenario, Profile]], profiles: Sequence[str] | None) -> Exploration:
-    """Kill the worker at every place of each scenario, under its first profile where none was asked for."""
+    """Crash at each event of each scenario, under its first profile unless profiles are given."""
     from statek_sim.executors.executor import executor_for
     from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.explore.explorer import Bounds
@@ -88,7 +88,7 @@ def _crashes(pairs: Sequence[tuple[Scenario, Profile]], profiles: Sequence[str] 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """Where the reports go that were asked for."""
+    """The paths of the requested reports."""
 
     json_file: Path | None
     html: Path | None
@@ -100,10 +100,10 @@ class Outputs:
         return [path for path in (self.html, self.folder and self.folder / "report.html") if path is not None]
 
     def check(self) -> None:
-        """Refuse what could not be written after everything has run."""
+        """Refuse, before anything runs, paths that cannot be written."""
         folder = self.folder
         if folder is not None and folder.exists() and not folder.is_dir():
-            raise BadInput(f"--report {folder}: expected a folder, found something else")
+            raise BadInput(f"--report {folder}: expected a folder, found a file")
         names = () if folder is None else ("report.json", "report.md", "report.html")
         inside = {f"--report ({name})": folder and folder / name for name in names}
         check_outputs({"--json": self.json_file, "--html": self.html, **inside})

@@ -1,4 +1,4 @@
-"""Who runs a scenario: the reference runtime, a store that keeps runs, cassettes, or the installed package."""
+"""The ways to run a scenario: reference runtime, store, cassettes, or the installed package."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class Runner(Protocol):
     def __call__(
         self, scenario: Scenario, profile: Profile, *, exchanges: Exchanges | None = None
     ) -> ScenarioResult:
-        """Return what came of it."""
+        """Return the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recordings:
-    """What is replayed instead of scripts: a folder of cassettes, and which of them."""
+    """The cassettes to replay instead of scripts."""
 
     folder: Path | None
     provider: str | None
@@ -40,18 +40,16 @@ class Recordings:
     secret_patterns: Sequence[str]
 
     def check(self) -> None:
-        """Refuse options about recordings where there are none."""
+        """Refuse options about cassettes without `--cassettes`."""
         if self.folder is not None:
             return
         if self.provider is not None or self.model is not None:
-            raise BadInput("--provider and --model: they choose among recordings; say --cassettes DIR too")
+            raise BadInput("--provider and --model require --cassettes DIR")
         if self.secret_names or self.secret_patterns:
-            raise BadInput(
-                "--secret-name and --secret-pattern: they are about recordings; say --cassettes DIR too"
-            )
+            raise BadInput("--secret-name and --secret-pattern require --cassettes DIR")
 
     def opened(self) -> Cassettes | None:
-        """Return the cassettes, None when scripts are played."""
+        """Return the cassettes; None to play scripts."""
         if self.folder is None:
             return None
         from statek_sim.cassettes.secret_rules import OwnSecrets
@@ -62,7 +60,7 @@ class Recordings:
 
 
 def on_store(store: str, *, preset: str | None, seed: int | None) -> Runner:
-    """Return what keeps runs in a store, and goes on with those that it has."""
+    """Return a runner that keeps runs in a store and resumes the runs in it."""
     from statek_sim.suite.stored import StoredRunner
 
     return StoredRunner(address=store, preset=preset, seed=seed)
@@ -78,7 +76,7 @@ def own_runner(*, preset: str | None, seed: int | None) -> Runner:
 def replaying(
     cassettes: Cassettes, pairs: Sequence[tuple[Scenario, Profile]], run: Runner, *, every_profile: bool
 ) -> tuple[Runner, tuple[tuple[Scenario, Profile], ...]]:
-    """Return how to run a scenario on its cassette, and which of `pairs` that is; all must be recorded."""
+    """Return a runner on cassettes, and the `pairs` to run; all must be recorded."""
     from statek_sim.suite.recorded import replayed, usual_profile
 
     recorded = tuple(
@@ -103,7 +101,7 @@ def installed(
     preset: str | None,
     seed: int | None,
 ) -> tuple[Runner, tuple[tuple[Scenario, Profile], ...]]:
-    """Start the installed package; return how to run a scenario on it, and which of `pairs` hold for it."""
+    """Start the installed package; return a runner on it, and the `pairs` of its profile."""
     from statek_sim.backends.installed.peer import Peer, profile_of_peer
     from statek_sim.harness.preset import located_preset
     from statek_sim.suite.installed import run_one_installed
@@ -114,7 +112,7 @@ def installed(
     if not chosen:
         raise BadInput(
             f"no scenario to run: statek {peer.version} follows profile {own}, "
-            "and no scenario that was asked for holds for it"
+            "and none of the chosen scenarios has it"
         )
     located = None if preset is None else located_preset(preset)
     return partial(run_one_installed, peer, preset=located, seed=seed), chosen

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TextIO
 import typer
 
 from statek_sim.cli.app import app
-from statek_sim.cli.inputs import say, standard_input
+from statek_sim.cli.inputs import say
 from statek_sim.errors import BadInput
 from statek_sim.input_files import text_of
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 _PORTS: Final = 65535
-"""The highest port there is."""
+"""The highest port number."""
 _ATTENTION: Final = 0.1
-"""Seconds until a signal is noticed, at most."""
+"""The most seconds until a signal is noticed."""
 
 
 serve = typer.Typer(
@@ -38,37 +38,35 @@ app.add_typer(serve, name="serve")
 PathArgument = Annotated[
     Path,
     typer.Argument(
-        metavar="PATH", show_default=False, help="A script file, or a scenario file whose script to play."
+        metavar="PATH", show_default=False, help="A script file, or a scenario file with a script."
     ),
 ]
 ScenarioOption = Annotated[
-    str | None, typer.Option(metavar="ID", help="The scenario to play, where the file has several.")
+    str | None, typer.Option(metavar="ID", help="The scenario to play, if the file has several.")
 ]
 HostOption = Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")]
-PortOption = Annotated[int, typer.Option(metavar="N", help="Port up to 65535; 0 takes a free one.")]
+PortOption = Annotated[int, typer.Option(metavar="N", help="Port from 0 to 65535; 0 chooses a free port.")]
 AnywhereOption = Annotated[
-    bool, typer.Option("--anywhere", help="Allow an address that other machines reach.")
+    bool, typer.Option("--anywhere", help="Allow an address that other machines can reach.")
 ]
 SpeedOption = Annotated[
     float | None,
-    typer.Option(
-        metavar="X", help="Virtual seconds that pass per real second; not said: latencies take no time."
-    ),
+    typer.Option(metavar="X", help="Virtual seconds per real second. Default: latencies take no time."),
 ]
 TokenSecondsOption = Annotated[
     float,
-    typer.Option(metavar="S", min=0, help="Virtual seconds from one token of a stream to the next."),
+    typer.Option(metavar="S", min=0, help="Virtual seconds between two tokens of a stream."),
 ]
 IgnoreOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="Take this parameter of requests without heed instead of refusing it. Repeatable.",
+        help="Ignore this request parameter instead of refusing it (repeatable).",
     ),
 ]
 CheckOption = Annotated[
     bool,
-    typer.Option("--check", help="Exit 1 when a request found no reply, or a reply or fault no request."),
+    typer.Option("--check", help="Exit 1 when a request had no reply, or a reply or fault was not used."),
 ]
 
 
@@ -86,8 +84,8 @@ def llm(
 ) -> None:
     """Serve a fake LLM over HTTP, from a script.
 
-    It speaks the formats of OpenAI (chat completions, responses, embeddings), Anthropic and Gemini. Runs until it is
-    interrupted (Ctrl-C) or terminated, then prints what is left over.
+    It supports the formats of OpenAI (chat completions, responses, embeddings), Anthropic and Gemini. It runs until
+    Ctrl-C or SIGTERM, then lists unused replies.
 
     Example: statek-sim serve llm script.yaml --port 8123 --check
     """
@@ -120,7 +118,7 @@ def llm(
 
 
 def _serve(server: LLMServer, path: Path) -> None:
-    """Say where the server is, and return when this process is told to end."""
+    """Print the server's address, and return after SIGINT or SIGTERM."""
     with Told() as ending:
         say([f"serving {path} at {server.url} (OpenAI's SDK: {server.openai_url})"])
         while not ending.to_end and not server.join(_ATTENTION):
@@ -161,7 +159,7 @@ def _problems(server: LLMServer) -> Iterator[str]:
 
 
 class Transport(StrEnum):
-    """How a client and the server talk."""
+    """The transport of an MCP server."""
 
     STDIO = "stdio"
     HTTP = "streamable-http"
@@ -172,36 +170,36 @@ SourceArgument = Annotated[
     typer.Argument(
         metavar="TOOLS",
         show_default=False,
-        help="module:attribute (a Registry, or a list of functions), or a scenario file whose tools to serve.",
+        help="module:attribute (a Registry, or a list of functions), or a scenario file with tools.",
     ),
 ]
 ToolsOfOption = Annotated[
-    str | None, typer.Option("--scenario", metavar="ID", help="The scenario, where the file has several.")
+    str | None, typer.Option("--scenario", metavar="ID", help="The scenario, if the file has several.")
 ]
 TransportOption = Annotated[
-    Transport, typer.Option(metavar="stdio|streamable-http", help="How clients talk to it.")
+    Transport, typer.Option(metavar="stdio|streamable-http", help="The transport for clients.")
 ]
 FaultOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="KIND[:TOOL][@N][=VALUE]",
-        help="What goes wrong: slow, silent, dies, changes, malformed, no-json, wrong-id, huge, fails, refuses, "
-        "loops; with every call, those of TOOL (or tools/list), or the N-th of them. Repeatable.",
+        help="Inject a fault: slow, silent, dies, changes, malformed, no-json, wrong-id, huge, fails, refuses or "
+        "loops; into every call, the calls of TOOL (or tools/list), or the N-th of these (repeatable).",
     ),
 ]
 ListedOption = Annotated[
-    str | None, typer.Option(metavar="A,B", help="The tools that are listed at first; default: all.")
+    str | None, typer.Option(metavar="A,B", help="The tools to list at first. Default: all.")
 ]
 PageOption = Annotated[
-    int | None, typer.Option(metavar="N", help="Tools on a page of tools/list; default: all.")
+    int | None, typer.Option(metavar="N", help="Tools per page of tools/list. Default: all.")
 ]
-NameOption = Annotated[str, typer.Option(metavar="NAME", help="The name it gives itself.")]
+NameOption = Annotated[str, typer.Option(metavar="NAME", help="The name of the server.")]
 JournalOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Add what the client asks, as lines of JSON. What is in it already counts for @N: a server that is "
-        "started again is not struck again.",
+        help="Append the client's requests to this file, as lines of JSON. Existing lines count for @N, so a restarted "
+        "server does not repeat a fault.",
     ),
 ]
 
@@ -220,9 +218,9 @@ def mcp(
     name: NameOption = "statek-sim",
     journal: JournalOption = None,
 ) -> None:
-    """Serve tools as an MCP server, to test an MCP client with.
+    """Serve tools as an MCP server, to test an MCP client.
 
-    On stdio it serves one client until that closes its end; over HTTP it runs until it is interrupted or terminated.
+    On stdio it serves one client until the client closes the connection; over HTTP it runs until Ctrl-C or SIGTERM.
 
     Example: statek-sim serve mcp shop.tools:TOOLS --fault slow
     """
@@ -232,9 +230,7 @@ def mcp(
 
     if not 0 <= port <= _PORTS:
         raise BadInput(f"--port {port}: expected a number from 0 to {_PORTS}")
-    if transport is Transport.STDIO:
-        standard_input()  # Before a journal is made for a client that is not there.
-    # A pipe, such as standard error often is, has nothing in it that was written before, and may never end.
+    # Reading a pipe, such as standard error often is, might never end.
     before = [] if journal is None or not journal.is_file() else _asked_before(journal)
     with nullcontext() if journal is None else _added_to(journal) as file:
         server = McpServer(
@@ -253,7 +249,7 @@ def mcp(
 
 
 def _added_to(journal: Path) -> TextIO:
-    """Return a file that lines are added to; `BadInput` for one that nothing can be written into."""
+    """Return the journal, open for appending; `BadInput` if it cannot be written."""
     try:
         return journal.open("a", encoding="utf-8", buffering=1)
     except OSError as error:
@@ -267,7 +263,7 @@ def _asked_before(journal: Path) -> list[str]:
         return list(counted(text_of(journal).splitlines()))
     except (ValueError, RecursionError) as error:
         raise BadInput(
-            f"{journal}: this is no journal: {error}; name a new file, or one that this command wrote"
+            f"{journal}: not a journal: {error}; name a new file, or one that this command wrote"
         ) from None
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from statek_sim.trace import Trace
 
 MOST_NAMED = 10
-"""Ids that are listed where one is to be chosen."""
+"""The most ids that an error lists."""
 
 
 @app.command()
@@ -31,8 +31,8 @@ def trace(
         typer.Argument(
             metavar="PATH|ID",
             show_default=False,
-            help="Scenario files or folders, none: the built-in suites; and the id of the scenario, which may be left "
-            "out where there is only one.",
+            help="Scenario files or folders (default: the built-in suites), and the id of the scenario unless there is "
+            "only one.",
         ),
     ],
     profile: Annotated[
@@ -45,7 +45,7 @@ def trace(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Send the run's spans there instead of printing: the full address of an OTLP/HTTP receiver, like "
+            help="Send the run's spans to this OTLP/HTTP receiver instead of printing the trace, for example "
             "http://localhost:4318/v1/traces.",
         ),
     ] = None,
@@ -53,21 +53,21 @@ def trace(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="With --otlp: the provider that spans name, like OPENAI; default: who makes the model, by its name.",
+            help="With --otlp: the provider name in spans, such as OPENAI. Default: the vendor of the model.",
         ),
     ] = None,
 ) -> None:
     """Run one scenario and print its trace as JSON lines.
 
-    The first line is a header, then there is one event per line. Exits 1 when the run fails and the scenario does
-    not expect that; its other expectations are not looked at.
+    The first line is a header; each further line is one event. Exits 1 when the run fails and the scenario does not
+    expect it to fail; other expectations are not checked.
 
     Example: statek-sim trace claim-two-items
     """
     from statek_sim.trace import Trace
 
     if provider is not None and otlp is None:
-        raise BadInput("--provider goes with --otlp URL: only spans name a provider")
+        raise BadInput("--provider requires --otlp URL")
     scenario = _named(words)
     result = _ran(scenario, profile, preset, seed, backend)
     record = result.record
@@ -100,14 +100,16 @@ def _ran(
     from statek_sim.suite.installed import run_one_installed
 
     if profile is not None:
-        raise BadInput("--profile: the installed package follows the profile of its version; leave it out")
+        raise BadInput(
+            "--profile: not available with --backend installed, which follows the profile of its version"
+        )
     located = None if preset is None else located_preset(preset)
     with Peer(sys.executable) as peer:
         return run_one_installed(peer, scenario, profile_of_peer(peer), preset=located, seed=seed)
 
 
 def _send(trace: Trace, scenario: Scenario, address: str, provider: str | None) -> None:
-    """Send a run's spans to a receiver and say how many there were."""
+    """Send a run's spans to a receiver and print their number."""
     try:
         from statek_sim.telemetry.otel import send, trace_spans
     except ModuleNotFoundError as missing:
@@ -118,18 +120,18 @@ def _send(trace: Trace, scenario: Scenario, address: str, provider: str | None) 
 
 
 def _named(words: Sequence[str]) -> Scenario:
-    """Return the scenario that paths and an id, in any order, name; BadInput where that is none, or more than one."""
+    """Return the scenario for paths and an id, in any order; `BadInput` unless it is exactly one."""
     from statek_sim.did_you_mean import suggestion
 
     paths = [Path(word) for word in words if word.endswith((".yaml", ".yml")) or os.path.lexists(word)]
     ids = [word for word in words if Path(word) not in paths]
     by_id = {scenario.id: scenario for scenario in loaded(paths)}
     if len(ids) > 1:
-        raise BadInput(f"expected one scenario, got {', '.join(ids)}; none of them is a file or a folder")
+        raise BadInput(f"expected one scenario id, got {', '.join(ids)}; none of these is a file or a folder")
     if not ids and len(by_id) > 1:
         known = ", ".join([*by_id][:MOST_NAMED])
         more = f", and {len(by_id) - MOST_NAMED} more" if len(by_id) > MOST_NAMED else ""
-        raise BadInput(f"which scenario? {known}{more}")
+        raise BadInput(f"expected the id of one scenario: {known}{more}")
     wanted = ids[0] if ids else next(iter(by_id))
     if wanted not in by_id:
         raise BadInput(f"no scenario has the id {wanted!r}.{suggestion(wanted, by_id)}".removesuffix("."))

@@ -1,4 +1,4 @@
-"""`statek-sim usage`: what scenarios use, counted five ways, and where the differences come from."""
+"""`statek-sim usage`: token usage of scenarios, counted five ways, with the reasons for the differences."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ if TYPE_CHECKING:
 CorpusOption = Annotated[
     bool,
     typer.Option(
-        "--corpus", help="Instead of scenarios: the same dialogue in 15 languages and kinds of text."
+        "--corpus", help="Use the same dialogue in 15 languages and kinds of text instead of scenarios."
     ),
 ]
 ModelOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="With --corpus: the agent's model, which chooses the tokenizer; none: gpt-4o.",
+        help="With --corpus: the agent's model, which determines the tokenizer. Default: gpt-4o.",
     ),
 ]
 ProfileOption = Annotated[
     str,
-    typer.Option(metavar="P", help="Behaviour profile; scenarios that do not hold for it are left out."),
+    typer.Option(metavar="P", help="Behaviour profile; scenarios without it are left out."),
 ]
 TurnsOption = Annotated[bool, typer.Option("--turns", help="Show the chosen scenarios turn by turn.")]
-EveryOption = Annotated[bool, typer.Option("--all", help="List every scenario, not the worst ones.")]
+EveryOption = Annotated[bool, typer.Option("--all", help="List every scenario, not only the worst ones.")]
 
 
 @app.command()
@@ -74,20 +74,20 @@ def usage(
     json_file: JsonFileOption = None,
     markdown_file: MarkdownFileOption = None,
 ) -> None:
-    """Show what scenarios use: estimated, measured, reported.
+    """Show the token usage of scenarios: estimated, measured, reported.
 
-    Nothing is compared with what scenarios expect: `run` does that. Exits 1 when the watchdog killed one.
+    Expectations of scenarios are not checked; use `run` for that. Exits 1 when the watchdog kills a run.
 
     Example: statek-sim usage --corpus
     """
     if corpus and (paths or select or tag or preset):
         raise BadInput(
-            "--corpus: it has scenarios and limits of its own; leave PATH, --select, --tag and --preset out"
+            "--corpus: remove PATH, --select, --tag and --preset; the corpus has its own scenarios and limits"
         )
     if model is not None and not model.strip():
-        raise BadInput("--model: expected a model's name, got a blank one")
+        raise BadInput("--model: expected the name of a model, found blanks")
     if model is not None and not corpus:
-        raise BadInput("--model: scenarios name their own models; it goes with --corpus")
+        raise BadInput("--model requires --corpus; scenarios name their own models")
     check_outputs({"--json": json_file, "--markdown": markdown_file})
     from statek_sim.analysis.corpus_model import corpus_table
     from statek_sim.analysis.run_usage import NO_PRICES, analyse
@@ -123,7 +123,7 @@ def _results(
     registry: TokenizerRegistry | None,
     watchdog: str,
 ) -> list[ScenarioResult]:
-    """Run the scenarios; nothing is compared."""
+    """Run the scenarios without checking expectations."""
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.suite.run import run_one
     from statek_sim.suite.watched import run_watched
@@ -133,7 +133,7 @@ def _results(
 
 
 def _killed(results: Sequence[ScenarioResult]) -> list[str]:
-    """Return a line for every scenario that the watchdog killed."""
+    """Return a line for each scenario that the watchdog killed."""
     from statek_sim.suite.watched import KILLED
 
     errors = {result.id: result.record.error for result in results}

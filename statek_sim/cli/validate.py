@@ -27,7 +27,7 @@ def validate(
 ) -> None:
     """Check scenario and eval files without running them.
 
-    Tools and plugins of your own are looked up, not imported. Exits 2 when a file has a problem.
+    Your own tools and plugins are looked up, not imported. Exits 2 when a file has a problem.
 
     Example: statek-sim validate tests/scenarios
     """
@@ -64,7 +64,7 @@ def validate(
 
 
 def _unknown_proofs(scenarios: Sequence[Scenario]) -> Sequence[Problem]:
-    """Return what scenarios say that they prove, and nobody has stated; most say nothing of the kind."""
+    """Return a problem for each unknown statement in a scenario's `proves`."""
     claiming = [scenario for scenario in scenarios if scenario.proves]
     if not claiming:
         return ()
@@ -75,7 +75,7 @@ def _unknown_proofs(scenarios: Sequence[Scenario]) -> Sequence[Problem]:
 
 
 def _evals_among(paths: Sequence[Path]) -> tuple[int, Sequence[Problem], list[Path]]:
-    """Return how many evals there are at or under the paths, what is wrong with them, and the paths with others."""
+    """Return the number of evals at or under the paths, their problems, and the paths with other files."""
     from statek_sim.scenario.files import find_files, is_eval_file
 
     files = [(path, find_files([path])[0]) for path in paths]

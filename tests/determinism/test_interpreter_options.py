@@ -1,10 +1,7 @@
-"""What Python may leave out: docstrings, assertions, and PyYAML's part in C. A difference is told."""
+"""Scenario files mean the same without libyaml, the part of PyYAML in C."""
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,26 +10,6 @@ import yaml
 from statek_sim.scenario import tree
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
-
-
-def run(*options: str) -> tuple[str, str]:
-    """Return the digest of a suite without tools of its own, and what went to standard error."""
-    command = [sys.executable, *options, "-m", "statek_sim.cli", "run", str(SCENARIOS / "workloads")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = re.search(r"^digest (\w+)$", done.stdout, re.MULTILINE)
-    assert found is not None
-    return found[1], done.stderr
-
-
-@pytest.mark.slow
-def test_without_docstrings_digests_that_show_none_are_the_same_and_the_command_says_that_others_are_not() -> (
-    None
-):
-    usual, silent = run()
-    bare, told = run("-OO")
-    assert bare == usual
-    assert silent == ""
-    assert "Python runs without docstrings (-OO, PYTHONOPTIMIZE=2)" in told
 
 
 @pytest.mark.slow

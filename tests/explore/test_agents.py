@@ -325,7 +325,7 @@ PRICED = ", harness: {budget: {prompt_price: 1000, completion_price: 2000}}"
             "FAILED pays: one crash adds a cost of 0.08, allowed are 0.01 ",
         ),
         (PRICED, ("--max-crash-cost", "0.2"), 0, "nothing fails"),
-        ("", ("--max-crash-cost", "9"), 1, "FAILED pays: what one crash adds to its cost is not known"),
+        ("", ("--max-crash-cost", "9"), 1, "FAILED pays: unknown cost of a crash"),
     ],
 )
 def test_the_answers_that_died_with_their_process_are_the_price_of_a_crash(

@@ -99,7 +99,7 @@ def test_the_money_of_a_crash_is_known_by_price_files_and_fails_where_nobody_kno
     words = ("thinkers.yaml", "--kind", "crashes", "--max-crash-cost")
     code, out, _ = run(capsys, *words, "9")
     assert code == 1
-    assert "FAILED thinkers: what one crash adds to its cost is not known" in out
+    assert "FAILED thinkers: unknown cost of a crash" in out
     (here / "prices").mkdir()
     (here / "prices" / "all.csv").write_text(f"{HEAD}OPENROUTER,gpt-4o,,1000,,2000\n")
     code, out, _ = run(capsys, *words, "0.001", "--prices", "prices")
@@ -177,7 +177,7 @@ def test_one_process_and_two_give_the_same(capsys: pytest.CaptureFixture[str], h
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--replay",), "--replay: name the files or folders of the found cases"),
+        (("--replay",), "--replay: expected the files or folders"),
         (("--replay", "claim.yaml"), "'violates' is missing"),
         (("claim.yaml", "--invariant", "nothing"), "--invariant 'nothing': expected 'module:attribute'"),
         (("claim.yaml", "--invariant", "math:pi"), "--invariant 'math:pi': expected a callable, got 3.14"),
@@ -189,7 +189,7 @@ def test_one_process_and_two_give_the_same(capsys: pytest.CaptureFixture[str], h
         (("claim.yaml", "--invariant", "builtins:id"), "'builtins:id': expected a text or None, got int"),
         (
             ("claim.yaml", "--json", "a", "--markdown", "./a"),
-            "--json and --markdown: both would be written to a",
+            "--json and --markdown: both name a; expected two files",
         ),
         (("nowhere.yaml",), "nowhere.yaml"),
     ],

@@ -117,7 +117,7 @@ def test_over_http_it_says_where_it_is_and_ends_when_it_is_told(tmp_path: Path) 
             "has no tool 'edti'; it has: search, edit, wait. Did you",
         ),
         (["tests.mcp.serving:TOOLS", "--fault", "dies:edti"], "fault dies:edti: there is no tool 'edti'"),
-        (["tests.mcp.serving:TOOLS", "--journal", "wiki.yaml"], "wiki.yaml: this is no journal: "),
+        (["tests.mcp.serving:TOOLS", "--journal", "wiki.yaml"], "wiki.yaml: not a journal: "),
         (
             ["tests.mcp.serving:TOOLS", "--transport", "streamable-http", "--host", "0.0.0.0"],
             "is not this machine's loopback",

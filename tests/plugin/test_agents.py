@@ -42,7 +42,7 @@ def test_a_setting_that_no_agent_has_is_refused_with_the_one_that_was_meant(
     result = pytester.runpytest("test_it.py")
     result.assert_outcomes(failed=1)
     known = "Known: script, provider, tools, steps, prompt,"
-    result.stdout.fnmatch_lines([f"*statek_agent(tool=...): no such setting. Did you mean 'tools'? {known}*"])
+    result.stdout.fnmatch_lines([f"*statek_agent(tool=...): unknown setting. Did you mean 'tools'? {known}*"])
     result.stdout.no_fnmatch_line("*TypeError*")
 
 

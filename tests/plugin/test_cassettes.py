@@ -271,8 +271,8 @@ def test_the_marker_chooses_name_and_mode_and_the_command_line_wins(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("'here.yaml'", "takes arguments by name, such as name=..., not 'here.yaml'"),
-        ("ignored=[]", "there is no argument 'ignored'; expected name, ignore, mode, allow_unplayed."),
+        ("'here.yaml'", "expected arguments by name, such as name=..., got 'here.yaml'"),
+        ("ignored=[]", "unknown argument 'ignored'; expected name, ignore, mode, allow_unplayed."),
         ("ignore='port'", "ignore='port': expected a list of names such as 'body.metadata.run'"),
         ("ignore=['prt']", "cannot ignore 'prt'; expected body, host, path, port, query, scheme, *"),
         ("mode='always'", "record mode 'always': expected none, once, new_episodes, all, rewrite"),
@@ -339,8 +339,8 @@ def test_workers_record_and_play_as_one_process_does(pytester: pytest.Pytester, 
 @pytest.mark.parametrize(
     ("file", "problem"),
     [
-        (".", "is a folder; expected a file to write"),
-        ("nowhere/list", "the folder that it is in is not there; make it, or name another"),
+        (".", "expected a file to write, found a folder"),
+        ("nowhere/list", "no such folder; create it, or name another"),
         ("/dev/full", "cannot be written: No space left on device"),
     ],
 )

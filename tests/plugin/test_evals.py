@@ -324,13 +324,13 @@ def test_a_rule_that_judges_no_run_is_a_collection_error(
         ),
         (
             ("--statek-evals=evals", "-ostatek_evals_arm=full"),
-            "statek_evals_arm: whose runs? Set statek_evals_model, too",
+            "statek_evals_arm requires statek_evals_model",
         ),
-        ((*RUN[:1], RUN[2]), "statek_evals_baseline: whose runs? Set statek_evals_model, too"),
-        (RUN[:2], "*fail against a baseline or a policy only; set statek_evals_policy, or statek_evals_b*"),
+        ((*RUN[:1], RUN[2]), "statek_evals_baseline requires statek_evals_model"),
+        (RUN[:2], "*: requires statek_evals_policy or statek_evals_baseline*"),
         (
             ("--statek-evals=evals", "-ostatek_evals_policy=rules.toml"),
-            "statek_evals_policy: whose runs? Set statek_evals_model, too",
+            "statek_evals_policy requires statek_evals_model",
         ),
         ((*RUN[:2], "-ostatek_evals_policy=no.toml"), "no.toml: no such file"),
         (
@@ -361,7 +361,7 @@ def test_a_mistake_in_the_configuration_file_is_told_as_text_where_an_eval_is_na
 ) -> None:
     pytester.makeini(f"[pytest]\nstatek_evals_model = {MODEL}\n")
     result = pytester.runpytest("evals/mine.yaml::one")
-    result.stdout.fnmatch_lines([f"statek: statek_evals_model = {MODEL}: a weak model is wrong at times, *"])
+    result.stdout.fnmatch_lines([f"statek: statek_evals_model = {MODEL}: requires statek_evals_policy *"])
     result.stdout.no_fnmatch_line("*Traceback*")
     result.stdout.no_fnmatch_line("*evals.py:*")
 
@@ -370,7 +370,7 @@ def test_a_baseline_without_arms_is_refused(pytester: pytest.Pytester) -> None:
     write_baseline([])
     result = pytester.runpytest(*RUN)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: statek: base.json: it has no arms; write it again*"])
+    result.stderr.fnmatch_lines(["ERROR: statek: base.json: no arms; write it again*"])
 
 
 # -- beside scenarios -------------------------------------------------------------------------------------------
@@ -393,4 +393,6 @@ def test_the_built_in_scenarios_are_collected_without_the_built_in_evals(pyteste
 
 def test_a_folder_of_evals_alone_is_told_to_have_no_scenarios(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest("--statek-scenarios=evals")
-    result.stderr.fnmatch_lines(["ERROR: statek: no scenarios: evals: evals; play them with --statek-evals"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: statek: no scenarios: evals: these are evals; check them with --statek-evals"]
+    )

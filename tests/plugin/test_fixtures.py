@@ -295,8 +295,8 @@ def test_it(statek_runtime):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ("profil='docs'", "there is no argument 'profil'; *Did you mean 'profile'?"),
-        ("'docs'", "takes arguments by name, such as profile=..., not 'docs'"),
+        ("profil='docs'", "unknown argument 'profil'; *Did you mean 'profile'?"),
+        ("'docs'", "expected arguments by name, such as profile=..., got 'docs'"),
         ("profile='doc'", "profile 'doc' is unknown; *Did you mean 'docs'?"),
         ("preset='locl'", "preset 'locl': no such file*Did you mean 'local'?"),
         ("limits={'max_turn': 1}", "there is no limit 'max_turn'; *Did you mean 'max_turns'?"),

@@ -106,7 +106,7 @@ def test_a_test_that_the_option_swallowed_is_refused_with_the_right_spelling(
     pytester.makepyfile(test_own="def test_own(): pass")
     pytester.mkdir("tests")
     error = usage_error(pytester, "--statek-scenarios", target)
-    assert f"--statek-scenarios took '{target}' for its value" in error
+    assert f"--statek-scenarios: no scenarios in its value '{target}'" in error
     assert f"write `pytest {target} --statek-scenarios`" in error
 
 
@@ -118,7 +118,7 @@ def test_a_test_that_the_option_swallowed_is_refused_with_the_right_spelling(
         ("--statek-profile=doc", "Did you mean 'docs'?"),
         ("--statek-preset=intractive", "Did you mean 'interactive'?"),
         ("--statek-seed=many", "argument --statek-seed: invalid int value: 'many'"),
-        ("--statek-report=out", "--statek-report: nothing to report without --statek-scenarios"),
+        ("--statek-report=out", "--statek-report: requires --statek-scenarios"),
     ],
 )
 def test_a_wrong_option_is_refused_before_anything_runs(

@@ -120,7 +120,7 @@ def test_bad_input_exits_with_2_and_says_what_to_do(capsys: pytest.CaptureFixtur
             "sqlite:notes.db: it is no SQLite database, or it is damaged",
         ),
         (("run", "claim.yaml", "--store", "mysql:x"), "--store 'mysql:x': expected 'sqlite:PATH', "),
-        (("run", "claim.yaml", "--store", "sqlite:x.db", "--backend", "installed"), "leave --backend out"),
+        (("run", "claim.yaml", "--store", "sqlite:x.db", "--backend", "installed"), "remove --backend"),
     ):
         code, _, err = run(capsys, *arguments)
         assert code == 2
@@ -177,9 +177,7 @@ def test_rows_and_events_that_can_be_read_and_are_wrong_are_told_as_damage(
     asked("sqlite:runs.db", damage)
     code, _, err = run(capsys, "jobs", "resume", "samples/claims[docs]", "--store", "sqlite:runs.db")
     assert code == 2
-    assert err.startswith(
-        "sqlite:runs.db: run 'samples/claims[docs]': what is stored cannot be gone on with: "
-    )
+    assert err.startswith("sqlite:runs.db: run 'samples/claims[docs]': what is stored cannot be resumed: ")
     assert err.endswith("; put a copy of the store back, or begin the run anew\n")
     assert asked("sqlite:runs.db", "SELECT worker, status FROM statek_runs") == [("", "running")]
 
@@ -208,7 +206,7 @@ def test_a_damaged_run_is_told_and_the_others_are_shown_and_gone_on_with(
     runs = [line.split() for line in lines if line.endswith("[docs]")]
     assert [name for _, name in runs] == [f"samples/{name}[docs]" for name in "abc"]
     assert (runs[0][0], last.split(",")[0]) == ("left", "2 resumed")
-    assert last.endswith(", 1 cannot be gone on with")
+    assert last.endswith(", 1 cannot be resumed")
 
 
 def test_a_value_of_another_type_in_a_head_is_damage_or_nobodys_lease(
@@ -238,7 +236,7 @@ def test_a_value_of_another_type_in_a_head_is_damage_or_nobodys_lease(
     assert (code in (0, 1), out.splitlines()[-1].split(",")[0]) == (True, "1 resumed"), out
     # What it holds cannot be believed.
     code, out = told("resume", "events = 'x'")
-    assert (code, out.splitlines()[-1]) == (2, "0 resumed, 0 failed, 1 cannot be gone on with")
+    assert (code, out.splitlines()[-1]) == (2, "0 resumed, 0 failed, 1 cannot be resumed")
     assert "events is 'x', expected a whole number; put a copy of the store back" in out
 
 
@@ -276,7 +274,7 @@ def test_an_unknown_job_or_run_names_those_there_are(capsys: pytest.CaptureFixtu
     code, _, err = run(capsys, "jobs", "show", "nobody", "--store", "sqlite:runs.db")
     assert (code, err) == (
         2,
-        "sqlite:runs.db: there is no job 'nobody'; there are: samples/claims[docs]:main\n",
+        "sqlite:runs.db: no job 'nobody'; jobs: samples/claims[docs]:main\n",
     )
     code, _, err = run(capsys, "jobs", "resume", "other", "--store", "sqlite:runs.db")
     assert (code, err) == (2, "sqlite:runs.db: there is no run 'other'; there are: 'samples/claims[docs]'\n")

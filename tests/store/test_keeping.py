@@ -210,7 +210,7 @@ def test_a_damaged_store_is_told_and_given_back(tmp_path: Path) -> None:
     other = Lab(LabSettings())
     other.llm.script(clerk=SCRIPT)
     with pytest.raises(
-        Damaged, match=r"run 'main': what is stored cannot be gone on with: KeyError: 'event'; put"
+        Damaged, match=r"run 'main': what is stored cannot be resumed: KeyError: 'event'; put"
     ):
         other.runtime.keep_in(f"sqlite:{tmp_path / 'shop.db'}", agents=[clerk()])
     other.runtime.close()

@@ -411,7 +411,7 @@ def test_a_report_with_other_numbers_is_bad_input(
 def test_two_outputs_are_two_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     same = str(tmp_path / "same")
     code, _, err = command(capsys, "metrics", "--json", same, "--openmetrics", same)
-    assert (code, err) == (2, f"--json and --openmetrics: both would be written to {same}\n")
+    assert (code, err) == (2, f"--json and --openmetrics: both name {same}; expected two files\n")
 
 
 def test_traces_of_one_name_in_two_folders_are_different_runs(
@@ -548,7 +548,7 @@ def test_what_is_no_trace_is_told_with_its_place(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--window", "0"], "--window: a window has 1 task or more, not 0"),
+        (["--window", "0"], "--window 0: expected 1 or more"),
         (["--worth", "much"], "--worth 'much': expected US dollars above 0, like 0.25"),
         (["--worth", "nan"], "--worth 'nan': expected US dollars above 0, like 0.25"),
         (["nowhere.jsonl"], "nowhere.jsonl: No such file or directory"),

@@ -230,4 +230,4 @@ def test_a_provider_is_named_on_the_command_line(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit) as exit_:
         main(["trace", "agent-person-answers", "--provider", "AZURE"])
     assert exit_.value.code == 2
-    assert "--provider goes with --otlp URL" in capsys.readouterr().err
+    assert "--provider requires --otlp URL" in capsys.readouterr().err

@@ -238,7 +238,7 @@ def test_accept_exits_1_when_something_is_left(shell: Shell) -> None:
     ran = shell("run", "b.yaml", "--accept", "-q", "--profile", "docs")
     assert ran.code == 1
     name = f"{shell.folder.name}/fails[docs]"
-    assert ran.err == f"left to you: {name}: jobs.main.console.contains[0]: nothing matches zzz\n"
+    assert ran.err == f"not rewritten: {name}: jobs.main.console.contains[0]: nothing matches zzz\n"
 
 
 def test_validate_tells_every_problem_and_runs_nothing(shell: Shell) -> None:
@@ -294,7 +294,7 @@ def test_a_scenario_is_no_file_to_write_json_to(shell: Shell) -> None:
     shell.write("other.yaml", PASSING)
     reads = "--json good.yaml: this command reads it; name another file to write\n"
     assert shell("validate", "good.yaml", "--json", "good.yaml") == Ran(2, "", reads)
-    other = "other.yaml: is there already, and is no report to be replaced; name another file\n"
+    other = "other.yaml: the file exists and is not a report; name another file\n"
     assert shell("validate", "good.yaml", "--json", "other.yaml") == Ran(2, "", other)
     assert shell("validate", "good.yaml", "--json", "new.yaml").out == "1 valid\n"
     assert (shell.folder / "new.yaml").read_text("utf-8").startswith("{")
@@ -368,9 +368,9 @@ def test_a_trace_is_asked_for_by_file_and_id_in_any_order(shell: Shell, words: l
 
 def test_a_trace_of_one_of_several_scenarios_needs_its_id(shell: Shell) -> None:
     shell.write("a.yaml", f"{PASSING}{CLAIMS}")
-    assert shell("trace", "a.yaml").err == "which scenario? passes, claims\n"
+    assert shell("trace", "a.yaml").err == "expected the id of one scenario: passes, claims\n"
     assert shell("trace", "a.yaml", "passes", "claims").err == (
-        "expected one scenario, got passes, claims; none of them is a file or a folder\n"
+        "expected one scenario id, got passes, claims; none of these is a file or a folder\n"
     )
 
 
@@ -462,6 +462,11 @@ def test_the_help_of_a_command_names_arguments_without_python_types(shell: Shell
     assert "<" not in shell(command, "--help").out
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_has_one_example(shell: Shell, command: str) -> None:
+    assert shell(command, "--help").out.count(f"Example: statek-sim {command}") == 1
+
+
 def test_arguments_are_called_by_their_metavar(shell: Shell) -> None:
     help_ = shell("trace", "--help").out
     assert "\n  PATH|ID  Scenario files or folders" in help_
@@ -476,7 +481,7 @@ def test_help_waits_for_no_tokenizer() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.endswith("code 0 []\n")
-    assert "Run scenarios and compare what happens with what they expect." in ran.stdout
+    assert "Run scenarios and check their expectations." in ran.stdout
 
 
 def test_a_run_of_a_scenario_loads_neither_other_commands_nor_engine_two(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused(
 ) -> None:
     (tmp_path / "mine").touch()
     assert ran("init", str(tmp_path / "mine")) == 2
-    assert capsys.readouterr().err.endswith("mine: expected a folder, found something else\n")
+    assert capsys.readouterr().err.endswith("mine: expected a folder, found a file\n")
 
 
 def test_every_built_in_tool_is_listed_with_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:

@@ -139,9 +139,9 @@ def test_a_preset_that_fails_the_gate_is_told_by_the_exit_code(
             ["run", "suite", "--html", "suite/a.yaml/x"],
             "suite/a.yaml/x: cannot write the report: Not a directory",
         ),
-        ([*PAGE, "--policy", "p.toml"], "--policy: it is about the gate; name a preset with --gate"),
+        ([*PAGE, "--policy", "p.toml"], "--policy requires --gate PRESET"),
         ([*PAGE, "--gate", "batsch"], "preset 'batsch': no such file"),
-        (["run", "suite", "--explore"], "--explore: adds a section to the page; name its file with --html"),
+        (["run", "suite", "--explore"], "--explore requires --html FILE"),
     ],
 )
 def test_bad_input_is_told_before_anything_is_written(

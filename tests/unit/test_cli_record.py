@@ -71,7 +71,7 @@ def test_secrets_of_your_own_are_about_recordings(shell: Shell) -> None:
     refused = shell("run", "books.yaml", "--secret-name", "x")
     assert (refused.code, refused.err) == (
         2,
-        "--secret-name and --secret-pattern: they are about recordings; say --cassettes DIR too\n",
+        "--secret-name and --secret-pattern require --cassettes DIR\n",
     )
 
 
@@ -118,7 +118,7 @@ def test_without_an_address_and_a_key_nothing_is_recorded(shell: Shell) -> None:
     [
         (
             ["cassette", "record", "books.yaml", "--provider", "groq", "--mode", "none"],
-            "--mode none: nothing would be",
+            "--mode none: records nothing",
         ),
         (
             ["cassette", "record", "books.yaml", "--provider", "groq", "--mode", "some"],
@@ -128,10 +128,10 @@ def test_without_an_address_and_a_key_nothing_is_recorded(shell: Shell) -> None:
             ["cassette", "record", "books.yaml", "--provider", "groq", "--select", "x"],
             "no scenario to run: none of 1 fits",
         ),
-        (["run", "books.yaml", "--provider", "groq"], "--provider and --model: they choose among recordings"),
+        (["run", "books.yaml", "--provider", "groq"], "--provider and --model require --cassettes"),
         (
             ["run", "books.yaml", "--cassettes", "c", "--accept"],
-            "--accept: expectations belong to the scripts",
+            "--accept: remove --cassettes",
         ),
         (["run", "books.yaml", "--cassettes", "c"], "c: no cassette of books/invoice; record it: statek-sim"),
     ],

@@ -153,7 +153,7 @@ def test_the_corpus_is_shown_and_written_with_its_table(
 def test_the_corpus_takes_no_scenarios(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = _run(capsys, "usage", "letters", "--corpus")
     assert code == 2
-    assert err.startswith("--corpus: it has scenarios and limits of its own")
+    assert err.startswith("--corpus: remove PATH")
 
 
 def test_usage_says_which_scenario_the_watchdog_killed(

@@ -29,8 +29,8 @@ def test_what_one_crash_adds_can_be_bounded(tmp_path: Path, capsys: pytest.Captu
     ("words", "told"),
     [
         (("--kill", "x"), "--kill 'x': expected the number of an event, like 17, or 17+2"),
-        (("--kill", "5", "--kind", "orders"), "--kill is one crash; leave --kind out"),
-        (("--kill", "9999"), "--kill 9999: no scenario that was chosen has this place"),
+        (("--kill", "5", "--kind", "orders"), "--kill: remove --kind"),
+        (("--kill", "9999"), "--kill 9999: none of the chosen scenarios has this event"),
     ],
 )
 def test_a_crash_that_cannot_be_is_refused(

@@ -255,13 +255,13 @@ def test_the_schema_of_baselines_is_printed(capsys: pytest.CaptureFixture[str]) 
     assert json.loads(capsys.readouterr().out) == baseline_schema()
     with pytest.raises(SystemExit, match=r"^2$"):
         main(["list", "schema", "--baseline", "--policy"])
-    assert capsys.readouterr().err.startswith("--policy and --baseline: expected one of them")
+    assert capsys.readouterr().err.startswith("--policy and --baseline: ")
 
 
 def test_update_needs_a_place(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match=r"^2$"):
         main(["gate", "own.env", "--update-baseline"])
-    assert "--update-baseline: expected --baseline PATH" in capsys.readouterr().err
+    assert "--update-baseline requires --baseline PATH" in capsys.readouterr().err
 
 
 def test_the_committed_baselines_are_up_to_date(

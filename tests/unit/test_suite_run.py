@@ -205,7 +205,7 @@ def test_a_variant_that_only_scenarios_of_statek_are_asked_for_names_their_profi
         (["limits", "--stops"], "1 scenario of engine agent is left out; expected --profile hardened"),
         (["limits"], "1 scenario of engine agent is left out; expected --profile hardened"),
         (["limits", "--budget-tokens", "100"], "1 scenario of engine agent is left out"),
-        (["compare", "1.2", "1.4"], "those here are all of engine agent, which no release of STATEK changes"),
+        (["compare", "1.2", "1.4"], "all of these scenarios use engine agent"),
     ],
 )  # fmt: skip
 def test_commands_say_why_scenarios_of_engine_agent_are_left_out(
