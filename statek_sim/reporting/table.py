@@ -1,6 +1,6 @@
 """A table as a value, and the two ways to show it to people: as lines of a terminal, and as GitHub-flavoured Markdown.
 
-In a terminal it is ASCII only, never wider than asked, and the same on every machine.
+In a terminal it is ASCII only, no wider than the given width unless an id is, and the same on every machine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, Self
 from rich.text import Text
 
 NARROWEST: Final = 12
-"""Columns that a first cell keeps, if it needs them."""
+"""The fewest columns of the first cell, if it needs them."""
 
 _GAP: Final = "  "
 _CUT: Final = ".."
@@ -61,14 +61,13 @@ class Table:
     def lines(self, *, width: int) -> list[Text]:
         """Return the head and a line per row.
 
-        The first cell is shortened in its middle where a line would be wider than `width`, but to no less than
-        `NARROWEST` columns: a name of which nothing is left helps nobody.
+        A first cell that does not fit stands whole on a line of its own, above the rest of its row: ids are never cut.
         """
         widths = self._widths()
         rest = sum(widths[1:]) + len(_GAP) * (len(widths) - 1)
         widths[0] = min(widths[0], max(width - rest, NARROWEST))
         head = [Text(name, "bold") for name in self.head]
-        return [self._line(row, widths) for row in (head, *self.rows)]
+        return [line for row in (head, *self.rows) for line in self._folded(row, widths)]
 
     def markdown(self) -> str:
         """Return the table as Markdown that shows cells letter by letter."""
@@ -82,11 +81,17 @@ class Table:
     def _widths(self) -> list[int]:
         return [max(map(len, column)) for column in zip(self.head, *self.rows, strict=True)]
 
+    def _folded(self, row: Sequence[str | Text], widths: Sequence[int]) -> Iterator[Text]:
+        first, *others = row
+        if len(first) > widths[0]:
+            yield first if isinstance(first, Text) else Text(first)
+            first = ""
+        yield self._line([first, *others], widths)
+
     def _line(self, row: Sequence[str | Text], widths: Sequence[int]) -> Text:
         cells: list[Text] = []
         for at, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            text = cell if isinstance(cell, Text) else Text(cell)
-            fitted = Text(shorten(text.plain, width), style=text.style)
+            fitted = cell.copy() if isinstance(cell, Text) else Text(cell)
             fitted.align("left" if self._is_left(at) else "right", width)
             cells.append(fitted)
         line = Text(_GAP).join(cells)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from statek_sim.analysis.corpus_model import CELLS, CorpusTable
 from statek_sim.reporting.report_text import ROWS, styled_ratio
-from statek_sim.reporting.table import Code, Rows, Table, escaped, paragraph, shorten
+from statek_sim.reporting.table import Code, Rows, Table, escaped, paragraph
 from statek_sim.reporting.text_format import NOTHING, count, plural, signed
 from statek_sim.usage.breakdown import (
     MEANINGS,
@@ -213,7 +213,7 @@ def _notes(analysis: UsageAnalysis, shown: int) -> Iterator[str]:
 
 
 def _titled(title: str, subtitle: str, width: int) -> Iterator[Text]:
-    yield Text(shorten(title, width), "bold")
+    yield Text(title, "bold")
     if subtitle:
         yield from paragraph(subtitle, width, "dim")
 

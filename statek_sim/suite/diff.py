@@ -1,7 +1,7 @@
-"""What is said about a scenario that failed: the differences, how it came to them, how to run it again.
+"""The text about a failed scenario: the differences, the run up to them, and the commands to repeat it.
 
-`difference_at` says where in the run its result began to differ from what was expected. A scenario that failed under
-several profiles is told once: what is the same, then what is not.
+`difference_at` returns the event where the run began to differ from the expectation. A scenario that failed under
+several profiles has one text: the common part, then the differences.
 """
 
 from __future__ import annotations
@@ -30,13 +30,9 @@ _INDENT: Final = "  "
 def failure_text(result: ScenarioResult) -> str:
     """Return all that a person needs to understand why a scenario failed, without a line break at the end.
 
-    The first line is the first mismatch: lists of failures show it beside the scenario's id.
+    The first line has every mismatch: lists of failures show it beside the scenario's id.
     """
-    first, *others = problems(result)
-    lines = list(first)
-    for other in others:
-        lines += ["", *indented(other)]
-    lines += ["", *about(result)]
+    lines = [*numbered(problems(result)), "", *about(result)]
     for shown in transcripts(result).values():
         lines += ["", *indented(shown)]
     lines += ["", f"{_INDENT}run just this one:"]
@@ -47,6 +43,21 @@ def failure_text(result: ScenarioResult) -> str:
 def problems(result: ScenarioResult) -> list[list[str]]:
     """Return every mismatch in words, a line or several each."""
     return [describe(result, mismatch) for mismatch in result.mismatches]
+
+
+def numbered(found: Sequence[Sequence[str]], known: Sequence[Sequence[str]] = ()) -> list[str]:
+    """Return a line with all problems, then each with its number and details, except those in `known`.
+
+    A single problem has no number.
+    """
+    if len(found) == 1:
+        return [*found[0][: 1 if found[0] in known else None]]
+    numbers = [[f"{number}. {first}", *rest] for number, (first, *rest) in enumerate(found, start=1)]
+    lines = ["; ".join(problem[0] for problem in numbers)]
+    for problem, shown in zip(found, numbers, strict=True):
+        if problem not in known:
+            lines += ["", *indented(shown)]
+    return lines
 
 
 def about(result: ScenarioResult) -> list[str]:
@@ -286,19 +297,15 @@ def name_of(failed: Sequence[ScenarioResult]) -> str:
 
 
 def told_together(failed: Sequence[ScenarioResult]) -> str:
-    """Return what `failure_text` says of each of them, once; the first line is the first mismatch.
+    """Return the text of `failure_text` for several profiles, without repetition.
 
-    What does not hold under all of the profiles has theirs in brackets. The transcript is the first profile's, with
-    the lines that are others under another one.
+    A mismatch that only some of the profiles have names them in brackets. The transcript is the first profile's, with
+    the lines that differ under another one.
     """
     first, *others = failed
     if not others:
         return failure_text(first)
-    head, *further = _problems(failed)
-    lines = [*head]
-    for problem in further:
-        lines += ["", *indented(problem)]
-    lines += ["", *about(first)]
+    lines = [*numbered(_problems(failed)), "", *about(first)]
     for shown in transcripts(first).values():
         lines += ["", *indented(shown)]
     for other in others:
@@ -308,19 +315,16 @@ def told_together(failed: Sequence[ScenarioResult]) -> str:
 
 
 def told_after(result: ScenarioResult, first: ScenarioResult) -> str:
-    """Return what is to be said of a failure after `first`, the same scenario's under another profile, was told."""
+    """Return the differences of a failure from `first`, the same scenario's failure under another profile."""
     known = problems(first)
-    head, *own = problems(result)
-    lines = head[:1] if head in known else [*head]
-    for problem in own:
-        if problem not in known:
-            lines += ["", *indented(problem)]
+    found = problems(result)
+    lines = numbered(found, known)
     for problem in known:
-        if problem not in (head, *own):
+        if problem not in found:
             lines += ["", f"  only under {first.profile}: {problem[0]}"]
     lines += _unlike(first, result)
-    same = "all else" if len(lines) > 1 else "all"
-    lines += ["", f"  {same} as under {first.profile}, told before", f"  {pytest_command(result)}"]
+    same = "everything else is" if len(lines) > 1 else "the failure is"
+    lines += ["", f"  {same} as under {first.profile}, shown above", f"  {pytest_command(result)}"]
     return "\n".join(lines)
 
 
@@ -340,7 +344,7 @@ def _problems(failed: Sequence[ScenarioResult]) -> list[list[str]]:
 
 
 def _unlike(first: ScenarioResult, other: ScenarioResult) -> list[str]:
-    """Return the lines of the transcripts that are others, after an empty line; none when all are the same."""
+    """Return the lines of the transcripts that differ, after an empty line; none when all are the same."""
     ours, theirs = transcripts(first), transcripts(other)
     lines: list[str] = []
     for job in dict.fromkeys((*ours, *theirs)):
@@ -351,7 +355,7 @@ def _unlike(first: ScenarioResult, other: ScenarioResult) -> list[str]:
             if not line.startswith(("---", "+++", "@@"))
         ]
         if changed:
-            lines += ["", f"  unlike under {first.profile}, in {subject} under {other.profile}:"]
+            lines += ["", f"  differs from {first.profile}, in {subject} under {other.profile}:"]
             lines += [f"    {line}".rstrip() for line in changed[:LINES]]
             if len(changed) > LINES:
                 lines.append(f"    ... {len(changed) - LINES} more lines")

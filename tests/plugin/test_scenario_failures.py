@@ -157,4 +157,22 @@ def test_a_scenario_that_fails_on_several_workers_is_told_once(
     # On CI pytest's summary has the whole texts again.
     failures = result.stdout.str().partition("short test summary info")[0]
     assert failures.count("what happened in job main:") == 1
-    assert failures.count("told before") == 2
+    assert failures.count("shown above") == 2
+
+
+def test_all_failed_expectations_are_numbered_in_the_summary(
+    pytester: pytest.Pytester, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    write(
+        "scenarios/all.yaml",
+        "suite: all\nscenarios:\n  - id: one\n    title: One\n    source: mine\n    agents: {worker: {}}\n"
+        "    script: {worker: [{code: exit(1)}]}\n    expect: {llm_calls: 2, jobs: {main: {exit: 2}}}\n",
+    )
+    result = pytester.runpytest("--statek-scenarios=scenarios", "--statek-profile=docs")
+    result.stdout.fnmatch_lines(
+        ["  1. llm_calls: expected 2, got 1", "  2. jobs.main.exit: expected 2, got 1"]
+    )
+    result.stdout.fnmatch_lines(
+        ["FAILED *one[[]docs] - 1. llm_calls: expected 2, got 1; 2. jobs.main.exit: expected 2, got 1"]
+    )

@@ -18,9 +18,11 @@ def test_a_failure_reads_from_title_to_command(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     text = failure_text(claims(tmp_path, "{jobs: {main: {console: ['0', '2'], turns: 4}}}"))
     assert text == (
-        "jobs.main.turns: expected 4, got 5\n"
+        "1. jobs.main.turns: expected 4, got 5; 2. jobs.main.console: differs\n"
         "\n"
-        "  jobs.main.console: differs\n"
+        "  1. jobs.main.turns: expected 4, got 5\n"
+        "\n"
+        "  2. jobs.main.console: differs\n"
         "    --- expected\n"
         "    +++ actual\n"
         "    @@ -1,2 +1,5 @@\n"
@@ -71,7 +73,7 @@ def test_a_run_that_failed_tells_why_and_what_came_before(tmp_path: Path) -> Non
 def test_a_run_with_one_job_is_told_once_up_to_the_first_difference(tmp_path: Path) -> None:
     expect = "{llm_calls: 2, claims_leaked: 1, usage: {bytes_sent: 0}, jobs: {main: {turns: 4}}}"
     text = failure_text(claims(tmp_path, expect))
-    assert text.startswith("llm_calls: expected 2, got 5\n")
+    assert text.startswith("1. llm_calls: expected 2, got 5; 2. jobs.main.turns: ")
     assert text.count("what happened in") == 1
     assert "  what happened in job main up to the first difference:\n" in text
     assert text.count("print(n)") == 1

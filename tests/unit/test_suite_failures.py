@@ -55,12 +55,14 @@ def test_a_mismatch_of_one_profile_alone_says_which_one_and_comes_after_those_of
     own = Mismatch(("jobs", "main", "turns"), 9, 8)
     second = dataclasses.replace(second, mismatches=(own, *second.mismatches))
     told = told_together([first, second]).splitlines()
-    assert told[:5] == [
-        "llm_calls: expected 3, got 2",
+    assert told[0].endswith(
+        "; 2. jobs.main.exit: expected 4, got 3; 3. [1.4] jobs.main.turns: expected 9, got 8"
+    )
+    assert told[1:5] == [
         "",
-        "  jobs.main.exit: expected 4, got 3",
+        "  1. llm_calls: expected 3, got 2",
         "",
-        "  [1.4] jobs.main.turns: expected 9, got 8",
+        "  2. jobs.main.exit: expected 4, got 3",
     ]
 
 
@@ -69,7 +71,7 @@ def test_transcripts_that_differ_show_where(here: Path) -> None:
     (other,) = failed(here, WRONG.replace("print(1)", "print(2)"), "1.4")
     told = told_together([first, dataclasses.replace(second, record=other.record)])
     assert (
-        "  unlike under docs, in job main under 1.4:\n"
+        "  differs from docs, in job main under 1.4:\n"
         "    -         assistant  print(1)\n"
         "    -         console    1\n"
         "    +         assistant  print(2)\n"
@@ -81,14 +83,16 @@ def test_transcripts_that_differ_show_where(here: Path) -> None:
 def test_a_failure_that_follows_another_says_only_what_is_new(here: Path) -> None:
     first, second = failed(here, WRONG, "docs", "1.4")
     assert told_after(second, first) == (
-        "llm_calls: expected 3, got 2\n\n  all as under docs, told before\n  pytest 'file.yaml::samples/wrong[1.4]'"
+        "1. llm_calls: expected 3, got 2; 2. jobs.main.exit: expected 4, got 3\n\n"
+        "  the failure is as under docs, shown above\n"
+        "  pytest 'file.yaml::samples/wrong[1.4]'"
     )
     own = Mismatch(("jobs", "main", "turns"), 9, 8)
     apart = dataclasses.replace(second, mismatches=(second.mismatches[0], own))
     assert told_after(apart, first) == (
-        "llm_calls: expected 3, got 2\n\n"
-        "  jobs.main.turns: expected 9, got 8\n\n"
+        "1. llm_calls: expected 3, got 2; 2. jobs.main.turns: expected 9, got 8\n\n"
+        "  2. jobs.main.turns: expected 9, got 8\n\n"
         "  only under docs: jobs.main.exit: expected 4, got 3\n\n"
-        "  all else as under docs, told before\n"
+        "  everything else is as under docs, shown above\n"
         "  pytest 'file.yaml::samples/wrong[1.4]'"
     )
