@@ -115,10 +115,9 @@ def test_another_tokenizer_measures_other_tokens(folder: Path, capsys: pytest.Ca
 
 def test_room_says_what_binds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = _run(capsys, "limits", "traffic", "--preset", "default")
-    rows = {line.split()[0]: line for line in out.splitlines() if line.startswith("traffic/")}
-    assert len(rows) == 2
-    assert any("stop: tokens" in row for row in rows.values())
-    assert any("turns 20%" in row for row in rows.values())
+    assert len([line for line in out.splitlines() if line.startswith("traffic/")]) == 2
+    assert "stop: tokens" in out
+    assert "turns 20%" in out
 
 
 def test_a_card_says_how_many_tokens_fit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
