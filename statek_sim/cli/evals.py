@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from statek_sim.evals.scenario import EvalScenario
 
 
-evals = typer.Typer(name="evals", help="Run agent evaluations.", no_args_is_help=True)
+evals = typer.Typer(
+    name="evals", help="Run agent evaluations.\n\nExample: statek-sim evals check", no_args_is_help=True
+)
 app.add_typer(evals)
 
 EvalPaths = Annotated[

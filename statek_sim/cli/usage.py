@@ -74,7 +74,7 @@ def usage(
     json_file: JsonFileOption = None,
     markdown_file: MarkdownFileOption = None,
 ) -> None:
-    """Show the token usage of scenarios: estimated, measured, reported.
+    """Show estimated, measured and reported tokens of scenarios.
 
     Expectations of scenarios are not checked; use `run` for that. Exits 1 when the watchdog kills a run.
 

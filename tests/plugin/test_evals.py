@@ -312,7 +312,7 @@ def test_a_rule_that_judges_no_run_is_a_collection_error(
         ),
         (
             ("--statek-evals", "test_own.py"),
-            "*to check the built-in ones beside the tests there, write `pytest test_own",
+            "*to check the built-in evals with these tests, write `pytest test_own",
         ),
         (
             ("--statek-evals=evals", "-ostatek_evals_seeds=many"),
