@@ -30,7 +30,7 @@ class ChosenOptions:
         self._there = config.rootpath if config.inipath is None else config.inipath.parent
         # Absent or None, by version, when pytest only prints its help.
         self.given: list[str] = config.getoption("file_or_dir", None) or []
-        requested: list[str] = config.getoption(f"--statek-{part}")
+        requested: list[str] = config.getoption(f"statek_{part}")
         self.alone = bool(requested) and not self.given
         written = [] if self.given else self._key(None)
         self.names = self._found(requested, self._here) or self._found(written, self._there)
