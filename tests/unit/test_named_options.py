@@ -11,7 +11,7 @@ from typing import Any, Final
 from statek_sim.cli.main import _command
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-OPTION: Final = re.compile(r"(?<![\w-])--[a-z][a-z-]+\b")
+OPTION: Final = re.compile(r"(?<![\w-])--[a-z][a-z-]+\b(?!-)")
 OF_PYTEST: Final = {"--collect-only", "--help", "--markers"}
 OF_OTHER_PROGRAMS: Final = (
     "agent/containers/",
