@@ -57,7 +57,7 @@ class Session:
         except Exception as error:
             what = str(error) if isinstance(error, Damaged) else f"{type(error).__name__}: {error}"
             raise Damaged(
-                f"{self._store.address}: run {self.lease.run!r}: what is stored cannot be gone on with: {what}; put a "
+                f"{self._store.address}: run {self.lease.run!r}: what is stored cannot be resumed: {what}; put a "
                 "copy of the store back, or begin the run anew"
             ) from error
 
