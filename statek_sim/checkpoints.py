@@ -3,19 +3,23 @@
 `SessionStore` keeps sessions in a store of `statek_sim.store`; a `Keeper` writes one run into it.
 """
 
+from statek_sim.agent.asynchronous import holding
 from statek_sim.agent.checkpoints.persistence import Keeper, plan_hash
 from statek_sim.agent.checkpoints.records import Checkpoint, Entry, Kept
 from statek_sim.agent.checkpoints.seals import Anchor, MemoryAnchor, Sealer
 from statek_sim.agent.checkpoints.sessions import SessionStore
+from statek_sim.agent.tools.tool import Happened
 
 __all__ = [
     "Anchor",
     "Checkpoint",
     "Entry",
+    "Happened",
     "Keeper",
     "Kept",
     "MemoryAnchor",
     "Sealer",
     "SessionStore",
+    "holding",
     "plan_hash",
 ]

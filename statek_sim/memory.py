@@ -4,13 +4,23 @@
 """
 
 from statek_sim.agent.memory.handoff import Handoff, HandoffFile, memory_block
-from statek_sim.agent.memory.instructions import Instructions, discover, instructions_block
+from statek_sim.agent.memory.instructions import (
+    Instructions,
+    discover,
+    instructions_block,
+    project_of,
+    reader_of,
+)
+from statek_sim.store.disk import RealDisk
 
 __all__ = [
     "Handoff",
     "HandoffFile",
     "Instructions",
+    "RealDisk",
     "discover",
     "instructions_block",
     "memory_block",
+    "project_of",
+    "reader_of",
 ]

@@ -92,7 +92,8 @@ def test_the_code_of_the_page_on_providers_works_as_printed() -> None:
 def test_the_report_of_a_replay_has_what_the_provider_reported(shell: Shell, provider: LLMServer) -> None:
     shell("cassette", "record", "books.yaml", "--provider", "groq")
 
-    assert " 66 " in shell("run", "books.yaml", "--cassettes", "cassettes").out
+    shell("run", "books.yaml", "--cassettes", "cassettes", "--report", "out")
+    assert " 66 " in (shell.folder / "out" / "report.md").read_text(encoding="utf-8")
 
 
 def test_a_scenario_that_fails_is_recorded_and_told(shell: Shell, provider: LLMServer) -> None:

@@ -12,7 +12,7 @@ from tests.unit.gate_samples import WORKLOADS, written
 
 def explored(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> tuple[object, str, str]:
     with pytest.raises(SystemExit) as ended:
-        main(["explore", str(path), "--select", "short", "--processes", "1", *words])
+        main(["explore", str(path), "--select", "short", *words])
     captured = capsys.readouterr()
     return ended.value.code, captured.out, captured.err
 
