@@ -203,6 +203,7 @@ Entry = tuple[Any, Any]
 """Key and object."""
 _KINDS: Final = (int, date, time)
 """Of what the keys of one index are; a moment is a date."""
+_NO_KEYS: Final = (str, float, bytes, tuple, list, dict)
 _MOST: Final = 2**63
 
 
@@ -298,9 +299,17 @@ class Index:
         return without + values if null_first is not desc else values + without
 
     def _checked(self, key: Any) -> type | None:
-        """Return of what kind a key is; one that is not of this index's kind is not covered."""
+        """Return of what kind a key is; one that is not of this index's kind is not covered.
+
+        A text, such as a model gives for a date, and what is no key either, are dbzero's RuntimeError beside keys.
+        """
         if key is None:
             return None
+        if type(key) in _NO_KEYS and self._kind is not None:
+            name = type(key).__name__
+            if self._kind is int:
+                raise RuntimeError(f"Expected an integer object, got {name}\n")
+            raise RuntimeError(f"Unable to convert object of type {name} to UInt64\n")
         kind = next((kind for kind in _KINDS if isinstance(key, kind)), None)
         in_reach = kind is not int or (type(key) is int and -_MOST <= key < _MOST)
         zoned = getattr(key, "tzinfo", None) is not None
