@@ -14,13 +14,13 @@ from pytest_statek.options import CASSETTE
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.secret_rules import OwnSecrets
 from statek_sim.cassettes.session import RecordMode, record_mode
-from statek_sim.cassettes.sharing import Run
+from statek_sim.cassettes.sharing import CassetteState, Run
 from statek_sim.cassettes.tape import Advice
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
-RUN: Final = pytest.StashKey[str]()
-"""What tells this run of pytest from others; the same in all its workers."""
+STATES: Final = pytest.StashKey[dict[str, CassetteState]]()
+"""What this run of pytest has recorded, by cassette."""
 ORDER: Final = pytest.StashKey[int]()
 """The place of a test among all of its run."""
 SHARERS: Final = pytest.StashKey[frozenset[int]]()
@@ -63,7 +63,11 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
             record=f"pytest {shlex.quote(item.nodeid)} --statek-record={_keeping(item, arguments.get('name'))}",
             ignore=f"@pytest.mark.{CASSETTE}(ignore=[{{field!r}}])",
         ),
-        run=Run(config.stash[RUN], item.stash.get(ORDER, 0), item.stash.get(SHARERS, frozenset())),
+        run=Run(
+            item.stash.get(ORDER, 0),
+            item.stash.get(SHARERS, frozenset()),
+            config.stash.setdefault(STATES, {}),
+        ),
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 import traceback
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack
@@ -13,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from pytest_statek.cassette_marker import ORDER, RUN, SHARERS, wishes_of
+from pytest_statek.cassette_marker import ORDER, SHARERS, wishes_of
 from pytest_statek.cassette_path import cassette_path
 from pytest_statek.options import CASSETTE, SESSION
 from statek_sim.cassettes.session import CassetteSession, Saved
@@ -45,9 +43,6 @@ _CONFLICT: Final = pytest.StashKey[str]()
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Note which tests share a cassette; write the list that `--statek-cassette-list` asks for."""
-    config = session.config
-    own_key = f"{os.getpid()} {time.time_ns()}"
-    config.stash[RUN] = getattr(config, "workerinput", {}).get("testrunuid", own_key)
     sharers: dict[Path, list[pytest.Item]] = {}
     for order, item in enumerate(session.items):
         if item.get_closest_marker(CASSETTE):
@@ -185,6 +180,7 @@ def _open(item: pytest.Item) -> None:
             shown=_shown(wishes.path, item.config),
             run=wishes.run,
         )
+        _check_one_process(item, session)
     except BadInput as error:
         problem = str(error)
     if problem is not None:
@@ -197,6 +193,16 @@ def _open(item: pytest.Item) -> None:
     item.config.stash[_AT_WORK] = item
     item.stash[SESSION] = session
     item.stash[_OPEN] = _Open(session, wishes.allow_unplayed, stack)
+
+
+def _check_one_process(item: pytest.Item, session: CassetteSession) -> None:
+    """Refuse to record a shared cassette in several processes: its order would be that of the clock."""
+    sharers = item.stash.get(SHARERS, frozenset())
+    if session.may_record and sharers and hasattr(item.config, "workerinput"):
+        raise BadInput(
+            f"{len(sharers)} tests share {session.shown}, and workers of pytest-xdist would record it together; "
+            "record it in one process: -n0 (workers can play it)"
+        )
 
 
 def _close(item: pytest.Item) -> str | None:

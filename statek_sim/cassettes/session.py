@@ -22,7 +22,7 @@ from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.redaction import lasting, plain_uri, redacted
 from statek_sim.cassettes.secret_finder import known_in
-from statek_sim.cassettes.sharing import Asked, Run, existed_before
+from statek_sim.cassettes.sharing import Recorded, Run
 from statek_sim.cassettes.store import LONGEST_NAME, check_changeable, check_writable, load, tape_of
 from statek_sim.cassettes.tape import Advice, Tape, miss_message
 from statek_sim.errors import BadInput, CassetteMiss
@@ -70,9 +70,9 @@ class CassetteSession:
     misses: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     _tape: Tape = field(init=False)
-    run: Run | None = None
+    run: Run = field(default_factory=Run)
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    _asked: list[Asked] = field(default_factory=list)
+    _recorded: list[Recorded] = field(default_factory=list)
     _times: Counter[str] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
     _may_record: bool = field(init=False)
@@ -83,7 +83,7 @@ class CassetteSession:
         records = self.mode is not RecordMode.NONE
         if records:
             check_writable(self.path)
-        self._existed = existed_before(self.path, self.run) if self.run and records else self.path.exists()
+        self._existed = self.run.state(self.path).existed if records else self.path.exists()
         self._may_record = records and not (self.mode is RecordMode.ONCE and self._existed)
         if self._may_record and self.path.exists():
             check_changeable(self.path)
@@ -103,7 +103,7 @@ class CassetteSession:
     @property
     def recorded(self) -> int:
         """How many exchanges were recorded so far."""
-        return sum(request.exchange is not None for request in self._asked)
+        return len(self._recorded)
 
     def __len__(self) -> int:
         return len(self._tape)
@@ -118,8 +118,8 @@ class CassetteSession:
             # Another thread may have been quicker.
             found = self._tape.play(lane)
             if found is not None:
-                if self._may_record and self.run is not None:
-                    self._note(lane)
+                if self._may_record:
+                    self._count(lane)
                 return found.response
         if self._may_record:
             return None
@@ -139,17 +139,18 @@ class CassetteSession:
             question = f"{request.method} {plain_uri(request.uri, self.matching.own)}"
             self.refuse(f"{question}: {error}")
             return
-        self._note(self.matching.fingerprint(exchange.request), exchange)
+        fingerprint = self.matching.fingerprint(exchange.request)
+        self._recorded.append(Recorded(fingerprint, self._count(fingerprint), exchange))
 
     def refuse(self, why: str) -> None:
         """Remember what is not recorded and why, such as an answer that broke off, for `close` to tell."""
         self.refused.append(f"{self.shown or self.path}: not recorded: {why}")
 
-    def _note(self, fingerprint: str, exchange: Exchange | None = None) -> None:
-        """Remember what was asked, and how often before."""
+    def _count(self, fingerprint: str) -> int:
+        """Count a request, and return how often it was asked before."""
         with self._lock:
-            self._asked.append(Asked(fingerprint, self._times[fingerprint], exchange))
             self._times[fingerprint] += 1
+            return self._times[fingerprint] - 1
 
     def recordings(self) -> list[Exchange]:
         """Return what the cassette holds, in the order of the file."""
@@ -173,7 +174,7 @@ class CassetteSession:
         return saved
 
     def _save(self, *, failed: bool) -> Saved:
-        count = sum(request.exchange is not None for request in self._asked)
+        count = self.recorded
         if not self._may_record:
             return Saved(None, 0)
         rewrites = self.mode is RecordMode.REWRITE
@@ -182,12 +183,12 @@ class CassetteSession:
             if not count:
                 return Saved(None, 0)
             target = aside(self.path)
-            alone = None if self.run is None else replace(self.run, sharers=frozenset())
-            sharing.merged(target, self._asked, self.matching, rewrites=True, replaces=False, run=alone)
+            alone = replace(self.run, sharers=frozenset())
+            sharing.merged(target, self._recorded, self.matching, rewrites=True, replaces=False, run=alone)
             return Saved(target, count)
-        if count or (self._asked and self.run is not None) or (rewrites and not failed):
+        if count or (rewrites and not failed):
             sharing.merged(
-                self.path, self._asked, self.matching, rewrites=rewrites, replaces=replaces, run=self.run
+                self.path, self._recorded, self.matching, rewrites=rewrites, replaces=replaces, run=self.run
             )
         return Saved(self.path if count else None, count)
 
