@@ -17,8 +17,7 @@ from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import ExtensionRule, HarnessLimits
 from statek_sim.harness.preset import load_preset
 from statek_sim.harness.settings import StatekSettings
-from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
-from statek_sim.providers.retry import ask
+from statek_sim.providers.protocol import ChatRequest, Provider, RawReply, ask
 from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script, ScriptedLLM
 from statek_sim.runtime.agents.agent import Agent

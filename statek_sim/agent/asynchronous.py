@@ -49,8 +49,15 @@ from statek_sim.agent.tools.tool import code_of, read_to_end
 from statek_sim.agent.uncancellable import GRACE, closed_late
 from statek_sim.clock import EPOCH
 from statek_sim.errors import BadInput, ProviderFailure, ProviderTimeout, StatekSimError, Unanswered
-from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
-from statek_sim.providers.retry import CLIENT_TIMEOUT, ask, bug_of, checked_reply
+from statek_sim.providers.protocol import (
+    CLIENT_TIMEOUT,
+    ChatRequest,
+    Provider,
+    RawReply,
+    ask,
+    bug_of,
+    checked_reply,
+)
 
 T = TypeVar("T")
 

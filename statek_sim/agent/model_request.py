@@ -14,8 +14,7 @@ from statek_sim.agent.progress import Ended
 from statek_sim.agent.replies.reading import ModelReply, read_model_reply
 from statek_sim.agent.run_state import RunState
 from statek_sim.errors import ProviderFailure, ProviderHTTPError
-from statek_sim.providers.protocol import ChatRequest, RawReply
-from statek_sim.providers.retry import retry_delay
+from statek_sim.providers.protocol import ChatRequest, RawReply, retry_delay
 from statek_sim.usage.messages import REPLY_PRIMING
 from statek_sim.usage.totals import TurnUsage
 

@@ -21,8 +21,7 @@ from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.virtual_loop import STUCK, Timer, VirtualLoop, all_cancelled, apart
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import AsyncToolStuck, ProviderFailure
-from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
-from statek_sim.providers.retry import ask, bug_of
+from statek_sim.providers.protocol import ChatRequest, Provider, RawReply, ask, bug_of
 
 Said = Callable[[PersonSaid], bool]
 """Is told what came of a question; returns whether it was still open."""

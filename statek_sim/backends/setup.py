@@ -20,7 +20,7 @@ from statek_sim.harness.preset import BUILT_IN, load_preset
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.providers.condition import Condition, TextMatch
 from statek_sim.providers.http_provider import Exchanges
-from statek_sim.providers.retry import CLIENT_TIMEOUT
+from statek_sim.providers.protocol import CLIENT_TIMEOUT
 from statek_sim.providers.script import (
     Chat,
     Computed,

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate
 from typing import Final, TypeVar
 from urllib.parse import unquote
 
 from statek_sim.cassettes.bodies import Undecodable, as_text, is_allowed, opened
 from statek_sim.cassettes.exchange import (
-    Chunk,
     Exchange,
     Headers,
     Request,
@@ -164,22 +161,9 @@ def _response(response: Response, sought: Sought) -> Response:
         reason=replaced(response.reason, in_text(response.reason, sought)),
         headers=_headers(response.headers, sought),
         body=body,
-        chunks=response.chunks if body == response.body else tuple(_resized(response, body)),
+        # The sizes of its pieces are those of the body with its secrets: without them it plays at once.
+        chunks=response.chunks if body == response.body else (),
     )
-
-
-def _resized(response: Response, body: bytes) -> Iterator[Chunk]:
-    """Yield the chunks that a changed body came in: each ends in the line it ended in, at most as far along."""
-    before, after = response.body.split(b"\n"), body.split(b"\n")
-    starts = [list(accumulate((len(line) + 1 for line in lines), initial=0)) for lines in (before, after)]
-    sent, covered = 0, 0
-    for chunk in response.chunks:
-        sent += chunk.size
-        line = min(bisect_right(starts[0], sent) - 1, len(after) - 1)
-        end = min(starts[1][line] + min(sent - starts[0][line], len(after[line])), len(body))
-        end = max(end, covered)
-        yield Chunk(chunk.at, end - covered)
-        covered = end
 
 
 def _headers(headers: Headers, sought: Sought) -> Headers:

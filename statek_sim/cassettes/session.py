@@ -16,14 +16,21 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from statek_sim.cassettes import sharing
 from statek_sim.cassettes.bodies import Undecodable
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.redaction import lasting, plain_uri, redacted
 from statek_sim.cassettes.secret_finder import known_in
-from statek_sim.cassettes.sharing import Recorded, Run
-from statek_sim.cassettes.store import LONGEST_NAME, check_changeable, check_writable, load, tape_of
+from statek_sim.cassettes.store import (
+    LONGEST_NAME,
+    Recorded,
+    Run,
+    check_changeable,
+    check_writable,
+    load,
+    merged,
+    tape_of,
+)
 from statek_sim.cassettes.tape import Advice, Tape, miss_message
 from statek_sim.errors import BadInput, CassetteMiss
 
@@ -184,10 +191,10 @@ class CassetteSession:
                 return Saved(None, 0)
             target = aside(self.path)
             alone = replace(self.run, sharers=frozenset())
-            sharing.merged(target, self._recorded, self.matching, rewrites=True, replaces=False, run=alone)
+            merged(target, self._recorded, self.matching, rewrites=True, replaces=False, run=alone)
             return Saved(target, count)
         if count or (rewrites and not failed):
-            sharing.merged(
+            merged(
                 self.path, self._recorded, self.matching, rewrites=rewrites, replaces=replaces, run=self.run
             )
         return Saved(self.path if count else None, count)

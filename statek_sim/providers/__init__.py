@@ -1,10 +1,10 @@
 """LLM providers: scripted ones that need no network, and what asks real ones.
 
-`protocol` what a provider is · `script`, `condition` replies and when they apply · `scripted` plays a script, in order
-and asks a plain callable · `delivery` turns a reply into a raw answer · `mismatch` what to say
-when script and job disagree · `wire` the formats of OpenAI, Anthropic and Gemini · `http_provider` a provider behind
-HTTP, where it is and with which key, and what carries its bytes · `live` sends to real providers · `retry` when a
-client tries again · `network` forbids real connections · `contract` checks any provider.
+`protocol` what a provider is and when its client tries again · `script`, `condition` replies and when they apply ·
+`scripted` plays a script, in order and asks a plain callable · `delivery` turns a reply into a raw answer ·
+`mismatch` what to say when script and job disagree · `wire` the formats of OpenAI, Anthropic and Gemini ·
+`http_provider` a provider behind HTTP, where it is and with which key, and what carries its bytes · `live` sends to
+real providers · `network` forbids real connections · `contract` checks any provider.
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ import httpx
 
 from statek_sim.errors import ProviderTimeout, ProviderUnreachable
 from statek_sim.providers.http_provider import Accesses, HttpRequest, HttpResponse, check_status, http_request
-from statek_sim.providers.protocol import ChatRequest, RawReply
-from statek_sim.providers.retry import CLIENT_TIMEOUT
+from statek_sim.providers.protocol import CLIENT_TIMEOUT, ChatRequest, RawReply
 
 _OF_THE_WAY: Final = ("connection", "content-encoding", "content-length", "transfer-encoding")
 """Headers about how the body came, which is whole and decompressed now."""

@@ -16,8 +16,7 @@ from enum import Enum
 
 from statek_sim.errors import BadInput
 from statek_sim.providers.condition import Condition, TextMatch, contains, equals
-from statek_sim.providers.protocol import ChatRequest, Place
-from statek_sim.providers.retry import CLIENT_TIMEOUT
+from statek_sim.providers.protocol import CLIENT_TIMEOUT, ChatRequest, Place
 from statek_sim.values import JSON
 
 

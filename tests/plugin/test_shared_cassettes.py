@@ -149,7 +149,7 @@ def test_modes_that_conflict_lose_nothing_when_they_run_again(
     ]
     pytester.makepyfile(test_geo="\n".join(tests))
     for _ in range(3):
-        pytester.runpytest().assert_outcomes(passed=len(modes))
+        pytester.runpytest("-Wdefault").assert_outcomes(passed=len(modes))
         assert {f"only {number} 0" for number in range(len(modes))} <= {*questions(path)}
 
 

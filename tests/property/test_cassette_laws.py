@@ -203,7 +203,7 @@ def test_a_key_that_a_stream_sends_in_pieces_is_gone(key: str, before: str, data
     assert key not in told(clean)
     assert PLACEHOLDER in told(clean)
     assert "and more" in told(clean)
-    assert sum(chunk.size for chunk in clean.response.chunks) == len(clean.response.body)
+    assert clean.response.chunks == ()
     assert redacted(clean) == clean
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from statek_sim.errors import ProviderFailure, ProviderHTTPError, ScriptError, ScriptExhausted
 from statek_sim.providers.contract import check_provider, example_requests
-from statek_sim.providers.protocol import ChatRequest
-from statek_sim.providers.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
+from statek_sim.providers.protocol import MAX_ATTEMPTS, RETRY_DELAYS, ChatRequest, retry_delay
 from statek_sim.providers.script import Reply, fault, text, timeout
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.openai import read_reply

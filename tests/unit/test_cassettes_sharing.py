@@ -10,7 +10,7 @@ import pytest
 from statek_sim.cassettes.document import read
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
-from statek_sim.cassettes.sharing import CassetteState, Recorded, Run, merged
+from statek_sim.cassettes.store import CassetteState, Recorded, Run, merged
 from statek_sim.errors import BadInput
 
 MATCHING = Matching()
@@ -56,7 +56,7 @@ def test_a_run_whose_cassette_another_has_changed_is_told(cassette: Path, mode: 
     after = held(cassette)
     with pytest.raises(
         BadInput,
-        match=r"^\S+/it\.yaml: another process has changed it meanwhile, so that nothing was recorded",
+        match=r"^\S+/it\.yaml: something else has changed it since it was opened",
     ):
         record(cassette, run, "a2")
     assert held(cassette) == after

@@ -91,15 +91,16 @@ def test_what_is_put_aside_has_a_name_that_fits_too(tmp_path: Path) -> None:
     assert aside(tmp_path / "it.yaml") == tmp_path / "it.new.yaml"
 
 
-def test_two_sessions_that_record_the_same_file_at_once_lose_nothing(tmp_path: Path) -> None:
+def test_of_two_sessions_that_record_the_same_file_at_once_the_second_is_told(tmp_path: Path) -> None:
     path = tmp_path / "it.yaml"
     first, second = (CassetteSession(path, RecordMode.NEW_EPISODES) for _ in range(2))
-    for session, one in ((first, ONE), (second, TWO)):
-        session.record(one.request, one.response)
-        session.close()
+    first.record(ONE.request, ONE.response)
+    first.close()
+    second.record(TWO.request, TWO.response)
+    with pytest.raises(BadInput, match=r"it\.yaml: something else has changed it since it was opened"):
+        second.close()
     assert [one.request.uri for one in CassetteSession(path, RecordMode.NONE).recordings()] == [
-        "https://h.test/1",
-        "https://h.test/2",
+        "https://h.test/1"
     ]
 
 

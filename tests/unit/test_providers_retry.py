@@ -9,8 +9,14 @@ import pytest
 
 from statek_sim.errors import ProviderFailure, ProviderHTTPError, ProviderTimeout
 from statek_sim.providers.contract import example_requests
-from statek_sim.providers.protocol import ChatRequest, RawReply
-from statek_sim.providers.retry import CLIENT_TIMEOUT, MAX_ATTEMPTS, ask, retry_delay
+from statek_sim.providers.protocol import (
+    CLIENT_TIMEOUT,
+    MAX_ATTEMPTS,
+    ChatRequest,
+    RawReply,
+    ask,
+    retry_delay,
+)
 from tests.tables import table_test
 
 

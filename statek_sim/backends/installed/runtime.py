@@ -27,7 +27,7 @@ from statek_sim.backends.installed.stored_jobs import JobRegistry, job_facts, la
 from statek_sim.backends.installed.virtual_time import VirtualTime
 from statek_sim.backends.installed.worker_loop import Interrupted, WorkerLoop
 from statek_sim.clock import VirtualClock
-from statek_sim.providers.retry import CLIENT_TIMEOUT
+from statek_sim.providers.protocol import CLIENT_TIMEOUT
 from statek_sim.providers.wire.format import WireFormat, format_of_url
 from statek_sim.values import JSON, in_common
 

@@ -9,8 +9,7 @@ from typing import Final
 
 from statek_sim import trace as events
 from statek_sim.errors import FAILS_THE_RUN, ProviderFailure
-from statek_sim.providers.protocol import ChatRequest, RawReply
-from statek_sim.providers.retry import ask, retry_delay
+from statek_sim.providers.protocol import ChatRequest, RawReply, ask, retry_delay
 from statek_sim.providers.wire.format import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.reply import ParsedReply, ReportedUsage
 from statek_sim.providers.wire.request import ClientOptions, WireRequest
