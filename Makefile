@@ -50,8 +50,9 @@ docs: $(READY) ## write the reference pages anew, from docstrings and the schema
 site: $(READY) ## build the documentation as a site, in site/
 	@$(BIN)/zensical build --strict --config-file mkdocs.yml
 
-words: ## count the words of the documentation, without the generated reference
-	@cat README.md $(filter-out docs/python-api.md docs/scenario-format.md,$(wildcard docs/*.md)) | wc -w
+words: ## count the words of the documentation, without code blocks and the generated reference
+	@cat README.md $(filter-out docs/python-api.md docs/scenario-format.md,$(wildcard docs/*.md)) \
+		| awk '/^```/ {code = !code; next} !code' | grep -oE '[[:alnum:]_]\S*' | wc -l
 
 report: $(READY) ## write the sample reports anew, reports/sample
 	@$(BIN)/python -m tools.sample_report

@@ -23,12 +23,12 @@ class Profile:
     name: str
 
     limit_extension: Literal["additive", "multiplicative"]
-    """How completions extend a limit: `base + (1 + ext) * n` (000; up to 1.2.7) or `base * (1 + ext * n)`
+    """How completions extend a limit: `base + (1 + ext) * n` (Harness Policies; up to 1.2.7) or `base * (1 + ext * n)`
     (from 1.3.0). Behaviour 0.2 item 1."""
 
     as_tool_binds_assignment: bool
-    """Whether `claim = f(owner) #STATEK: as tool` is accepted and binds `claim` (003, Warmup Failures), or is
-    a SyntaxError (every release). Behaviour 0.2 item 2."""
+    """Whether `claim = f(owner) #STATEK: as tool` is accepted and binds `claim` (Error Handling, Warmup Failures), or
+    is a SyntaxError (every release). Behaviour 0.2 item 2."""
 
     waiting_job_is_dormant: bool
     """Whether a waiting job stays untouched until its future is ready (from 1.3.2), or a job waiting in
@@ -83,12 +83,12 @@ class Profile:
     unknown name reads like a known one that is not configured. Behaviour 0.1."""
 
     prints_stay_apart: bool
-    """Whether what an async tool prints goes to its own job (001, Many Jobs in One Process), or to the code that began
+    """Whether what an async tool prints goes to its own job (Jobs, Many Jobs in One Process), or to the code that began
     last to wait for such a tool, whichever job that is of (every release). Behaviour 3."""
 
     storage: Literal["dbzero", "plain"]
     """What a value becomes when STATEK stores it: dbzero's collections, 64-bit integers, and nothing at all for kinds
-    that dbzero refuses (every release), or what it was, with a remark where a release would do otherwise (001, The
+    that dbzero refuses (every release), or what it was, with a remark where a release would do otherwise (Jobs, The
     Python Workspace: local variables persist between steps). docs/storage.md."""
 
     system_tools: str

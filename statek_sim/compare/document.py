@@ -212,7 +212,7 @@ def stops_phrase(section: Section) -> str:
     """Return what the changes of a section do to jobs under the preset."""
     counts = section.stop_counts()
     counted = "; ".join(_DONE[kind].format(_many(count, "job")) for kind, count in counts.items())
-    return counted or "stops no job and lets none go on"
+    return counted or "no job changes"
 
 
 def stop_phrase(stop: Stop) -> str:

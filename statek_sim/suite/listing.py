@@ -133,6 +133,7 @@ def profile_lines() -> Iterator[str]:
     for row, doc in zip(rows, ("", *(rule.doc for rule in rules)), strict=True):
         yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
         yield from textwrap.wrap(doc, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    yield "Behaviour N is section N of docs/statek-behaviour.md."
 
 
 def tool_lines() -> Iterator[str]:

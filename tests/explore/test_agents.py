@@ -316,13 +316,13 @@ PRICED = ", harness: {budget: {prompt_price: 1000, completion_price: 2000}}"
 @pytest.mark.parametrize(
     ("prices", "words", "code", "told"),
     [
-        ("", ("--max-crash-tokens", "5"), 1, "FAILED pays: one crash adds 78 tokens, allowed are 5 (kill "),
+        ("", ("--max-crash-tokens", "5"), 1, "FAILED pays: one crash adds 78 tokens, allowed: 5 (kill "),
         ("", ("--max-crash-tokens", "78"), 0, "nothing fails"),
         (
             PRICED,
             ("--max-crash-cost", "0.01"),
             1,
-            "FAILED pays: one crash adds a cost of 0.08, allowed are 0.01 ",
+            "FAILED pays: one crash adds a cost of 0.08, allowed: 0.01 ",
         ),
         (PRICED, ("--max-crash-cost", "0.2"), 0, "nothing fails"),
         ("", ("--max-crash-cost", "9"), 1, "FAILED pays: unknown cost of a crash"),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import pytest
 
 from statek_sim.backends.installed.peer import Lost, Ran
 from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import RunRecord
+from statek_sim.backends.run import run_scenario
 from statek_sim.compare import matrix as matrices
 from statek_sim.compare.facts import Difference
 from statek_sim.compare.json import comparison_json
@@ -28,6 +29,7 @@ from statek_sim.compare.matrix import (
 from statek_sim.compare.matrix_text import matrix_lines, unknown_declarations
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario, ScenarioText
+from statek_sim.suite.installed import ending
 from statek_sim.suite.run import builtin_suites
 from statek_sim.trace import (
     CodeExecuted,
@@ -294,28 +296,30 @@ class Asked:
         return self._outcome
 
 
-DIES, LIVES = Lost("its process died with SIGSEGV"), Lost("hangs: killed after 60 s")
+(ENDLESS,) = (one for one in load_or_fail([builtin_suites()]) if one.id == "contained-endless-loop")
+RAN_HERE: Final = run_scenario(ENDLESS, "1.2")
+STOPPED_HERE: Final = ending(RAN_HERE)
+assert STOPPED_HERE is not None
+HANGS: Final = Lost("killed after 60 s", tuple(RAN_HERE.events[: STOPPED_HERE.position]), kind="NeverEnds")
+DIES: Final = Lost("its process died with SIGSEGV")
 
 
 @pytest.mark.parametrize(
     ("further", "verdict"),
     [
-        ([DIES, DIES], Verdict.VARIES),
-        ([LIVES], Verdict.DIFFERS),
-        ([DIES, LIVES], Verdict.DIFFERS),
+        ([HANGS, HANGS], Verdict.VARIES),
+        ([DIES], Verdict.DIFFERS),
+        ([HANGS, DIES], Verdict.DIFFERS),
     ],
     ids=["by chance", "each time", "every other time"],
 )
 def test_what_differs_is_asked_again_in_processes_of_its_own(
     monkeypatch: pytest.MonkeyPatch, further: list[Lost], verdict: Verdict
 ) -> None:
-    ends = [
-        one for one in load_or_fail([builtin_suites()]) if one.id == "texts-that-two-kept-sets-have-in-common"
-    ]
     monkeypatch.setattr(matrices, "Peer", Asked)
-    monkeypatch.setattr(Asked, "outcomes", [LIVES, *further])
+    monkeypatch.setattr(Asked, "outcomes", [DIES, *further])
 
-    (found,) = run_matrix(["python"], ends, Declarations())
+    (found,) = run_matrix(["python"], [ENDLESS], Declarations())
 
     assert [row.verdict for row in found.rows] == [verdict]
     assert found.failed is (verdict is Verdict.DIFFERS)
@@ -324,16 +328,13 @@ def test_what_differs_is_asked_again_in_processes_of_its_own(
         Verdict.VARIES: "agreed in 2 processes of its own after it had differed, by chance, in",
         Verdict.DIFFERS: "differs in",
     }
-    assert next(matrix_lines([found])) == f"{ends[0].id} on 1.2.7: {told[verdict]} ending"
+    assert next(matrix_lines([found])) == f"{ENDLESS.id} on 1.2.7: {told[verdict]} ending"
 
 
 def test_many_that_differ_do_not_differ_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    ends = [
-        one for one in load_or_fail([builtin_suites()]) if one.id == "texts-that-two-kept-sets-have-in-common"
-    ]
     monkeypatch.setattr(matrices, "Peer", Asked)
-    monkeypatch.setattr(Asked, "outcomes", [LIVES])
+    monkeypatch.setattr(Asked, "outcomes", [DIES])
 
-    (found,) = run_matrix(["python"], ends * (MOST_BY_CHANCE + 1), Declarations())
+    (found,) = run_matrix(["python"], [ENDLESS] * (MOST_BY_CHANCE + 1), Declarations())
 
     assert found.count(Verdict.DIFFERS) == MOST_BY_CHANCE + 1
