@@ -60,8 +60,8 @@ def _mark(row: Row | None) -> str:
 
 
 def _of_old_docker(row: Row) -> bool:
-    """Daemons before 25 let io_uring pass, and are refused unless `oldest` names them."""
-    return (row.enforcer, row.name) == ("docker", "io-uring")
+    """Daemons before 25 let io_uring and vsock pass, and are refused unless `oldest` names them."""
+    return row.enforcer == "docker" and row.name in ("io-uring", "socket-of-virtual-machines")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -144,6 +144,7 @@ class _Mapping(Generic[R]):
         self._alone: int | None = None
         self._ended = False
         self._without_workers = 0.0
+        self._work = function
         self._function = self._sent(function)
         self._fill()
 
@@ -219,7 +220,8 @@ class _Mapping(Generic[R]):
     def _failed(self, future: Future, task: Task) -> None:
         error = None if future.status == "cancelled" else future.exception()
         if error is None:
-            raise self._bad(GONE)
+            self._cancelled(task)
+            return
         if not isinstance(error, KilledWorker):
             raise self._bad(f"a worker cannot do it: {type(error).__name__}: {error}")
         # Whoever waits beside a piece of work that kills workers is given up with it.
@@ -227,6 +229,13 @@ class _Mapping(Generic[R]):
             self._came[task[0]] = Killed("every worker that had it died", "")
         else:
             self._suspects.append(task)
+
+    def _cancelled(self, task: Task) -> None:
+        """Send a piece again that a living scheduler took back, as it does when the worker with the code died."""
+        if self._client.status != "running":
+            raise self._bad(GONE)
+        self._function = self._sent(self._work)
+        self._send(task)
 
     def _look_for_workers(self) -> None:
         if self._client.status != "running":

@@ -107,6 +107,7 @@ CORRESPONDING: Final = (
     ("which never ends", "NeverEnds"),
     ("from the left", "Misreads"),
     ("dbzero ends STATEK's process here", "Dies"),
+    ("the reference runtime does not reproduce", "NotReproduced"),
 )
 """What the reference runtime says when it stops code, and how the same code ends on the real package."""
 
@@ -169,9 +170,12 @@ def real_ending(installed: RunRecord, stop: Ending) -> str:
 
     `Misreads`: dbzero took something of Python's for a list of its own, which ends the process or is answered with an
     error without sense, as memory happens to be.
+    `NotReproduced`: the reference runtime refuses to guess what dbzero does, which may be anything.
     `Repeats`: an exception that STATEK's worker lets through ended the step, and the next step of the job began to
     execute the same code, without a request in between. Whether that goes on for ever depends on the code.
     """
+    if stop.expected == "NotReproduced":
+        return stop.expected
     if installed.error is not None and installed.error.type in ENDINGS:
         return installed.error.type
     after = installed.events[stop.there :]
