@@ -19,7 +19,7 @@ from statek_sim.agent.containers.bubblewrap import Bubblewrap
 from statek_sim.agent.containers.docker import Docker
 from statek_sim.errors import ContainerFailed
 from tests.containers.attacks.enforcers import Control, Enforcer, InContainer
-from tests.containers.attacks.matrix import Row, broken, escapes, matrix, unproven
+from tests.containers.attacks.matrix import PASSES_OLD_DOCKER, Row, broken, escapes, matrix, unproven
 from tests.containers.attacks.policies import Hardened
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -60,8 +60,7 @@ def _mark(row: Row | None) -> str:
 
 
 def _of_old_docker(row: Row) -> bool:
-    """Daemons before 25 let io_uring and vsock pass, and are refused unless `oldest` names them."""
-    return row.enforcer == "docker" and row.name in ("io-uring", "socket-of-virtual-machines")
+    return row.enforcer == "docker" and row.name in PASSES_OLD_DOCKER
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -202,7 +202,9 @@ class _Mapping(Generic[R]):
             self._look_for_workers()
             return
         except FuturesCancelledError:
-            raise self._bad(GONE) from None
+            for future in [each for each in self._flying if each.status == "cancelled"]:
+                self._cancelled(self._flying.pop(future))
+            return
         self._without_workers = 0.0
         # In the order in which they were sent: which of several failures is told first must not depend on chance.
         for future in [each for each in self._flying if each in done]:

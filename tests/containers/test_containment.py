@@ -13,7 +13,15 @@ from statek_sim.agent.containers.docker import Docker
 from statek_sim.agent.containers.program import Ended, Limits, Program
 from tests.containers.attacks.attack import Attack, bad_calls, programs
 from tests.containers.attacks.enforcers import LIMITS, Control, InContainer
-from tests.containers.attacks.matrix import attacked, broken, called_inside, escapes, matrix, unproven
+from tests.containers.attacks.matrix import (
+    PASSES_OLD_DOCKER,
+    attacked,
+    broken,
+    called_inside,
+    escapes,
+    matrix,
+    unproven,
+)
 from tests.docs.page import DOCS
 from tests.tables import table_test
 from tools.containers import interpreter
@@ -94,9 +102,7 @@ def test_nothing_gets_out_of_bubblewrap(bubblewrap: Bubblewrap) -> None:
 def test_nothing_gets_out_of_docker(docker: Docker) -> None:
     enforcer = InContainer(docker, "/usr/bin/python3")
     # Without the calls, which are half a minute more; they are in the matrix.
-    # Daemons before 25 let io_uring and vsock pass, and are refused unless they are asked for.
-    newer = ("io-uring", "socket-of-virtual-machines")
-    rows = [attacked(attack, enforcer) for attack in programs() if attack.name not in newer]
+    rows = [attacked(attack, enforcer) for attack in programs() if attack.name not in PASSES_OLD_DOCKER]
     assert (escapes(rows), broken(rows)) == ([], [])
     assert all(row.contained for row in rows)
 
