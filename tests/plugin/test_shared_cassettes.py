@@ -16,11 +16,15 @@ TESTS = """\
 import httpx
 import pytest
 
-client = httpx.Client(verify=False)  # certificates take longer to load than all else
+@pytest.fixture(scope="module")
+def client():
+    # Certificates take longer to load than all else; left open, it would warn in a later test of this process.
+    with httpx.Client(verify=False) as opened:
+        yield opened
 
 @pytest.mark.parametrize("number", range({count}))
 @pytest.mark.statek_cassette(name="shared", allow_unplayed=True{more})
-def test_it(number):
+def test_it(client, number):
     for question in ("everybody's", f"of {{number % 5}}", f"of {{number % 5}}", f"only {{number}}"):
         body = {{"messages": [{{"role": "user", "content": question}}]}}
         assert client.post("{url}/v1/chat/completions", json=body).status_code == 200
