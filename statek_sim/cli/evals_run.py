@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,16 +29,12 @@ if TYPE_CHECKING:
     from statek_sim.gate.evals_policy import EvalsPolicy
 
 ModelOption = Annotated[
-    str | None,
+    str,
     typer.Option(
         metavar="PROFILE",
-        help="A shipped profile (gemma-4-31b-it, lfm2.5-8b-a1b, ministral-3-8b-instruct: the default), "
+        help="A shipped profile (gemma-4-31b-it, lfm2.5-8b-a1b, ministral-3-8b-instruct), "
         "or the path of a .toml file.",
     ),
-]
-CassettesOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FOLDER", help="No simulated model, but a real one, as evals record has kept it."),
 ]
 AgentOption = Annotated[
     str | None,
@@ -56,13 +52,7 @@ ArmsOption = Annotated[
         "(repeatable).",
     ),
 ]
-SeedsOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", help="Runs of each scenario in each arm; default: 10, or all that are recorded."
-    ),
-]
-SEEDS: Final = 10
+SeedsOption = Annotated[int, typer.Option(metavar="N", help="Runs of each scenario in each arm.")]
 PriceOption = Annotated[
     str | None,
     typer.Option(
@@ -88,17 +78,15 @@ UpdateOption = Annotated[
         help="Write the runs down as a baseline, in the place of an older one.",
     ),
 ]
-DEFAULT_MODEL: Final = "ministral-3-8b-instruct"
 
 
 @evals.command()
 def run(
     paths: EvalPaths = None,
-    model: ModelOption = None,
-    cassettes: CassettesOption = None,
+    model: ModelOption = "ministral-3-8b-instruct",
     agent: AgentOption = None,
     arms: ArmsOption = None,
-    seeds: SeedsOption = None,
+    seeds: SeedsOption = 10,
     only: EvalOption = None,
     json_file: JsonFileOption = None,
     markdown: MarkdownFileOption = None,
@@ -131,7 +119,7 @@ def run(
     before = None if baseline is None else read_baseline(baseline)
     prices = _prices(price)
     suite = loaded_evals(paths, only)
-    experiment = _experiment(suite, model, cassettes, arms, seeds, agent)
+    experiment = _experiment(suite, model, arms, seeds, agent)
     demanded = None if policy is None else _demanded(policy, experiment)
     # An agent may hold what cannot be forked: clients, threads, event loops.
     with executor_for(executor or (None if agent is None else "serial")) as working:
@@ -153,23 +141,6 @@ def run(
 
 
 def _experiment(
-    suite: tuple[EvalScenario, ...],
-    model: str | None,
-    cassettes: Path | None,
-    arms: Sequence[str] | None,
-    seeds: int | None,
-    agent: str | None,
-) -> Experiment:
-    if cassettes is None:
-        return _simulated(suite, model or DEFAULT_MODEL, arms, SEEDS if seeds is None else seeds, agent)
-    if agent is not None:
-        raise BadInput("--agent goes with simulated models; recordings in --cassettes are of our harness")
-    if model is not None:
-        raise BadInput("--model goes with simulated models; recordings in --cassettes say whose they are")
-    return _recorded(suite, cassettes, arms or (), seeds)
-
-
-def _simulated(
     suite: tuple[EvalScenario, ...], model: str, arms: Sequence[str] | None, seeds: int, agent: str | None
 ) -> Experiment:
     from statek_sim.evals.arms import beside_agent, parse_arms
@@ -183,16 +154,6 @@ def _simulated(
     load_agent(agent)
     chosen = beside_agent(agent, parse_arms(arms or ["full", "bare"]))
     return Experiment(suite=suite, model=profile, arms=chosen, seeds=seeds)
-
-
-def _recorded(
-    suite: tuple[EvalScenario, ...], folder: Path, arms: Sequence[str], seeds: int | None
-) -> Experiment:
-    from statek_sim.evals.experiment import Experiment
-    from statek_sim.evals.recorded import recordings_in
-
-    found = recordings_in(folder, suite, arms, seeds)
-    return Experiment(suite=found.evals, model=found.model, arms=found.arms, seeds=found.seeds)
 
 
 def _demanded(path: Path, experiment: Experiment) -> EvalsPolicy:

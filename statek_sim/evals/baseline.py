@@ -16,7 +16,6 @@ from statek_sim.evals.arms import Arm
 from statek_sim.evals.experiment import Experiment
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.profile import Profile
-from statek_sim.evals.recorded import RecordedModel
 from statek_sim.evals.statistics import mcnemar
 from statek_sim.input_files import Unreadable, text_of, why_unreadable
 
@@ -86,10 +85,9 @@ class Held:
     lines: tuple[str, ...]
 
 
-def profile_digest(model: Profile | RecordedModel) -> str:
-    """Return a digest of a profile, of a recorded model of its name: another model makes other runs."""
-    content = model.name if isinstance(model, RecordedModel) else repr(model)
-    return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+def profile_digest(model: Profile) -> str:
+    """Return a digest of a profile: another model makes other runs."""
+    return hashlib.blake2b(repr(model).encode(), digest_size=8).hexdigest()
 
 
 def baseline_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
@@ -191,9 +189,7 @@ def _sum(subject: str, cells: Sequence[Sequence[tuple[str, Outcome]]]) -> str:
     )
 
 
-def refuse_another(
-    before: Baseline, profile: Profile | RecordedModel, arms: Iterable[Arm], *, name: str
-) -> None:
+def refuse_another(before: Baseline, profile: Profile, arms: Iterable[Arm], *, name: str) -> None:
     """Raise `BadInput` when a baseline is of another model, or of arms with other parts."""
     if (before.model, before.profile) != (profile.name, profile_digest(profile)):
         raise BadInput(

@@ -10,7 +10,6 @@ from statek_sim.errors import BadInput
 from statek_sim.evals.arms import Arm
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.profile import IDEAL, Profile
-from statek_sim.evals.recorded import RecordedModel, replayed_run
 from statek_sim.evals.runner import MODEL, Played, run_one
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.served_agent import play_agent
@@ -27,13 +26,13 @@ Heard = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """What is run, on a simulated model or a recorded one.
+    """What is run, on a simulated model.
 
     Seeds are 0 to `seeds` - 1; all arms of a scenario and seed share their random numbers.
     """
 
     suite: tuple[EvalScenario, ...]
-    model: Profile | RecordedModel
+    model: Profile
     arms: tuple[Arm, ...]
     seeds: int
 
@@ -52,7 +51,7 @@ class Experiment:
 
 def batches(
     experiment: Experiment,
-) -> Iterator[tuple[EvalScenario, int, int, tuple[Arm, ...], Profile | RecordedModel]]:
+) -> Iterator[tuple[EvalScenario, int, int, tuple[Arm, ...], Profile]]:
     """Yield the pieces of work: a scenario, seeds from one up to another, the arms and the model."""
     size = max(1, BATCH // len(experiment.arms))
     for scenario in experiment.suite:
@@ -61,16 +60,14 @@ def batches(
 
 
 def run_batch(
-    scenario: EvalScenario, first: int, behind: int, arms: Sequence[Arm], model: Profile | RecordedModel
+    scenario: EvalScenario, first: int, behind: int, arms: Sequence[Arm], model: Profile
 ) -> list[Outcome]:
     """Return what comes of a scenario with these seeds in all arms."""
     return [play_one(scenario, seed, arm, model).outcome for seed in range(first, behind) for arm in arms]
 
 
-def play_one(scenario: EvalScenario, seed: int, arm: Arm, model: Profile | RecordedModel) -> Played:
+def play_one(scenario: EvalScenario, seed: int, arm: Arm, model: Profile) -> Played:
     """Return one run of an experiment, with all that happened in it."""
-    if isinstance(model, RecordedModel):
-        return replayed_run(scenario, seed, arm, model)
     profile = IDEAL if arm.ideal else model
     if arm.agent is not None:
         return Played(play_agent(scenario, seed, arm, arm.agent, profile), ())

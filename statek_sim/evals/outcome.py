@@ -39,9 +39,8 @@ class Count(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """Tokens of a run three ways: as the provider reported them (None: not), measured here, estimated of bytes."""
+    """Tokens of a run two ways: measured here, and estimated of bytes."""
 
-    reported: Count | None
     measured: Count
     estimated: Count
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from statek_sim import trace as events
 from statek_sim.agent.context.manager import ContextSettings
@@ -26,7 +26,6 @@ from statek_sim.evals.prompt_calls import SeenCall, call_key
 from statek_sim.evals.scenario import EvalScenario, Instance
 from statek_sim.evals.verdict import judge
 from statek_sim.evals.weak_model import TOKENIZER_OF, WeakModel
-from statek_sim.providers.protocol import Provider
 from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.usage.totals import BYTES_PER_TOKEN
 
@@ -51,39 +50,37 @@ class Played(NamedTuple):
 def run_one(scenario: EvalScenario, seed: int, arm: Arm, profile: Profile) -> Played:
     """Return what comes of one run; the same for the same four, in any process."""
     instance = scenario.instance(seed)
-    provider = WeakModel(profile, seed, EvalTask(instance), tier=scenario.tier, window=scenario.context)
-    return run_with(instance, arm, provider)
-
-
-class Acting(Provider, Protocol):
-    """A provider that says afterwards what its model did."""
-
-    @property
-    def acts(self) -> Sequence[Act]:
-        """What the model did, turn by turn."""
-
-
-def run_with(instance: Instance, arm: Arm, provider: Acting, *, model: str = MODEL) -> Played:
-    """Return what comes of an instance with a provider; `model` is what the agent asks for."""
-    harness = _harness(instance, arm, provider, model)
-    stop: str | None = None
+    model = WeakModel(profile, seed, EvalTask(instance), tier=scenario.tier, window=scenario.context)
+    harness = _harness(instance, arm, model)
+    run: AgentRun | None = None
     try:
         run = harness.run(instance.task)
+        ended = run.stop or "nothing"
     except (RunawayJob, Unanswered) as error:
-        run, stop = None, type(error).__name__
+        ended = type(error).__name__
     trace = harness.trace.events
-    return Played(_outcome(instance, arm, provider.acts, trace, run, stop), trace)
+    answer = None if run is None else run.answer
+    outcome = outcome_of(
+        instance,
+        arm,
+        instance.world.record(answer, ended, model_calls=len(model.acts)),
+        tokens=_tokens(run),
+        turns=tuple(_turns(trace, model.acts)),
+        requests=len(model.acts),
+        nudges=sum(isinstance(event, events.Nudged) for event in trace),
+    )
+    return Played(outcome, trace)
 
 
-def _harness(instance: Instance, arm: Arm, provider: Acting, model: str = MODEL) -> AgentHarness:
+def _harness(instance: Instance, arm: Arm, model: WeakModel) -> AgentHarness:
     approving = instance.approving()
     budget = instance.scenario.context
     return AgentHarness(
-        provider,
+        model,
         tools=instance.tools,
         steps=instance.steps if arm.has("steps") else NO_STEPS,
         prompt=instance.prompt,
-        model=model,
+        model=MODEL,
         max_iterations=instance.scenario.max_iterations,
         nudges=LIMIT if arm.has("nudges") else 0,
         parts=Parts(gates=() if approving is None else (approving,)),
@@ -101,28 +98,6 @@ def context_settings(budget: int) -> ContextSettings:
 
 
 # -- what came of it --------------------------------------------------------------------------------------------
-
-
-def _outcome(
-    instance: Instance,
-    arm: Arm,
-    acts: Sequence[Act],
-    trace: Sequence[events.Event],
-    run: AgentRun | None,
-    stop: str | None,
-) -> Outcome:
-    answer = None if run is None else run.answer
-    ended = stop or (run.stop if run is not None else None) or "nothing"
-    record = instance.world.record(answer, ended, model_calls=len(acts))
-    return outcome_of(
-        instance,
-        arm,
-        record,
-        tokens=_tokens(run),
-        turns=tuple(_turns(trace, acts)),
-        requests=len(acts),
-        nudges=sum(isinstance(event, events.Nudged) for event in trace),
-    )
 
 
 def outcome_of(
@@ -159,11 +134,9 @@ def outcome_of(
 
 def _tokens(run: AgentRun | None) -> Tokens:
     if run is None:
-        return Tokens(None, Count(0, 0), Count(0, 0))
+        return Tokens(Count(0, 0), Count(0, 0))
     usage = run.counters.usage
-    reported = usage.reported_prompt, usage.reported_completion
     return Tokens(
-        reported=None if reported == (None, None) else Count(reported[0] or 0, reported[1] or 0),
         measured=Count(usage.measured_prompt, usage.measured_completion),
         estimated=Count(usage.bytes_sent // BYTES_PER_TOKEN, usage.bytes_received // BYTES_PER_TOKEN),
     )

@@ -91,9 +91,8 @@ class ServedModel:
 
     @property
     def tokens(self) -> Tokens:
-        """The tokens of all requests; a simulated model reports none."""
+        """The tokens of all requests."""
         return Tokens(
-            reported=None,
             measured=Count(self._prompt, self._completion),
             estimated=Count(self._sent // BYTES_PER_TOKEN, self._received // BYTES_PER_TOKEN),
         )

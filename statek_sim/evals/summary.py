@@ -134,9 +134,7 @@ def _tiers(outcomes: Sequence[Outcome], tiers: Mapping[str, str]) -> dict[str, t
 
 
 def _tokens(outcomes: Sequence[Outcome]) -> Tokens:
-    reported = [outcome.tokens.reported for outcome in outcomes if outcome.tokens.reported is not None]
     return Tokens(
-        reported=_added(reported) if reported else None,
         measured=_added([outcome.tokens.measured for outcome in outcomes]),
         estimated=_added([outcome.tokens.estimated for outcome in outcomes]),
     )

@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from statek_sim.agent.budget import Prices
 from statek_sim.evals.arms import FULL
-from statek_sim.evals.outcome import Count, Tokens
+from statek_sim.evals.outcome import Count
 from statek_sim.evals.profile import Profile
-from statek_sim.evals.recorded import RecordedModel
 from statek_sim.evals.statistics import Comparison
 from statek_sim.evals.summary import ArmSummary, Summary
 from statek_sim.reporting.artifact import schema_named
@@ -52,8 +51,7 @@ def evals_tables(summary: Summary, prices: Prices | None = None) -> Iterator[Tex
         yield comparisons_table(summary.comparisons)
     yield matrix_table(summary)
     yield flow_table(summary)
-    if isinstance(summary.experiment.model, Profile):
-        yield rates_table(summary.experiment.model)
+    yield rates_table(summary.experiment.model)
 
 
 def arms_table(summary: Summary) -> TextTable:
@@ -96,11 +94,11 @@ def _arm_row(arm: ArmSummary, *, timed: bool) -> tuple[str, ...]:
 
 
 def tokens_table(summary: Summary, prices: Prices | None) -> TextTable:
-    """Return tokens, and cost, of a run on average, three ways; a simulated model reports none."""
-    header: tuple[str, ...] = ("arm", "requests", "reported", "measured", "estimated")
+    """Return tokens, and cost, of a run on average, counted and estimated."""
+    header: tuple[str, ...] = ("arm", "requests", "measured", "estimated")
     below = ["tokens of a run on average; estimated: bytes / 4"]
     if prices is not None:
-        header = (*header, "cost reported", "cost measured", "cost estimated")
+        header = (*header, "cost measured", "cost estimated")
         below.append(
             f"US dollars for 1,000 runs at {prices.prompt} and {prices.completion} per million tokens"
         )
@@ -113,19 +111,17 @@ def tokens_table(summary: Summary, prices: Prices | None) -> TextTable:
 
 
 def _tokens_row(arm: ArmSummary, prices: Prices | None) -> tuple[str, ...]:
-    ways = (arm.tokens.reported, arm.tokens.measured, arm.tokens.estimated)
+    ways = (arm.tokens.measured, arm.tokens.estimated)
     means = [_mean(count, arm.runs) for count in ways]
     costs = [] if prices is None else [_cost(count, arm.runs, prices) for count in ways]
     return arm.arm.name, f"{arm.model_calls:.1f}", *means, *costs
 
 
-def _mean(count: Count | None, runs: int) -> str:
-    return "-" if count is None else f"{count.total / runs:.0f}"
+def _mean(count: Count, runs: int) -> str:
+    return f"{count.total / runs:.0f}"
 
 
-def _cost(count: Count | None, runs: int, prices: Prices) -> str:
-    if count is None:
-        return "-"
+def _cost(count: Count, runs: int, prices: Prices) -> str:
     return f"{prices.cost(count.prompt, count.completion) * 1000 / Decimal(runs):.4f}"
 
 
@@ -294,13 +290,8 @@ def evals_json_text(summary: Summary) -> str:
     return json.dumps(evals_json(summary), indent=2, ensure_ascii=False) + "\n"
 
 
-def rates_json(profile: Profile | RecordedModel) -> list[dict[str, Any]]:
-    """Return every rate, all assumed: means of classes over scenarios, single rates, shares of kinds of damage.
-
-    A recorded model has none: nothing of it is simulated.
-    """
-    if isinstance(profile, RecordedModel):
-        return []
+def rates_json(profile: Profile) -> list[dict[str, Any]]:
+    """Return every rate, all assumed: means of classes over scenarios, single rates, shares of kinds of damage."""
     return [{"class": name, "rate": _rounded(rate)} for name, rate in profile.all_rates.items()]
 
 
@@ -316,20 +307,8 @@ def _arm(arm: ArmSummary) -> dict[str, Any]:
         "agent": arm.arm.agent,
         "ideal": arm.arm.ideal,
         "seconds": None if arm.seconds is None else round(arm.seconds, 3),
-        "tokens": _tokens(arm.tokens),
+        "tokens": {name: count._asdict() for name, count in arm.tokens._asdict().items()},
     }
-
-
-def _tokens(tokens: Tokens) -> dict[str, Any]:
-    return {
-        "reported": None if tokens.reported is None else _count(tokens.reported),
-        "measured": _count(tokens.measured),
-        "estimated": _count(tokens.estimated),
-    }
-
-
-def _count(count: Count) -> dict[str, int]:
-    return {"prompt": count.prompt, "completion": count.completion}
 
 
 def _test(comparison: Comparison) -> dict[str, Any]:

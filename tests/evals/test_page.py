@@ -7,18 +7,15 @@ from decimal import Decimal
 from typing import Any
 
 import jsonschema
-import pytest
 
 from statek_sim.agent.budget import Prices
 from statek_sim.evals.arms import parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment
 from statek_sim.evals.failures import FailureClass
-from statek_sim.evals.recorded import recordings_in
 from statek_sim.evals.summary import summarised
 from statek_sim.executors.executor import SerialExecutor
 from statek_sim.reporting.page.data import PageData, page_schema
 from statek_sim.reporting.page.evals import evals_page, evals_page_schema
-from tests.evals.test_recorded import SMALL
 from tests.evals.weak_models import eval_named, failing
 
 PRICES = Prices(prompt=Decimal(1), completion=Decimal(2))
@@ -34,24 +31,14 @@ def simulated(*arms: str, seeds: int = 1) -> Experiment:
     return Experiment(suite=(eval_named("weather-now"),), model=model, arms=parse_arms(arms), seeds=seeds)
 
 
-def recorded() -> Experiment:
-    found = recordings_in(SMALL, (eval_named("weather-now"),), ())
-    return Experiment(suite=found.evals, model=found.model, arms=found.arms, seeds=found.seeds)
-
-
 def check(name: str, found: Any, schema: Any) -> None:
     wanted = {**schema, "$ref": f"#/$defs/{name}"}
     jsonschema.Draft202012Validator.check_schema(wanted)
     jsonschema.Draft202012Validator(wanted).validate(found)
 
 
-@pytest.mark.parametrize(
-    ("experiment", "prices"),
-    [(simulated("full", "bare"), PRICES), (recorded(), None)],
-    ids=["simulated", "recorded"],
-)
-def test_the_data_of_a_page_is_as_its_schema_says(experiment: Experiment, prices: Prices | None) -> None:
-    page = page_of(experiment, prices)
+def test_the_data_of_a_page_is_as_its_schema_says() -> None:
+    page = page_of(simulated("full", "bare"), PRICES)
     check("index", json.loads(page.index), evals_page_schema())
     assert page.details
     for text in page.details.values():

@@ -274,7 +274,6 @@ def test_the_table_has_the_agent_beside_our_harness_with_intervals_tiers_and_sec
     [
         (("--agent", "tests.evals.test_players:HERE"), "HERE: expected a callable that takes an Assignment, got str"),
         (("--agent", "tests.evals.test_players:nothing"), "module 'tests.evals.test_players' has no 'nothing'"),
-        (("--agent", HERE, "--cassettes", "."), "--agent goes with simulated models; recordings"),
     ],
 )  # fmt: skip
 def test_an_agent_that_cannot_be_run_is_refused_before_anything_is(words: tuple[str, ...], said: str) -> None:

@@ -93,7 +93,6 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]]]] = {
         (*REPLAY, "GROQ", "--profile", "1.4"),
         ("cassette", "scan", "recorded"),
         ("cassette", "diff", "whole.yaml", "recorded/books/invoice.groq.yaml"),
-        ("evals", "calibrate", "--cassettes", "recorded"),
     ],
 }  # fmt: skip
 

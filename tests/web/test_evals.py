@@ -11,7 +11,6 @@ from playwright.sync_api import Browser, expect
 from statek_sim.evals.arms import parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment
 from statek_sim.evals.failures import FailureClass
-from statek_sim.evals.recorded import recordings_in
 from statek_sim.evals.summary import summarised
 from statek_sim.executors.executor import SerialExecutor
 from statek_sim.reporting.page.evals import evals_page
@@ -23,7 +22,6 @@ from tests.web.visit import Scheme, Visit, visiting
 
 pytestmark = pytest.mark.browser
 
-RECORDED = Path(__file__).parents[1] / "evals" / "smollm2-135m"
 TOO_NARROW = """all => all.filter(cell => {
     const text = document.createRange();
     text.selectNodeContents(cell);
@@ -105,19 +103,6 @@ def test_on_a_telephone_no_number_is_cut_off_and_no_word_broken(
         cells = page.locator(f"{part} .stacked td")
         assert cells.count() > 0
         assert cells.evaluate_all(TOO_NARROW) == []
-
-
-def test_the_page_of_recordings_has_no_words_about_random_numbers(chromium: Browser, tmp_path: Path) -> None:
-    found = recordings_in(RECORDED, [eval_named("weather-now")])
-    experiment = Experiment(suite=found.evals, model=found.model, arms=found.arms, seeds=1)
-    outcomes = run_experiment(experiment, SerialExecutor())
-    (tmp_path / "recorded.html").write_text(
-        render(evals_page(summarised(experiment, outcomes), outcomes)), "utf-8"
-    )
-    with visiting(chromium, tmp_path / "recorded.html") as visit:
-        page = visit.open("#/words")
-        expect(page.locator("#words")).to_contain_text("All arms meet the same model.")
-        expect(page.locator("#words")).not_to_contain_text("Assumed")
 
 
 @table_test("scheme", ["light", "dark"])

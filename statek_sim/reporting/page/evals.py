@@ -17,7 +17,6 @@ from statek_sim.evals.experiment import play_one
 from statek_sim.evals.failures import MEANINGS, FailureClass
 from statek_sim.evals.outcome import Count, Outcome
 from statek_sim.evals.profile import Profile
-from statek_sim.evals.recorded import RecordedModel
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.statistics import Comparison
 from statek_sim.evals.summary import ArmSummary, Summary
@@ -109,13 +108,10 @@ def evals_index(
     }
 
 
-def _model(model: Profile | RecordedModel) -> dict[str, JSON]:
-    if isinstance(model, Profile):
-        # Transcripts show it, and it is not what was run.
-        title = f"{model.title}; its requests name {TOKENIZER_OF}, whose tokenizer counts tokens"
-        return {"name": model.name, "simulated": True, "title": title, "asks": TOKENIZER_OF}
-    title = "a real model, replayed from recordings"
-    return {"name": model.name, "simulated": False, "title": title, "asks": model.name}
+def _model(model: Profile) -> dict[str, JSON]:
+    # Transcripts show it, and it is not what was run.
+    title = f"{model.title}; its requests name {TOKENIZER_OF}, whose tokenizer counts tokens"
+    return {"name": model.name, "title": title, "asks": TOKENIZER_OF}
 
 
 def _arm(arm: ArmSummary, prices: Prices | None) -> dict[str, JSON]:
@@ -131,7 +127,6 @@ def _arm(arm: ArmSummary, prices: Prices | None) -> dict[str, JSON]:
         "calls": arm.calls,
         "wasted": arm.wasted,
         "tokens": {
-            "reported": _mean(tokens.reported, arm.runs),
             "measured": _mean(tokens.measured, arm.runs),
             "estimated": _mean(tokens.estimated, arm.runs),
         },
@@ -151,8 +146,8 @@ def _arm(arm: ArmSummary, prices: Prices | None) -> dict[str, JSON]:
     }
 
 
-def _mean(count: Count | None, runs: int) -> float | None:
-    return None if count is None else count.total / runs
+def _mean(count: Count, runs: int) -> float:
+    return count.total / runs
 
 
 def _cost(count: Count, runs: int, prices: Prices) -> float:

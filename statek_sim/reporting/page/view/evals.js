@@ -14,18 +14,15 @@ import { heading, stacked, table } from "./table.js";
 
 const SHORT = { arms: "Arms", tests: "Is it real?", matrix: "Scenarios", flow: "Failures", words: "Words" };
 const SIGNS = { different: "≠", "different here": "≠", "cannot tell": "?", "not exercised": "·" };
-const SIMULATED = index.rates.length > 0; // a recorded model has neither rates nor random numbers
 const WORDS = [
-  ["Arm", `The harness with some of its parts on. All arms meet the same model${SIMULATED ? ": their random numbers are shared" : ""}.`],
+  ["Arm", "The harness with some of its parts on. All arms meet the same model: their random numbers are shared."],
   ["Right", "A run that did all that was demanded: the calls, the state of the world, and an answer that cites what was found."],
   ["Completed", "A run that ended by an answer of its own, right or not."],
   ["95 % by scenarios", "The interval for scenarios like these. Runs of one scenario repeat each other, so scenarios are drawn, not runs."],
   ["Wasted calls", "Calls that failed, were refused, or repeated one that was answered; and corrections."],
   ["pass^k", "How likely k runs of one scenario are all right."],
   ["p", "The exact McNemar test over pairs of the same scenario and seed, after Holm for all comparisons."],
-  ...(SIMULATED
-    ? [["Assumed", "Nobody measured the rates of a simulated model: its author chose them."]]
-    : []),
+  ["Assumed", "Nobody measured the rates of a simulated model: its author chose them."],
 ];
 
 const main = document.getElementById("main");
@@ -37,7 +34,7 @@ const home = h(
   index.tests.length > 0 && section("tests", "Is the difference real?", tests(index.tests)),
   matrixSection(index),
   flowSection(index),
-  SIMULATED && section("rates", "Rates of the model", rates(index.rates)),
+  section("rates", "Rates of the model", rates(index.rates)),
   section("words", "What the words mean", words()),
 );
 let left = null; // the cell that was shown last

@@ -57,15 +57,14 @@ function parts({ parts: on }) {
 
 function costs(arms) {
   const priced = arms.some(({ cost }) => cost !== null);
-  const ways = ["reported", "measured", "estimated"].filter((way) => arms.some(({ tokens }) => tokens[way] !== null));
   const columns = [
     { label: "arm", value: (arm) => heading(arm.name), header: true },
     { label: "requests", value: (arm) => arm.requests.toFixed(1), numeric: true },
     { label: "calls", value: (arm) => arm.calls.toFixed(1), numeric: true },
     { label: "wasted", value: (arm) => arm.wasted.toFixed(1), numeric: true },
-    ...ways.map((way) => ({
+    ...["measured", "estimated"].map((way) => ({
       label: `tokens ${way}`,
-      value: ({ tokens }) => (tokens[way] === null ? "–" : count(Math.round(tokens[way]))),
+      value: ({ tokens }) => count(Math.round(tokens[way])),
       numeric: true,
     })),
     ...(priced
