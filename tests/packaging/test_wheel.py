@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 import zipfile
 from email import message_from_bytes
 from functools import cache
@@ -82,6 +83,11 @@ def test_the_wheel_carries_the_licence_and_notices(wheel: Path) -> None:
         assert archive.read(f"{folder}/NOTICE") == (ROOT / "NOTICE").read_bytes()
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
+
+
+def test_what_is_uploaded_passes_the_checks_of_the_index(wheel: Path) -> None:
+    (source,) = wheel.parent.glob("*.tar.gz")
+    output_of(sys.executable, "-m", "twine", "check", "--strict", wheel, source, cwd=ROOT)
 
 
 def test_in_an_empty_environment_the_built_in_suites_pass(empty: Environment) -> None:

@@ -36,7 +36,7 @@ function verdict({ runs, passed, failed }) {
   const words = !runs
     ? "No run."
     : good
-      ? ` All ${plural(runs, "run")} passed`
+      ? runs === 1 ? " The run passed" : ` All ${plural(runs, "run")} passed`
       : ` ${count(failed)} of ${plural(runs, "run")} failed`;
   const rest = good ? null : h("span", { class: "soft" }, ` · ${count(passed)} passed`);
   return h("p", { class: `verdict ${good ? "good" : "bad"}` }, sign, words, rest);
