@@ -2,7 +2,7 @@
 
 A scripted call must be one that the request offers: a typo in a script is no test of anything. Held against each other
 are names only, of the tool and of its arguments. What a model gets wrong on purpose says `mistaken()`, as broken
-arguments do by themselves. What a function answers is not looked at, and neither is a request that offers no tools.
+arguments do by themselves. What a function answers is not looked at.
 
 A reply is cut where the request demands it. What no provider would answer to such a request (text where a tool call is
 required, two calls where one is allowed, no JSON where JSON was demanded) is an error of the script: `raw(...)` sends
@@ -30,10 +30,10 @@ def check_offered(entry: Entry, tools: Sequence[ToolSpec]) -> None:
     """Raise `UnmatchedRequest` for a call of a reply that the tools of a request have no place for."""
     message = entry.reply.answer
     is_meant = entry.reply.is_mistaken or entry.reply.malformed_arguments is not None
-    if not tools or is_meant or not isinstance(message, Chat):
+    if is_meant or not isinstance(message, Chat):
         return
     offered = dict(_offered(tools))
-    for call in message.calls if offered else ():
+    for call in message.calls:
         problem = _problem(call, offered)
         if problem is not None:
             raise UnmatchedRequest(
@@ -53,7 +53,7 @@ def _offered(tools: Sequence[ToolSpec]) -> Iterator[tuple[str, Mapping[str, Any]
 
 def _problem(call: ScriptedCall, offered: Mapping[str, Mapping[str, Any]]) -> str | None:
     if call.name not in offered:
-        names = ", ".join(offered)
+        names = ", ".join(offered) or "no tools"
         return f"calls {call.name!r}, but the request offers {names}.{suggestion(call.name, offered)}"
     schema = offered[call.name]
     known, required = schema.get("properties"), schema.get("required", [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -32,6 +32,14 @@ def anthropic(message: object = "hi", **options: Any) -> dict[str, Any]:
 
 def gemini(message: object = "hi", **options: Any) -> dict[str, Any]:
     return {"contents": [{"role": "user", "parts": [{"text": message}]}], **options}
+
+
+LOOK: Final[Any] = {"type": "object", "properties": {"where": {"type": "string"}}}
+OPENAI_TOOLS: Final[Any] = [{"type": "function", "function": {"name": "look", "parameters": LOOK}}]
+RESPONSES_TOOLS: Final[Any] = [{"type": "function", "name": "look", "parameters": LOOK}]
+ANTHROPIC_TOOLS: Final[Any] = [{"name": "look", "input_schema": LOOK}]
+GEMINI_TOOLS: Final[Any] = [{"functionDeclarations": [{"name": "look", "parameters": LOOK}]}]
+"""`look(where)` in the words of each format: a scripted call has to be offered."""
 
 
 def ask(llm: FakeLLM, body: object, target: str = OPENAI, **headers: str) -> Answer:

@@ -16,8 +16,12 @@ from statek_sim.server.exchange import Incoming, Streamed, Whole
 from statek_sim.server.llm import FakeLLM
 from tests.server.asking import (
     ANTHROPIC,
+    ANTHROPIC_TOOLS,
     GEMINI,
+    GEMINI_TOOLS,
     OPENAI,
+    OPENAI_TOOLS,
+    RESPONSES_TOOLS,
     anthropic,
     ask,
     error,
@@ -135,7 +139,7 @@ def test_a_reply_ends_with_the_last_token_that_is_allowed(target: str, body: Any
 
 def test_the_arguments_of_a_call_are_cut_by_the_limit_too() -> None:
     llm = FakeLLM([tool_call("look", where="here")])
-    choice = whole(ask(llm, openai(max_tokens=4)))["choices"][0]
+    choice = whole(ask(llm, openai(max_tokens=4, tools=OPENAI_TOOLS)))["choices"][0]
     assert choice["finish_reason"] == "length"
     assert choice["message"]["tool_calls"][0]["function"]["arguments"] == '{"where":'
 
@@ -178,10 +182,10 @@ def test_what_no_provider_would_answer_is_an_error_of_the_script(body: Any, repl
 def test_the_same_is_demanded_in_the_words_of_each_api() -> None:
     wanting: list[tuple[str, Any]] = [
         (OPENAI, openai(tools=TOOLS, tool_choice="required")),
-        (RESPONSES, responses(tool_choice={"type": "function", "name": "look"})),
-        (ANTHROPIC, anthropic(tool_choice={"type": "any"})),
-        (ANTHROPIC, anthropic(tool_choice={"type": "tool", "name": "look"})),
-        (GEMINI, gemini(toolConfig={"functionCallingConfig": {"mode": "ANY"}})),
+        (RESPONSES, responses(tools=RESPONSES_TOOLS, tool_choice={"type": "function", "name": "look"})),
+        (ANTHROPIC, anthropic(tools=ANTHROPIC_TOOLS, tool_choice={"type": "any"})),
+        (ANTHROPIC, anthropic(tools=ANTHROPIC_TOOLS, tool_choice={"type": "tool", "name": "look"})),
+        (GEMINI, gemini(tools=GEMINI_TOOLS, toolConfig={"functionCallingConfig": {"mode": "ANY"}})),
     ]
     for target, body in wanting:
         assert ask(FakeLLM([text("No.")]), body, target).status == 422  # type: ignore[union-attr]

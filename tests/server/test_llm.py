@@ -22,9 +22,12 @@ from statek_sim.usage.tokenizers import tokenizer_for_model
 from statek_sim.values import JSON
 from tests.server.asking import (
     ANTHROPIC,
+    ANTHROPIC_TOOLS,
     GEMINI,
     GEMINI_STREAM,
+    GEMINI_TOOLS,
     OPENAI,
+    OPENAI_TOOLS,
     anthropic,
     ask,
     error,
@@ -47,9 +50,13 @@ def test_one_script_speaks_all_three_formats() -> None:
 @pytest.mark.parametrize(
     ("body", "target", "wire"),
     [
-        (openai(stream=True, stream_options={"include_usage": True}), OPENAI, openai_wire),
-        (anthropic(stream=True), ANTHROPIC, anthropic_wire),
-        (gemini(), GEMINI_STREAM, gemini_wire),
+        (
+            openai(stream=True, stream_options={"include_usage": True}, tools=OPENAI_TOOLS),
+            OPENAI,
+            openai_wire,
+        ),
+        (anthropic(stream=True, tools=ANTHROPIC_TOOLS), ANTHROPIC, anthropic_wire),
+        (gemini(tools=GEMINI_TOOLS), GEMINI_STREAM, gemini_wire),
     ],
 )
 def test_a_stream_adds_up_to_what_the_answer_would_be_in_one_piece(body, target, wire) -> None:  # type: ignore[no-untyped-def]

@@ -40,8 +40,16 @@ OPEN = [
     ],
 )
 def test_a_typo_in_a_script_fails_the_test(reply: Reply, problem: str) -> None:
+    _refused(reply, openai(tools=OFFERED), problem)
+
+
+def test_a_call_of_a_request_that_offers_no_tools_fails_the_test() -> None:
+    _refused(tool_call("get_weather"), openai(), "calls 'get_weather', but the request offers no tools.")
+
+
+def _refused(reply: Reply, body: Any, problem: str) -> None:
     llm = FakeLLM([reply])
-    status, said = error(ask(llm, openai(tools=OFFERED)))
+    status, said = error(ask(llm, body))
     assert status == 422
     assert f"reply 1 {problem}" in said
     assert ".mistaken()" in said
@@ -79,7 +87,7 @@ def test_every_format_is_held_against_its_tools(target: str, body: Any) -> None:
         (tool_call("get_weather", city="Oslo", region="north"), OPEN),
         (tool_call("get_wether").mistaken(), OFFERED),
         (computed(lambda _: tool_call("get_wether")), OFFERED),
-        (tool_call("anything"), []),
+        (tool_call("anything").mistaken(), []),
         (tool_call("anything", city="Oslo"), [{"type": "function", "function": {"name": "anything"}}]),
         (text("Rain."), OFFERED),
     ],

@@ -9,7 +9,19 @@ from typing import Any
 from statek_sim.providers.script import text, tool_call
 from statek_sim.server.exchange import Whole
 from statek_sim.server.llm import FakeLLM
-from tests.server.asking import ANTHROPIC, GEMINI, OPENAI, anthropic, ask, gemini, openai, streamed, whole
+from tests.server.asking import (
+    ANTHROPIC,
+    ANTHROPIC_TOOLS,
+    GEMINI,
+    GEMINI_TOOLS,
+    OPENAI,
+    anthropic,
+    ask,
+    gemini,
+    openai,
+    streamed,
+    whole,
+)
 from tests.tables import table_test
 
 RESPONSES = "/v1/responses"
@@ -208,20 +220,23 @@ def test_a_budget_above_max_tokens_is_taken_with_interleaved_thinking() -> None:
 
 
 def test_a_model_that_thinks_signs_what_it_is_asked_for_again() -> None:
-    said = whole(ask(FakeLLM([tool_call("look")]), anthropic(**ENABLED), ANTHROPIC))["content"]
+    asked = anthropic(**ENABLED, tools=ANTHROPIC_TOOLS)
+    said = whole(ask(FakeLLM([tool_call("look")]), asked, ANTHROPIC))["content"]
     assert [block["type"] for block in said] == ["thinking", "tool_use"]
     again = turns(*said, **ENABLED)
     again["messages"][-1]["content"][0]["tool_use_id"] = said[1]["id"]
     assert whole(ask(FakeLLM([text("x")]), again, ANTHROPIC))["content"][-1]["text"] == "x"
 
-    [part] = whole(ask(FakeLLM([tool_call("look")]), gemini(), GEMINI_3))["candidates"][0]["content"]["parts"]
+    answer = whole(ask(FakeLLM([tool_call("look")]), gemini(tools=GEMINI_TOOLS), GEMINI_3))
+    [part] = answer["candidates"][0]["content"]["parts"]
     assert whole(ask(FakeLLM([text("x")]), gemini_turns(part), GEMINI_3))["candidates"]
 
 
 def test_signatures_are_streamed_too() -> None:
-    events = streamed(ask(FakeLLM([tool_call("look")]), anthropic(**ENABLED, stream=True), ANTHROPIC))
-    assert b'"type":"signature_delta"' in events
-    assert b'"thoughtSignature"' in streamed(ask(FakeLLM([tool_call("look")]), gemini(), GEMINI_3_STREAM))
+    asked = anthropic(**ENABLED, tools=ANTHROPIC_TOOLS, stream=True)
+    assert b'"type":"signature_delta"' in streamed(ask(FakeLLM([tool_call("look")]), asked, ANTHROPIC))
+    events = streamed(ask(FakeLLM([tool_call("look")]), gemini(tools=GEMINI_TOOLS), GEMINI_3_STREAM))
+    assert b'"thoughtSignature"' in events
 
 
 def test_turns_of_one_role_in_a_row_are_one_turn() -> None:
