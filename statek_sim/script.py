@@ -13,6 +13,7 @@ from statek_sim.providers.script import (
     computed,
     embedding,
     raw_stream,
+    refusal,
 )
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "computed",
     "embedding",
     "raw_stream",
+    "refusal",
 ]

@@ -43,7 +43,8 @@ _EPOCH_SECONDS: Final = int(EPOCH.timestamp())
 Measure = Callable[[ChatRequest, str], tuple[int, int]]
 """Counts the prompt and completion tokens of a call.
 
-The string is the reply's content, then the name and arguments of each tool call, joined by newlines.
+The string is what the model thought, where that is shown, the reply's content, then the name and arguments of each tool
+call, joined by newlines.
 """
 
 Styles = Mapping[str, ChatStyleName | None]
@@ -135,6 +136,8 @@ def wire_reply(
         text=content,
         calls=calls,
         stop=stop,
+        thinking=chat.thinking,
+        refuses=chat.refuses,
         usage=usage_of(reply, request, content, calls, spoken.measure),
     )
 
@@ -211,6 +214,8 @@ def usage_of(
             if measure is None:
                 raise BadInput("'measured' usage needs an LLM that was given a `measure` function")
             texts = [content or "", *(part for call in calls for part in (call.name, call.arguments))]
+            if isinstance(reply.answer, Chat) and reply.answer.thinking:
+                texts.insert(0, reply.answer.thinking)
             prompt, completion = measure(request, "\n".join(texts))
             return ReportedUsage(prompt=prompt, completion=completion)
         case _:

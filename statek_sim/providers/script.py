@@ -43,11 +43,16 @@ class ScriptedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chat:
-    """A chat message: text, code and tool calls in any mix. How code travels depends on the chat style."""
+    """A chat message: text, code and tool calls in any mix. How code travels depends on the chat style.
+
+    `thinking`: what the model thought before. `refuses`: the text says why the model does not answer.
+    """
 
     text: str | None = None
     code: str | None = None
     calls: tuple[ScriptedCall, ...] = ()
+    thinking: str = ""
+    refuses: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +253,17 @@ class Reply:
         """Call tools that are not offered, or with other arguments: the model is wrong here, and the agent copes."""
         return replace(self, is_mistaken=True)
 
+    def thinking(self, thought: str) -> Reply:
+        """Show what the model thought before it answered, in each format's own form.
+
+        Anthropic: a signed block. Responses: the summary of a reasoning item. Gemini: a part marked as a thought. Chat
+        completions: `reasoning_content`, as DeepSeek and vLLM have it. At the fake server, a request that does not ask
+        for it fails the test.
+        """
+        if not isinstance(self.answer, Chat):
+            raise BadInput(f"thinking() needs a reply with a message, not {type(self.answer).__name__}")
+        return replace(self, answer=replace(self.answer, thinking=thought))
+
     def only_for(self, job: str) -> Reply:
         """Answer only the job with this id."""
         return replace(self, job=job)
@@ -295,6 +311,15 @@ def code(source: str) -> Reply:
 def text(content: str) -> Reply:
     """Answer with exactly this content."""
     return Reply(answer=Chat(text=content))
+
+
+def refusal(content: str) -> Reply:
+    """Refuse to answer, and say why, in each format's own form.
+
+    OpenAI: `refusal` in place of the content. Anthropic: stop reason `refusal`. Gemini: finish reason `SAFETY` and no
+    text.
+    """
+    return Reply(answer=Chat(text=content, refuses=True))
 
 
 def tool_call(name: str, /, **args: JSON) -> Reply:

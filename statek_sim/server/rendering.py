@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, assert_never
 
-from statek_sim.errors import BadInput
+from statek_sim.errors import BadInput, UnmatchedRequest
 from statek_sim.providers.delivery import Manner, computed_reply, usage_of, wire_reply
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import (
@@ -91,6 +91,11 @@ def _answer(entry: Entry, served: ServedRequest, spoken: Manner, pacing: Pacing)
         case HttpFault(status=status, retry_after=retry_after):
             return http_error(served.wire, status, retry_after, delay=delay)
         case RawBody(body=body):
+            if served.read.asked.stream:
+                raise UnmatchedRequest(
+                    f"reply {entry.position} is raw(...), a body in one piece, but the request wants a stream: "
+                    "write raw_stream([(seconds, bytes), ...])"
+                )
             return Whole(status=200, body=body, delay=delay)
         case RawStream() as recorded:
             return _recorded(recorded, served, delay, pacing)
@@ -107,6 +112,11 @@ def _answer(entry: Entry, served: ServedRequest, spoken: Manner, pacing: Pacing)
 def _message(position: int, reply: Reply, chat: Chat, served: ServedRequest, spoken: Manner) -> WireReply:
     """Return what a reply says, in the form that the request demands, with the usage that faults leave."""
     request, read, params = served.chat, served.read, served.read.asked
+    if chat.thinking and params.shows_thinking is not True:
+        raise UnmatchedRequest(
+            f"reply {position} shows what the model thought, but the request does not ask for it "
+            f"({params.shows_thinking}), and no provider shows it then: ask for it, or remove thinking(...)"
+        )
     manner = replace(spoken, measure=read.measured)
     answer = wire_reply(reply, chat, request, manner, reply_id=str(served.number))
     formed = within_demands(answer, params.demands, model=request.model, name=f"reply {position}")

@@ -72,8 +72,8 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
     }
     yield _event("message_start", {"message": start})
     index = 0
-    if reply.thinks:
-        yield from _block(0, {**THINKING, "signature": ""}, "signature_delta", "signature", [SIGNATURE])
+    if reply.thinks or reply.thinking:
+        yield from _thoughts(reply, split)
         index = 1
     if reply.text:
         yield from _block(index, {"type": "text", "text": ""}, "text_delta", "text", split(reply.text))
@@ -88,6 +88,14 @@ def _event(name: str, data: dict[str, JSON]) -> bytes:
     return encoding.event(compact({"type": name, **data}), name=name)
 
 
+def _thoughts(reply: WireReply, split: Split) -> Iterator[bytes]:
+    pieces = split(reply.thinking) if reply.thinking else ()
+    deltas = [("thinking_delta", "thinking", piece) for piece in pieces]
+    yield from _deltas(
+        0, {**THINKING, "signature": ""}, [*deltas, ("signature_delta", "signature", SIGNATURE)]
+    )
+
+
 def _call(index: int, call: WireToolCall, split: Split) -> Iterator[bytes]:
     block: dict[str, JSON] = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
     pieces = split(call.arguments) if call.arguments else ()
@@ -97,9 +105,14 @@ def _call(index: int, call: WireToolCall, split: Split) -> Iterator[bytes]:
 def _block(
     index: int, block: dict[str, JSON], delta: str, key: str, pieces: Sequence[str]
 ) -> Iterator[bytes]:
+    yield from _deltas(index, block, [(delta, key, piece) for piece in pieces])
+
+
+def _deltas(index: int, block: dict[str, JSON], deltas: Sequence[tuple[str, str, str]]) -> Iterator[bytes]:
+    """Yield a block that grows: each delta has its type, the key that grows, and the piece."""
     yield _event("content_block_start", {"index": index, "content_block": block})
-    for piece in pieces:
-        yield _event("content_block_delta", {"index": index, "delta": {"type": delta, key: piece}})
+    for kind, key, piece in deltas:
+        yield _event("content_block_delta", {"index": index, "delta": {"type": kind, key: piece}})
     yield _event("content_block_stop", {"index": index})
 
 
@@ -191,17 +204,23 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         stream_usage=True,
         refused=known.refusals(body),
         thinks=is_thinking(body),
+        shows_thinking=_shows_thinking(body) or "thinking",
     )
 
 
 THINKING: Final[Mapping[str, JSON]] = {"type": "thinking", "thinking": "", "signature": SIGNATURE}
-"""What a scripted model thought: the text is left out, as newer models do."""
+"""What a scripted model thought; where the script says nothing, the text is left out, as newer models do."""
 
 
 def is_thinking(body: Mapping[str, JSON]) -> bool:
     """Return whether every answer to a request begins with what the model thought."""
     thinking = body.get("thinking")
     return isinstance(thinking, dict) and thinking.get("type") == "enabled"
+
+
+def _shows_thinking(body: Mapping[str, JSON]) -> bool:
+    thinking = body.get("thinking")
+    return isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
 
 
 def _demands(body: Mapping[str, JSON]) -> Demands:
@@ -282,7 +301,11 @@ def stop_fields(reply: WireReply) -> dict[str, JSON]:
     """Return why the reply ended."""
     stopped = reply.stop_sequence
     return {
-        "stop_reason": "stop_sequence" if stopped else STOP_REASONS[reply.reason],
+        "stop_reason": "stop_sequence"
+        if stopped
+        else "refusal"
+        if reply.refuses
+        else STOP_REASONS[reply.reason],
         "stop_sequence": stopped,
     }
 
@@ -294,7 +317,8 @@ def head(reply: WireReply) -> dict[str, JSON]:
 
 def _content(reply: WireReply) -> list[JSON]:
     text: list[JSON] = [{"type": "text", "text": reply.text}] if reply.text else []
-    thought: list[JSON] = [dict(THINKING)] if reply.thinks else []
+    shown = reply.thinks or reply.thinking
+    thought: list[JSON] = [{**THINKING, "thinking": reply.thinking}] if shown else []
     return [*thought, *text, *map(tool_use, reply.calls)]
 
 

@@ -59,8 +59,11 @@ NAME: Final[FormatName] = "gemini"
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
     """Yield the text piece by piece, then each call whole; the last event has the reason and the usage."""
     shown = reply if usage else replace(reply, usage=NO_USAGE)
-    parts: list[JSON] = [{"text": piece} for piece in (split(reply.text) if reply.text else ())]
-    parts.extend(function_calls(reply))
+    text = shown_text(reply)
+    parts: list[JSON] = []
+    parts += [{"text": piece, "thought": True} for piece in (split(reply.thinking) if reply.thinking else ())]
+    parts += [{"text": piece} for piece in (split(text) if text else ())]
+    parts += function_calls(reply)
     for part in parts[:-1]:
         yield encoding.event(compact(response(shown, [part], last=False)))
     yield encoding.event(compact(response(shown, parts[-1:], last=True)))
@@ -94,8 +97,8 @@ def join_stream(stream: bytes) -> bytes:
 
 
 def _add(part: dict[str, Any], parts: list[dict[str, Any]]) -> None:
-    if parts and set(part) == {"text"} == set(parts[-1]):
-        parts[-1] = {"text": parts[-1]["text"] + part["text"]}
+    if parts and set(part) in ({"text"}, {"text", "thought"}) and set(part) == set(parts[-1]):
+        parts[-1] = {**part, "text": parts[-1]["text"] + part["text"]}
     else:
         parts.append(part)
 
@@ -160,7 +163,13 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         stream_usage=True,
         refused=(*GEMINI.refusals(body), *GEMINI_CONFIG.refusals(config, within="generationConfig.")),
         thinks=needs_signatures(named["model"]),
+        shows_thinking=_includes_thoughts(config) or "generationConfig.thinkingConfig.includeThoughts",
     )
+
+
+def _includes_thoughts(config: Mapping[str, JSON]) -> bool:
+    thinking = config.get("thinkingConfig")
+    return isinstance(thinking, dict) and thinking.get("includeThoughts") is True
 
 
 def _demands(config: Mapping[str, JSON], tool_config: JSON) -> Demands:
@@ -292,13 +301,21 @@ def _tools(tools: list[dict[str, JSON]]) -> Iterator[dict[str, JSON]]:
 
 def reply_body(reply: WireReply) -> bytes:
     """Return a `GenerateContentResponse`; its bytes depend on `reply` alone."""
-    texts: list[JSON] = [{"text": reply.text}] if reply.text else []
-    return compact(response(reply, [*texts, *function_calls(reply)], last=True)).encode()
+    thought: list[JSON] = [{"text": reply.thinking, "thought": True}] if reply.thinking else []
+    text = shown_text(reply)
+    texts: list[JSON] = [{"text": text}] if text else []
+    return compact(response(reply, [*thought, *texts, *function_calls(reply)], last=True)).encode()
+
+
+def shown_text(reply: WireReply) -> str:
+    """Return the text of an answer; a refused one has none."""
+    return "" if reply.refuses else reply.text or ""
 
 
 def response(reply: WireReply, parts: list[JSON], *, last: bool) -> dict[str, JSON]:
     """Return an answer or one piece of it; only the last piece has a reason and the usage."""
-    reason: dict[str, JSON] = {"finishReason": STOP_REASONS[reply.reason]} if last else {}
+    why = "SAFETY" if reply.refuses else STOP_REASONS[reply.reason]
+    reason: dict[str, JSON] = {"finishReason": why} if last else {}
     return {
         "candidates": [{"content": {"role": "model", "parts": parts}, "index": 0, **reason}],
         **(usage_field(reply.usage) if last else {}),

@@ -72,9 +72,11 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
 
 
 def _deltas(reply: WireReply, split: Split) -> Iterator[dict[str, JSON]]:
-    yield {"role": "assistant", "content": None if reply.text is None else ""}
+    yield {"role": "assistant", "content": None if reply.text is None or reply.refuses else ""}
+    for piece in split(reply.thinking) if reply.thinking else ():
+        yield {"reasoning_content": piece}
     for piece in split(reply.text) if reply.text else ():
-        yield {"content": piece}
+        yield {"refusal" if reply.refuses else "content": piece}
     for index, call in enumerate(reply.calls):
         yield from _call_deltas(index, call, split)
 
@@ -260,7 +262,11 @@ def reply_id(reply: WireReply) -> str:
 
 
 def _choice_json(reply: WireReply) -> str:
-    spoken = "null" if reply.text is None else quoted(reply.text)
+    spoken = "null" if reply.text is None or reply.refuses else quoted(reply.text)
+    if reply.refuses:
+        spoken += f',"refusal":{quoted(reply.text or "")}'
+    if reply.thinking:
+        spoken += f',"reasoning_content":{quoted(reply.thinking)}'
     tools = f',"tool_calls":[{",".join(map(_call_json, reply.calls))}]' if reply.calls else ""
     message = f'{{"role":"assistant","content":{spoken}{tools}}}'
     return f'{{"index":0,"message":{message},"finish_reason":{quoted(reply.reason)}}}'

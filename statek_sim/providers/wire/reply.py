@@ -94,7 +94,8 @@ class WireReply:
     `tool_calls` or `stop`. The usage is left out for `NO_USAGE` and is `null` for None.
     `stop_sequence` is the text before which the reply ends, if it was told one. `echo`: what an answer in the format
     `responses` repeats of its request. `thinks`: signed thoughts come with it, as Anthropic's models have them where
-    thinking is enabled, and Gemini's from version 3 on.
+    thinking is enabled, and Gemini's from version 3 on. `thinking`: what is shown of them. `refuses`: the text is a
+    refusal.
     """
 
     id: str
@@ -107,6 +108,8 @@ class WireReply:
     stop_sequence: str | None = None
     echo: Mapping[str, JSON] | None = None
     thinks: bool = False
+    thinking: str = ""
+    refuses: bool = False
 
     @property
     def reason(self) -> StopReason:

@@ -77,6 +77,7 @@ class WireRequest:
     `refused`: parameters that no fake can honour or that it does not know, and those with a value that the provider
     refuses. `echo`: what a `responses` answer repeats of its request; `previous`: the answer that such a request goes
     on from; `thinks`: the model signs what it thought, and wants that back with the calls that it led to.
+    `shows_thinking`: answers may show what the model thought; if not, the name of the parameter that asks for it.
     """
 
     model: str
@@ -90,6 +91,7 @@ class WireRequest:
     echo: Mapping[str, JSON] | None = None
     previous: str | None = None
     thinks: bool = False
+    shows_thinking: Literal[True] | str = True
 
     @property
     def max_tokens(self) -> int | None:

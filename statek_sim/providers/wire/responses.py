@@ -64,7 +64,10 @@ def _events(reply: WireReply, split: Split, *, usage: bool) -> Iterator[tuple[st
     first_call = len(items) - len(reply.calls)
     for index, item in enumerate(items):
         place: dict[str, JSON] = {"output_index": index}
-        if index < first_call:
+        if index == 0 and reply.thinking:
+            yield "response.output_item.added", {**place, "item": reasoning(reply, "")}
+            yield from _summary(reply, split, place)
+        elif index < first_call:
             yield "response.output_item.added", {**place, "item": message(reply, [], "in_progress")}
             yield from _text(reply, split, place)
         else:
@@ -80,11 +83,22 @@ def _events(reply: WireReply, split: Split, *, usage: bool) -> Iterator[tuple[st
 def _text(reply: WireReply, split: Split, place: dict[str, JSON]) -> Iterator[tuple[str, dict[str, JSON]]]:
     text = reply.text or ""
     where: dict[str, JSON] = {"item_id": f"msg_{reply.id}", **place, "content_index": 0}
-    yield "response.content_part.added", {**where, "part": text_part("")}
+    kind, key = ("refusal", "refusal") if reply.refuses else ("output_text", "text")
+    extra: dict[str, JSON] = {} if reply.refuses else {"logprobs": []}
+    yield "response.content_part.added", {**where, "part": text_part("", refuses=reply.refuses)}
     for piece in split(text) if text else ():
-        yield "response.output_text.delta", {**where, "delta": piece, "logprobs": []}
-    yield "response.output_text.done", {**where, "text": text, "logprobs": []}
-    yield "response.content_part.done", {**where, "part": text_part(text)}
+        yield f"response.{kind}.delta", {**where, "delta": piece, **extra}
+    yield f"response.{kind}.done", {**where, key: text, **extra}
+    yield "response.content_part.done", {**where, "part": text_part(text, refuses=reply.refuses)}
+
+
+def _summary(reply: WireReply, split: Split, place: dict[str, JSON]) -> Iterator[tuple[str, dict[str, JSON]]]:
+    where: dict[str, JSON] = {"item_id": f"rs_{reply.id}", **place, "summary_index": 0}
+    yield "response.reasoning_summary_part.added", {**where, "part": summary_part("")}
+    for piece in split(reply.thinking):
+        yield "response.reasoning_summary_text.delta", {**where, "delta": piece}
+    yield "response.reasoning_summary_text.done", {**where, "text": reply.thinking}
+    yield "response.reasoning_summary_part.done", {**where, "part": summary_part(reply.thinking)}
 
 
 def _arguments(
@@ -172,8 +186,14 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         stream_usage=True,
         refused=RESPONSES.refusals(body),
         echo={key: body[key] for key in _ECHOED if body.get(key) is not None},
+        shows_thinking=_shows_thinking(body) or "reasoning.summary",
         previous=None if previous is None else member(body, "previous_response_id", str, where=""),
     )
+
+
+def _shows_thinking(body: Mapping[str, JSON]) -> bool:
+    wanted = body.get("reasoning")
+    return isinstance(wanted, dict) and wanted.get("summary") is not None
 
 
 def _demands(body: Mapping[str, JSON]) -> Demands:
@@ -294,10 +314,12 @@ def status(reply: WireReply) -> str:
 
 
 def output(reply: WireReply) -> list[JSON]:
-    """Return the items of an answer: a message, then each call."""
+    """Return the items of an answer: what is shown of its reasoning, a message, then each call."""
     text = reply.text
-    spoken: list[JSON] = [] if text is None else [message(reply, [text_part(text)], status(reply))]
-    return [*spoken, *(call_item(reply, number) for number in range(len(reply.calls)))]
+    thought: list[JSON] = [reasoning(reply, reply.thinking)] if reply.thinking else []
+    parts = [] if text is None else [text_part(text, refuses=reply.refuses)]
+    spoken: list[JSON] = [message(reply, parts, status(reply))] if parts else []
+    return [*thought, *spoken, *(call_item(reply, number) for number in range(len(reply.calls)))]
 
 
 def message(reply: WireReply, parts: list[JSON], state: str) -> JSON:
@@ -311,8 +333,24 @@ def message(reply: WireReply, parts: list[JSON], state: str) -> JSON:
     }
 
 
-def text_part(text: str) -> JSON:
-    """Return the part of a message that is its text."""
+def reasoning(reply: WireReply, thought: str) -> JSON:
+    """Return the item of what is shown of a model's reasoning, as far as it has come."""
+    return {
+        "id": f"rs_{reply.id}",
+        "type": "reasoning",
+        "summary": [summary_part(thought)] if thought else [],
+    }
+
+
+def summary_part(text: str) -> JSON:
+    """Return the part of a summary of reasoning."""
+    return {"type": "summary_text", "text": text}
+
+
+def text_part(text: str, *, refuses: bool = False) -> JSON:
+    """Return the part of a message that is its text, or its refusal."""
+    if refuses:
+        return {"type": "refusal", "refusal": text}
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
