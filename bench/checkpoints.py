@@ -11,9 +11,8 @@ from time import perf_counter
 from typing import Any, Final
 
 from bench.entry import Entry
-from statek_sim.agent.checkpoints.persistence import entry_of
-from statek_sim.agent.checkpoints.records import Entry as Saved
-from statek_sim.agent.checkpoints.sessions import SessionStore
+from statek_sim.agent.checkpoints.seals import Entry as Saved
+from statek_sim.agent.checkpoints.sessions import SessionStore, entry_of
 from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.simulated import Simulation

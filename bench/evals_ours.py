@@ -22,9 +22,8 @@ from statek_sim.agent.step_enforcement import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.arms import ablation, parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment
-from statek_sim.evals.ideal_plan import PlannedCall
+from statek_sim.evals.ideal_plan import PlannedCall, SeenCall
 from statek_sim.evals.profile import Profile, load_profile
-from statek_sim.evals.prompt_calls import SeenCall
 from statek_sim.evals.suite import load_suite
 from statek_sim.evals.weak_model import WeakModel
 from statek_sim.executors.executor import ProcessExecutor

@@ -9,8 +9,7 @@ from time import process_time
 from typing import Final
 
 from bench.entry import Entry
-from statek_sim.agent.slots.queue import DEFAULT, SlotQueue
-from statek_sim.agent.slots.worker import SlotWorker
+from statek_sim.agent.slots import DEFAULT, SlotQueue, SlotWorker
 
 JOBS: Final = 100_000
 WORKED: Final = 20_000

@@ -16,8 +16,8 @@ from statek_sim.evals.arms import Arm
 from statek_sim.evals.baseline import Baseline, held_against
 from statek_sim.evals.experiment import Experiment, run_batch
 from statek_sim.evals.outcome import Outcome
+from statek_sim.evals.players import failure_line, proofs
 from statek_sim.evals.profile import Profile
-from statek_sim.evals.proofs import failure_line, proofs
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.gate.evals_policy import EvalsPolicy, judge_evals, selected
 

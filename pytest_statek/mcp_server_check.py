@@ -11,8 +11,8 @@ import pytest
 from pytest_statek.options import REQUESTED
 from statek_sim.backends.serving import tools_as_served
 from statek_sim.mcp.fault import McpFault, fault_from
-from statek_sim.mcp.http import McpHttpServer
 from statek_sim.mcp.server import McpServer
+from statek_sim.mcp.transports import McpHttpServer
 from statek_sim.providers.network import forbid_network
 from statek_sim.values import printable_lines
 

@@ -4,10 +4,8 @@
 """
 
 from statek_sim.agent.asynchronous import holding
-from statek_sim.agent.checkpoints.persistence import Keeper, plan_hash
-from statek_sim.agent.checkpoints.records import Checkpoint, Entry, Kept
-from statek_sim.agent.checkpoints.seals import Anchor, MemoryAnchor, Sealer
-from statek_sim.agent.checkpoints.sessions import SessionStore
+from statek_sim.agent.checkpoints.seals import Anchor, Checkpoint, Entry, Kept, MemoryAnchor, Sealer
+from statek_sim.agent.checkpoints.sessions import Keeper, SessionStore, plan_hash
 from statek_sim.agent.tools.tool import Happened
 
 __all__ = [

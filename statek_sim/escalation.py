@@ -3,7 +3,6 @@
 A `Ladder` of `Level`s is a part of an agent: `Parts(ladder=...)`.
 """
 
-from statek_sim.agent.escalation.climbing import Cause
-from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price
+from statek_sim.agent.escalation import Cause, Judgement, Ladder, Level, Price
 
 __all__ = ["Cause", "Judgement", "Ladder", "Level", "Price"]

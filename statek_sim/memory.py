@@ -3,11 +3,13 @@
 `HandoffFile` reads and writes what the next session must know; `discover` finds the instructions for a folder.
 """
 
-from statek_sim.agent.memory.handoff import Handoff, HandoffFile, memory_block
-from statek_sim.agent.memory.instructions import (
+from statek_sim.agent.memory import (
+    Handoff,
+    HandoffFile,
     Instructions,
     discover,
     instructions_block,
+    memory_block,
     project_of,
     reader_of,
 )

@@ -3,11 +3,15 @@
 The pure rules, and the parts of an agent that apply them: `loop_watcher`, `BreakerGate` and `rescued`.
 """
 
-from statek_sim.agent.protection.breaker import Breaker, Breakers, BreakerSettings, Circuit, Permit
-from statek_sim.agent.protection.repetition import (
+from statek_sim.agent.protection import (
+    Breaker,
+    Breakers,
+    BreakerSettings,
     CallSeen,
+    Circuit,
     Loop,
     LoopSettings,
+    Permit,
     StepCount,
     TooManySteps,
     TurnSeen,

@@ -3,7 +3,6 @@
 A `SlotWorker` hands out `Slot`s by `SlotRules`.
 """
 
-from statek_sim.agent.slots.queue import SlotRules
-from statek_sim.agent.slots.worker import Slot, SlotWorker
+from statek_sim.agent.slots import Slot, SlotRules, SlotWorker
 
 __all__ = ["Slot", "SlotRules", "SlotWorker"]

@@ -16,8 +16,7 @@ from statistics import median
 from time import process_time
 from typing import Any, Final
 
-from statek_sim.agent.checkpoints.persistence import Keeper
-from statek_sim.agent.checkpoints.sessions import SessionStore
+from statek_sim.agent.checkpoints.sessions import Keeper, SessionStore
 from statek_sim.agent.effects import Parts, Snapshot
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.simulated import Simulation

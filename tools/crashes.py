@@ -21,12 +21,11 @@ import psycopg
 
 from statek_sim.agent.approvals import Approvals
 from statek_sim.agent.budget import Budget
-from statek_sim.agent.checkpoints.persistence import Keeper
-from statek_sim.agent.checkpoints.sessions import SessionStore
+from statek_sim.agent.checkpoints.sessions import Keeper, SessionStore
 from statek_sim.agent.effects import Ask, Parts, PersonSaid, Question
-from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price
+from statek_sim.agent.escalation import Judgement, Ladder, Level, Price
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.protection.breaker import BreakerSettings
+from statek_sim.agent.protection import BreakerSettings
 from statek_sim.agent.reliability import BreakerGate, loop_watcher
 from statek_sim.agent.tools.tool import Happened, tool_from
 from statek_sim.errors import ProviderHTTPError, StatekSimError

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from statek_sim.agent.slots.queue import SlotQueue, SlotRules, Ticket
+from statek_sim.agent.slots import SlotQueue, SlotRules, Ticket
 
 SECONDS: Final = 3600
 SEED: Final = 1

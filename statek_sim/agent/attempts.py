@@ -8,20 +8,21 @@ from dataclasses import replace
 from statek_sim import trace as events
 from statek_sim.agent.approvals import Suspended, ask_people, suspended, wait_for, why_not
 from statek_sim.agent.effects import Answer, Ask, CommitPoint, Effect, LetTimePass, PersonSaid
-from statek_sim.agent.escalation.climbing import (
+from statek_sim.agent.escalation import (
     REACTIONS,
     Attempt,
     Cause,
     Climb,
     Climbing,
     Decision,
+    Ladder,
+    Level,
     after,
     begun,
     cause_of_stop,
     question_text,
     task_text,
 )
-from statek_sim.agent.escalation.ladder import Ladder, Level
 from statek_sim.agent.run_state import Pending, RunState, Steps
 from statek_sim.values import Message
 

@@ -30,8 +30,10 @@ from statek_sim.agent.guard_points import call_withdrawn, guarded
 from statek_sim.agent.replies.calls import Refusal, answer_calls, fail, resolved, watch
 from statek_sim.agent.replies.nudges import PREFIX, Failure, nudge_text
 from statek_sim.agent.replies.reading import ModelReply
-from statek_sim.agent.run_state import NothingToDo, RunState, Steps
-from statek_sim.agent.saved_values import (
+from statek_sim.agent.run_state import (
+    NothingToDo,
+    RunState,
+    Steps,
     call_values,
     outcome_from,
     outcome_values,

@@ -13,7 +13,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
-from statek_sim.agent.escalation.ladder import Ladder
+from statek_sim.agent.escalation import Ladder
 from statek_sim.errors import ProviderFailure
 from statek_sim.fast_dataclass import quick
 from statek_sim.providers.protocol import ChatRequest, RawReply

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from statek_sim.agent.effects import Delayed, Invocation, ToolContext, ToolOutcome, ToolStatus, Wait, Waited
 from statek_sim.agent.tools.tool import code_of, result_text
-from statek_sim.agent.uncancellable import GRACE, cancelled_in_time, closed, closed_late
+from statek_sim.agent.virtual_loop import GRACE, cancelled_in_time, closed, closed_late
 from statek_sim.errors import PartBroke, StatekSimError
 from statek_sim.sandbox.ordered_set import without_addresses
 

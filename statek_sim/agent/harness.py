@@ -9,7 +9,7 @@ from typing import Final
 
 from statek_sim.agent.approvals import word_of
 from statek_sim.agent.budget import Budget
-from statek_sim.agent.checkpoints.persistence import Keeper, plan_hash, saved_run
+from statek_sim.agent.checkpoints.sessions import Keeper, plan_hash, saved_run
 from statek_sim.agent.context.manager import ContextManager, ContextSettings
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import NO_PARTS, Delayed, Parts, PersonSaid, Question, ToolFunction

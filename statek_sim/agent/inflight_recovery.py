@@ -24,8 +24,7 @@ from statek_sim.agent.effects import (
     ToolOutcome,
     ToolStatus,
 )
-from statek_sim.agent.run_state import RunState, Steps
-from statek_sim.agent.saved_values import calls_from, outcome_from, reply_from
+from statek_sim.agent.run_state import RunState, Steps, calls_from, outcome_from, reply_from
 from statek_sim.agent.tools.tool import Happened, Tool, result_text
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from statek_sim.agent.inflight_recovery import Recall
 from statek_sim.agent.model_request import ask_beside, ask_model
 from statek_sim.agent.progress import Ended
 from statek_sim.agent.replies.taking import take
-from statek_sim.agent.run_state import Pending, RunDeps, RunState, Steps
-from statek_sim.agent.saved_values import reply_from, saved_reply
+from statek_sim.agent.run_state import Pending, RunDeps, RunState, Steps, reply_from, saved_reply
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.errors import CompactionFailed, ContextOverflow, LLM_HarnessError

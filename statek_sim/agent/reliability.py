@@ -22,13 +22,17 @@ from statek_sim.agent.effects import (
     TurnWatcher,
     WrittenCall,
 )
-from statek_sim.agent.protection.breaker import Breakers, BreakerSettings, Permit, breaker_from, breaker_saved
-from statek_sim.agent.protection.repetition import (
+from statek_sim.agent.protection import (
+    Breakers,
+    BreakerSettings,
     CallSeen,
     Loop,
     LoopSettings,
+    Permit,
     TurnSeen,
     Watch,
+    breaker_from,
+    breaker_saved,
     observe,
     watch_from,
     watch_saved,

@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from statek_sim.agent.effects import CommitPoint, Receipt
-from statek_sim.agent.escalation.climbing import climb_of, climbing_of
+from statek_sim.agent.escalation import climb_of, climbing_of
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.replies.nudges import Failure
-from statek_sim.agent.run_state import PARTS, PLAIN, Pending, RunDeps
-from statek_sim.agent.saved_values import SEAMS, SINGLE, stateful
+from statek_sim.agent.run_state import PARTS, PLAIN, SEAMS, SINGLE, Pending, RunDeps, stateful
 from statek_sim.agent.spec import AgentSpec, Choice
 from statek_sim.errors import BadInput
 from statek_sim.trace import JobCreated

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from statek_sim import trace as events
-from statek_sim.agent.checkpoints.persistence import saved_run
+from statek_sim.agent.checkpoints.sessions import saved_run
 from statek_sim.agent.context.manager import ContextManager
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import Question, Receipt, Snapshot

@@ -8,7 +8,7 @@ from dataclasses import replace
 from statek_sim import trace as events
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.spec import PROFILE
-from statek_sim.agent.tools.lint import lint
+from statek_sim.agent.tools.registry import lint
 from statek_sim.backends.facts import usage_record
 from statek_sim.backends.record import JobRecord, RunError, RunRecord
 from statek_sim.scenario.schema import Scenario

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from statek_sim.agent.checkpoints.persistence import entry_of
-from statek_sim.agent.checkpoints.records import Checkpoint, Entry, Kept
+from statek_sim.agent.checkpoints.seals import Checkpoint, Entry, Kept
+from statek_sim.agent.checkpoints.sessions import entry_of
 from statek_sim.agent.effects import Receipt, Snapshot
 from statek_sim.backends.deviation_plan import DeviationPlan, Point, refuse
 from statek_sim.errors import ProviderFailure

@@ -10,12 +10,11 @@ from statek_sim.agent.budget import Budget, Prices
 from statek_sim.agent.context.manager import ContextSettings
 from statek_sim.agent.context.vram import MIB, fitting, known_models
 from statek_sim.agent.effects import SUMMARY_PROMPT, PersonSaid, Question, SideModel
-from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price, QualityCheck, Strategy
+from statek_sim.agent.escalation import Judgement, Ladder, Level, Price, QualityCheck, Strategy
 from statek_sim.agent.harness import unanswered
-from statek_sim.agent.memory.handoff import HandoffFile, memory_block
-from statek_sim.agent.memory.instructions import discover, instructions_block
+from statek_sim.agent.memory import HandoffFile, discover, instructions_block, memory_block
 from statek_sim.agent.simulated import Said
-from statek_sim.agent.slots.queue import SlotRules
+from statek_sim.agent.slots import SlotRules
 from statek_sim.agent.spec import AgentSpec, Choice, Layers
 from statek_sim.agent.step_enforcement import Step, StepPlan
 from statek_sim.errors import BadInput, BadStore, NotAsked, Unanswered

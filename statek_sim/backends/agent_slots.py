@@ -14,7 +14,7 @@ from statek_sim.agent.effects import Answer, AskPerson, Effect, PersonSaid, Ques
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.run_state import Pending, RunDeps, Steps
 from statek_sim.agent.simulated import Said
-from statek_sim.agent.slots.queue import SlotQueue, SlotRules, Ticket
+from statek_sim.agent.slots import SlotQueue, SlotRules, Ticket
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.clock import Clock
 from statek_sim.errors import SlotRefused

@@ -25,8 +25,7 @@ from statek_sim.agent.effects import (
     Verdict,
     WrittenCall,
 )
-from statek_sim.agent.protection.breaker import BreakerSettings
-from statek_sim.agent.protection.repetition import LoopSettings
+from statek_sim.agent.protection import BreakerSettings, LoopSettings
 from statek_sim.agent.reliability import BreakerGate, loop_watcher, rescued
 from statek_sim.errors import ContextOverflow
 from statek_sim.providers.protocol import ChatRequest

@@ -35,7 +35,7 @@ from statek_sim.agent.effects import (
     Wait,
     WrittenCall,
 )
-from statek_sim.agent.escalation.ladder import Judgement, Ladder
+from statek_sim.agent.escalation import Judgement, Ladder
 from statek_sim.agent.execution import OWN_FAILURES, from_outside, shown_error
 from statek_sim.agent.permissions.paths import Entry, ScriptedFiles
 from statek_sim.agent.permissions.permissions import FindTool, PermissionGate, Permissions

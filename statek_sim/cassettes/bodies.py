@@ -6,77 +6,36 @@ that changed; the `Style` it had says how to get the very same bytes back.
 
 from __future__ import annotations
 
-import codecs
 import importlib
 import json
 import re
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from statek_sim.cassettes.exchange import Headers, header, media_type
+from statek_sim.cassettes.exchange import Headers, media_type
 from statek_sim.values import JSON
 
 LARGEST: Final = 256 * 1024 * 1024
 """Bytes that a compressed body may have when it is opened."""
 
-_MARKS: Final = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
-_CHARSET: Final = re.compile(r"charset=\"?([\w.:-]+)", re.IGNORECASE)
-_CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-_CONTROL_BYTES: Final = bytes((*range(0x09), *range(0x0E, 0x1B), *range(0x1C, 0x20)))
+_CONTROLS: Final = bytes((*range(0x09), *range(0x0E, 0x1B), *range(0x1C, 0x20)))
+"""What no text has: ASCII's control characters but for line breaks, tabs and the escape of colours."""
 _PART_TYPE: Final = re.compile(rb"\r?\ncontent-type:[ \t]*([\w.+/-]+)", re.IGNORECASE)
 _PARTS: Final = "multipart/"
-_ZSTD_STEP: Final = 256
-"""Bytes of a compressed body that are opened at once; a block of 128 KiB takes four of them at least."""
 
 
 class Undecodable(ValueError):
     """A body cannot be read, so that nobody can say what secrets are in it."""
 
 
-class TooLarge(Undecodable):
-    """A compressed body has more in it than is opened."""
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A body as text, and how it becomes bytes again. `binary` when it is none and each byte is a character."""
-
-    text: str
-    codec: str
-    mark: bytes = b""
-    binary: bool = False
-
-    def encoded(self, text: str) -> bytes:
-        """Return a changed text as the body it would have been."""
-        return self.mark + text.encode(self.codec, "surrogateescape" if self.codec == "utf-8" else "strict")
-
-
-def as_text(body: bytes, headers: Headers = ()) -> Text:
-    """Return a body as text; what is none comes as bytes that are characters, and says so."""
-    for mark, codec in _MARKS:
-        if body.startswith(mark):
-            rest = body[len(mark) :]
-            return _plain(rest, mark) or _with(rest, codec, mark) or _bytes(body)
-    if (plain := _plain(body)) is not None:
-        return plain
-    charset = _CHARSET.search(header(headers, "content-type") or "")
-    for codec in (*(_known(charset[1]) if charset else ()), *_guessed(body), "utf-8"):
-        found = _with(body, codec)
-        if found is not None:
-            return found
-    text = body.decode("utf-8", "surrogateescape")
-    # A text that was cut within a character, or in a set of characters that nobody told.
-    return _bytes(body) if _CONTROLS.search(text) else Text(text, "utf-8")
+def as_text(body: bytes) -> str | None:
+    """Return a body as text, None for one that is none, as UTF-16 is; bytes that are not UTF-8 come as surrogates."""
+    return (
+        None if len(body.translate(None, _CONTROLS)) < len(body) else body.decode("utf-8", "surrogateescape")
+    )
 
 
 def is_allowed(body: bytes, headers: Headers, allowed: Iterable[str]) -> bool:
@@ -89,36 +48,29 @@ def is_allowed(body: bytes, headers: Headers, allowed: Iterable[str]) -> bool:
     return all(any(fnmatchcase(kind, name) for name in names) for kind in kinds)
 
 
-def opened(body: bytes, encoding: str, most: int = LARGEST) -> bytes:
-    """Return a body without its content encodings, such as `gzip` or `deflate, gzip`; `Undecodable` if impossible.
-
-    `TooLarge` when that is more than `most` bytes.
-    """
+def opened(body: bytes, encoding: str) -> bytes:
+    """Return a body without its content encodings, such as `gzip` or `deflate, gzip`; `Undecodable` if impossible."""
     for name in reversed([part.strip().lower() for part in encoding.split(",")]):
         if name not in ("", "identity") and body:
             try:
-                body = _opened(body, name, most)
-            except TooLarge:
-                raise
+                body = _opened(body, name)
             except Undecodable:
                 # Some clients have undone it, and leave the header.
-                if as_text(body).binary:
+                if as_text(body) is None:
                     raise
     return body
 
 
-def _opened(body: bytes, name: str, most: int) -> bytes:
+def _opened(body: bytes, name: str) -> bytes:
     try:
         if name in ("gzip", "x-gzip"):
-            return _inflated(body, zlib.MAX_WBITS | 16, most)
+            return _inflated(body, zlib.MAX_WBITS | 16)
         if name == "deflate":
-            return _inflated(body, zlib.MAX_WBITS if body[0] & 0x0F == 8 else -zlib.MAX_WBITS, most)
+            return _inflated(body, zlib.MAX_WBITS if body[0] & 0x0F == 8 else -zlib.MAX_WBITS)
         if name == "br":
             return bytes(_package("brotli", "brotlicffi").decompress(body))
         if name == "zstd":
-            return _of_zstd(body, most)
-    except TooLarge:
-        raise
+            return _of_zstd(body)
     except ImportError:
         raise Undecodable(f"content encoding {name!r} needs a package that is not installed") from None
     except Exception as error:  # noqa: BLE001  # each package has errors of its own
@@ -126,40 +78,23 @@ def _opened(body: bytes, name: str, most: int) -> bytes:
     raise Undecodable(f"content encoding {name!r} is not known here")
 
 
-def _of_zstd(body: bytes, most: int) -> bytes:
-    package = _package("compression.zstd", "backports.zstd", "zstandard")
-    pieces: list[bytes] = []
-    size = at = 0
-    while at < len(body):
-        frame = package.ZstdDecompressor()
-        # The package zstandard has an object for each frame, whose output cannot be bounded but by its input.
-        frame = frame.decompressobj() if hasattr(frame, "decompressobj") else frame
-        while not frame.eof:
-            if at >= len(body):
-                raise Undecodable("it ends too early")
-            pieces.append(frame.decompress(body[at : at + _ZSTD_STEP]))
-            at += _ZSTD_STEP
-            size += len(pieces[-1])
-            if size > most:
-                raise TooLarge(f"more than {most} bytes")
-        at = min(at, len(body)) - len(frame.unused_data)
-    return b"".join(pieces)
+def _of_zstd(body: bytes) -> bytes:
+    opener = _package("compression.zstd", "backports.zstd", "zstandard").ZstdDecompressor()
+    opener = opener.decompressobj() if hasattr(opener, "decompressobj") else opener
+    content: bytes = opener.decompress(body)
+    if not opener.eof or opener.unused_data:
+        raise Undecodable("it is not one whole frame")
+    return content
 
 
-def _inflated(body: bytes, bits: int, most: int) -> bytes:
-    pieces, size = [], 0
-    while body:
-        inflater = zlib.decompressobj(bits)
-        piece = inflater.decompress(body, most - size + 1)
-        size += len(piece)
-        if size > most:
-            raise TooLarge(f"more than {most} bytes")
-        if not inflater.eof:
-            raise Undecodable("it ends too early")
-        pieces.append(piece)
-        # A gzip file may have several members.
-        body = inflater.unused_data if bits > zlib.MAX_WBITS else b""
-    return b"".join(pieces)
+def _inflated(body: bytes, bits: int) -> bytes:
+    inflater = zlib.decompressobj(bits)
+    content = inflater.decompress(body, LARGEST)
+    if inflater.unconsumed_tail:
+        raise Undecodable(f"more than {LARGEST} bytes are in it")
+    if not inflater.eof or inflater.unused_data:
+        raise Undecodable("more follows it" if inflater.eof else "it ends too early")
+    return content
 
 
 def _package(*names: str) -> Any:
@@ -170,46 +105,6 @@ def _package(*names: str) -> Any:
         except ImportError:
             continue
     raise ImportError(names[0])
-
-
-def _plain(body: bytes, mark: bytes = b"") -> Text | None:
-    """Return a body that is printable ASCII, whatever it says that it is: in UTF-16 a secret has zeros in it."""
-    return (
-        Text(body.decode("ascii"), "utf-8", mark)
-        if body.isascii() and len(body.translate(None, _CONTROL_BYTES)) == len(body)
-        else None
-    )
-
-
-def _with(body: bytes, codec: str, mark: bytes = b"") -> Text | None:
-    try:
-        text = body.decode(codec)
-    except (UnicodeDecodeError, LookupError):
-        return None
-    if _CONTROLS.search(text) or (codec != "utf-8" and text.encode(codec, "replace") != body):
-        return None
-    return Text(text, codec, mark)
-
-
-def _bytes(body: bytes) -> Text:
-    # Every byte is a character of Latin-1, so that a key between binary data is found too.
-    return Text(body.decode("latin-1"), "latin-1", binary=True)
-
-
-def _known(charset: str) -> tuple[str, ...]:
-    try:
-        name = codecs.lookup(charset).name
-    except LookupError:
-        return ()
-    return (f"{name}-le", f"{name}-be") if name in ("utf-16", "utf-32") else (name,)
-
-
-def _guessed(body: bytes) -> tuple[str, ...]:
-    """Return what a body without a mark may be: mostly ASCII in UTF-16 has a zero in every second place."""
-    head = body[:400]
-    if len(body) % 2 or head.count(0) * 3 < len(head):
-        return ()
-    return ("utf-16-le",) if head[1::2].count(0) > head[::2].count(0) else ("utf-16-be",)
 
 
 class Style(StrEnum):

@@ -84,15 +84,20 @@ class JsonString:
         return self.frame is not None and not self.frame.keys.isdisjoint(beside_token())
 
 
+def first_sign(text: str) -> str:
+    """Return the first character of a text that is no space and no byte order mark."""
+    return text.lstrip("\ufeff \t\r\n")[:1]
+
+
 def is_json(text: str) -> bool:
     """Whether a text is JSON, lines of it or events with it, by how it begins."""
-    return text.lstrip()[:1] in ("{", "[") or _LINE.search(text) is not None
+    return first_sign(text) in ("{", "[") or _LINE.search(text) is not None
 
 
 def json_strings(text: str) -> list[JsonString]:
     """Return the strings of all documents in a text, in order."""
     found: list[JsonString] = []
-    if text.lstrip()[:1] in ("{", "["):
+    if first_sign(text) in ("{", "["):
         _read(text, 0, len(text), found)
     else:
         for line in _LINE.finditer(text):

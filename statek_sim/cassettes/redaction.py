@@ -131,7 +131,7 @@ def _in_target(target: str, own: OwnSecrets) -> Iterator[str]:
 def _check(message: Request | Response, what: str, own: OwnSecrets) -> None:
     """Let a body pass that is a text, or of a kind that is allowed; `Undecodable` for any other."""
     body, headers = message.body, message.headers
-    if body and as_text(body, headers).binary and not is_allowed(body, headers, own.undecoded):
+    if body and as_text(body) is None and not is_allowed(body, headers, own.undecoded):
         kind = media_type(headers) or "no content type"
         raise Undecodable(f"the {what}'s body ({kind}) is no text, so that secrets in it would not be seen")
 
@@ -176,11 +176,11 @@ def _uri(uri: str, sought: Sought) -> str:
 
 def _body(body: bytes, headers: Headers, sought: Sought) -> bytes:
     """Return a body without secrets; one that is no text stays as it is."""
-    text = as_text(body, headers)
-    if not body or text.binary:
+    text = as_text(body)
+    if not text:
         return body
-    clean = replaced(text.text, in_body(text.text, sought, media_type(headers)))
-    return body if clean == text.text else text.encoded(clean)
+    clean = replaced(text, in_body(text, sought, media_type(headers)))
+    return body if clean == text else clean.encode("utf-8", "surrogateescape")
 
 
 def lasting(exchange: Exchange) -> Exchange:

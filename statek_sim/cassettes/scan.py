@@ -1,9 +1,8 @@
-"""Look for credentials in files that are already there: cassettes of ours, of vcrpy, or any YAML, JSON and text.
+"""Look for credentials in files that are already there: cassettes of ours and of vcrpy, or any text.
 
-Texts are read by the recorder's rule, and the secrets that one interaction was sent with are looked for in all of it.
-A file that is no YAML is read as one text; in files of settings the names of settings count, too. What only looks odd,
-a random value beside the word for a secret, is a warning. What is not looked into is told: special files, and files
-with more in them than the bounds here.
+A cassette is read exchange by exchange, by the recorder's rule. Any other file is one text, in which a name and a value
+on a line count, too. What only looks odd, a random value beside the word for a secret, is a warning. What is not looked
+into is told: special files, bodies that cannot be opened, and files above a bound.
 """
 
 from __future__ import annotations
@@ -19,7 +18,9 @@ from math import log2
 from pathlib import Path
 from typing import Final
 
-from statek_sim.cassettes.bodies import TooLarge, Undecodable, as_text, opened
+from statek_sim.cassettes.bodies import Undecodable, as_text, opened
+from statek_sim.cassettes.document import parse
+from statek_sim.cassettes.exchange import Exchange, header, media_type
 from statek_sim.cassettes.redaction import sent_with
 from statek_sim.cassettes.secret_finder import (
     Finding,
@@ -32,15 +33,7 @@ from statek_sim.cassettes.secret_finder import (
     in_text,
     is_placeholder,
 )
-from statek_sim.cassettes.secret_rules import (
-    NO_OWN,
-    OwnSecrets,
-    is_opaque,
-    is_secret_member,
-    is_secret_variable,
-    rows,
-)
-from statek_sim.cassettes.yaml_values import Document, Keypath, loaded
+from statek_sim.cassettes.secret_rules import NO_OWN, OwnSecrets, is_secret_variable, rows
 from statek_sim.errors import BadCassette, BadInput
 from statek_sim.input_files import link_problem, why_unreadable
 
@@ -48,29 +41,16 @@ SUFFIXES: Final = (
     ".yaml", ".yml", ".json", ".jsonl", ".ndjson", ".toml", ".har", ".txt", ".log", ".env", ".ini",
 )  # fmt: skip
 """Files of a folder that are scanned, in any case of letters; a file that is named itself always is."""
-_SETTINGS: Final = frozenset({".toml", ".env", ".ini"})
-_LINES: Final = frozenset({".jsonl", ".ndjson", ".txt", ".log", *_SETTINGS})
-_WITH_NAMES: Final = _SETTINGS | {".yaml", ".yml"}
-"""Files whose lines are names and values, where they are read as texts."""
-_WITHOUT_COMMENTS: Final = frozenset({".json", ".har"})
+_WITH_NAMES: Final = frozenset({".toml", ".env", ".ini", ".yaml", ".yml"})
+"""Files whose lines are names and values."""
 LARGEST: Final = 32 * 1024 * 1024
 """Bytes of a file that is read."""
-LARGEST_YAML: Final = 16 * 1024 * 1024
-"""Bytes of a file that is taken apart; a larger one is read as one text."""
-MOST_CHARACTERS: Final = 2 * LARGEST
-"""Characters in the values of a file, each counted as often as an alias repeats it."""
-MOST_VALUES: Final = 300_000
-_MARKS: Final = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"} | {
-    bytes((0x78, level)): "deflate" for level in (0x01, 0x5E, 0x9C, 0xDA)
-}
-"""How compressed bodies begin (RFC 1952, RFC 8878, RFC 1950), which other tools keep as they came."""
-MOST_COMPRESSED: Final = 4
-"""Compressions of a body in one another that are undone."""
 _SHOWN: Final = 4
 """Characters of a credential that are shown, so that the report does not leak it."""
-_INTERACTIONS: Final = "interactions"
 _ENCODED: Final = "!!binary"
 """What has this in it shows its values to nobody who reads it as text."""
+_NO_TEXT: Final = ("image/", "audio/", "video/")
+"""How the types of bodies begin that have no text in them."""
 _LEAST_ODD: Final = 16
 _LONGEST_ODD: Final = 400
 """Characters of a value that may look odd."""
@@ -125,9 +105,15 @@ class _LineNumbers:
         self._ends: list[int] | None = None
 
     def of(self, place: int) -> int:
+        return bisect_left(self._all(), place)
+
+    def start(self, number: int) -> int:
+        return 0 if number == 0 else self._all()[number - 1] + 1
+
+    def _all(self) -> list[int]:
         if self._ends is None:
             self._ends = [match.start() for match in re.finditer("\n", self._text)]
-        return bisect_left(self._ends, place)
+        return self._ends
 
 
 class Skipped(ValueError):
@@ -196,30 +182,69 @@ def scanned(path: Path, own: OwnSecrets = NO_OWN) -> Scanned:
         source = path.read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: {why_unreadable(error, path)}") from error
+    text = as_text(source)
+    if text is None:
+        return Scanned([], [Unopened(path, 1, "it is no text in UTF-8")])
+    unopened: list[Unopened] = []
     try:
-        text = _text(source)
-    except Undecodable as error:
-        return Scanned([], [Unopened(path, 1, str(error))])
-    document = None if _suffixes(path) & _LINES else _document(text, path, size)
-    if isinstance(document, Document) and isinstance(document.value, dict | list):
-        return _in_document(path, text, document, Sought(own=own))
-    unread = [document] if isinstance(document, Unopened) and _ENCODED in text else []
-    leaks = sorted({*_in_lines(path, text, Sought(own=own))})
-    return Scanned(leaks, unread, _odd(path, text, {leak.line for leak in leaks}))
-
-
-def _document(text: str, path: Path, size: int) -> Document | Unopened:
-    """Return the values of a text, or why it has none: it is large, no YAML, or not of the kind that cassettes are."""
-    if size > LARGEST_YAML:
-        why = f"{size} bytes are more than the {LARGEST_YAML} whose values are looked at one by one"
-        return Unopened(path, 1, f"its encoded values cannot be read: {why}")
-    try:
-        return loaded(text, path)
+        exchanges = parse(source, path) if "interactions" in text else []
     except BadCassette as error:
-        place, _, problem = str(error).removeprefix(f"{path}:").partition(": ")
-        return Unopened(
-            path, int(place) if place.isdecimal() else 1, f"its encoded values cannot be read: {problem}"
-        )
+        exchanges = []
+        if _ENCODED in text:
+            unopened.append(Unopened(path, *_place(error, path)))
+    if exchanges:
+        numbers = _LineNumbers(text)
+        leaks = {leak for one in exchanges for leak in _in_exchange(path, text, numbers, one, own, unopened)}
+        reported = {leak.line for leak in leaks}
+        leaks |= {leak for leak in _in_comments(path, text, Sought(own=own)) if leak.line not in reported}
+    else:
+        leaks = {*_in_lines(path, text, Sought(own=own))}
+    return Scanned(sorted(leaks), sorted(unopened), _odd(path, text, {leak.line for leak in leaks}))
+
+
+def _place(error: BadCassette, path: Path) -> tuple[int, str]:
+    """Return the line of what no cassette has, and what it is."""
+    place, _, problem = str(error).removeprefix(f"{path}:").partition(": ")
+    return int(place) if place.isdecimal() else 1, f"its encoded values cannot be read: {problem}"
+
+
+# -- cassettes -----------------------------------------------------------------------------------------------------
+
+
+def _in_exchange(
+    path: Path, text: str, lines: _LineNumbers, exchange: Exchange, own: OwnSecrets, unopened: list[Unopened]
+) -> Iterator[Leak]:
+    """Yield what is in one exchange; what it was sent with is looked for in all of it."""
+    sent, received = exchange.request, exchange.response
+    sought = Sought(sent_with(sent.uri, sent.headers, own), own)
+    start = lines.start(exchange.line - 1)
+    texts = [(sent.uri, in_address(sent.uri, sought)), (received.reason, in_text(received.reason, sought))]
+    for message in (sent, received):
+        texts += [(value, in_header(name, value, sought)) for name, value in message.headers]
+        try:
+            body = as_text(opened(message.body, header(message.headers, "content-encoding") or ""))
+            if body is None and not media_type(message.headers).startswith(_NO_TEXT):
+                raise Undecodable("the body is no text in UTF-8")
+        except Undecodable as error:
+            unopened.append(Unopened(path, exchange.line, str(error)))
+            continue
+        texts.append((body or "", in_body(body or "", sought, media_type(message.headers))))
+    for part, found in texts:
+        for finding in found:
+            value = part[finding.start : finding.end]
+            if finding.replacement and not is_placeholder(value):
+                at = text.find(value.split("\n")[0], start)
+                line = exchange.line if at < 0 else lines.of(at) + 1
+                yield Leak(path, line, finding.kind, bare(value)[:_SHOWN])
+
+
+def _in_comments(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
+    """Yield what is in comments; what looks like one within a value may be in it, too."""
+    for number, line in enumerate(text.split("\n"), start=1) if "#" in text else ():
+        if "#" in line:
+            comment = line[line.index("#") :]
+            for finding in in_text(comment, sought):
+                yield Leak(path, number, finding.kind, comment[finding.start : finding.end][:_SHOWN])
 
 
 # -- files that are one text ---------------------------------------------------------------------------------------
@@ -228,7 +253,8 @@ def _document(text: str, path: Path, size: int) -> Document | Unopened:
 @cache
 def _setting() -> re.Pattern[str]:
     return re.compile(
-        r"^[ \t]*+(?:export[ \t]++)?(?P<name>[\w.-]{1,100})[ \t]*+[=:][ \t]*+[\"']?(?P<value>[^\s\"'#][^\r\n\"']*+)",
+        r"^[ \t-]*+(?:export[ \t]++)?[\"']?(?P<name>[\w.-]{1,100})[\"']?[ \t]*+[=:][ \t]*+(?:\r?\n[ \t]*+-[ \t]++)?"
+        r"(?!\d++[ \t]*+$)[\"']?(?P<value>[^\s\"'#][^\r\n\"']*+)",
         re.MULTILINE,
     )
 
@@ -287,175 +313,3 @@ def _is_random(value: str) -> bool:
         return False
     size = len(value)
     return -sum(count / size * log2(count / size) for count in Counter(value).values()) >= _LEAST_ENTROPY
-
-
-# -- files with values ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Hit:
-    """A leak in a value: the line of the value's text, counted from 0."""
-
-    keypath: Keypath
-    line: int
-    kind: str
-    text: str
-
-
-@dataclass(slots=True)
-class _Walk:
-    """What is left to look at in a document, and what is known while it is walked through."""
-
-    sought: Sought
-    characters: int = MOST_CHARACTERS
-    values: int = MOST_VALUES
-    unopened: dict[Keypath, str] = field(default_factory=dict)
-    encodings: dict[Keypath, str] = field(default_factory=dict)
-    """What the headers beside a body say that it is compressed with."""
-
-    def spend(self, characters: int = 0) -> None:
-        self.characters -= characters
-        self.values -= 1
-        if self.characters < 0 or self.values < 0:
-            raise Skipped("its values, with aliases, are more than are looked into")
-
-
-def _in_document(path: Path, text: str, document: Document, sought: Sought) -> Scanned:
-    walk = _Walk(sought)
-    hits = list(_hits(document.value, walk))
-    comments = [] if path.suffix.lower() in _WITHOUT_COMMENTS else sorted({*_in_comments(path, text, sought)})
-    if not hits and not walk.unopened:
-        return Scanned(comments, [], _odd(path, text, {leak.line for leak in comments}))
-    placed = {_placed(path, document, hit) for hit in hits}
-    lines = {leak.line for leak in placed}
-    leaks = sorted({*(leak for leak in comments if leak.line not in lines), *placed})
-    unopened = sorted(
-        Unopened(path, document.line(keypath), reason) for keypath, reason in walk.unopened.items()
-    )
-    return Scanned(leaks, unopened, _odd(path, text, {leak.line for leak in leaks}))
-
-
-def _in_comments(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
-    """Yield what is in comments; what looks like one within a value may be in it, too."""
-    for number, line in enumerate(text.split("\n"), start=1) if "#" in text else ():
-        if "#" in line:
-            comment = line[line.index("#") :]
-            for finding in in_text(comment, sought):
-                yield Leak(path, number, finding.kind, comment[finding.start : finding.end][:_SHOWN])
-
-
-def _hits(value: object, walk: _Walk) -> Iterator[_Hit]:
-    """Yield what is in a document; of a cassette, interaction by interaction, with what each was sent with."""
-    interactions = value.get(_INTERACTIONS) if isinstance(value, dict) else None
-    if not isinstance(interactions, list):
-        yield from _walk(value, (), walk, "")
-        return
-    own = walk.sought.own
-    for number, entry in enumerate(interactions):
-        walk.sought = Sought(_sent(entry, own), own)
-        yield from _walk(entry, (_INTERACTIONS, number), walk, "")
-    walk.sought = Sought(own=own)
-    assert isinstance(value, dict), "it has interactions"
-    yield from _walk({key: item for key, item in value.items() if key != _INTERACTIONS}, (), walk, "")
-
-
-def _sent(entry: object, own: OwnSecrets) -> tuple[str, ...]:
-    """Return the secrets that a recorded request was sent with."""
-    request = entry.get("request") if isinstance(entry, dict) else None
-    if not isinstance(request, dict):
-        return ()
-    uri, headers = request.get("uri"), request.get("headers")
-    pairs = tuple(
-        (str(name), value)
-        for name, values in (headers.items() if isinstance(headers, dict) else ())
-        for value in (values if isinstance(values, list) else [values])
-        if isinstance(value, str)
-    )
-    return sent_with(uri if isinstance(uri, str) else "", pairs, own)
-
-
-def _walk(value: object, keypath: Keypath, walk: _Walk, name: str) -> Iterator[_Hit]:
-    """Yield what is in a value; `name` is that of the member that it is, or that its list is."""
-    walk.spend()
-    if isinstance(value, dict):
-        if encoding := _content_encoding(value.get("headers")):
-            walk.encodings |= {
-                (*keypath, *rest): encoding for rest in (("body",), ("body", "string"), ("content", "text"))
-            }
-        named = next((value[key] for key in ("name", "key") if isinstance(value.get(key), str)), "")
-        for key, item in value.items():
-            if isinstance(key, str) and len(key) > _LEAST_ODD:
-                yield from _in_value(key, (*keypath, key), walk, "")
-            # Browsers' archives have lists of headers with a name and a value.
-            of_list = key == "value" and keypath[-2:-1] in (
-                ("headers",),
-                ("cookies",),
-                ("queryString",),
-                ("params",),
-            )
-            if not is_opaque(str(key)):
-                yield from _walk(item, (*keypath, str(key)), walk, named if of_list else str(key))
-    elif isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from _walk(item, (*keypath, number), walk, name)
-    elif isinstance(value, str | bytes):
-        yield from _in_value(value, keypath, walk, name)
-
-
-def _in_value(value: str | bytes, keypath: Keypath, walk: _Walk, name: str) -> Iterator[_Hit]:
-    sought = walk.sought
-    try:
-        text = _text(value, walk.encodings.get(keypath, ""))
-    except Undecodable as error:
-        walk.unopened[keypath] = str(error)
-        return
-    walk.spend(len(text))
-    found: Iterable[Finding]
-    if "headers" in keypath[-4:-1]:
-        found = in_header(name, text, sought)
-    elif name and text and (is_secret_member(name) or sought.own.is_name(name)):
-        found = [Finding(0, len(text), f"a value named {name!r}")]
-    elif name in ("uri", "url"):
-        found = in_address(text, sought)
-    else:
-        found = in_body(text, sought)
-    lines = _LineNumbers(text)
-    for finding in found:
-        value_found = text[finding.start : finding.end]
-        if finding.replacement and not is_placeholder(value_found):
-            yield _Hit(keypath, lines.of(finding.start), finding.kind, value_found)
-
-
-def _content_encoding(headers: object) -> str:
-    """Return what headers say a body is compressed with: a mapping, or a list of names and values."""
-    pairs: list[tuple[object, object]] = [*headers.items()] if isinstance(headers, dict) else []
-    if isinstance(headers, list):
-        pairs = [(each.get("name"), each.get("value")) for each in headers if isinstance(each, dict)]
-    values = [value for name, value in pairs if str(name).lower() == "content-encoding"]
-    flat = [each for value in values for each in (value if isinstance(value, list) else [value])]
-    return ", ".join(each for each in flat if isinstance(each, str))
-
-
-def _text(value: str | bytes, encoding: str = "") -> str:
-    """Return a value as text; a compressed body is opened, and `Undecodable` says why it cannot be."""
-    if isinstance(value, str) and "\0" not in value:
-        return value
-    value = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-    try:
-        value = opened(value, encoding, MOST_CHARACTERS)
-        for _ in range(MOST_COMPRESSED):
-            mark = next((name for mark, name in _MARKS.items() if value.startswith(mark)), None)
-            if mark is None:
-                break
-            value = opened(value, mark, MOST_CHARACTERS)
-    except TooLarge as error:
-        raise Undecodable(f"a compressed body has {error} in it") from None
-    text = as_text(value)
-    return "" if text.binary else text.text
-
-
-def _placed(path: Path, document: Document, hit: _Hit) -> Leak:
-    start = document.line(hit.keypath)
-    if document.is_block(hit.keypath):
-        start += 1 + hit.line
-    return Leak(path, start, hit.kind, bare(hit.text)[:_SHOWN])

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, quote_plus, unquote_plus
 
-from statek_sim.cassettes.json_strings import JsonString, columns, is_json, json_strings
+from statek_sim.cassettes.json_strings import JsonString, columns, first_sign, is_json, json_strings
 from statek_sim.cassettes.secret_rules import (
     NO_OWN,
     OwnSecrets,
@@ -271,8 +271,7 @@ def _in_parts(text: str, sought: Sought) -> Iterator[Finding]:
 
 
 def _may_be_stream(text: str) -> bool:
-    start = text.lstrip()[:1]
-    return start != "{" or "}\n{" in text or "}\r\n{" in text
+    return first_sign(text) != "{" or "}\n{" in text or "}\r\n{" in text
 
 
 def _has_secret_member(text: str, sought: Sought) -> bool:

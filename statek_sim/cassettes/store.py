@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.atomic_files import replace_file
-from statek_sim.cassettes.document import read
-from statek_sim.cassettes.emit import rendered
+from statek_sim.cassettes.document import read, rendered
 from statek_sim.cassettes.exchange import Exchange
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.tape import Tape

@@ -78,13 +78,6 @@ class Document:
             [_line(entry.start_mark) for entry in node.value] if isinstance(node, yaml.SequenceNode) else []
         )
 
-    def is_block(self, keypath: Keypath) -> bool:
-        """Whether the text at `keypath` is written as a block: line by line, from the next line on."""
-        node = self._root
-        for step in keypath:
-            node = _child(node, step)
-        return isinstance(node, yaml.ScalarNode) and node.style == "|"
-
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:

@@ -86,7 +86,7 @@ def check(
 
     Exits 1 when a check does not tell them apart.
     """
-    from statek_sim.evals.proofs import failure_line, proofs
+    from statek_sim.evals.players import failure_line, proofs
 
     suite = loaded_evals(paths, only)
     failed = played = 0

@@ -90,7 +90,7 @@ def proven_by_all(
 
     The evals are played; one counts if its right script passes and its wrong scripts fail.
     """
-    from statek_sim.evals.proofs import tells_apart
+    from statek_sim.evals.players import tells_apart
     from statek_sim.evals.suite import load_suite
     from statek_sim.scenario.files import STATEMENTS, find_files, is_eval_file
     from statek_sim.scenario.statements import coverage, load_statements

@@ -268,7 +268,7 @@ def _asked_before(journal: Path) -> list[str]:
 
 
 def _over_stdio(server: McpServer) -> None:
-    from statek_sim.mcp.stdio import serve_stdio
+    from statek_sim.mcp.transports import serve_stdio
 
     try:
         serve_stdio(server)
@@ -277,7 +277,7 @@ def _over_stdio(server: McpServer) -> None:
 
 
 def _over_http(server: McpServer, host: str, port: int, *, anywhere: bool) -> None:
-    from statek_sim.mcp.http import McpHttpServer
+    from statek_sim.mcp.transports import McpHttpServer
 
     with (
         McpHttpServer(server, host=host, port=port, anywhere=anywhere, process=True) as served,

@@ -16,7 +16,7 @@ from statek_sim.evals.arms import Arm
 from statek_sim.evals.experiment import Experiment
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.profile import Profile
-from statek_sim.evals.statistics import mcnemar
+from statek_sim.evals.summary import mcnemar
 from statek_sim.input_files import Unreadable, text_of, why_unreadable
 
 SCHEMA: Final = "statek-sim/evals-baseline@2"

@@ -9,17 +9,18 @@ What it is judged by is the world's own log of the calls, never what it says it 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.virtual_loop import run_in
-from statek_sim.evals.ideal_plan import Plan, PlannedCall
+from statek_sim.errors import BadInput
+from statek_sim.evals.ideal_plan import Plan, PlannedCall, SeenCall, shown_calls
 from statek_sim.evals.outcome import FINAL, Record
-from statek_sim.evals.prompt_calls import SeenCall, shown_calls
-from statek_sim.evals.scenario import Instance
+from statek_sim.evals.scenario import EvalScenario, Instance
+from statek_sim.evals.verdict import Verdict, judge
 from statek_sim.evals.world import Approving, ToolError, World
 from statek_sim.guests.guest import GuestLoop, run_really
 from statek_sim.providers.protocol import ChatRequest
@@ -220,3 +221,52 @@ def played(instance: Instance, plan: Plan | None = None) -> Record:
     )
     run = harness.run(instance.task)
     return instance.world.record(run.answer, run.stop or "nothing", model_calls=len(provider.requests))
+
+
+IDEAL: Final = "ideal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What came of one script on one seed; `script` is "ideal", or the id of a wrong one."""
+
+    script: str
+    seed: int
+    verdict: Verdict
+    model_calls: int
+
+    @property
+    def as_it_should(self) -> bool:
+        """Whether the ideal script passed with all points, or a wrong one failed."""
+        if self.script == IDEAL:
+            return self.verdict.passed and self.verdict.score == 1.0
+        return not self.verdict.passed
+
+
+def failure_line(scenario: EvalScenario, proof: Proof) -> str:
+    """Return what is wrong with a script that did not come out as it should, with the eval's place."""
+    reason = "passes, which it should not" if proof.verdict.passed else "; ".join(proof.verdict.problems)
+    place = f"{scenario.path}:{scenario.line}: eval {scenario.id!r}"
+    return f"{place}: script {proof.script!r} on seed {proof.seed}: {reason}"
+
+
+def tells_apart(scenario: EvalScenario, seeds: Iterable[int] = (0,)) -> list[str]:
+    """Return what is wrong with an eval's scripts, a line each; nothing where it tells right from wrong."""
+    return [failure_line(scenario, proof) for proof in proofs(scenario, seeds) if not proof.as_it_should]
+
+
+def proofs(scenario: EvalScenario, seeds: Iterable[int]) -> Iterator[Proof]:
+    """Play an eval's scripts in the loop of engine agent, on these seeds; `BadInput` for one that cannot be played."""
+    for seed in seeds:
+        for script in (IDEAL, *[wrong.id for wrong in scenario.text.wrong]):
+            instance = scenario.instance(seed)
+            plan = instance.plan if script == IDEAL else instance.plan_of(script)
+            try:
+                record = played(instance, plan)
+            except BadInput as error:
+                raise BadInput(
+                    f"{scenario.path}:{scenario.line}: eval {scenario.id!r}: script {script!r} on seed {seed}: {error}"
+                ) from None
+            yield Proof(
+                script=script, seed=seed, verdict=judge(instance, record), model_calls=record.model_calls
+            )

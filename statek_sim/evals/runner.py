@@ -18,11 +18,9 @@ from statek_sim.agent.tools.tool import Tool
 from statek_sim.errors import RunawayJob, Unanswered
 from statek_sim.evals.arms import Arm
 from statek_sim.evals.expression import Unanswerable
-from statek_sim.evals.failures import Act
-from statek_sim.evals.ideal_plan import PlannedCall
-from statek_sim.evals.outcome import Called, Count, Outcome, Record, Tokens, Turn
+from statek_sim.evals.ideal_plan import PlannedCall, SeenCall, call_key
+from statek_sim.evals.outcome import Act, Called, Count, Outcome, Record, Tokens, Turn
 from statek_sim.evals.profile import Profile
-from statek_sim.evals.prompt_calls import SeenCall, call_key
 from statek_sim.evals.scenario import EvalScenario, Instance
 from statek_sim.evals.verdict import judge
 from statek_sim.evals.weak_model import TOKENIZER_OF, WeakModel

@@ -16,9 +16,9 @@ from statek_sim.agent.tools.tool import Tool
 from statek_sim.errors import ProviderHTTPError
 from statek_sim.evals import mistakes
 from statek_sim.evals.chance import uniform
-from statek_sim.evals.failures import ORDER, Act, FailureClass
-from statek_sim.evals.ideal_plan import PlannedCall
+from statek_sim.evals.ideal_plan import PlannedCall, SeenCall, call_key, is_corrected, shown_calls
 from statek_sim.evals.mistakes import called, cut_arguments, kind_of_damage, rendered
+from statek_sim.evals.outcome import ORDER, Act, FailureClass
 from statek_sim.evals.profile import (
     HEEDS,
     INVENTS,
@@ -29,7 +29,6 @@ from statek_sim.evals.profile import (
     UNREAD_CLASSES,
     Profile,
 )
-from statek_sim.evals.prompt_calls import SeenCall, call_key, is_corrected, shown_calls
 from statek_sim.providers.delivery import deliver, manner
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.script import Reply, text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from statek_sim.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from statek_sim.explore.agent_variation import AgentVariation as AgentVariation
+    from statek_sim.explore.agent_player import AgentVariation as AgentVariation
     from statek_sim.explore.player import sometimes as sometimes
     from statek_sim.explore.variation import Variation as Variation
 

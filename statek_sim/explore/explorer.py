@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from statek_sim.backends.deviation_plan import Place
 from statek_sim.errors import Untimely
-from statek_sim.explore.certificates import Certificates
 from statek_sim.explore.found_case import reduced
+from statek_sim.explore.invariants import Certificates
 from statek_sim.explore.orders import draw_orders, explore_orders
 from statek_sim.explore.plan import distinct_points, kill_at
 from statek_sim.explore.player import (

@@ -16,10 +16,11 @@ from statek_sim.backends.pinned_replies import FirstRun
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.errors import StatekSimError
 from statek_sim.explore import plan
-from statek_sim.explore.certificates import (
+from statek_sim.explore.invariants import (
     AFTER,
     AT_LEAST_ONCE,
     BEFORE,
+    BUILT_IN,
     DURING,
     LEAKS,
     OWNERS,
@@ -27,7 +28,6 @@ from statek_sim.explore.certificates import (
     TWICE,
     own_tools,
 )
-from statek_sim.explore.invariants import BUILT_IN
 from statek_sim.explore.orders import REPLIES, SHARED
 from statek_sim.explore.player import Footprint, Picking, Violation, ended_by
 from statek_sim.explore.state import States

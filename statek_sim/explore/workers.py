@@ -169,7 +169,7 @@ def replay(scenario: Scenario) -> Replayed:
 def _built_in(scenario: Scenario) -> Mapping[str, Invariant]:
     # What engine two checks arguments with is not loaded for those who have no scenario of it.
     if scenario.engine == "agent":
-        from statek_sim.explore.agent_variation import AGENT_INVARIANTS  # noqa: PLC0415
+        from statek_sim.explore.agent_player import AGENT_INVARIANTS  # noqa: PLC0415
 
         return AGENT_INVARIANTS
     from statek_sim.explore.invariants import BUILT_IN  # noqa: PLC0415

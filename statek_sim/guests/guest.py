@@ -23,11 +23,10 @@ from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreac
 from statek_sim.providers.http_provider import http_error_text
 from statek_sim.providers.scripted import Script
 from statek_sim.providers.wire.format import FORMATS
-from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed, Whole
+from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed, Whole, route
 from statek_sim.server.fault import FaultRule
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.rendering import Pacing
-from statek_sim.server.routes import route
 from statek_sim.trace import Trace
 from statek_sim.usage.messages import completion_tokens, prompt_tokens
 from statek_sim.usage.tokenizers import tokenizer_for_model

@@ -1,7 +1,7 @@
 """MCP on both sides: servers for tests, with tools and faults, and the connections of an agent.
 
-Servers: `server` tools and the journal · `fault` failures on command · `session` JSON-RPC with one client · `stdio` and
-`http` transports.
+Servers: `server` tools and the journal · `fault` failures on command · `session` JSON-RPC with one client ·
+`transports` stdio and HTTP.
 
 Clients: `servers` which servers an agent has, and their tools · `results` results and failures as a model reads them ·
 `connection` to real servers, through the official SDK · `scripted` to an `McpServer`, in virtual time.

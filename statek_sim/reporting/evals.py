@@ -15,8 +15,7 @@ from statek_sim.agent.budget import Prices
 from statek_sim.evals.arms import FULL
 from statek_sim.evals.outcome import Count
 from statek_sim.evals.profile import Profile
-from statek_sim.evals.statistics import Comparison
-from statek_sim.evals.summary import ArmSummary, Summary
+from statek_sim.evals.summary import ArmSummary, Comparison, Summary
 from statek_sim.reporting.artifact import schema_named
 from statek_sim.reporting.table import Table
 

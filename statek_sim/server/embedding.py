@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from statek_sim.errors import BadRequest
-from statek_sim.providers.wire.encoding import compact
-from statek_sim.providers.wire.parameters import EMBEDDINGS, GEMINI_BATCH, GEMINI_EMBEDDING, Refusal
+from statek_sim.providers.wire.parameters import Refusal, refused_parameters
+from statek_sim.providers.wire.reply import compact
 from statek_sim.providers.wire.request import (
     FormatName,
     WireRequest,
@@ -78,7 +78,11 @@ def _openai(body: dict[str, JSON]) -> tuple[str, tuple[Refusal, ...], EmbeddingR
     texts = _texts(body.get("input"), model)
     sizes = (_size(body, "dimensions"),) * len(texts)
     packed = body.get("encoding_format") == "base64"
-    return model, EMBEDDINGS.refusals(body), EmbeddingRequest(texts=texts, sizes=sizes, packed=packed)
+    return (
+        model,
+        refused_parameters("embeddings", body),
+        EmbeddingRequest(texts=texts, sizes=sizes, packed=packed),
+    )
 
 
 def _texts(given: JSON, model: str) -> tuple[str, ...]:
@@ -113,12 +117,12 @@ def _gemini(body: dict[str, JSON], path: str) -> tuple[str, tuple[Refusal, ...],
         raise BadRequest(f"the URL: expected to end in MODEL:embedContent, got {path!r}")
     batch = named["method"] == "batchEmbedContents"
     requests = objects(body.get("requests"), where="requests") if batch else [body]
-    refused = list(GEMINI_BATCH.refusals(body)) if batch else []
+    refused = list(refused_parameters("gemini_batch", body)) if batch else []
     texts: list[str] = []
     sizes: list[int | None] = []
     for number, request in enumerate(requests):
         where = f"requests[{number}]." if batch else ""
-        refused += GEMINI_EMBEDDING.refusals(request, within=where)
+        refused += refused_parameters("gemini_embedding", request, within=where)
         config, content = request.get("embedContentConfig"), request.get("content")
         options = {**request, **config} if isinstance(config, dict) else request
         given = content.get("parts", []) if isinstance(content, dict) else []

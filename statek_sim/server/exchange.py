@@ -1,10 +1,17 @@
-"""What a server is asked over HTTP and what it does about it, as plain values."""
+"""What a server is asked over HTTP, where that leads, and what it does about it, as plain values."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
 from typing import Final, NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from statek_sim.providers.protocol import Place as PlaceName
+from statek_sim.providers.wire.format import FORMATS
+from statek_sim.providers.wire.request import FormatName
 
 JSON_TYPE: Final = "application/json"
 EVENTS_TYPE: Final = "text/event-stream; charset=utf-8"
@@ -81,3 +88,128 @@ class Limits:
 
 
 DEFAULT_LIMITS: Final = Limits()
+
+
+JOURNAL: Final = "/statek/journal"
+UNUSED: Final = "/statek/unused"
+
+_GEMINI: Final = (
+    ":generateContent",
+    ":streamGenerateContent",
+    ":countTokens",
+    ":embedContent",
+    ":batchEmbedContents",
+)
+
+
+class Place(Enum):
+    """What a path leads to."""
+
+    CHAT = "chat"
+    EMBEDDINGS = "embeddings"
+    COUNT = "count_tokens"
+    MODELS = "models"
+    MODEL = "model"
+    JOURNAL = "journal"
+    UNUSED = "unused"
+    NOWHERE = "nowhere"
+    WRONG_METHOD = "wrong method"
+    NO_EVENTS = "a stream that is not asked for as events"
+
+
+ASKING: Final[Mapping[Place, PlaceName]] = {
+    Place.CHAT: "chat",
+    Place.EMBEDDINGS: "embeddings",
+    Place.COUNT: "count_tokens",
+}
+"""The places where a reply, embeddings or a count are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A place, the format that is spoken there, and the path without its query.
+
+    `name`: which model (`Place.MODEL`). `allowed`: the methods that the path is for (`Place.WRONG_METHOD`).
+    """
+
+    place: Place
+    wire: FormatName
+    path: str
+    name: str = ""
+    allowed: str = ""
+
+
+@lru_cache(maxsize=4096)
+def route(method: str, target: str) -> Route:
+    """Return where a request goes. Only how a path ends counts, so that a client's base URL may hold any prefix.
+
+    Nothing here is a file: a path with `.` or `..` in it leads nowhere.
+    """
+    try:
+        split = urlsplit(target)
+    except ValueError:
+        return Route(Place.NOWHERE, "openai", target)
+    path = unquote(split.path)
+    wire = _wire(path)
+    if not path.startswith("/") or {".", ".."} & set(path.split("/")):
+        return Route(Place.NOWHERE, wire, path)
+    place = _asking(path, split.query)
+    if place is not None:
+        if method != "POST":
+            return Route(Place.WRONG_METHOD, wire, path, allowed="POST")
+        return Route(place, wire, path)
+    found = _reading(path, wire)
+    if found.place is not Place.NOWHERE and method not in ("GET", "HEAD"):
+        return Route(Place.WRONG_METHOD, wire, path, allowed="GET, HEAD")
+    return found
+
+
+def wire_of(target: str) -> FormatName:
+    """Return the format that is spoken at a target, or at as much of it as is known."""
+    try:
+        return _wire(unquote(urlsplit(target).path))
+    except ValueError:
+        return "openai"
+
+
+def _wire(path: str) -> FormatName:
+    if path.endswith(("/messages", "/messages/count_tokens")):
+        return "anthropic"
+    if path.endswith(("/responses", "/responses/input_tokens")):
+        return "responses"
+    if path.endswith(_GEMINI) or path.startswith("/v1beta/"):
+        return "gemini"
+    return "openai"
+
+
+def _asking(path: str, query: str) -> Place | None:
+    if path.endswith(("/chat/completions", "/messages", "/responses", ":generateContent")):
+        return Place.CHAT
+    if path.endswith(("/embeddings", ":embedContent", ":batchEmbedContents")):
+        return Place.EMBEDDINGS
+    if path.endswith(("/messages/count_tokens", "/responses/input_tokens", ":countTokens")):
+        return Place.COUNT
+    if path.endswith(":streamGenerateContent"):
+        return Place.CHAT if parse_qs(query).get("alt") == ["sse"] else Place.NO_EVENTS
+    return None
+
+
+def _reading(path: str, wire: FormatName) -> Route:
+    if path in (JOURNAL, UNUSED):
+        return Route(Place.JOURNAL if path == JOURNAL else Place.UNUSED, wire, path)
+    before, models, model = path.partition("/models")
+    if not models or before not in ("", "/v1", "/v1beta"):
+        return Route(Place.NOWHERE, wire, path)
+    if model in ("", "/"):
+        return Route(Place.MODELS, wire, path)
+    return Route(Place.MODEL if model.startswith("/") else Place.NOWHERE, wire, path, model[1:])
+
+
+def refused(status: int, message: str, target: str) -> Whole:
+    """Return the answer; `target` is as much of it as is known, which may be nothing."""
+    return Whole(status=status, body=FORMATS[wire_of(target)].error_body(status, message))
+
+
+def failed(error: Exception, target: str) -> Whole:
+    """Return the answer to a request that the server itself failed at."""
+    return refused(500, f"the server failed: {type(error).__name__}: {error}", target)

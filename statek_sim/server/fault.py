@@ -23,8 +23,7 @@ from typing import Final
 from statek_sim.errors import BadInput
 from statek_sim.providers.condition import Condition, accepts
 from statek_sim.providers.protocol import ChatRequest
-from statek_sim.providers.wire import encoding
-from statek_sim.providers.wire.encoding import compact
+from statek_sim.providers.wire.reply import compact, sse_events
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.server.exchange import Answer, Frame, Silence, Streamed, Whole
 
@@ -384,7 +383,7 @@ def _emptied(answer: Whole | Streamed, wire: FormatName) -> Whole | Streamed:
 
 def _event_without_choices(data: bytes, keys: tuple[str, ...]) -> bytes | None:
     """Return an event without its choices, or None for one that is about nothing else."""
-    events = list(encoding.events(data))
+    events = list(sse_events(data))
     if len(events) != 1 or not events[0].startswith("{"):
         return data
     if str(json.loads(events[0]).get("type", "")).startswith(_ABOUT_CONTENT):

@@ -17,8 +17,17 @@ from typing import Final
 import httptools
 
 from statek_sim.providers.http_provider import PHRASES
-from statek_sim.server.exchange import Answer, Incoming, Limits, Live, Silence, Streamed, Whole
-from statek_sim.server.routes import failed, refused
+from statek_sim.server.exchange import (
+    Answer,
+    Incoming,
+    Limits,
+    Live,
+    Silence,
+    Streamed,
+    Whole,
+    failed,
+    refused,
+)
 
 Handler = Callable[[Incoming], Answer | Live]
 

@@ -16,16 +16,15 @@ from statek_sim.providers.delivery import Styles, manner
 from statek_sim.providers.mismatch import PendingReply
 from statek_sim.providers.protocol import ChatStyleName
 from statek_sim.providers.scripted import Script
-from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.format import FORMATS
+from statek_sim.providers.wire.reply import compact
 from statek_sim.providers.wire.request import FormatName
-from statek_sim.server.exchange import Answer, Incoming, Whole
+from statek_sim.server.exchange import ASKING, JOURNAL, UNUSED, Answer, Incoming, Place, Route, Whole, route
 from statek_sim.server.fault import FaultRule
 from statek_sim.server.journal import Journal
 from statek_sim.server.parsed_request import model_tokenizer
 from statek_sim.server.play import Play
 from statek_sim.server.rendering import Pacing, http_error
-from statek_sim.server.routes import ASKING, JOURNAL, UNUSED, Place, Route, route
 from statek_sim.server.script_lookup import PlayedScript
 from statek_sim.values import JSON
 

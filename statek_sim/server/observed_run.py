@@ -15,9 +15,9 @@ from typing import Any, Protocol, runtime_checkable
 from statek_sim.errors import BadInput
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Chat, ScriptedUsage
+from statek_sim.server.exchange import Place, route
 from statek_sim.server.journal import JournalEntry
 from statek_sim.server.parsed_request import ParsedRequest, read_request
-from statek_sim.server.routes import Place, route
 from statek_sim.server.trajectory import Call, Request, Trajectory
 from statek_sim.trace import (
     CallRefused,

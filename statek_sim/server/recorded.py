@@ -13,7 +13,7 @@ from statek_sim.providers.condition import Condition, equals
 from statek_sim.providers.script import Answer, HttpFault, RawBody, RawStream, Reply
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.server.embedding import joined, read_embeddings
-from statek_sim.server.routes import ASKING, route
+from statek_sim.server.exchange import ASKING, route
 
 
 def replies_of(exchanges: Sequence[Exchange]) -> list[Reply]:

@@ -23,9 +23,8 @@ from statek_sim.providers.script import (
     Vector,
 )
 from statek_sim.providers.scripted import Entry
-from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.format import WireFormat
-from statek_sim.providers.wire.reply import NO_USAGE, WireReply
+from statek_sim.providers.wire.reply import NO_USAGE, WireReply, compact
 from statek_sim.server.demands import check_offered, within_demands
 from statek_sim.server.embedding import EmbeddingRequest, embeddings_body, vector_of
 from statek_sim.server.exchange import ESTIMATED, Answer, Frame, Silence, Streamed, Whole

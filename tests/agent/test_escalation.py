@@ -16,12 +16,16 @@ from hypothesis import strategies as st
 from statek_sim import trace as events
 from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
 from statek_sim.agent.effects import Delayed, Parts, PersonSaid
-from statek_sim.agent.escalation.climbing import (
+from statek_sim.agent.escalation import (
     REACTIONS,
     Attempt,
     Cause,
     Climb,
     Decision,
+    Judgement,
+    Ladder,
+    Level,
+    Price,
     after,
     begun,
     cause_of_failure,
@@ -31,7 +35,6 @@ from statek_sim.agent.escalation.climbing import (
     question_text,
     task_text,
 )
-from statek_sim.agent.escalation.ladder import Judgement, Ladder, Level, Price
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadInput, ProviderFailure, ProviderHTTPError, ProviderTimeout

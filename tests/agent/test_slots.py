@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statek_sim.agent.slots.queue import SlotQueue, SlotRules
-from statek_sim.agent.slots.worker import Slot, SlotWorker
+from statek_sim.agent.slots import Slot, SlotQueue, SlotRules, SlotWorker
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadInput, SlotRefused
 from tests.agent.slot_interleavings import check_slot_worker

@@ -29,8 +29,7 @@ from statek_sim.agent.replies.calls import Refusal, resolved
 from statek_sim.agent.replies.nudges import Failure
 from statek_sim.agent.rescue import rescue
 from statek_sim.agent.tools.arguments import ArgumentCheck
-from statek_sim.agent.tools.lint import lint
-from statek_sim.agent.tools.registry import Registry
+from statek_sim.agent.tools.registry import Registry, lint
 from statek_sim.agent.tools.tool import Tool, result_text, tool_from, tool_of_schema
 from statek_sim.errors import BadTool
 from statek_sim.providers.script import text, tool_call

@@ -25,11 +25,9 @@ from statek_sim.errors import BadInput
 from statek_sim.evals.arms import PARTS, Arm, named_after
 from statek_sim.evals.baseline import SCHEMA, Held, baseline_text, held_against, read_baseline
 from statek_sim.evals.experiment import Experiment, batches, run_experiment
-from statek_sim.evals.failures import FailureClass
-from statek_sim.evals.outcome import Outcome
+from statek_sim.evals.outcome import FailureClass, Outcome
 from statek_sim.evals.profile import load_profile
-from statek_sim.evals.statistics import compared, holm
-from statek_sim.evals.summary import Summary, summarised
+from statek_sim.evals.summary import Summary, compared, holm, summarised
 from statek_sim.executors.executor import ProcessExecutor, SerialExecutor
 from statek_sim.intervals import wilson
 from statek_sim.reporting.evals import (

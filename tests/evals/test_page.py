@@ -11,7 +11,7 @@ import jsonschema
 from statek_sim.agent.budget import Prices
 from statek_sim.evals.arms import parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment
-from statek_sim.evals.failures import FailureClass
+from statek_sim.evals.outcome import FailureClass
 from statek_sim.evals.summary import summarised
 from statek_sim.executors.executor import SerialExecutor
 from statek_sim.reporting.page.data import PageData, page_schema

@@ -22,8 +22,7 @@ from statek_sim.cli.commands import load_commands
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import beside_agent, parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment
-from statek_sim.evals.failures import FailureClass
-from statek_sim.evals.outcome import Outcome
+from statek_sim.evals.outcome import FailureClass, Outcome
 from statek_sim.evals.players import Assignment, TooManyCalls, follower, play, replies
 from statek_sim.evals.profile import Profile, load_profile
 from statek_sim.evals.scenario import EvalScenario

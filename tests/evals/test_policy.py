@@ -12,7 +12,7 @@ from statek_sim.cli.commands import load_commands
 from statek_sim.errors import BadInput, BadPolicy
 from statek_sim.evals.arms import parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment
-from statek_sim.evals.failures import FailureClass
+from statek_sim.evals.outcome import FailureClass
 from statek_sim.executors.executor import SerialExecutor
 from statek_sim.gate.evals_policy import EvalsVerdict, judge_evals, read_evals_policy
 from tests.evals.weak_models import SUITE, eval_named, failing, flawless

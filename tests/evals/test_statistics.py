@@ -8,7 +8,7 @@ from itertools import permutations, product
 import pytest
 
 from statek_sim.evals.chance import beta, uniform
-from statek_sim.evals.statistics import (
+from statek_sim.evals.summary import (
     cluster_interval,
     compared,
     discordance,

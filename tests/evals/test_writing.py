@@ -15,8 +15,7 @@ from pydantic import JsonValue
 from statek_sim.errors import BadScenario
 from statek_sim.evals.chance import Draws
 from statek_sim.evals.outcome import FinishedRun
-from statek_sim.evals.players import played
-from statek_sim.evals.proofs import tells_apart
+from statek_sim.evals.players import played, tells_apart
 from statek_sim.evals.schema import evals_schema
 from statek_sim.evals.suite import load_paths, load_suite
 from statek_sim.evals.verdict import judge

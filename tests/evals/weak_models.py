@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from statek_sim.evals.failures import FailureClass
+from statek_sim.evals.outcome import FailureClass
 from statek_sim.evals.profile import HEEDS, Profile, load_profile
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.suite import load_suite

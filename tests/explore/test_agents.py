@@ -11,8 +11,7 @@ from statek_sim.backends.agent import run_agent_scenario
 from statek_sim.backends.deviation_plan import with_deviations
 from statek_sim.backends.setup import RunOptions
 from statek_sim.cli import main
-from statek_sim.explore.agent_player import AgentPlayer
-from statek_sim.explore.agent_variation import AgentVariation
+from statek_sim.explore.agent_player import AgentPlayer, AgentVariation
 from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.plan import distinct_points, kill_at
 from statek_sim.explore.player import REPEATS, sometimes

@@ -14,7 +14,7 @@ import pytest
 
 from statek_sim.backends.serving import served_tools, tools_as_served
 from statek_sim.errors import BadInput
-from statek_sim.mcp.stdio import DIED
+from statek_sim.mcp.transports import DIED
 from tests.mcp.serving import ROOT
 from tests.tables import table_test
 

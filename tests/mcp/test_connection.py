@@ -18,11 +18,11 @@ pytest.importorskip("mcp")
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.mcp.connection import McpConnection
 from statek_sim.mcp.fault import fault_from
-from statek_sim.mcp.http import McpHttpServer
 from statek_sim.mcp.results import McpBadAnswer, McpServerDied, McpServerGone, McpTimedOut
 from statek_sim.mcp.scripted import ScriptedConnection, served
 from statek_sim.mcp.server import McpServer
 from statek_sim.mcp.servers import Bounds, Http, McpServerSpec, Stdio
+from statek_sim.mcp.transports import McpHttpServer
 from tests.mcp.serving import TOOLS, Process, alive, told
 from tests.tables import table_test
 
@@ -160,7 +160,7 @@ def test_a_server_that_takes_no_notice_of_its_end_is_killed(tmp_path: Path) -> N
 import os, signal, time
 from pathlib import Path
 from statek_sim.mcp.server import McpServer
-from statek_sim.mcp.stdio import serve_stdio
+from statek_sim.mcp.transports import serve_stdio
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 Path({str(pid_file)!r}).write_text(str(os.getpid()))
 serve_stdio(McpServer([]))

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from statek_sim.mcp.http import McpHttpServer
 from statek_sim.mcp.server import McpServer
+from statek_sim.mcp.transports import McpHttpServer
 from tests.tables import table_test
 
 BOTH = {"content-type": "application/json", "accept": "application/json, text/event-stream"}

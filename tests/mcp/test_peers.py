@@ -17,9 +17,9 @@ pytest.importorskip("mcp")
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.mcp.connection import McpConnection
-from statek_sim.mcp.http import McpHttpServer
 from statek_sim.mcp.server import McpServer
 from statek_sim.mcp.servers import Bounds, Http, McpServerSpec, McpSource, Stdio
+from statek_sim.mcp.transports import McpHttpServer
 from tests.mcp.conformance_tools import TOOLS
 from tests.mcp.serving import ROOT, told
 from tools.mcp_peers import Peers, ensure_peers

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statek_sim.agent.memory.handoff import PATH, Handoff, HandoffFile, memory_block
+from statek_sim.agent.memory import PATH, Handoff, HandoffFile, memory_block
 from statek_sim.errors import Damaged, Fenced, Held, OtherPlan
 from statek_sim.store.disk import RealDisk
 from statek_sim.store.simulated_disk import Killed, SimulatedDisk

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statek_sim.agent.memory.instructions import discover, instructions_block, project_of, reader_of
+from statek_sim.agent.memory import discover, instructions_block, project_of, reader_of
 from statek_sim.errors import BadInput
 
 FILES = {

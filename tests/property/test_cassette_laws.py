@@ -21,8 +21,7 @@ from statek_sim.cassettes.bodies import (
     style_of,
     written,
 )
-from statek_sim.cassettes.document import parse
-from statek_sim.cassettes.emit import rendered
+from statek_sim.cassettes.document import parse, rendered
 from statek_sim.cassettes.exchange import Chunk, Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.redaction import redacted

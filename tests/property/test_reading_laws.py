@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from statek_sim.agent.replies.reading import read_model_reply
 from statek_sim.agent.schema import no_constant, once, read_json, real, whole
-from statek_sim.providers.wire.encoding import compact
+from statek_sim.providers.wire.reply import compact
 from statek_sim.values import JSON
 
 scalars = (

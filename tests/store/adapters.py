@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from statek_sim.agent.checkpoints.contract import StoreAdapter
-from statek_sim.agent.checkpoints.records import Entry
-from statek_sim.agent.checkpoints.seals import MemoryAnchor
+from statek_sim.agent.checkpoints.seals import Entry, MemoryAnchor
 from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.store.codec import decoded, encoded
 from statek_sim.store.database import Sqlite

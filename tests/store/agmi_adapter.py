@@ -15,8 +15,7 @@ from typing import Any
 
 from agmi.adapters.base import MemoryAdapter, Record
 
-from statek_sim.agent.checkpoints.records import Entry
-from statek_sim.agent.checkpoints.seals import MemoryAnchor, checkpoint_row
+from statek_sim.agent.checkpoints.seals import Entry, MemoryAnchor, checkpoint_row
 from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.errors import BadStore
 from statek_sim.store.database import Sqlite

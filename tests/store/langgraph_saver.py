@@ -19,7 +19,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 
-from statek_sim.agent.checkpoints.records import Entry
+from statek_sim.agent.checkpoints.seals import Entry
 from statek_sim.agent.checkpoints.sessions import SessionStore
 
 _EMPTY: dict[str, Any] = {"checkpoints": {}, "writes": {}, "blobs": {}}

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from statek_sim.agent.checkpoints.records import Entry
+from statek_sim.agent.checkpoints.seals import Entry
 from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.store.files import FileStore
 from statek_sim.store.simulated_disk import Killed, SimulatedDisk

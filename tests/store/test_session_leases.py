@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, holding, model_of
-from statek_sim.agent.checkpoints.persistence import Keeper
-from statek_sim.agent.checkpoints.records import Entry
-from statek_sim.agent.checkpoints.sessions import SessionStore
+from statek_sim.agent.checkpoints.seals import Entry
+from statek_sim.agent.checkpoints.sessions import Keeper, SessionStore
 from statek_sim.agent.effects import Delayed
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
-from statek_sim.agent.checkpoints.persistence import Keeper
-from statek_sim.agent.checkpoints.sessions import SessionStore
+from statek_sim.agent.checkpoints.sessions import Keeper, SessionStore
 from statek_sim.agent.effects import Advice, CallGate, Parts, ToolContext, TurnFacts
-from statek_sim.agent.escalation.ladder import Ladder, Level
+from statek_sim.agent.escalation import Ladder, Level
 from statek_sim.agent.guards.pipeline import GuardSet, in_loop
 from statek_sim.agent.guards.shipped import secrets
 from statek_sim.agent.harness import AgentHarness

@@ -7,8 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from statek_sim.agent.checkpoints.records import Entry
-from statek_sim.agent.checkpoints.seals import MemoryAnchor
+from statek_sim.agent.checkpoints.seals import Entry, MemoryAnchor
 from statek_sim.agent.effects import Receipt
 from statek_sim.errors import BadInput, Damaged, Fenced, Held, OtherPlan
 from statek_sim.store.protocol import Changes, Lease

@@ -17,10 +17,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from statek_sim import trace as events
 from statek_sim.agent.approvals import tool_that_asks
-from statek_sim.agent.checkpoints.persistence import Keeper
-from statek_sim.agent.checkpoints.sessions import SessionStore
+from statek_sim.agent.checkpoints.sessions import Keeper, SessionStore
 from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Subject, Verdict
-from statek_sim.agent.escalation.ladder import Ladder, Level
+from statek_sim.agent.escalation import Ladder, Level
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.reliability import loop_watcher
 from statek_sim.agent.step_enforcement import Step

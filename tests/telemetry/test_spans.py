@@ -14,7 +14,7 @@ from opentelemetry.semconv.schemas import Schemas
 from statek_sim import trace as events
 from statek_sim.agent.approvals import tool_that_asks
 from statek_sim.agent.effects import PASS, GuardPoint, Parts, PersonSaid, Subject, Verdict
-from statek_sim.agent.escalation.ladder import Ladder, Level
+from statek_sim.agent.escalation import Ladder, Level
 from statek_sim.agent.execution import Context
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.providers.script import Reply, ScriptedCall, fault, text, timeout, tool_call, tool_calls

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from statek_sim.agent.effects import ToolCall, ToolOutcome, ToolStatus, TurnFacts, WrittenCall
-from statek_sim.agent.protection.breaker import BreakerSettings
-from statek_sim.agent.protection.repetition import Loop, LoopSettings
+from statek_sim.agent.protection import BreakerSettings, Loop, LoopSettings
 from statek_sim.agent.reliability import BreakerGate, loop_watcher, reader_of, rescued
 from statek_sim.values import JSON
 

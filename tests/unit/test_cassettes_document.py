@@ -11,8 +11,7 @@ from typing import Final
 import pytest
 import yaml
 
-from statek_sim.cassettes.document import parse, read, read_decoded
-from statek_sim.cassettes.emit import rendered
+from statek_sim.cassettes.document import parse, read, read_decoded, rendered
 from statek_sim.cassettes.exchange import Chunk, Exchange, Request, Response
 from statek_sim.errors import BadCassette
 from statek_sim.values import JSON

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statek_sim.agent.protection.breaker import Breakers, BreakerSettings, Permit
-from statek_sim.agent.protection.repetition import (
+from statek_sim.agent.protection import (
+    Breakers,
+    BreakerSettings,
     CallSeen,
     Loop,
     LoopSettings,
+    Permit,
     StepCount,
     TooManySteps,
     TurnSeen,

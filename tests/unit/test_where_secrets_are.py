@@ -15,8 +15,7 @@ from typing import Final
 import pytest
 
 from statek_sim import ScriptedLLM, text, tool_call
-from statek_sim.agent.checkpoints.persistence import Keeper
-from statek_sim.agent.checkpoints.sessions import SessionStore
+from statek_sim.agent.checkpoints.sessions import Keeper, SessionStore
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.cassettes import redaction
 from statek_sim.cassettes.exchange import Exchange, Request, Response

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from statek_sim.providers.wire import anthropic, encoding, gemini, openai
-from statek_sim.providers.wire.reply import ReportedUsage, WireReply, WireToolCall
+from statek_sim.providers.wire import anthropic, gemini, openai
+from statek_sim.providers.wire.reply import ReportedUsage, WireReply, WireToolCall, sse_events
 from statek_sim.values import JSON
 from tests.tables import table_test
 
@@ -26,7 +26,7 @@ def words(text: str) -> Sequence[str]:
 
 
 def payloads(stream: Sequence[bytes]) -> list[dict[str, JSON]]:
-    return [json.loads(data) for event in stream for data in encoding.events(event) if data != "[DONE]"]
+    return [json.loads(data) for event in stream for data in sse_events(event) if data != "[DONE]"]
 
 
 def test_openai_streams_role_text_calls_reason_usage_and_done() -> None:
@@ -148,4 +148,4 @@ def test_a_stream_that_was_cut_adds_up_to_what_came() -> None:
     ],
 )
 def test_events_are_read_as_the_standard_says(stream: bytes, data: list[str]) -> None:
-    assert list(encoding.events(stream)) == data
+    assert list(sse_events(stream)) == data

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from statek_sim.evals.arms import parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment
-from statek_sim.evals.failures import FailureClass
+from statek_sim.evals.outcome import FailureClass
 from statek_sim.evals.summary import summarised
 from statek_sim.executors.executor import SerialExecutor
 from statek_sim.reporting.page.evals import evals_page

@@ -21,10 +21,10 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
-from statek_sim.agent.containers import cgroup, seccomp
+from statek_sim.agent.containers import seccomp
 from statek_sim.agent.containers.folders import check_writable, kept_from_being_made, protected_places
 from statek_sim.agent.containers.program import NOBODY, Ended, Limits, Mount, Program
-from statek_sim.agent.containers.supervision import memory_of, watch
+from statek_sim.agent.containers.supervision import Cgroup, cgroup_place, memory_of, watch
 from statek_sim.errors import ContainerFailed
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -53,7 +53,7 @@ class Bubblewrap:
             raise ContainerFailed("bubblewrap works on Linux only")
         self._command = found
         self._visible = tuple(visible)
-        self._place = cgroup.place() if groups else None
+        self._place = cgroup_place() if groups else None
 
     @property
     def limits(self) -> str:
@@ -66,7 +66,7 @@ class Bubblewrap:
         for mount in writable:
             check_writable(mount)
         with ExitStack() as until_the_end:
-            group = None if self._place is None else cgroup.Group(self._place, limits)
+            group = None if self._place is None else Cgroup(self._place, limits)
             if group is not None:
                 until_the_end.callback(group.remove)
             for mount in writable:
@@ -81,7 +81,7 @@ class Bubblewrap:
         program: Program,
         limits: Limits,
         stop: Event | None,
-        group: cgroup.Group | None,
+        group: Cgroup | None,
         folders: Sequence[Path],
     ) -> Ended:
         status_pipe, tells = os.pipe()
@@ -129,7 +129,7 @@ class Bubblewrap:
     # -- the command -------------------------------------------------------------------------------------------
 
     def _argv(
-        self, program: Program, limits: Limits, group: cgroup.Group | None, tells: int, filtered: int | None
+        self, program: Program, limits: Limits, group: Cgroup | None, tells: int, filtered: int | None
     ) -> list[str]:
         joins = [] if group is None else ["/bin/sh", "-c", _JOIN, "sh"]
         return [
@@ -212,7 +212,7 @@ def _rlimits(limits: Limits, *, alone: bool) -> Sequence[str]:
     return (*found, "--")
 
 
-def _environment(group: cgroup.Group | None) -> dict[str, str]:
+def _environment(group: Cgroup | None) -> dict[str, str]:
     return {} if group is None else {"GROUP_": group.file}
 
 
@@ -255,7 +255,7 @@ def _why_not(child: subprocess.Popen[bytes]) -> str:
     return f"bubblewrap made no sandbox: {errors or f'exit code {child.returncode}'}"
 
 
-def _killer(child: subprocess.Popen[bytes], inner: int, group: cgroup.Group | None) -> Callable[[], None]:
+def _killer(child: subprocess.Popen[bytes], inner: int, group: Cgroup | None) -> Callable[[], None]:
     # A number can be given to another process once this one is gone; a descriptor cannot.
     try:
         first: int | None = os.pidfd_open(inner)

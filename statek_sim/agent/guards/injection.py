@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Final
 
 from statek_sim.agent.guards.normalization import LOOK_ALIKE, View, near
-from statek_sim.substring_index import Needles
+from statek_sim.agent.guards.substring_index import Needles
 
 CAUGHT: Final = 1.0
 """From this weight on a text is caught."""

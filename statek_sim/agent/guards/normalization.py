@@ -21,7 +21,7 @@ from string import ascii_letters, digits, hexdigits
 from typing import Final
 from urllib.parse import unquote
 
-from statek_sim.substring_index import Needles
+from statek_sim.agent.guards.substring_index import Needles
 
 MOST_DECODED: Final = 65_536
 """Characters that are decoded of one text, over all of its views."""

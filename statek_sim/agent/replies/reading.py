@@ -15,9 +15,8 @@ from pydantic_core import from_json
 
 from statek_sim.agent.effects import WrittenCall
 from statek_sim.fast_dataclass import quick
-from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.format import FORMATS
-from statek_sim.providers.wire.reply import MALFORMED, ReportedUsage
+from statek_sim.providers.wire.reply import MALFORMED, ReportedUsage, compact
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import JSON
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from statek_sim.agent.rescue import elements
+from statek_sim.agent.rescue.calls import PYTHON_CALL, JsonCalls, Meant, read_python
 from statek_sim.agent.rescue.elements import read_tags
 from statek_sim.agent.rescue.formats import REACT_BEHIND, closed
-from statek_sim.agent.rescue.json_calls import JsonCalls, Meant
 from statek_sim.agent.rescue.json_reader import JSON_STYLE, JsonReader, Style
 from statek_sim.agent.rescue.offered import NAME, Argument, Offered
-from statek_sim.agent.rescue.python_calls import PYTHON_CALL, read_python
 from statek_sim.agent.rescue.values import Limits
 from statek_sim.agent.rescue.work_budget import Broken, WorkBudget, measure, strict
 from statek_sim.values import JSON

@@ -29,10 +29,15 @@ from statek_sim.agent.rescue.formats import (
     line_opening,
 )
 from statek_sim.agent.rescue.offered import Misfit, Offered, Tools, Unclear
-from statek_sim.agent.rescue.surroundings import quoted_end, shown_call, stands_in_another, think_ends
+from statek_sim.agent.rescue.surroundings import (
+    Wrapper,
+    quoted_end,
+    shown_call,
+    stands_in_another,
+    think_ends,
+)
 from statek_sim.agent.rescue.values import Call, Limits, Reason, Refusal, Rescued, Span
 from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
-from statek_sim.agent.rescue.wrapper import Wrapper
 
 Reformat = Callable[[str], str | None]
 """The optional last stage: it is given the reply and returns a better one, or None. Document 004's strategy 4."""

@@ -13,9 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from statek_sim.errors import BadRequest
-from statek_sim.providers.wire import encoding
-from statek_sim.providers.wire.encoding import compact
-from statek_sim.providers.wire.parameters import ANTHROPIC, ANTHROPIC_COUNT
+from statek_sim.providers.wire.parameters import refused_parameters
 from statek_sim.providers.wire.reply import (
     NO_USAGE,
     SIGNATURE,
@@ -25,9 +23,12 @@ from statek_sim.providers.wire.reply import (
     StopReason,
     WireReply,
     WireToolCall,
+    compact,
     json_arguments,
     read_tool_call,
     reported_usage,
+    sse_event,
+    sse_events,
     usage_member,
 )
 from statek_sim.providers.wire.request import (
@@ -85,7 +86,7 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
 
 
 def _event(name: str, data: dict[str, JSON]) -> bytes:
-    return encoding.event(compact({"type": name, **data}), name=name)
+    return sse_event(compact({"type": name, **data}), name=name)
 
 
 def _thoughts(reply: WireReply, split: Split) -> Iterator[bytes]:
@@ -126,7 +127,7 @@ def join_stream(stream: bytes) -> bytes:
     message: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
     inputs: dict[int, str] = {}
-    for data in encoding.events(stream):
+    for data in sse_events(stream):
         event = json.loads(data)
         match event.get("type"):
             case "message_start":
@@ -186,7 +187,6 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
     """Read a request as the API does: `max_tokens` must be there, unless `url` ends in `/count_tokens`."""
     body = body_object(body)
     counting = url.endswith("/count_tokens")
-    known = ANTHROPIC_COUNT if counting else ANTHROPIC
     system = text_of(body.get("system"), where="system")
     prompt: list[Message] = [{"role": "system", "content": system}] if system else []
     messages = [
@@ -202,7 +202,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         demands=NO_DEMANDS if counting else _demands(body),
         stream=body.get("stream") is True,
         stream_usage=True,
-        refused=known.refusals(body),
+        refused=refused_parameters("anthropic_count" if counting else "anthropic", body),
         thinks=is_thinking(body),
         shows_thinking=_shows_thinking(body) or "thinking",
     )

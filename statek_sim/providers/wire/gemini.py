@@ -14,9 +14,7 @@ from functools import partial
 from typing import Any, Final, TypedDict
 
 from statek_sim.errors import BadRequest
-from statek_sim.providers.wire import encoding
-from statek_sim.providers.wire.encoding import compact
-from statek_sim.providers.wire.parameters import GEMINI, GEMINI_CONFIG
+from statek_sim.providers.wire.parameters import refused_parameters
 from statek_sim.providers.wire.reply import (
     NO_USAGE,
     SIGNATURE,
@@ -27,8 +25,11 @@ from statek_sim.providers.wire.reply import (
     ToolCallRequest,
     WireReply,
     WireToolCall,
+    compact,
     json_arguments,
     reported_usage,
+    sse_event,
+    sse_events,
     usage_member,
 )
 from statek_sim.providers.wire.request import (
@@ -65,8 +66,8 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
     parts += [{"text": piece} for piece in (split(text) if text else ())]
     parts += function_calls(reply)
     for part in parts[:-1]:
-        yield encoding.event(compact(response(shown, [part], last=False)))
-    yield encoding.event(compact(response(shown, parts[-1:], last=True)))
+        yield sse_event(compact(response(shown, [part], last=False)))
+    yield sse_event(compact(response(shown, parts[-1:], last=True)))
 
 
 def join_stream(stream: bytes) -> bytes:
@@ -77,7 +78,7 @@ def join_stream(stream: bytes) -> bytes:
     answer: dict[str, Any] = {}
     candidates: dict[int, dict[str, Any]] = {}
     parts: dict[int, list[dict[str, Any]]] = {}
-    for data in encoding.events(stream):
+    for data in sse_events(stream):
         piece = json.loads(data)
         for found in piece.get("candidates") or ():
             index = found.get("index", 0)
@@ -161,7 +162,10 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         demands=_demands(config, body.get("toolConfig")),
         stream=named["method"] == "streamGenerateContent",
         stream_usage=True,
-        refused=(*GEMINI.refusals(body), *GEMINI_CONFIG.refusals(config, within="generationConfig.")),
+        refused=(
+            *refused_parameters("gemini", body),
+            *refused_parameters("gemini_config", config, within="generationConfig."),
+        ),
         thinks=needs_signatures(named["model"]),
         shows_thinking=_includes_thoughts(config) or "generationConfig.thinkingConfig.includeThoughts",
     )

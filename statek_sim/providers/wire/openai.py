@@ -13,9 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from statek_sim.errors import BadRequest
-from statek_sim.providers.wire import encoding
-from statek_sim.providers.wire.encoding import compact, quoted
-from statek_sim.providers.wire.parameters import OPENAI, Refusal
+from statek_sim.providers.wire.parameters import Refusal, refused_parameters
 from statek_sim.providers.wire.reply import (
     NO_USAGE,
     ParsedReply,
@@ -23,8 +21,12 @@ from statek_sim.providers.wire.reply import (
     Split,
     WireReply,
     WireToolCall,
+    compact,
+    quoted,
     read_tool_call,
     reported_usage,
+    sse_event,
+    sse_events,
 )
 from statek_sim.providers.wire.request import (
     NO_DEMANDS,
@@ -64,11 +66,11 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
     tail = '],"usage":null}' if reported else "]}"
     start = f'{head}{{"index":0,"delta":'
     for delta in _deltas(reply, split):
-        yield encoding.event(f'{start}{compact(delta)},"finish_reason":null}}{tail}')
-    yield encoding.event(f'{start}{{}},"finish_reason":{quoted(reply.reason)}}}{tail}')
+        yield sse_event(f'{start}{compact(delta)},"finish_reason":null}}{tail}')
+    yield sse_event(f'{start}{{}},"finish_reason":{quoted(reply.reason)}}}{tail}')
     if reported:
-        yield encoding.event(f'{head}],"usage":{usage_json(reply.usage)}}}')
-    yield encoding.event(DONE)
+        yield sse_event(f'{head}],"usage":{usage_json(reply.usage)}}}')
+    yield sse_event(DONE)
 
 
 def _deltas(reply: WireReply, split: Split) -> Iterator[dict[str, JSON]]:
@@ -94,7 +96,7 @@ def join_stream(stream: bytes) -> bytes:
     """
     answer: dict[str, Any] = {}
     choices: dict[int, _Choice] = {0: _Choice()}
-    for data in encoding.events(stream):
+    for data in sse_events(stream):
         if data == DONE:
             continue
         chunk = json.loads(data)
@@ -180,7 +182,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         demands=NO_DEMANDS if _DEMANDING.isdisjoint(body) else _demands(body),
         stream=body.get("stream") is True,
         stream_usage=isinstance(options, dict) and options.get("include_usage") is True,
-        refused=(*OPENAI.refusals(body), *_without_stream(body)),
+        refused=(*refused_parameters("openai", body), *_without_stream(body)),
     )
 
 

@@ -10,12 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from statek_sim.errors import BadRequest
-from statek_sim.providers.wire import encoding
-from statek_sim.providers.wire.encoding import compact
 from statek_sim.providers.wire.openai import calls_demanded, wants_json
 from statek_sim.providers.wire.openai import error_body as error_body
 from statek_sim.providers.wire.openai import request_headers as request_headers
-from statek_sim.providers.wire.parameters import RESPONSES
+from statek_sim.providers.wire.parameters import refused_parameters
 from statek_sim.providers.wire.reply import (
     NO_USAGE,
     ParsedReply,
@@ -24,8 +22,11 @@ from statek_sim.providers.wire.reply import (
     ToolCallRequest,
     WireReply,
     WireToolCall,
+    compact,
     read_tool_call,
     reported_usage,
+    sse_event,
+    sse_events,
     usage_member,
 )
 from statek_sim.providers.wire.request import (
@@ -53,7 +54,7 @@ _ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
     """Yield the events of an answer; the last one has the whole of it, and the usage."""
     for number, (kind, data) in enumerate(_events(reply, split, usage=usage)):
-        yield encoding.event(compact({"type": kind, **data, "sequence_number": number}), name=kind)
+        yield sse_event(compact({"type": kind, **data, "sequence_number": number}), name=kind)
 
 
 def _events(reply: WireReply, split: Split, *, usage: bool) -> Iterator[tuple[str, dict[str, JSON]]]:
@@ -121,7 +122,7 @@ def join_stream(stream: bytes) -> bytes:
     """
     answer: dict[str, Any] = {}
     items: dict[int, dict[str, Any]] = {}
-    for data in encoding.events(stream):
+    for data in sse_events(stream):
         event = json.loads(data)
         kind, index = event.get("type"), event.get("output_index", 0)
         if kind in _ENDS:
@@ -184,7 +185,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         demands=_demands(body),
         stream=not counting and body.get("stream") is True,
         stream_usage=True,
-        refused=RESPONSES.refusals(body),
+        refused=refused_parameters("responses", body),
         echo={key: body[key] for key in _ECHOED if body.get(key) is not None},
         shows_thinking=_shows_thinking(body) or "reasoning.summary",
         previous=None if previous is None else member(body, "previous_response_id", str, where=""),

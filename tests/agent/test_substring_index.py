@@ -6,7 +6,7 @@ import base64
 from random import Random
 
 from statek_sim.agent.guards.normalization import views
-from statek_sim.substring_index import Needles
+from statek_sim.agent.guards.substring_index import Needles
 
 WORDS = [
     "",

@@ -1,16 +1,28 @@
-"""The streamable HTTP transport of an MCP server, on loopback (protocol 2025-11-25, transports)."""
+"""The transports of an MCP server: streamable HTTP on loopback, and stdio (protocol 2025-11-25, transports)."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+import stat
+import sys
 from collections.abc import AsyncGenerator, Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NoReturn, Self, TextIO
 
 from statek_sim.mcp.server import McpEntry, McpJournal, McpServer
-from statek_sim.mcp.session import INVALID_REQUEST, VERSIONS, Die, Message, RpcError, Session, error, parsed
+from statek_sim.mcp.session import (
+    INVALID_REQUEST,
+    VERSIONS,
+    Die,
+    Message,
+    RpcError,
+    Send,
+    Session,
+    error,
+    parsed,
+)
 from statek_sim.providers.network import is_loopback
 from statek_sim.server.exchange import JSON_TYPE, Incoming, Live, Whole
 from statek_sim.server.llm_server import RunningServer
@@ -218,3 +230,68 @@ def _host(header: str) -> str:
 
 def _event(line: str) -> bytes:
     return f"event: message\ndata: {line}\n\n".encode()
+
+
+_LONGEST: Final = 64 * 1024 * 1024
+"""Bytes of one line."""
+_GRACE: Final = 0.5
+"""Seconds that calls have when the client has closed its end; what takes longer is cancelled."""
+
+
+def serve_stdio(server: McpServer) -> None:
+    """Serve the client on standard input and output until it closes its end.
+
+    What tools print goes to standard error: on standard output it would be taken for messages.
+    """
+    out, sys.stdout = sys.stdout, sys.stderr
+    try:
+        asyncio.run(_serve(server, out))
+    finally:
+        sys.stdout = out
+
+
+async def _serve(server: McpServer, out: TextIO) -> None:
+    async def send(line: str) -> None:
+        try:
+            out.write(line + "\n")
+            out.flush()
+        except BrokenPipeError:
+            _die()
+
+    reader = await _standard_input()
+    server.journal.add(McpEntry(what="started", method="stdio", detail=str(os.getpid())))
+    session = Session(server, announce=send, die=_die)
+    async with asyncio.TaskGroup() as group:
+        taken: set[asyncio.Task[None]] = set()
+        while line := await reader.readline():
+            if line.strip():
+                taken.add(task := group.create_task(_take(session, line, send)))
+                task.add_done_callback(taken.discard)
+        if taken:
+            # `echo ... | statek-sim serve mcp TOOLS` closes its end before the answer can be there.
+            await asyncio.wait(taken, timeout=_GRACE)
+        session.close()
+
+
+async def _standard_input() -> asyncio.StreamReader:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=_LONGEST)
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty()):
+        # A file, or /dev/null: nobody can wait for it, and nobody has to.
+        reader.feed_data(sys.stdin.buffer.read())
+        reader.feed_eof()
+        return reader
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    return reader
+
+
+async def _take(session: Session, line: bytes, send: Send) -> None:
+    try:
+        await session.receive(parsed(line), send)
+    except RpcError as refusal:
+        await send(json.dumps(error(None, refusal.code, str(refusal))))
+
+
+def _die() -> NoReturn:
+    os._exit(DIED)

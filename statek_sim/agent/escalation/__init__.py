@@ -1,1 +1,0 @@
-"""Who is asked next when a task is not solved: the same model again, another strategy, a stronger one, a person."""

@@ -1,1 +1,0 @@
-"""Memory across sessions: instructions of a project, and the handoff file (004 §7)."""

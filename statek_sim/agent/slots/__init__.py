@@ -1,1 +1,0 @@
-"""Inference slots that many agents share: who waits, who is next, who gives way (004 §9)."""
