@@ -87,9 +87,7 @@ class ScenarioSummary:
     def _sum_up(self, config: pytest.Config) -> bool:
         if not len(self._results):
             return True
-        self._report = build_report(
-            list(self._results), preset=self._plan.preset, seed=self._plan.seed, statements=None
-        )
+        self._report = build_report(list(self._results), preset=self._plan.preset, seed=self._plan.seed)
         folder = self._plan.report
         if folder is None:
             return True

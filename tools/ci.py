@@ -79,7 +79,7 @@ def for_people() -> Iterator[Stage]:
         Part("format", (tool("ruff", "format", "--check", "."),)),
         Part("imports", (tool("lint-imports"),)),
         Part("validate", (tool("statek-sim", "validate", "scenarios"),)),
-        Part("coverage", (tool("statek-sim", "list", "suites", "--coverage"),)),
+        Part("coverage", (module("tools.statements"),)),
         Part("site", (tool("zensical", "build", "--strict", "--config-file", "mkdocs.yml"),)),
         # Before the tests: those of the page, and of containers, would be skipped without them.
         Part("browser", (module("tools.browser"),)),

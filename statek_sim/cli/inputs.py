@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from statek_sim.scenario.schema import Scenario
-    from statek_sim.scenario.statements import Coverage, Statement
 
 
 def say(lines: Iterable[str], *, err: bool = False) -> None:
@@ -71,36 +70,6 @@ def builtin_scenarios() -> Path:
     from statek_sim.suite.run import builtin_suites
 
     return builtin_suites()
-
-
-def proven(scenarios: Sequence[Scenario]) -> tuple[tuple[Statement, ...], Coverage]:
-    """Return the statements of the documents that scenarios can prove, and which of them `scenarios` do."""
-    from statek_sim.scenario.files import STATEMENTS
-    from statek_sim.scenario.statements import coverage, load_statements
-
-    every = load_statements(builtin_scenarios() / STATEMENTS)
-    statements = tuple([statement for statement in every if statement.by == "scenarios"])
-    return statements, coverage(statements, scenarios)
-
-
-def proven_by_all(
-    scenarios: Sequence[Scenario], paths: Sequence[Path] | None
-) -> tuple[tuple[Statement, ...], Coverage, list[str]]:
-    """Return all statements, which of them `scenarios` and the evals at or under `paths` prove, and problems.
-
-    The evals are played; one counts if its right script passes and its wrong scripts fail.
-    """
-    from statek_sim.evals.players import tells_apart
-    from statek_sim.evals.suite import load_suite
-    from statek_sim.scenario.files import STATEMENTS, find_files, is_eval_file
-    from statek_sim.scenario.statements import coverage, load_statements
-
-    files = [file for file in find_files(paths or [builtin_scenarios()])[0] if is_eval_file(file)]
-    suite = [scenario for scenario in load_suite(files) if scenario.proves] if files else []
-    wrong = {scenario.id: tells_apart(scenario) for scenario in suite}
-    statements = load_statements(builtin_scenarios() / STATEMENTS)
-    covered = coverage(statements, [*scenarios, *[scenario for scenario in suite if not wrong[scenario.id]]])
-    return statements, covered, [line for lines in wrong.values() for line in lines]
 
 
 def check_json(path: Path | None) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from statek_sim.cli.app import Paths, app
-from statek_sim.cli.inputs import loaded, proven_by_all, say
+from statek_sim.cli.inputs import loaded, say
 from statek_sim.errors import BadInput
 
 listing = typer.Typer(
@@ -33,32 +33,14 @@ def overview(context: typer.Context) -> None:
 
 
 @listing.command()
-def suites(
-    paths: Paths = None,
-    coverage: Annotated[
-        bool,
-        typer.Option(
-            "--coverage",
-            help="List the normative statements of STATEK's documents and the scenarios and evals that prove them. "
-            "Exits 1 when a statement is not proven or unknown, or when an eval accepts a wrong script.",
-        ),
-    ] = False,
-) -> None:
+def suites(paths: Paths = None) -> None:
     """List suites with their numbers of scenarios and runs.
 
     Example: statek-sim list suites scenarios/claims
     """
-    from statek_sim.suite.listing import coverage_problems, statement_lines, suite_lines
+    from statek_sim.suite.listing import suite_lines
 
-    scenarios = loaded(paths)
-    if not coverage:
-        say(suite_lines(scenarios))
-        return
-    statements, covered, wrong = proven_by_all(scenarios, paths)
-    say(statement_lines(statements, covered))
-    say([*wrong, *coverage_problems(covered)], err=True)
-    if wrong or not covered.complete:
-        raise typer.Exit(1)
+    say(suite_lines(loaded(paths)))
 
 
 @listing.command()

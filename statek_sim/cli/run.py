@@ -27,7 +27,7 @@ from statek_sim.cli.app import (
     WatchdogOption,
     app,
 )
-from statek_sim.cli.inputs import loaded, proven, show
+from statek_sim.cli.inputs import loaded, show
 from statek_sim.cli.run_reports import Outputs, WantedSections
 from statek_sim.cli.runners import Recordings, Runner, installed, on_store, own_runner, replaying
 from statek_sim.errors import BadInput
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.reporting.model import Report
     from statek_sim.scenario.schema import Profile, Scenario
-    from statek_sim.scenario.statements import Coverage
     from statek_sim.suite.result import ScenarioResult
 
 
@@ -139,7 +138,6 @@ def run(
     pairs = chosen(scenarios, profiles=profile or None, select=select, tags=tag or ())
     if not pairs:
         raise BadInput(nothing_chosen(scenarios, profiles=profile, select=select, tags=tag or ()))
-    coverage = None if paths else proven(scenarios)[1]
     every_profile = profile is not None or backend is Backend.INSTALLED
     with ExitStack() as stack:
         runner = None if store is None else on_store(store, preset=preset, seed=seed)
@@ -153,7 +151,6 @@ def run(
             pairs,
             preset=preset,
             seed=seed,
-            coverage=coverage,
             quiet=quiet,
             runner=runner,
             watchdog=limits,
@@ -211,7 +208,6 @@ def _run(
     *,
     preset: str | None,
     seed: int | None,
-    coverage: Coverage | None,
     quiet: bool,
     runner: Runner | None = None,
     watchdog: WatchdogLimits | None,
@@ -232,7 +228,7 @@ def _run(
             results.append(result)
             failed += result.outcome is Outcome.FAILED
             progress.advance(f"{failed} failed" if failed else "", result.id)
-    report = build_report(results, preset=preset, seed=seed, statements=coverage)
+    report = build_report(results, preset=preset, seed=seed)
     show(lambda width: report_lines(report, results, width=width, quiet=quiet))
     return results, report
 

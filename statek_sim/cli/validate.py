@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statek_sim.cli.app import JsonOption, app
-from statek_sim.cli.inputs import builtin_scenarios, check_json, say, written_as_json
+from statek_sim.cli.inputs import check_json, say, written_as_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from statek_sim.scenario.problem import Problem
-    from statek_sim.scenario.schema import Scenario
 
 
 @app.command()
@@ -37,8 +36,7 @@ def validate(
     check_json(json_file)
     evals, bad_evals, others = _evals_among(paths)
     found = load_paths(others) if others else LoadResult((), ())
-    proofs = _unknown_proofs(found.scenarios)
-    wrong = (*found.problems, *missing_tools(found.scenarios), *proofs, *bad_evals)
+    wrong = (*found.problems, *missing_tools(found.scenarios), *bad_evals)
     problems = [
         {
             "path": str(problem.path),
@@ -61,17 +59,6 @@ def validate(
             typer.echo(f"{len(found.scenarios)} valid{f', {evals} evals' if evals else ''}")
     if wrong:
         raise typer.Exit(2)
-
-
-def _unknown_proofs(scenarios: Sequence[Scenario]) -> Sequence[Problem]:
-    """Return a problem for each unknown statement in a scenario's `proves`."""
-    claiming = [scenario for scenario in scenarios if scenario.proves]
-    if not claiming:
-        return ()
-    from statek_sim.scenario.files import STATEMENTS
-    from statek_sim.scenario.statements import load_statements, unknown_proofs
-
-    return tuple(unknown_proofs(load_statements(builtin_scenarios() / STATEMENTS), claiming))
 
 
 def _evals_among(paths: Sequence[Path]) -> tuple[int, Sequence[Problem], list[Path]]:

@@ -34,9 +34,6 @@ def _blocks(report: Report) -> Iterator[str]:
     yield as_sentence(report_text.unchecked(report)) if report.unchecked else ""
     yield from _failures(report.failures)
     yield from _usage(report)
-    if report.statements is not None:
-        yield "## Statements"
-        yield "\n".join(f"- {as_sentence(line)}" for line in report_text.statements(report.statements))
 
 
 def _failures(failures: Sequence[Failure]) -> Iterator[str]:

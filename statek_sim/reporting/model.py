@@ -10,15 +10,12 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from statek_sim.backends.record import JobRecord, UsageRecord
 from statek_sim.scenario.load import expectations_for
 from statek_sim.scenario.schema import PROFILES
 from statek_sim.suite.result import Outcome, ScenarioResult
-
-if TYPE_CHECKING:
-    from statek_sim.scenario.statements import Coverage
 
 AS_WRITTEN: Final = "as written"
 """What reports say in place of a preset when each scenario ran under its own."""
@@ -145,7 +142,6 @@ class Report:
     suites: tuple[Summary, ...]
     overall: Summary
     failures: tuple[Failure, ...]
-    statements: Coverage | None
     unchecked: tuple[str, ...] = ()
 
     @property
@@ -154,9 +150,7 @@ class Report:
         return ",".join(self.profiles) or "none"
 
 
-def build_report(
-    results: Sequence[ScenarioResult], *, preset: str | None, seed: int | None, statements: Coverage | None
-) -> Report:
+def build_report(results: Sequence[ScenarioResult], *, preset: str | None, seed: int | None) -> Report:
     """Return the report of finished scenarios, given in any order.
 
     `preset` and `seed` are what replaced the scenarios' own, None where nothing did.
@@ -174,7 +168,6 @@ def build_report(
         ),
         overall=_summary("all", rows),
         failures=_failures(ordered),
-        statements=statements,
         unchecked=_unchecked(ordered),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rich.text import Text
 
@@ -11,14 +11,11 @@ from statek_sim.reporting.model import AS_WRITTEN, Report, Summary, Usage
 from statek_sim.reporting.table import Table
 from statek_sim.reporting.text_format import NOTHING, count, direction, plural, ratio, seconds
 
-if TYPE_CHECKING:
-    from statek_sim.scenario.statements import Coverage
-
 ESTIMATE: Final = "estimate: bytes // 4, as the harness counts; measured: tokens, by a tokenizer"
 """What the two columns are."""
 
 _NAMED: Final = 10
-"""Statements, or scenarios, named before the rest is only counted."""
+"""Scenarios named before the rest is only counted."""
 
 
 def verdict(overall: Summary) -> str:
@@ -76,18 +73,6 @@ def proxies(report: Report) -> str:
     if "(proxy)" not in report.overall.usage.tokenizer:
         return ""
     return "proxy: measured with a stand-in, the model's own tokenizer is not known"
-
-
-def statements(coverage: Coverage) -> list[str]:
-    """Return how many normative statements are proven, and which are not."""
-    proven = len(coverage.proven)
-    lines = [f"{count(proven)} of {plural(proven + len(coverage.missing), 'statement')} proven"]
-    if coverage.missing:
-        lines.append(f"no scenario proves {_listed(coverage.missing)}")
-    if coverage.unknown:
-        pairs = tuple(f"{statement} (in {scenario})" for scenario, statement in coverage.unknown)
-        lines.append(f"no such statement: {_listed(pairs)}")
-    return lines
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -79,9 +79,6 @@ def report_lines(
     if report.rows and not quiet:
         yield from report_text.suite_table(report, times).only(report_text.OUTCOMES).lines(width=width)
         yield Text()
-    if report.statements is not None and not quiet:
-        for line in report_text.statements(report.statements):
-            yield from paragraph(line, width)
     yield from _failures(report.failures)
     # In whole lines: they have commands and names to be copied.
     yield from (Text(note, "yellow") for note in report_text.notes(report))

@@ -1,11 +1,11 @@
-"""What there is, as lines of text: suites, statements and their proofs, presets, profiles and what they differ on."""
+"""What there is, as lines of text: suites, presets, profiles and what they differ on."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Final
@@ -15,7 +15,6 @@ from statek_sim.backends.reference import tool_api
 from statek_sim.harness.preset import BUILT_IN, load_preset
 from statek_sim.runtime.execution.builtin_tools import get_all, get_any
 from statek_sim.scenario.schema import Scenario
-from statek_sim.scenario.statements import Coverage, Statement
 from statek_sim.semantics import PROFILES, Profile
 from statek_sim.tool_names import (
     CLAIM_TOOLS,
@@ -106,23 +105,6 @@ def suite_lines(scenarios: Sequence[Scenario]) -> Iterator[str]:
     for name, members in (*suites.items(), ("total", scenarios)):
         runs = sum(len(scenario.profiles) for scenario in members)
         yield f"{name:<{width}}  {len(members):>9}  {runs:>4}"
-
-
-def statement_lines(statements: Iterable[Statement], coverage: Coverage) -> Iterator[str]:
-    """Yield every normative statement and below it the scenarios that prove it."""
-    for statement in statements:
-        yield f"{statement.id}  {statement.document} {statement.section}: {statement.text}"
-        yield f"      {', '.join(coverage.proven.get(statement.id, ())) or 'NOT PROVEN'}"
-    proven = len(coverage.proven)
-    yield f"{proven} of {proven + len(coverage.missing)} statements proven"
-
-
-def coverage_problems(coverage: Coverage) -> Iterator[str]:
-    """Yield what is wrong with a coverage that is not complete."""
-    for scenario_id, statement_id in coverage.unknown:
-        yield f"{scenario_id}: proves {statement_id}, which is no statement"
-    if coverage.missing:
-        yield f"no scenario proves {', '.join(coverage.missing)}"
 
 
 def profile_lines() -> Iterator[str]:

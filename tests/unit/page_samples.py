@@ -49,7 +49,7 @@ class Elements(HTMLParser):
 
 def page(*results: ScenarioResult, **options: Any) -> PageData:
     """Return the data of a page about these results, in any order."""
-    report = build_report(results, preset=None, seed=None, statements=None)
+    report = build_report(results, preset=None, seed=None)
     return page_data(results, report, **options)
 
 

@@ -24,7 +24,7 @@ def _report(*, seed: int | None = None, exit_value: JSON = "done") -> Report:
         result("claims/two", Talk("first").turn(said("user", "go")), Talk("second")),
         result("claims/wrong", mismatches=[Mismatch(("idle",), True, False)]),
     ]
-    return build_report(results, preset="batch", seed=seed, statements=None)
+    return build_report(results, preset="batch", seed=seed)
 
 
 def _validate(report: object) -> None:
@@ -36,7 +36,7 @@ def _validate(report: object) -> None:
 def test_a_report_is_valid_under_its_schema() -> None:
     _validate(report_json(_report()))
     _validate(report_json(_report(seed=7)))
-    empty = report_json(build_report([], preset=None, seed=None, statements=None))
+    empty = report_json(build_report([], preset=None, seed=None))
     _validate(empty)
     assert (empty["preset"], empty["seed"]) == ("as written", None)
 

@@ -7,15 +7,14 @@ from dataclasses import replace
 
 from statek_sim.reporting.markdown import render
 from statek_sim.reporting.model import Failure, Report, build_report
-from statek_sim.scenario.statements import Coverage
 from statek_sim.suite.result import Mismatch, ScenarioResult
 from tests.unit.reporting_samples import Talk, digits, english, result, said
 
 WRONG = Mismatch(("jobs", "main", "turns"), 2, 3)
 
 
-def _report(*results: ScenarioResult, statements: Coverage | None = None) -> Report:
-    return build_report(results, preset="default", seed=3, statements=statements)
+def _report(*results: ScenarioResult) -> Report:
+    return build_report(results, preset="default", seed=3)
 
 
 def _failed(texts: Sequence[str]) -> Report:
@@ -75,15 +74,6 @@ def test_a_users_own_label_cannot_break_the_table() -> None:
     usage = replace(sample.record.usage, tokenizer="a|b <*>")
     text = render(_report(replace(sample, record=replace(sample.record, usage=usage))))
     assert "| a\\|b \\<\\*\\> |" in text
-
-
-def test_statements_without_a_scenario_are_named() -> None:
-    coverage = Coverage(proven={"H-01": ("x",)}, missing=("H-02", "H-03"), unknown=(("x", "Q-99"),))
-    text = render(_report(result("a/x"), statements=coverage))
-    assert text.endswith(
-        "## Statements\n\n- 1 of 3 statements proven.\n- No scenario proves H-02, H-03.\n"
-        "- No such statement: Q-99 (in x).\n"
-    )
 
 
 def test_an_empty_run_says_so() -> None:

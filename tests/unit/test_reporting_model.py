@@ -15,7 +15,7 @@ WRONG = Mismatch(("jobs", "main", "turns"), 2, 3)
 
 
 def _report(*results: ScenarioResult) -> Report:
-    return build_report(results, preset="default", seed=None, statements=None)
+    return build_report(results, preset="default", seed=None)
 
 
 def _usage(

@@ -13,7 +13,6 @@ from statek_sim.reporting.model import Failure, Report, build_report
 from statek_sim.reporting.report_text import unchecked
 from statek_sim.reporting.terminal import RunProgress, report_lines
 from statek_sim.scenario.expect import Expect
-from statek_sim.scenario.statements import Coverage
 from statek_sim.suite.result import Mismatch, ScenarioResult
 from tests.tables import table_test
 from tests.unit.reporting_samples import ONE_CALL, Talk, chinese, digits, english, result, said, tooled
@@ -37,8 +36,8 @@ def _results() -> list[ScenarioResult]:
     ]
 
 
-def _report(results: Sequence[ScenarioResult], statements: Coverage | None = None) -> Report:
-    return build_report(results, preset="default", seed=None, statements=statements)
+def _report(results: Sequence[ScenarioResult]) -> Report:
+    return build_report(results, preset="default", seed=None)
 
 
 def _console(*, terminal: bool = False) -> Console:
@@ -101,15 +100,8 @@ def test_a_failures_lines_are_neither_wrapped_nor_obeyed() -> None:
 
 
 def test_without_a_preset_for_the_whole_run_the_presets_are_as_written() -> None:
-    report = build_report([result("a/x")], preset=None, seed=3, statements=None)
+    report = build_report([result("a/x")], preset=None, seed=3)
     assert "\nprofile docs; presets as written; seed 3\n" in _printed([], report=report)
-
-
-def test_statements_without_a_scenario_are_named_before_the_verdict() -> None:
-    results = [result("a/x")]
-    coverage = Coverage(proven={"H-01": ("x",)}, missing=("H-02",), unknown=())
-    text = _printed(results, report=_report(results, coverage))
-    assert "1 of 2 statements proven\nno scenario proves H-02\n1 passed in 0.25s\n" in text
 
 
 def test_scenarios_that_expect_nothing_are_named() -> None:
@@ -121,7 +113,7 @@ def test_scenarios_that_expect_nothing_are_named() -> None:
     partly = result("a/z", expects=nothing)
     said_elsewhere = partly.scenario.model_copy(update={"expect_in": {"1.4": ONE_CALL}})
     runs = [replace(partly, scenario=said_elsewhere, profile=profile) for profile in ("docs", "1.4")]
-    assert build_report(runs, preset=None, seed=None, statements=None).unchecked == ("a/z[docs]",)
+    assert build_report(runs, preset=None, seed=None).unchecked == ("a/z[docs]",)
     many = [result(f"a/s-{number:02}", expects=nothing) for number in range(12)]
     assert "a/s-09 and 2 more; " in unchecked(_report(many))
     assert unchecked(_report([result("a/x")])) == ""

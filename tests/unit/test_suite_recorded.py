@@ -67,7 +67,7 @@ def test_reported_usage_of_a_recording_is_the_third_column(tmp_path: Path, provi
     scenario = scenario_in(tmp_path)
     record(scenario, Cassettes(tmp_path, provider))
 
-    report = build_report([replay(scenario, tmp_path)], preset=None, seed=None, statements=None)
+    report = build_report([replay(scenario, tmp_path)], preset=None, seed=None)
 
     assert [row.usage.reported_tokens for row in report.rows] == [66]
 

@@ -92,7 +92,7 @@ def sample(folder: Path) -> PageData:
     results += [
         run_one(*_builtin(*one)) for one in (("agent-nudges", NUDGED, "hardened"), ("storage", LOST, "1.4"))
     ]
-    told = build_report(results, preset=None, seed=None, statements=None)
+    told = build_report(results, preset=None, seed=None)
     return page_data(results, told, gate=GATE, crashes=_crashes(hostile))
 
 

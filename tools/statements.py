@@ -1,0 +1,102 @@
+"""Which scenarios and evals prove the normative statements of STATEK's documents: `python -m tools.statements`.
+
+`scenarios/statements.yaml` has the statements in our own words. Prints each with its proofs, and exits 1 when one is
+not proven or not known, or when an eval that proves some accepts a wrong script.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+from pydantic import TypeAdapter
+
+from statek_sim.evals.players import tells_apart
+from statek_sim.evals.suite import load_suite
+from statek_sim.scenario.files import STATEMENTS, find_files, is_eval_file, read_list
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.scenario.tree import node_value
+
+SUITES: Final = Path(__file__).resolve().parent.parent / "scenarios"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A testable rule that a document states; `source` is its number, like `000`, `by` what can prove it."""
+
+    id: str
+    source: str
+    section: str
+    text: str
+    by: Literal["scenarios", "evals"] = "scenarios"
+
+
+class Proof(Protocol):
+    """What proves statements: a scenario, or an eval whose scripts come out as they should."""
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+
+    @property
+    def proves(self) -> Sequence[str]:
+        """The ids of statements."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """The ids of what proves each statement, and pairs of such an id and one that no statement has."""
+
+    proofs: Mapping[str, Sequence[str]]
+    unknown: Sequence[tuple[str, str]]
+
+    @property
+    def missing(self) -> list[str]:
+        """The statements that nothing proves."""
+        return [statement for statement, ids in self.proofs.items() if not ids]
+
+
+def load_statements() -> list[Statement]:
+    """Return the statements in the order of their file."""
+    root = read_list(SUITES / STATEMENTS, of="statements")
+    return TypeAdapter(list[Statement]).validate_python(None if root is None else node_value(root))
+
+
+def coverage(statements: Iterable[Statement], proofs: Iterable[Proof]) -> Coverage:
+    """Return which of the statements are proven, and by what."""
+    found: dict[str, list[str]] = {statement.id: [] for statement in statements}
+    unknown: list[tuple[str, str]] = []
+    for proof in proofs:
+        for statement in dict.fromkeys(proof.proves):
+            if statement in found:
+                found[statement].append(proof.id)
+            else:
+                unknown.append((proof.id, statement))
+    return Coverage(proofs=found, unknown=unknown)
+
+
+def main() -> int:
+    """Print the statements with their proofs; return the exit code."""
+    evals = load_suite([file for file in find_files([SUITES])[0] if is_eval_file(file)])
+    claiming = [scenario for scenario in evals if scenario.proves]
+    wrong = {scenario.id: tells_apart(scenario) for scenario in claiming}
+    proving = [scenario for scenario in claiming if not wrong[scenario.id]]
+    statements = load_statements()
+    covered = coverage(statements, [*load_or_fail([SUITES]), *proving])
+    for statement in statements:
+        print(f"{statement.id}  {statement.source} {statement.section}: {statement.text}")
+        print(f"      {', '.join(covered.proofs[statement.id]) or 'NOT PROVEN'}")
+    missing = covered.missing
+    print(f"{len(statements) - len(missing)} of {len(statements)} statements proven")
+    problems = [line for lines in wrong.values() for line in lines]
+    problems += [f"{name}: proves {statement}, which is no statement" for name, statement in covered.unknown]
+    problems += [f"nothing proves {', '.join(missing)}"] if missing else []
+    print("\n".join(problems), end="\n" if problems else "", file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
