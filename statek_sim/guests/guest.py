@@ -23,6 +23,7 @@ from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreac
 from statek_sim.providers.http_provider import http_error_text
 from statek_sim.providers.scripted import Script
 from statek_sim.providers.wire.format import FORMATS
+from statek_sim.server.demands import UNSAID_HEADER
 from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed, Whole, route
 from statek_sim.server.fault import FaultRule
 from statek_sim.server.llm import FakeLLM
@@ -76,15 +77,17 @@ class Guest:
 
     # -- how a harness reaches its model -----------------------------------------------------------------------
 
-    def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> dict[str, Any]:
+    def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] | None = None) -> dict[str, Any]:
         """Answer a chat in OpenAI's shape with the assistant's message, for harnesses that take a plain callable.
 
+        `tools`: what the request offers, which the calls of the script are held against; None: that is not said.
         Raises `ProviderHTTPError`, `ProviderTimeout` or `ProviderUnreachable`, as scripted; `ValueError` for an answer
         that is no JSON; `UnmatchedRequest` when the script has no reply for it. Time passes at once.
         """
         known = len(self.llm.journal.problems)
         body = {"model": self.model, "messages": list(messages), **({"tools": list(tools)} if tools else {})}
-        answer = self.answer(_CHAT, {}, json.dumps(body, default=dict).encode())
+        headers = {UNSAID_HEADER: "true"} if tools is None else {}
+        answer = self.answer(_CHAT, headers, json.dumps(body, default=dict).encode())
         delivery = delivered(answer)
         self.clock.advance(delivery.seconds)
         self.heard(delivery, "openai")

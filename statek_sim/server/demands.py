@@ -2,7 +2,8 @@
 
 A scripted call must be one that the request offers: a typo in a script is no test of anything. Held against each other
 are names only, of the tool and of its arguments. What a model gets wrong on purpose says `mistaken()`, as broken
-arguments do by themselves. What a function answers is not looked at.
+arguments do by themselves. What a function answers is not looked at, and neither is a request that does not say what it
+offers (`UNSAID_HEADER`): only the plain callable of a guest asks so.
 
 A reply is cut where the request demands it. What no provider would answer to such a request (text where a tool call is
 required, two calls where one is allowed, no JSON where JSON was demanded) is an error of the script: `raw(...)` sends
@@ -14,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import UnmatchedRequest
@@ -24,6 +25,8 @@ from statek_sim.providers.wire.reply import WireReply, WireToolCall
 from statek_sim.providers.wire.request import NO_DEMANDS, Demands
 from statek_sim.usage.tokenizers import token_pieces
 from statek_sim.values import ToolSpec
+
+UNSAID_HEADER: Final = "x-statek-tools-unsaid"
 
 
 def check_offered(entry: Entry, tools: Sequence[ToolSpec]) -> None:

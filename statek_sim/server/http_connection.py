@@ -34,6 +34,9 @@ Handler = Callable[[Incoming], Answer | Live]
 _LINGERING: Final = 0.5
 """Seconds in which a client that still sends may read the last answer: closed at once, it would see a reset."""
 
+_BEFORE_A_RESET: Final = 0.05
+"""Seconds in which a client may read the events of a stream that is reset."""
+
 _ABORTIVE: Final = struct.pack("ii", 1, 0)
 """SO_LINGER on, 0 seconds: closing sends RST instead of FIN."""
 
@@ -279,8 +282,9 @@ class HttpConnection(asyncio.Protocol):
             async for data in frames:
                 if transport.is_closing():
                     return
-                transport.write(head + (b"%x\r\n%s\r\n" % (len(data), data) if chunked else data))
-                head = b""
+                if data:
+                    transport.write(head + (b"%x\r\n%s\r\n" % (len(data), data) if chunked else data))
+                    head = b""
         if isinstance(answer, Streamed) and answer.reset:
             await self._break()
         elif not transport.is_closing():
@@ -296,7 +300,7 @@ class HttpConnection(asyncio.Protocol):
     async def _break(self) -> None:
         """Reset the connection once the client's side of the kernel has what was written."""
         # A reset discards what the client has not read yet: give it a moment to see the frames before.
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(_BEFORE_A_RESET)
         if self._transport.is_closing():
             return
         connection: socket.socket = self._transport.get_extra_info("socket")

@@ -25,7 +25,7 @@ from statek_sim.providers.script import (
 from statek_sim.providers.scripted import Entry
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.reply import NO_USAGE, WireReply, compact
-from statek_sim.server.demands import check_offered, within_demands
+from statek_sim.server.demands import UNSAID_HEADER, check_offered, within_demands
 from statek_sim.server.embedding import EmbeddingRequest, embeddings_body, vector_of
 from statek_sim.server.exchange import ESTIMATED, Answer, Frame, Silence, Streamed, Whole
 from statek_sim.server.fault import Fault, HttpError, NoAnswerAtAll, NoUsage, NullUsage, with_fault
@@ -71,7 +71,8 @@ def render(entry: Entry, served: ServedRequest, spoken: Manner, pacing: Pacing) 
 
     `ScriptError` for a reply that contradicts what the request demands.
     """
-    check_offered(entry, served.read.asked.tools)
+    if UNSAID_HEADER not in served.chat.headers:
+        check_offered(entry, served.read.asked.tools)
     return with_faults(_answer(entry, served, spoken, pacing), served.faults, served.wire)
 
 

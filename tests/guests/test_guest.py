@@ -79,6 +79,12 @@ def test_the_same_script_gives_the_same_trace() -> None:
     assert len(digests) == 1
 
 
+def test_a_call_is_held_against_the_tools_that_are_offered() -> None:
+    guest = Guest([CALL], tools=[look])
+    with pytest.raises(UnmatchedRequest, match=r"reply 1 calls 'look', but the request offers no tools\."):
+        guest.ask(ASKED, tools=[])
+
+
 def test_usage_is_metered_beside_what_the_provider_reports() -> None:
     guest = Guest([text("done")])
     guest.ask(ASKED)

@@ -444,6 +444,16 @@ def test_a_reset_on_command_is_a_reset_after_the_events_before_it() -> None:
         connection.close()
 
 
+def test_an_answer_in_one_piece_is_reset_before_its_first_byte() -> None:
+    with LLMServer() as server:
+        server.llm.play([text("Hello.")], faults=[FaultRule(fault=Reset(), positions=(1,))])
+        connection = client(server)
+        connection.request("POST", OPENAI, BODY)
+        with pytest.raises(ConnectionResetError):
+            connection.getresponse()
+        connection.close()
+
+
 def test_silence_lasts_until_the_client_gives_up() -> None:
     with LLMServer() as server:
         server.script([timeout()])
