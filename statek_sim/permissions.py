@@ -4,11 +4,10 @@
 opens files safely.
 """
 
-from statek_sim.agent.permissions.disk import Disk
 from statek_sim.agent.permissions.permissions import PermissionGate, Permissions
 from statek_sim.agent.permissions.policy import Decision, Policy, Rule
 from statek_sim.agent.permissions.terminal import TerminalPerson
-from statek_sim.agent.permissions.workspace import Outside, Workspace, file_tools
+from statek_sim.agent.permissions.workspace import Disk, Outside, Workspace, file_tools
 
 __all__ = [
     "Decision",

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NoReturn
 
-from jsonschema import Draft202012Validator as Validator
-from jsonschema import TypeChecker
-from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema import Draft202012Validator, TypeChecker
+from jsonschema.exceptions import SchemaError as SchemaError
+from jsonschema.exceptions import ValidationError as ValidationError
 from jsonschema.validators import extend
 from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]  # it has none
 from referencing import Registry
@@ -23,6 +23,9 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from statek_sim.values import JSON
+
+Validator = Draft202012Validator
+"""The version of JSON Schema that everything is held against."""
 
 _INTEGERS: Final = (-(2**63), 2**64 - 1)
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
@@ -346,26 +349,3 @@ def _read(word: str) -> JSON:
         return read_json(word)
     except ValueError:
         return None
-
-
-__all__ = [
-    "NoJSON",
-    "SchemaError",
-    "ValidationError",
-    "Validator",
-    "aliased",
-    "changed_arguments",
-    "converted",
-    "errors_of",
-    "exact_validator_of",
-    "followed",
-    "from_text",
-    "kinds_of",
-    "no_constant",
-    "once",
-    "read_json",
-    "real",
-    "unresolved",
-    "validator_of",
-    "whole",
-]

@@ -17,7 +17,7 @@ from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.virtual_loop import run_in
 from statek_sim.errors import BadInput
-from statek_sim.evals.ideal_plan import Plan, PlannedCall, SeenCall, shown_calls
+from statek_sim.evals.ideal_plan import Plan, shown_calls
 from statek_sim.evals.outcome import FINAL, Record
 from statek_sim.evals.scenario import EvalScenario, Instance
 from statek_sim.evals.verdict import Verdict, judge
@@ -181,26 +181,6 @@ def replies(plan: Plan) -> Callable[[ChatRequest], Reply]:
 def planned(plan: Plan) -> FunctionLLM:
     """Return a provider that does what a plan says."""
     return FunctionLLM(replies(plan))
-
-
-def follower(plan: Plan) -> Agent:
-    """Return an agent that does what a plan says by calling the tools it is given, without any harness."""
-
-    def work(job: Assignment) -> str:
-        seen: list[SeenCall] = []
-        while not isinstance(step := plan.next(seen), str):
-            seen += [_called(job, call) for call in step]
-        return step
-
-    return work
-
-
-def _called(job: Assignment, call: PlannedCall) -> SeenCall:
-    try:
-        result = job.tools[call.name](**call.arguments)
-    except ToolError as error:
-        return SeenCall(name=call.name, arguments=call.arguments, error=str(error))
-    return SeenCall(name=call.name, arguments=call.arguments, result=result)
 
 
 def played(instance: Instance, plan: Plan | None = None) -> Record:

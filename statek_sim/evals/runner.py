@@ -14,11 +14,9 @@ from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.replies.nudges import LIMIT
 from statek_sim.agent.step_enforcement import NO_STEPS
-from statek_sim.agent.tools.tool import Tool
 from statek_sim.errors import RunawayJob, Unanswered
 from statek_sim.evals.arms import Arm
-from statek_sim.evals.expression import Unanswerable
-from statek_sim.evals.ideal_plan import PlannedCall, SeenCall, call_key
+from statek_sim.evals.ideal_plan import call_key
 from statek_sim.evals.outcome import Act, Called, Count, Outcome, Record, Tokens, Turn
 from statek_sim.evals.profile import Profile
 from statek_sim.evals.scenario import EvalScenario, Instance
@@ -48,7 +46,7 @@ class Played(NamedTuple):
 def run_one(scenario: EvalScenario, seed: int, arm: Arm, profile: Profile) -> Played:
     """Return what comes of one run; the same for the same four, in any process."""
     instance = scenario.instance(seed)
-    model = WeakModel(profile, seed, EvalTask(instance), tier=scenario.tier, window=scenario.context)
+    model = WeakModel(profile, seed, instance, tier=scenario.tier, window=scenario.context)
     harness = _harness(instance, arm, model)
     run: AgentRun | None = None
     try:
@@ -181,33 +179,3 @@ def _turns(trace: Sequence[events.Event], acts: Sequence[Act]) -> Iterator[Turn]
             nudged=nudges.get(act.turn),
             digest=hashlib.blake2b(content.encode(), digest_size=4).hexdigest(),
         )
-
-
-class EvalTask:
-    """One eval with its seed."""
-
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
-        self._order = [step.tool for step in instance.steps.steps]
-
-    @property
-    def eval_id(self) -> str:
-        """The eval."""
-        return self._instance.eval_id
-
-    @property
-    def tools(self) -> Sequence[Tool]:
-        """What may be called."""
-        return self._instance.tools
-
-    def right(self, seen: Sequence[SeenCall]) -> Sequence[PlannedCall] | str | None:
-        """Return what the plan says is next; None where what is shown does not have what it needs."""
-        try:
-            return self._instance.plan.next(seen)
-        except Unanswerable:
-            return None
-
-    def steps_after(self, tool: str) -> Sequence[str]:
-        """Return the required tools after a tool; of one that is not required, all of them but the first."""
-        at = self._order.index(tool) if tool in self._order else 0
-        return self._order[at + 1 :]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -11,8 +11,8 @@ from typing import Any, Final
 from statek_sim.agent.step_enforcement import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.chance import Draws
-from statek_sim.evals.expression import Scope, each, evaluate, filled, names_in, resolved, shown
-from statek_sim.evals.ideal_plan import Plan
+from statek_sim.evals.expression import Scope, Unanswerable, each, evaluate, filled, names_in, resolved, shown
+from statek_sim.evals.ideal_plan import Plan, PlannedCall, SeenCall
 from statek_sim.evals.schema import CheckText, Cited, EvalText, WantedCall, arguments_schema
 from statek_sim.evals.world import Approving, Tables, World, apply, begun, varied
 from statek_sim.values import JSON
@@ -138,7 +138,7 @@ class EvalScenario:
     @property
     def workflow(self) -> tuple[str, ...]:
         """The tools that a run has to use, in their order."""
-        return self.text.steps if self.text.steps is not None else _tools_of(self.text)
+        return _tools_of(self.text)
 
     def instance(self, seed: int) -> Instance:
         """Return the eval for a seed, with a world that nobody has touched."""
@@ -182,6 +182,19 @@ class Instance:
         """Return a wrong script by its id; it may use facts that no model can know."""
         steps = next(script.plan for script in self.scenario.text.wrong if script.id == wrong)
         return Plan(steps, self.facts)
+
+    def right(self, seen: Sequence[SeenCall]) -> Sequence[PlannedCall] | str | None:
+        """Return what the plan says is next; None where what is shown does not have what it needs."""
+        try:
+            return self.plan.next(seen)
+        except Unanswerable:
+            return None
+
+    def steps_after(self, tool: str) -> Sequence[str]:
+        """Return the required tools after a tool; of one that is not required, all of them but the first."""
+        order = [step.tool for step in self.steps.steps]
+        at = order.index(tool) if tool in order else 0
+        return order[at + 1 :]
 
     def approving(self) -> Approving | None:
         """Return the gate before calls that a person has to allow, with that person; None when there are none."""
@@ -236,8 +249,7 @@ def _made(text: EvalText, seed: int) -> _Beginning:
         scope[name] = resolved(value, scope)
     wanted = demands(text.check, tables, scope)
     used = {call.tool for group in wanted.calls for call in group}
-    names = text.steps if text.steps is not None else tuple(n for n in _tools_of(text) if n in used)
-    steps = StepPlan(steps=tuple([Step(tool=name) for name in names]))
+    steps = StepPlan(steps=tuple([Step(tool=name) for name in _tools_of(text) if name in used]))
     return _Beginning(
         tables=tables,
         scope=scope,

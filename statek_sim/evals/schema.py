@@ -288,9 +288,6 @@ class EvalText(Part):
     prompt: str = Field("", description="The system prompt.")
     task: str
     approvals: dict[Key, Approval] = Field(default_factory=dict)
-    steps: Items[Key] | None = Field(
-        None, description="Tools of the workflow; the tools of check.calls without."
-    )
     max_iterations: Positive = 12
     context: Positive | None = Field(None, description="Tokens that a prompt may have.")
     plan: Items[PlanStep]

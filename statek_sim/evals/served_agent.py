@@ -21,7 +21,7 @@ from statek_sim.evals.arms import Arm
 from statek_sim.evals.outcome import Count, Outcome, Tokens, Turn
 from statek_sim.evals.players import Agent, ModelAccess, play
 from statek_sim.evals.profile import Profile
-from statek_sim.evals.runner import MODEL, EvalTask, outcome_of
+from statek_sim.evals.runner import MODEL, outcome_of
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.weak_model import WeakModel
 from statek_sim.providers.network import KEY, client_environment
@@ -55,7 +55,7 @@ def play_agent(scenario: EvalScenario, seed: int, arm: Arm, name: str, profile: 
     """Return the outcome of one run of the agent `name` with a simulated model; `seconds` is real time."""
     agent = load_agent(name)
     instance = scenario.instance(seed)
-    model = WeakModel(profile, seed, EvalTask(instance), tier=scenario.tier, window=scenario.context)
+    model = WeakModel(profile, seed, instance, tier=scenario.tier, window=scenario.context)
     served = ServedModel(model)
     with served.running() as access:
         started = time.perf_counter()

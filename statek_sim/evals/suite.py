@@ -134,8 +134,6 @@ def _tools(text: EvalText) -> Iterator[Finding]:
             known = {*text.world, *text.tools[name].parameters}
             yield from _expression(("approvals", name, "allows"), approval.allows, known)
             yield from _values(("approvals", name, "because"), approval.because, known)
-    for number, name in enumerate(text.steps or ()):
-        yield from _tool_there(("steps", number), name, text)
 
 
 def _change(at: Keypath, change: Change, text: EvalText, known: Iterable[str]) -> Iterator[Finding]:

@@ -4,21 +4,22 @@ It watches Python's `socket` module, so it covers what is built on it: asyncio's
 urllib, requests, httpx, ssl. Native network code that bypasses that module (uvloop, grpc, a C driver) is not
 seen; this is a seat belt for tests, not a sandbox.
 
-`CLIENT_SETTINGS` says what LLM clients read to find their provider (base URLs, keys, and the hosts that they call
-without them), from the clients in `openai` 3, `anthropic` 2 and `google-genai` 3, the providers of `pydantic-ai` 2, and
-LiteLLM's settings for API bases (which LangChain's older releases and CrewAI read too).
+`clients.toml` says what LLM clients read to find their provider.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Callable, Iterator, Mapping
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from statek_sim.errors import NetworkForbidden
 
@@ -184,56 +185,30 @@ class ClientSettings:
     """How clients of one provider are pointed at another server."""
 
     provider: str
-    hosts: tuple[str, ...]
+    hosts: Sequence[str]
     """Where they connect by default."""
     url_variables: Mapping[str, str]
     """Environment variables with the base URL, and the path behind the server's root; the provider's own is first."""
-    key_variables: tuple[str, ...]
+    key_variables: Sequence[str]
     """Environment variables without which a client refuses to start."""
-    other_credentials: tuple[str, ...] = ()
+    other_credentials: Sequence[str] = ()
     """Environment variables that would take the place of the key, or make the client call another host."""
     argument: str
     """What is passed to a client that reads no variable."""
 
 
-CLIENT_SETTINGS: Final = (
-    ClientSettings(
-        provider="OpenAI",
-        hosts=("api.openai.com",),
-        url_variables={"OPENAI_BASE_URL": "/v1", "OPENAI_API_BASE": "/v1"},
-        key_variables=("OPENAI_API_KEY",),
-        other_credentials=("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"),
-        argument="base_url=statek_llm_server.openai_url",
-    ),
-    ClientSettings(
-        provider="Anthropic",
-        hosts=("api.anthropic.com",),
-        url_variables={"ANTHROPIC_BASE_URL": "", "ANTHROPIC_API_BASE": ""},
-        key_variables=("ANTHROPIC_API_KEY",),
-        other_credentials=("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN"),
-        argument="base_url=statek_llm_server.url",
-    ),
-    ClientSettings(
-        provider="Gemini",
-        hosts=("generativelanguage.googleapis.com",),
-        url_variables={"GOOGLE_GEMINI_BASE_URL": "", "GEMINI_API_BASE": "/v1beta"},
-        key_variables=("GOOGLE_API_KEY",),
-        other_credentials=("GEMINI_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_PROJECT"),
-        argument="http_options={'base_url': statek_llm_server.url}",
-    ),
-)
-"""One entry for each wire format that the fake server speaks."""
+@cache
+def _clients() -> dict[str, Any]:
+    text = (resources.files("statek_sim.providers") / "clients.toml").read_text("utf-8")
+    return tomllib.loads(text)
 
-OTHER_CALLS: Final = {
-    "OPENAI_AGENTS_DISABLE_TRACING": "1",
-    "LANGSMITH_TRACING": "false",
-    "LANGCHAIN_TRACING_V2": "false",
-    "CREWAI_DISABLE_TELEMETRY": "true",
-    "CREWAI_TRACING_ENABLED": "false",
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-}
-"""Variables that keep frameworks from calling other hosts beside the provider: traces, telemetry, lists of prices."""
+
+@cache
+def client_settings() -> tuple[ClientSettings, ...]:
+    """Return one entry for each wire format that the fake server speaks."""
+    entries: list[dict[str, Any]] = _clients()["client"]
+    return tuple(ClientSettings(**entry) for entry in entries)
+
 
 KEY: Final = "scripted"
 """The key that clients get: they demand one, and the fake server takes any."""
@@ -241,8 +216,8 @@ KEY: Final = "scripted"
 
 def client_environment(url: str) -> dict[str, str | None]:
     """Return the variables that point clients at the server with root `url`; None: to be unset."""
-    found: dict[str, str | None] = {**OTHER_CALLS}
-    for client in CLIENT_SETTINGS:
+    found: dict[str, str | None] = {**_clients()["quiet"]}
+    for client in client_settings():
         found.update({name: url + path for name, path in client.url_variables.items()})
         found.update(dict.fromkeys(client.key_variables, KEY))
         found.update(dict.fromkeys(client.other_credentials))
@@ -251,7 +226,7 @@ def client_environment(url: str) -> dict[str, str | None]:
 
 def redirection(host: str) -> str | None:
     """Return how a client that calls the provider at `host` is pointed elsewhere; None for other hosts."""
-    for client in CLIENT_SETTINGS:
+    for client in client_settings():
         if host in client.hosts:
             variable = next(iter(client.url_variables))
             return (

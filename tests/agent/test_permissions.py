@@ -18,13 +18,19 @@ from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
 from statek_sim.agent.effects import Delayed, Parts, PersonSaid, Question, ToolCall
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.permissions.commands import simple_commands
-from statek_sim.agent.permissions.disk import Disk, open_beneath
-from statek_sim.agent.permissions.hosts import covers_host, host_of
-from statek_sim.agent.permissions.paths import Entry, ScriptedFiles, Unclear, covers, resolved
+from statek_sim.agent.permissions.paths import (
+    Entry,
+    ScriptedFiles,
+    Unclear,
+    covers,
+    covers_host,
+    host_of,
+    resolved,
+)
 from statek_sim.agent.permissions.permissions import PermissionGate, Permissions
 from statek_sim.agent.permissions.policy import Decision, Policy, Rule
 from statek_sim.agent.permissions.terminal import TerminalPerson
-from statek_sim.agent.permissions.workspace import Outside, Workspace, file_tools
+from statek_sim.agent.permissions.workspace import Disk, Outside, Workspace, file_tools, open_beneath
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool, tool_from
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in

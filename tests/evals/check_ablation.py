@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from statek_sim.evals.outcome import Called, Record
-from statek_sim.evals.players import follower, play
+from statek_sim.evals.players import play
 from statek_sim.evals.scenario import Demands, EvalScenario, Instance, demands
 from statek_sim.evals.schema import CheckText, EvalText, WantedCall
 from statek_sim.evals.verdict import judge, meets
 from statek_sim.evals.world import World
+from tests.evals.weak_models import follower
 
 MOST_CALLS: Final = 60
 """Calls of a wrong script after which it is stopped."""

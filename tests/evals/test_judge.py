@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.evals.outcome import Called
-from statek_sim.evals.players import follower, play
+from statek_sim.evals.players import play
 from statek_sim.evals.suite import load_suite
 from statek_sim.evals.verdict import judge, plain, says
+from tests.evals.weak_models import follower
 from tests.tables import table_test
 
 FOLDER = Path(__file__).parents[2] / "scenarios" / "evals"

@@ -23,7 +23,7 @@ from statek_sim.errors import BadInput
 from statek_sim.evals.arms import beside_agent, parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment
 from statek_sim.evals.outcome import FailureClass, Outcome
-from statek_sim.evals.players import Assignment, TooManyCalls, follower, play, replies
+from statek_sim.evals.players import Assignment, TooManyCalls, play, replies
 from statek_sim.evals.profile import Profile, load_profile
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.suite import load_suite
@@ -31,7 +31,7 @@ from statek_sim.evals.verdict import Verdict, judge
 from statek_sim.evals.world import ToolError
 from statek_sim.executors.executor import SerialExecutor
 from statek_sim.reporting.evals import evals_schema
-from tests.evals.weak_models import failing
+from tests.evals.weak_models import failing, follower
 from tests.tables import table_test
 
 load_commands()

@@ -6,10 +6,13 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from statek_sim.evals.ideal_plan import Plan, PlannedCall, SeenCall
 from statek_sim.evals.outcome import FailureClass
+from statek_sim.evals.players import Agent, Assignment
 from statek_sim.evals.profile import HEEDS, Profile, load_profile
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.suite import load_suite
+from statek_sim.evals.world import ToolError
 
 SUITE = Path(__file__).parents[2] / "scenarios" / "evals"
 
@@ -41,3 +44,23 @@ def failing(*names: FailureClass, rate: float = 1.0, heeds: float = 1.0, damage:
 def flawless() -> Profile:
     """Return a model that never fails."""
     return failing()
+
+
+def follower(plan: Plan) -> Agent:
+    """Return an agent that does what a plan says by calling the tools it is given, without any harness."""
+
+    def work(job: Assignment) -> str:
+        seen: list[SeenCall] = []
+        while not isinstance(step := plan.next(seen), str):
+            seen += [_called(job, call) for call in step]
+        return step
+
+    return work
+
+
+def _called(job: Assignment, call: PlannedCall) -> SeenCall:
+    try:
+        result = job.tools[call.name](**call.arguments)
+    except ToolError as error:
+        return SeenCall(name=call.name, arguments=call.arguments, error=str(error))
+    return SeenCall(name=call.name, arguments=call.arguments, result=result)

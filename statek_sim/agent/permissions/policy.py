@@ -19,12 +19,13 @@ from statek_sim.agent.permissions.commands import (
     unreadable,
     unreadable_line,
 )
-from statek_sim.agent.permissions.hosts import covers_host, host_of
 from statek_sim.agent.permissions.paths import (
     Files,
     Unclear,
     covers,
+    covers_host,
     folded,
+    host_of,
     led,
     lexical,
     protected_name,
