@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from statek_sim.errors import BadInput
 from statek_sim.explore.explorer import Bounds, Explorer
-from statek_sim.explore.found_case import reduced
+from statek_sim.explore.result import reduced
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.runtime.execution import worker
 from statek_sim.runtime.execution.job_queue import Rounds, WaitingRoom

@@ -12,6 +12,8 @@ from collections.abc import Generator
 from statek_sim import progress
 from statek_sim import trace as events
 from statek_sim.agent.attempts import climb
+from statek_sim.agent.batch import Batch
+from statek_sim.agent.budget import Ended
 from statek_sim.agent.effects import (
     Answer,
     Choice,
@@ -26,13 +28,73 @@ from statek_sim.agent.effects import (
 from statek_sim.agent.guard_points import guarded
 from statek_sim.agent.inflight_recovery import Recall
 from statek_sim.agent.model_request import ask_beside, ask_model
-from statek_sim.agent.progress import Ended
-from statek_sim.agent.replies.taking import take
+from statek_sim.agent.replies.calls import fail_reply, numbered, shown
+from statek_sim.agent.replies.nudges import ROLE, Failure
+from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.run_state import Pending, RunDeps, RunState, Steps, reply_from, saved_reply
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.errors import CompactionFailed, ContextOverflow, LLM_HarnessError
 from statek_sim.values import in_common
+
+
+def take(run: RunState, reply: ModelReply, offer: Offer) -> Steps:
+    """Take a reply: execute its calls, or end the run with its text, or correct the model."""
+    if reply.truncated:
+        fail_reply(run, reply, reply.calls, Failure.TRUNCATED, {})
+        return
+    calls, text = reply.calls, reply.text
+    reader = run.deps.parts.reader
+    if not calls and text and reader is not None:
+        reading = reader(text, offer.schemas)
+        run.tell(
+            events.ReplyRead(
+                run.now(),
+                run.job,
+                run.counters.asked,
+                text,
+                tuple(reading.stages),
+                tuple([shown(call) for call in reading.calls]),
+                reading.refused,
+            )
+        )
+        if reading.refused is not None and reading.shown is None:
+            fail_reply(run, reply, (), Failure.REFUSED, {"reason": reading.refused})
+            return
+        if reading.refused is not None and not _corrected(run, Failure.NOT_ALONE):
+            details = {"called": reading.shown, "reason": reading.refused}
+            fail_reply(run, reply, (), Failure.NOT_ALONE, details)
+            return
+        if reading.calls:
+            calls, text = reading.calls, reading.text
+    if not calls:
+        yield from _take_text(run, reply, offer)
+        return
+    yield from Batch(run, reply, text, numbered(calls), offer).go()
+
+
+def _corrected(run: RunState, failure: Failure) -> bool:
+    """Whether the reply answers a nudge for this failure: the conversation ends with it."""
+    return run.nudged[-1:] == [failure] and run.conversation.messages[-1]["role"] == ROLE
+
+
+def _take_text(run: RunState, reply: ModelReply, offer: Offer) -> Steps:
+    if not reply.text.strip():
+        fail_reply(run, reply, (), Failure.EMPTY, {})
+        return
+    open_ = run.enforcer.final()
+    if open_ is not None:
+        fail_reply(run, reply, (), open_.failure, open_.details)
+        return
+    text = reply.text
+    if run.deps.parts.guards:
+        ruling = yield from guarded(run, GuardPoint.OUTPUT, text)
+        if ruling.blocked is not None:
+            fail_reply(run, reply, (), Failure.REFUSED, {"reason": ruling.blocked})
+            return
+        text = ruling.text
+    run.conversation.said(reply, (), reply.text)
+    run.finish(text)
 
 
 class AgentRun(RunState):

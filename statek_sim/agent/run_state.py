@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from statek_sim import trace as events
-from statek_sim.agent.budget import BudgetTracker
+from statek_sim.agent.budget import BudgetTracker, Counters, Ended
 from statek_sim.agent.conversation import Conversation, Envelopes
 from statek_sim.agent.effects import (
     NO_PARTS,
@@ -32,7 +32,6 @@ from statek_sim.agent.effects import (
     WrittenCall,
 )
 from statek_sim.agent.escalation import Climb, Climbing, climb_json
-from statek_sim.agent.progress import Counters, Ended
 from statek_sim.agent.replies.nudges import Failure, NudgeBudget
 from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.spec import AgentSpec

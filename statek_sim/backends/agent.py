@@ -47,7 +47,7 @@ from statek_sim.backends.user_plugins import AgentPlugins, unchanged_guard
 from statek_sim.call_hooks import CallHooks
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError, Untimely
-from statek_sim.mcp.results import McpFailure
+from statek_sim.mcp.servers import McpFailure
 from statek_sim.providers.http_provider import HttpLLM, access_from, client_options
 from statek_sim.providers.network import forbid_network
 from statek_sim.providers.protocol import Provider

@@ -6,8 +6,8 @@ body, secrets replaced by one rule, readable files, cassettes that several tests
 `exchange` what is recorded · `bodies` bodies as texts · `secret_rules` what secrets are called and look like ·
 `json_strings`, `secret_finder` where they are · `redaction` exchanges without them · `matching` which requests are
 the same · `document`, `yaml_values` the file · `tape` all recordings by request, and what a miss tells ·
-`store` files, also of several tests · `session` one test's or one run's use of a cassette · `tap`, `httpx_tap`,
-`vcr_adapter` a session between HTTP clients and the network · `scan` looks for secrets in files.
+`store` files, also of several tests · `session` one test's or one run's use of a cassette · `tap` a
+session between HTTP clients and the network · `scan` looks for secrets in files.
 """
 
 from __future__ import annotations

@@ -213,10 +213,20 @@ def _without_encoding(message: _Message) -> _Message:
 def brief(value: object) -> str:
     """Return a value as errors show it: of aliases of aliases, and of numbers without an end, only a part."""
     try:
-        text = _BRIEF.repr(value)
+        text = repr(value) if _is_small(value) else _BRIEF.repr(value)
     except ValueError:
         return "a number of thousands of digits"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _is_small(value: object) -> bool:
+    """Whether a value has few others in it, however often aliases lead to the same one."""
+    waiting, left = [value], _LONGEST
+    while waiting and left:
+        left -= 1
+        one = waiting.pop()
+        waiting += one if isinstance(one, list) else one.values() if isinstance(one, dict) else ()
+    return not waiting
 
 
 def source_of(path: Path) -> bytes:

@@ -10,25 +10,264 @@ decompressed it. So a body is made here, and a response loses the header that sa
 from __future__ import annotations
 
 import importlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import wraps
 from http.client import HTTPResponse
+from time import monotonic
 from typing import Any, Final
 
 from vcr.patch import CassettePatcherBuilder
 from vcr.record_mode import RecordMode as VcrMode
 from vcr.request import Request as VcrRequest
+from vcr.stubs.httpx_stubs import vcr_handle_async_request, vcr_handle_request
+from vcr.util import read_body
 
-from statek_sim.cassettes import httpx_tap
+from statek_sim.cassettes.bodies import Undecodable, opened
+from statek_sim.cassettes.exchange import Chunk, Headers, Request, Response, header, without
 from statek_sim.cassettes.redaction import plain_uri
 from statek_sim.cassettes.session import CassetteSession
-from statek_sim.cassettes.vcr_adapter import UnrecordedRequest as UnrecordedRequest
-from statek_sim.cassettes.vcr_adapter import for_vcrpy, played, reason, request_of, response_of
+from statek_sim.errors import BadInput, CassetteMiss
+
+_ENCODING: Final = "content-encoding"
+
+
+class UnrecordedRequest(BaseException):
+    """A client sent a request that the cassette has no recording of.
+
+    Not an `Exception`: clients retry on those and then tell of a connection error, and agents live on with one. A
+    missing recording ends the test.
+    """
+
+
+def played(session: CassetteSession, request: Request) -> Response | None:
+    """Return the recorded response, or None for a request that is to go live.
+
+    `UnrecordedRequest` for a miss, and where a team's own redaction fails.
+    """
+    try:
+        return session.play(request)
+    except (BadInput, CassetteMiss) as miss:
+        raise UnrecordedRequest(str(miss)) from None
+
+
+def reason(error: BaseException) -> str:
+    """Return what an error says; its name where that is nothing, as for a task that is cancelled."""
+    return str(error) or type(error).__name__
+
+
+def request_of(request: VcrRequest) -> Request:
+    """Return a request of vcrpy as ours; a body that is a file or an iterator is read."""
+    body = read_body(request)
+    if isinstance(body, str):
+        body = body.encode("utf-8")
+    return Request(
+        method=request.method,
+        uri=request.uri,
+        headers=_headers(request.headers),
+        body=bytes(body) if body else b"",
+    )
+
+
+def response_of(response: Mapping[str, Any], chunks: tuple[Chunk, ...] = ()) -> Response:
+    """Return a live response without content encoding; with it, and its header, if it cannot be undone."""
+    headers = _headers(response["headers"])
+    # aiohttp reads nothing of a redirect that it follows.
+    body = response["body"].get("string") or b""
+    try:
+        body = opened(body, header(headers, _ENCODING) or "")
+        headers = without(headers, [_ENCODING])
+    except Undecodable:
+        pass
+    made = Response(
+        status=response["status"]["code"],
+        reason=response["status"]["message"] or "",
+        headers=headers,
+        body=body,
+    )
+    return replace(made, chunks=chunks) if made.is_stream else made
+
+
+def for_vcrpy(response: Response) -> dict[str, object]:
+    """Return a response of ours as vcrpy plays it."""
+    headers: dict[str, list[str]] = {}
+    for name, value in response.headers:
+        headers.setdefault(name, []).append(value)
+    return {
+        "status": {"code": response.status, "message": response.reason},
+        "headers": headers,
+        "body": {"string": response.body},
+    }
+
+
+def _headers(headers: Mapping[str, Any]) -> Headers:
+    return tuple(
+        (str(name), _text(value))
+        for name, values in headers.items()
+        for value in (values if isinstance(values, list | tuple) else [values])
+    )
+
+
+def _text(value: object) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+PACKAGES: Final = ("httpx", "httpx2")
+"""The packages, which are one in all that is used here."""
+
+_ENCODINGS: Final = "gzip, deflate"
+"""What a provider may send while recording: everyone can undo these."""
+
+# The transports that reach the network; those for tests of a server's own code are left alone.
+_SYNC: Final = ("HTTPTransport", "handle_request")
+_ASYNC: Final = ("AsyncHTTPTransport", "handle_async_request")
+
+Handler = Callable[[Any, Any], Any]
+"""A transport's method: takes the transport and a request, returns a response, or a coroutine of one."""
+
+
+def _httpx_patches(session: CassetteSession) -> Iterator[tuple[type, str, Handler]]:
+    """Yield what is to be replaced in the packages that are there, for as long as the session is open."""
+    for name in PACKAGES:
+        package = sys.modules.get(name)
+        for (owner, method), handler in ((_SYNC, _handler), (_ASYNC, _async_handler)) if package else ():
+            transport = getattr(package, owner)
+            yield transport, method, handler(session, package, getattr(transport, method))
+
+
+def _handler(session: CassetteSession, package: Any, real: Handler) -> Handler:
+    def handle_request(transport: Any, request: Any) -> Any:
+        body = b"".join(request.stream)
+        request.stream = package.ByteStream(body)
+        response = played(session, _request(request, body))
+        if response is not None:
+            return _replayed(package, response)
+        call = _LiveCall(session, real)
+        return vcr_handle_request(call, call.send, package)(transport, request)
+
+    return handle_request
+
+
+def _async_handler(session: CassetteSession, package: Any, real: Handler) -> Handler:
+    async def handle_async_request(transport: Any, request: Any) -> Any:
+        body = b"".join([piece async for piece in request.stream])
+        request.stream = package.ByteStream(body)
+        response = played(session, _request(request, body))
+        if response is not None:
+            return _replayed(package, response)
+        call = _LiveCall(session, real)
+        return await vcr_handle_async_request(call, call.send_async, package)(transport, request)
+
+    return handle_async_request
+
+
+def _request(request: Any, body: bytes) -> Request:
+    headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw)
+    return Request(method=request.method, uri=str(request.url), headers=headers, body=body)
+
+
+def _replayed(package: Any, response: Response) -> Any:
+    """Return a response of the package; as a stream, because a client closes what it was sent."""
+    return package.Response(
+        response.status,
+        headers=response.headers,
+        stream=package.ByteStream(response.body),
+        extensions={"reason_phrase": response.reason.encode("latin-1", "replace")}
+        if response.reason
+        else None,
+    )
+
+
+class _LiveCall:
+    """One request that goes live: what vcrpy calls a cassette, which has nothing to play."""
+
+    write_protected = False
+
+    def __init__(self, session: CassetteSession, real: Handler) -> None:
+        self._session = session
+        self._real = real
+        self._title = ""
+        self._sent = 0.0
+        self._chunks: list[Chunk] = []
+
+    def can_play_response_for(self, request: VcrRequest) -> bool:
+        """Whether the request is recorded; it was looked for already."""
+        return False
+
+    def append(self, request: VcrRequest, response: Mapping[str, Any]) -> None:
+        """Record what was answered, with its timing if it came in pieces."""
+        self._session.record(request_of(request), response_of(response, tuple(self._chunks)))
+
+    def send(self, transport: Any, request: Any) -> Any:
+        """Send the request, and note when the pieces of the body come."""
+        self._start(request)
+        response = self._real(transport, request)
+        response.stream = _Pieces(response.stream, self._note, self._broke_off)
+        return response
+
+    async def send_async(self, transport: Any, request: Any) -> Any:
+        """Send the request, and note when the pieces of the body come."""
+        self._start(request)
+        response = await self._real(transport, request)
+        response.stream = _Pieces(response.stream, self._note, self._broke_off)
+        return response
+
+    def _start(self, request: Any) -> None:
+        if "accept-encoding" in request.headers:
+            request.headers["accept-encoding"] = _ENCODINGS
+        self._title = f"{request.method} {plain_uri(str(request.url), self._session.matching.own)}"
+        self._sent = monotonic()
+
+    def _broke_off(self, error: BaseException) -> None:
+        size = sum(chunk.size for chunk in self._chunks)
+        self._session.refuse(f"{self._title}: its answer broke off after {size} bytes: {reason(error)}")
+
+    def _note(self, size: int) -> None:
+        self._chunks.append(Chunk(round(monotonic() - self._sent, 3), size))
+
+
+class _Pieces:
+    """A response's stream that tells the size of each piece as it passes, and what breaks it."""
+
+    def __init__(
+        self, stream: Any, note: Callable[[int], None], broke_off: Callable[[BaseException], None]
+    ) -> None:
+        self._stream = stream
+        self._note = note
+        self._broke_off = broke_off
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self._told():
+            for piece in self._stream:
+                self._note(len(piece))
+                yield piece
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with self._told():
+            async for piece in self._stream:
+                self._note(len(piece))
+                yield piece
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            # A task that is cancelled, or a test that runs out of time, leaves no recording either.
+            self._broke_off(error)
+            raise
+
+    def close(self) -> None:
+        self._stream.close()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
 
 _AIOHTTP: Final = "aiohttp"
 _TYPE: Final = "Content-Type"
-_ENCODING: Final = "content-encoding"
 
 
 @contextmanager
@@ -63,13 +302,13 @@ class _Deck:
     rewound = True
     # vcrpy would raise its own error for a request that is not recorded; ours comes out of `play_response`.
     write_protected = False
-    skip_patchers = (*httpx_tap.PACKAGES, _AIOHTTP)
+    skip_patchers = (*PACKAGES, _AIOHTTP)
 
     def __init__(self, session: CassetteSession) -> None:
         self._session = session
         self._path = str(session.path)
         self.custom_patches = (
-            *httpx_tap.patches(session),
+            *_httpx_patches(session),
             *_aiohttp_patches(self),
             (HTTPResponse, "read", _whole_reads(session)),
         )

@@ -278,7 +278,7 @@ def _explore(
 
 def _saved(found: Exploration, pairs: Sequence[Pair], folder: Path) -> Exploration:
     """Write a file per failure and return the exploration with their names."""
-    from statek_sim.explore.found_case import case_name, case_text
+    from statek_sim.explore.result import case_name, case_text
     from statek_sim.reporting.artifact import write_artifact
 
     scenarios = []

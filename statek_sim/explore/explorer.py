@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from statek_sim.backends.deviation_plan import Place
 from statek_sim.errors import Untimely
-from statek_sim.explore.found_case import reduced
 from statek_sim.explore.invariants import Certificates
 from statek_sim.explore.orders import draw_orders, explore_orders
 from statek_sim.explore.plan import distinct_points, kill_at
@@ -24,7 +23,7 @@ from statek_sim.explore.player import (
     is_sometimes,
     violations,
 )
-from statek_sim.explore.result import KINDS, Beyond, Cell, Count, CrashCost, Explored, Failure
+from statek_sim.explore.result import KINDS, Beyond, Cell, Count, CrashCost, Explored, Failure, reduced
 from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.transcript import formatted, numbered

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from statek_sim.errors import BadInput
 from statek_sim.explore.explorer import Explorer
-from statek_sim.explore.found_case import case_name, case_text
 from statek_sim.explore.player import SURVIVES, Violation
-from statek_sim.explore.result import KINDS, Failure
+from statek_sim.explore.result import KINDS, Failure, case_name, case_text
 from statek_sim.explore.workers import own_invariants
 from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.load import load_or_fail

@@ -3,7 +3,7 @@
 Servers: `server` tools and the journal · `fault` failures on command · `session` JSON-RPC with one client ·
 `transports` stdio and HTTP.
 
-Clients: `servers` which servers an agent has, and their tools · `results` results and failures as a model reads them ·
+Clients: `servers` which servers an agent has, their tools, and results and failures as a model reads them ·
 `connection` to real servers, through the official SDK · `scripted` to an `McpServer`, in virtual time.
 """
 

@@ -12,19 +12,23 @@ from typing import Any, Final, Self, TextIO
 from pydantic import ValidationError
 
 from statek_sim.agent.effects import ToolOutcome
-from statek_sim.mcp.results import (
+from statek_sim.mcp.servers import (
     Definition,
+    Http,
     McpFailure,
+    McpServerSpec,
+    Stdio,
     bad_answer,
     call_of,
+    call_within_bounds,
     died,
     gone,
+    list_of,
     refused,
     returned,
     timed_out,
     unreachable,
 )
-from statek_sim.mcp.servers import Http, McpServerSpec, Stdio, call_within_bounds, list_of
 from statek_sim.values import JSON
 
 try:

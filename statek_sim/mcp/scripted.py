@@ -19,11 +19,14 @@ from statek_sim.agent.tools.hinted import problems_of
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool, code_of
 from statek_sim.mcp.fault import LIST, McpFault
-from statek_sim.mcp.results import (
+from statek_sim.mcp.server import CallResult, McpServer, ServedTool, text_result
+from statek_sim.mcp.servers import (
     Definition,
     McpFailure,
+    McpServerSpec,
     bad_answer,
     call_of,
+    call_within_bounds,
     definition_of,
     died,
     gone,
@@ -31,8 +34,6 @@ from statek_sim.mcp.results import (
     returned,
     timed_out,
 )
-from statek_sim.mcp.server import CallResult, McpServer, ServedTool, text_result
-from statek_sim.mcp.servers import McpServerSpec, call_within_bounds
 from statek_sim.mcp.session import INTERNAL_ERROR, Message, Session
 from statek_sim.values import JSON
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statek_sim.explore.found_case import reduced
+from statek_sim.explore.result import reduced
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, unique=True), st.data())

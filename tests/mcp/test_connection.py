@@ -18,10 +18,18 @@ pytest.importorskip("mcp")
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.mcp.connection import McpConnection
 from statek_sim.mcp.fault import fault_from
-from statek_sim.mcp.results import McpBadAnswer, McpServerDied, McpServerGone, McpTimedOut
 from statek_sim.mcp.scripted import ScriptedConnection, served
 from statek_sim.mcp.server import McpServer
-from statek_sim.mcp.servers import Bounds, Http, McpServerSpec, Stdio
+from statek_sim.mcp.servers import (
+    Bounds,
+    Http,
+    McpBadAnswer,
+    McpServerDied,
+    McpServerGone,
+    McpServerSpec,
+    McpTimedOut,
+    Stdio,
+)
 from statek_sim.mcp.transports import McpHttpServer
 from tests.mcp.serving import TOOLS, Process, alive, told
 from tests.tables import table_test

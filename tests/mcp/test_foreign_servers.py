@@ -20,8 +20,7 @@ from mcp_types import ToolListChangedNotification
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.mcp import connection as connection_module
 from statek_sim.mcp.connection import McpConnection
-from statek_sim.mcp.results import Definition
-from statek_sim.mcp.servers import Bounds, Listing, McpServerSpec, McpSource, Stdio, list_of
+from statek_sim.mcp.servers import Bounds, Definition, Listing, McpServerSpec, McpSource, Stdio, list_of
 from tests.mcp.serving import ROOT, Process, told
 
 

@@ -17,10 +17,9 @@ from statek_sim.agent.tools.registry import LONGEST, Registry, server_tool_name
 from statek_sim.agent.tools.tool import Tool, tool_from, tool_of_schema
 from statek_sim.errors import BadInput, BadTool
 from statek_sim.mcp.fault import LIST, Faults, McpFault, fault_from
-from statek_sim.mcp.results import Definition, definition_of, text_of
 from statek_sim.mcp.scripted import ScriptedConnection, served
 from statek_sim.mcp.server import McpServer
-from statek_sim.mcp.servers import Bounds, McpServerSpec, McpSource, Stdio
+from statek_sim.mcp.servers import Bounds, Definition, McpServerSpec, McpSource, Stdio, definition_of, text_of
 from statek_sim.mcp.session import RpcError, Session, parsed
 from statek_sim.providers.script import ScriptedCall, text, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM

@@ -22,8 +22,16 @@ from threading import Event
 from typing import Final
 
 from statek_sim.agent.containers import seccomp
-from statek_sim.agent.containers.folders import check_writable, kept_from_being_made, protected_places
-from statek_sim.agent.containers.program import NOBODY, Ended, Limits, Mount, Program
+from statek_sim.agent.containers.program import (
+    NOBODY,
+    Ended,
+    Limits,
+    Mount,
+    Program,
+    check_writable,
+    kept_from_being_made,
+    protected_places,
+)
 from statek_sim.agent.containers.supervision import Cgroup, cgroup_place, memory_of, watch
 from statek_sim.errors import ContainerFailed
 

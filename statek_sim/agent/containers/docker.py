@@ -14,8 +14,15 @@ from contextlib import ExitStack, contextmanager
 from threading import Event
 from typing import Any, Final
 
-from statek_sim.agent.containers.folders import check_writable, kept_from_being_made, protected_places
-from statek_sim.agent.containers.program import NOBODY, Ended, Limits, Program
+from statek_sim.agent.containers.program import (
+    NOBODY,
+    Ended,
+    Limits,
+    Program,
+    check_writable,
+    kept_from_being_made,
+    protected_places,
+)
 from statek_sim.agent.containers.supervision import Bounds, Output
 from statek_sim.errors import ContainerFailed
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from statek_sim import trace as events
+from statek_sim.agent.budget import Ended
 from statek_sim.agent.effects import Advice, ToolCall, ToolOutcome, TurnFacts, WrittenCall
-from statek_sim.agent.progress import Ended
 from statek_sim.agent.replies.nudges import PREFIX, ROLE, Failure, nudge_text
 from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.run_state import RunState
