@@ -22,7 +22,8 @@ from statek_sim.agent.step_enforcement import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.arms import ablation, parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment
-from statek_sim.evals.ideal_plan import PlannedCall, SeenCall
+from statek_sim.evals.ideal_plan import PlannedCall
+from statek_sim.evals.outcome import Called
 from statek_sim.evals.profile import Profile, load_profile
 from statek_sim.evals.suite import load_suite
 from statek_sim.evals.weak_model import WeakModel
@@ -55,7 +56,7 @@ class StepsTask:
             for name in self.steps
         ]
 
-    def right(self, seen: Sequence[SeenCall]) -> Sequence[PlannedCall] | str:
+    def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str:
         """Return the call whose value is known and which was not answered yet, after the last one the answer."""
         value = self.word
         given = {

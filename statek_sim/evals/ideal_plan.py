@@ -12,6 +12,7 @@ from typing import Any, Final
 from statek_sim.agent.context.history import NOTE_OPENING
 from statek_sim.agent.replies.nudges import PREFIX
 from statek_sim.evals.expression import Scope, each, evaluate, filled, resolved
+from statek_sim.evals.outcome import Called
 from statek_sim.evals.schema import PlanStep, WantedCall
 from statek_sim.providers.wire.request import text_in
 from statek_sim.values import JSON, Message
@@ -20,22 +21,12 @@ ERROR: Final = "Error: "
 """What stands before the result of a call that failed or was refused."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeenCall:
-    """A call as a prompt shows it. `result` None without an error: the call is shown, what it gave is not."""
-
-    name: str
-    arguments: Mapping[str, JSON]
-    result: str | None = None
-    error: str | None = None
-
-
-def seen_in(messages: Sequence[Message]) -> list[SeenCall]:
+def seen_in(messages: Sequence[Message]) -> list[Called]:
     """Return the calls with what came of them, in the order of the messages.
 
     A call whose result is not among the messages is shown without one; a result without its call is not shown.
     """
-    seen: list[SeenCall] = []
+    seen: list[Called] = []
     open_: dict[str, list[int]] = {}
     for message in messages:
         if message.get("role") == "assistant":
@@ -57,31 +48,31 @@ def _calls(message: Message) -> list[Any]:
     return calls if isinstance(calls, list) else []
 
 
-def _seen(call: Any) -> SeenCall:
+def _seen(call: Any) -> Called:
     function = call.get("function") or {}
     name, written = str(function.get("name")), function.get("arguments")
     return (
         _read_call(name, written)
         if isinstance(written, str)
-        else SeenCall(name=name, arguments=_object(written))
+        else Called(name=name, arguments=_object(written))
     )
 
 
 # The same prompts are read on every turn, and in every arm.
 @lru_cache(maxsize=4096)
-def _read_call(name: str, written: str) -> SeenCall:
+def _read_call(name: str, written: str) -> Called:
     """Return a call as it is written; its arguments are empty where they cannot be read."""
     try:
-        return SeenCall(name=name, arguments=_object(json.loads(written)))
+        return Called(name=name, arguments=_object(json.loads(written)))
     except ValueError:
-        return SeenCall(name=name, arguments={})
+        return Called(name=name, arguments={})
 
 
-def _answered(call: SeenCall, text: str) -> SeenCall:
+def _answered(call: Called, text: str) -> Called:
     failed = text.startswith(ERROR)
     if failed:
-        return SeenCall(name=call.name, arguments=call.arguments, error=text.removeprefix(ERROR))
-    return SeenCall(name=call.name, arguments=call.arguments, result=text)
+        return Called(name=call.name, arguments=call.arguments, error=text.removeprefix(ERROR))
+    return Called(name=call.name, arguments=call.arguments, result=text)
 
 
 def _object(found: object) -> dict[str, Any]:
@@ -96,12 +87,12 @@ _SHORTENED: Final = " [...] "
 """Stands in a line where the middle of a text was left out."""
 
 
-def shown_calls(messages: Sequence[Message]) -> list[SeenCall]:
+def shown_calls(messages: Sequence[Message]) -> list[Called]:
     """Return the calls of a prompt, those whose result was taken away without one; first those that a summary lists."""
     return [_as_read(call) for call in (*noted_calls(messages), *seen_in(messages))]
 
 
-def _as_read(call: SeenCall) -> SeenCall:
+def _as_read(call: Called) -> Called:
     if call.result is None:
         return call
     if _CLEARED.fullmatch(call.result):
@@ -127,7 +118,7 @@ def is_corrected(messages: Sequence[Message]) -> bool:
     return after_reply or text_in(last.get("content")).startswith(PREFIX)
 
 
-def noted_calls(messages: Sequence[Message]) -> Iterator[SeenCall]:
+def noted_calls(messages: Sequence[Message]) -> Iterator[Called]:
     """Yield the calls that the summaries of a prompt list.
 
     Of a shortened result nothing is known, of a shortened call not even that it was made.
@@ -138,7 +129,7 @@ def noted_calls(messages: Sequence[Message]) -> Iterator[SeenCall]:
             yield from (call for line in text.splitlines()[1:] if (call := _noted_call(line)) is not None)
 
 
-def _noted_call(line: str) -> SeenCall | None:
+def _noted_call(line: str) -> Called | None:
     opening = _CALL.match(line)
     if opening is None:
         return None
@@ -148,14 +139,14 @@ def _noted_call(line: str) -> SeenCall | None:
         return None
     if not isinstance(arguments, dict) or not line.startswith(_GAVE, end) or _SHORTENED in line[:end]:
         return None
-    return _with_result(SeenCall(name=opening[1], arguments=arguments), line[end + len(_GAVE) :])
+    return _with_result(Called(name=opening[1], arguments=arguments), line[end + len(_GAVE) :])
 
 
-def _with_result(call: SeenCall, gave: str) -> SeenCall:
+def _with_result(call: Called, gave: str) -> Called:
     if gave.startswith(ERROR):
-        return SeenCall(name=call.name, arguments=call.arguments, error=gave.removeprefix(ERROR))
+        return Called(name=call.name, arguments=call.arguments, error=gave.removeprefix(ERROR))
     whole = gave if gave and _SHORTENED not in gave else None
-    return SeenCall(name=call.name, arguments=call.arguments, result=whole)
+    return Called(name=call.name, arguments=call.arguments, result=whole)
 
 
 MOST_REPEATS: Final = 50
@@ -177,7 +168,7 @@ class Plan:
     steps: tuple[PlanStep, ...]
     scope: Scope
 
-    def next(self, seen: Sequence[SeenCall]) -> tuple[PlannedCall, ...] | str:
+    def next(self, seen: Sequence[Called]) -> tuple[PlannedCall, ...] | str:
         """Return the calls that are right now, several at once where that can be, or the final answer.
 
         A call that is shown with its result is done. One whose result is needed and no longer shown is made again; one
@@ -202,7 +193,7 @@ class _Open(Exception):
 class _Walk:
     """One reading of a plan against what is shown."""
 
-    def __init__(self, scope: dict[str, Any], left: list[SeenCall]) -> None:
+    def __init__(self, scope: dict[str, Any], left: list[Called]) -> None:
         self.scope = scope
         self.left = left
         self.all = tuple(left)
@@ -300,7 +291,7 @@ class _Walk:
             for seen in self.all
         )
 
-    def _pop(self, name: str, arguments: Mapping[str, JSON]) -> SeenCall | None:
+    def _pop(self, name: str, arguments: Mapping[str, JSON]) -> Called | None:
         for at, seen in enumerate(self.left):
             if seen.name == name and same_arguments(seen.arguments, arguments):
                 return self.left.pop(at)

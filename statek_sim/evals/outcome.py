@@ -62,6 +62,13 @@ class Act:
     heeded: bool
     how: str = ""
 
+    def as_turn(
+        self, number: int, *, stage: str | None = None, nudged: str | None = None, digest: str = ""
+    ) -> Turn:
+        """Return the turn as a report shows it."""
+        failure = None if self.failure is None else self.failure.value
+        return Turn(number, failure, self.how, self.corrected, self.heeded, stage, nudged, digest)
+
 
 class Turn(NamedTuple):
     """One turn of a run as its report shows it.
@@ -128,7 +135,10 @@ FINAL: Final = "final"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """One call that reached the world: `result` is the text that it gave, `error` why it gave none."""
+    """One call: `result` is the text that it gave, `error` why it gave none.
+
+    Without both, a prompt shows the call and no longer what it gave.
+    """
 
     name: str
     arguments: Mapping[str, JSON]

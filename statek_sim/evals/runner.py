@@ -169,12 +169,8 @@ def _turns(trace: Sequence[events.Event], acts: Sequence[Act]) -> Iterator[Turn]
                 pass
     for act in acts:
         content = "\x1f".join((replies.get(act.turn, ""), stages.get(act.turn, ""), nudges.get(act.turn, "")))
-        yield Turn(
-            number=act.turn,
-            failure=None if act.failure is None else act.failure.value,
-            how=act.how,
-            corrected=act.corrected,
-            heeded=act.heeded,
+        yield act.as_turn(
+            act.turn,
             stage=stages.get(act.turn),
             nudged=nudges.get(act.turn),
             digest=hashlib.blake2b(content.encode(), digest_size=4).hexdigest(),

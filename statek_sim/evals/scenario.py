@@ -12,7 +12,8 @@ from statek_sim.agent.step_enforcement import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.chance import Draws
 from statek_sim.evals.expression import Scope, Unanswerable, each, evaluate, filled, names_in, resolved, shown
-from statek_sim.evals.ideal_plan import Plan, PlannedCall, SeenCall
+from statek_sim.evals.ideal_plan import Plan, PlannedCall
+from statek_sim.evals.outcome import Called
 from statek_sim.evals.schema import CheckText, Cited, EvalText, WantedCall, arguments_schema
 from statek_sim.evals.world import Approving, Tables, World, apply, begun, varied
 from statek_sim.values import JSON
@@ -183,7 +184,7 @@ class Instance:
         steps = next(script.plan for script in self.scenario.text.wrong if script.id == wrong)
         return Plan(steps, self.facts)
 
-    def right(self, seen: Sequence[SeenCall]) -> Sequence[PlannedCall] | str | None:
+    def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str | None:
         """Return what the plan says is next; None where what is shown does not have what it needs."""
         try:
             return self.plan.next(seen)

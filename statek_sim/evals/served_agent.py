@@ -100,19 +100,7 @@ class ServedModel:
     @property
     def turns(self) -> tuple[Turn, ...]:
         """What the model did, request by request."""
-        return tuple(
-            Turn(
-                number=number,
-                failure=None if act.failure is None else act.failure.value,
-                how=act.how,
-                corrected=act.corrected,
-                heeded=act.heeded,
-                stage=None,
-                nudged=None,
-                digest="",
-            )
-            for number, act in enumerate(self._model.acts, 1)
-        )
+        return tuple(act.as_turn(number) for number, act in enumerate(self._model.acts, 1))
 
     def _answered(self, request: Incoming) -> Answer:
         answer = self._llm.answer(request)

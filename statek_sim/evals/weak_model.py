@@ -16,9 +16,9 @@ from statek_sim.agent.tools.tool import Tool
 from statek_sim.errors import ProviderHTTPError
 from statek_sim.evals import mistakes
 from statek_sim.evals.chance import uniform
-from statek_sim.evals.ideal_plan import PlannedCall, SeenCall, call_key, is_corrected, shown_calls
+from statek_sim.evals.ideal_plan import PlannedCall, call_key, is_corrected, shown_calls
 from statek_sim.evals.mistakes import called, cut_arguments, kind_of_damage, rendered
-from statek_sim.evals.outcome import ORDER, Act, FailureClass
+from statek_sim.evals.outcome import ORDER, Act, Called, FailureClass
 from statek_sim.evals.profile import (
     HEEDS,
     INVENTS,
@@ -56,7 +56,7 @@ class Task(Protocol):
     def tools(self) -> Sequence[Tool]:
         """What may be called."""
 
-    def right(self, seen: Sequence[SeenCall]) -> Sequence[PlannedCall] | str | None:
+    def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str | None:
         """Return the right calls, or the answer, after what is shown; None where that cannot be known from it."""
 
     def steps_after(self, tool: str) -> Sequence[str]:
@@ -114,7 +114,7 @@ class WeakModel:
         message_tokens = sum([meter.measure(message)[1] for message in request.messages])
         return message_tokens + self._tools_tokens + REPLY_PRIMING
 
-    def _as_believed(self, call: SeenCall) -> SeenCall:
+    def _as_believed(self, call: Called) -> Called:
         """Return a call as the model remembers it: what it asked for wrongly, it takes for the right thing."""
         meant = self._believed.get(call_key(call.name, call.arguments)) if self._believed else None
         if meant is None or call.error is not None:
@@ -126,7 +126,7 @@ class _Turn:
     """One turn: where it stands, what would be right, which failure acts."""
 
     def __init__(
-        self, model: WeakModel, request: ChatRequest, shown: Sequence[SeenCall], *, long: bool
+        self, model: WeakModel, request: ChatRequest, shown: Sequence[Called], *, long: bool
     ) -> None:
         self._model = model
         self._request = request
@@ -198,7 +198,7 @@ class _Turn:
     ) -> tuple[Act, Reply]:
         return Act(self._request.turn, self._place, failure, corrected, heeded, how), reply
 
-    def _right(self, shown: Sequence[SeenCall]) -> Sequence[PlannedCall] | str:
+    def _right(self, shown: Sequence[Called]) -> Sequence[PlannedCall] | str:
         found = self._model._task.right(shown)
         return GIVES_UP if found is None else found
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from statek_sim.evals.ideal_plan import Plan, PlannedCall, SeenCall
-from statek_sim.evals.outcome import FailureClass
+from statek_sim.evals.ideal_plan import Plan, PlannedCall
+from statek_sim.evals.outcome import Called, FailureClass
 from statek_sim.evals.players import Agent, Assignment
 from statek_sim.evals.profile import HEEDS, Profile, load_profile
 from statek_sim.evals.scenario import EvalScenario
@@ -50,7 +50,7 @@ def follower(plan: Plan) -> Agent:
     """Return an agent that does what a plan says by calling the tools it is given, without any harness."""
 
     def work(job: Assignment) -> str:
-        seen: list[SeenCall] = []
+        seen: list[Called] = []
         while not isinstance(step := plan.next(seen), str):
             seen += [_called(job, call) for call in step]
         return step
@@ -58,9 +58,9 @@ def follower(plan: Plan) -> Agent:
     return work
 
 
-def _called(job: Assignment, call: PlannedCall) -> SeenCall:
+def _called(job: Assignment, call: PlannedCall) -> Called:
     try:
         result = job.tools[call.name](**call.arguments)
     except ToolError as error:
-        return SeenCall(name=call.name, arguments=call.arguments, error=str(error))
-    return SeenCall(name=call.name, arguments=call.arguments, result=result)
+        return Called(name=call.name, arguments=call.arguments, error=str(error))
+    return Called(name=call.name, arguments=call.arguments, result=result)
