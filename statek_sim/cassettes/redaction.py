@@ -38,34 +38,16 @@ from statek_sim.cassettes.secret_finder import (
     known_values,
     replaced,
 )
-from statek_sim.cassettes.secret_rules import NO_OWN, OwnSecrets, is_secret_header, is_secret_variable, shaped
+from statek_sim.cassettes.secret_rules import (
+    NO_OWN,
+    OwnSecrets,
+    is_changing_header,
+    is_secret_header,
+    is_secret_variable,
+    shaped,
+)
 
 _ENCODING: Final = "content-encoding"
-# What differs with every call or every machine would be all that a diff shows; nothing of it is needed to replay.
-_OF_REQUESTS: Final = frozenset(
-    {
-        "accept-encoding", "connection", "content-length", "host", "idempotency-key", "openai-organization",
-        "openai-project", "te", "traceparent", "tracestate", "transfer-encoding", "user-agent",
-        "x-goog-api-client", "x-goog-user-project",
-    }
-)  # fmt: skip
-_OF_RESPONSES: Final = frozenset(
-    {
-        "age", "alt-svc", "anthropic-organization-id", "cf-cache-status", "cf-ray", "connection", "content-encoding",
-        "date", "expires", "keep-alive", "nel", "openai-organization", "openai-processing-ms", "openai-project",
-        "report-to", "reporting-endpoints", "request-id", "server", "server-timing", "strict-transport-security",
-        "transfer-encoding", "vary", "via", "x-cloud-trace-context", "x-envoy-upstream-service-time", "x-request-id",
-        "x-robots-tag",
-    }
-)  # fmt: skip
-_STARTS: Final = (
-    "x-stainless-",
-    "x-ratelimit-",
-    "anthropic-ratelimit-",
-    "access-control-",
-    "x-amz-cf-",
-    "cf-",
-)
 _Message = TypeVar("_Message", Request, Response)
 
 
@@ -187,17 +169,13 @@ def lasting(exchange: Exchange) -> Exchange:
     """Return the exchange without the headers that change from call to call."""
     return replace(
         exchange,
-        request=replace(exchange.request, headers=_kept_headers(exchange.request.headers, _OF_REQUESTS)),
-        response=replace(exchange.response, headers=_kept_headers(exchange.response.headers, _OF_RESPONSES)),
+        request=replace(exchange.request, headers=_kept_headers(exchange.request.headers, "of_requests")),
+        response=replace(exchange.response, headers=_kept_headers(exchange.response.headers, "of_responses")),
     )
 
 
-def _kept_headers(headers: Headers, dropped: frozenset[str]) -> Headers:
-    return tuple(
-        (name, value)
-        for name, value in headers
-        if name.lower() not in dropped and not name.lower().startswith(_STARTS)
-    )
+def _kept_headers(headers: Headers, kind: str) -> Headers:
+    return tuple((name, value) for name, value in headers if not is_changing_header(name, kind))
 
 
 AROUND: Final = 8_000

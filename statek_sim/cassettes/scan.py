@@ -12,7 +12,7 @@ import stat
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import log2
 from pathlib import Path
@@ -259,19 +259,32 @@ def _setting() -> re.Pattern[str]:
     )
 
 
+_WORD: Final = re.compile(r"[^\s\"'<>]++")
+_MEMBER: Final = re.compile(r"\\?\"(?P<name>[\w.-]{1,100})\\?\"[ \t]*+:[ \t]*+\\?\"(?P<value>[^\"\\]++)")
+"""A member of JSON that stands in a text, escaped or not."""
+
+
 def _in_lines(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
     lines = _LineNumbers(text)
-    found = in_body(text, sought)
+    found = [*in_body(text, sought), *_in_addresses(text, sought)]
     if _suffixes(path) & _WITH_NAMES:
         found += [
             Finding(*match.span("value"), f"a value named {match['name']!r}")
-            for match in _setting().finditer(text)
+            for pattern in (_setting(), _MEMBER)
+            for match in pattern.finditer(text)
             if is_secret_variable(match["name"]) or sought.own.is_name(match["name"])
         ]
     for finding in apart(found):
         value = text[finding.start : finding.end]
         if finding.replacement and not is_placeholder(value):
             yield Leak(path, lines.of(finding.start) + 1, finding.kind, bare(value)[:_SHOWN])
+
+
+def _in_addresses(text: str, sought: Sought) -> Iterator[Finding]:
+    for word in _WORD.finditer(text):
+        if "://" in word[0] or "?" in word[0]:
+            for each in in_address(word[0], sought):
+                yield replace(each, start=word.start() + each.start, end=word.start() + each.end)
 
 
 @cache

@@ -87,6 +87,13 @@ def is_secret_variable(name: str) -> bool:
     return is_secret_member(name) and folded(name) not in _names("of_folders")
 
 
+@lru_cache(maxsize=4096)
+def is_changing_header(name: str, kind: str) -> bool:
+    """Whether a header "of_requests" or "of_responses" changes from call to call, and is not recorded."""
+    lists = _lists()["changing"]
+    return name.lower() in lists[kind] or name.lower().startswith(tuple(lists["starts"]))
+
+
 @cache
 def _opaque() -> frozenset[str]:
     return frozenset(map(folded, _lists()["opaque"]["members"]))

@@ -121,8 +121,9 @@ def test_an_escaped_secret_finds_its_recording_too(tmp_path: Path) -> None:
         ("note: acme-0123abcd\n", "a secret of your own (acme-[0-9a-f]{8})"),
         ("# acme-0123abcd\nnote: 1\n", "a secret of your own (acme-[0-9a-f]{8})"),
         ("headers:\n  x-acme-pin:\n  - plum tree\n", "a value named 'x-acme-pin'"),
-        ('{"customer_number": "4711"}\n', "a value named 'customer_number'"),
+        ('body: \'{"customer_number": "4711"}\'\n', "a value named 'customer_number'"),
         ("customer-number: '4711'\n", "a value named 'customer-number'"),
+        ("uri: https://api.test/?customer_number=4711\n", "the parameter 'customer_number'"),
     ],
 )
 def test_the_scan_finds_them_and_says_what_they_are(tmp_path: Path, content: str, kind: str) -> None:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import platform
 import struct
+import tomllib
 from collections.abc import Mapping
+from functools import cache
+from importlib import resources
 from typing import Final
 
 _ALLOW: Final = 0x7FFF0000
@@ -31,63 +34,13 @@ _ARCHITECTURES: Final[Mapping[str, tuple[int, int]]] = {
 }
 """What the kernel calls a processor, and which of the two numbers below is its own."""
 
-REFUSED: Final[Mapping[str, tuple[int, int]]] = {
-    "acct": (163, 89),
-    "add_key": (248, 217),
-    "bpf": (321, 280),
-    "chroot": (161, 51),
-    "clock_adjtime": (305, 266),
-    "clock_settime": (227, 112),
-    "delete_module": (176, 106),
-    "fanotify_init": (300, 262),
-    "finit_module": (313, 273),
-    "fsconfig": (431, 431),
-    "fsmount": (432, 432),
-    "fsopen": (430, 430),
-    "fspick": (433, 433),
-    "init_module": (175, 105),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "io_uring_setup": (425, 425),
-    "kcmp": (312, 272),
-    "kexec_file_load": (320, 294),
-    "kexec_load": (246, 104),
-    "keyctl": (250, 219),
-    "lookup_dcookie": (212, 18),
-    "mbind": (237, 235),
-    "migrate_pages": (256, 238),
-    "mount": (165, 40),
-    "mount_setattr": (442, 442),
-    "move_mount": (429, 429),
-    "move_pages": (279, 239),
-    "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265),
-    "open_tree": (428, 428),
-    "perf_event_open": (298, 241),
-    "personality": (135, 92),
-    "pidfd_getfd": (438, 438),
-    "pivot_root": (155, 41),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "ptrace": (101, 117),
-    "quotactl": (179, 60),
-    "quotactl_fd": (443, 443),
-    "reboot": (169, 142),
-    "request_key": (249, 218),
-    "set_mempolicy": (238, 237),
-    "setdomainname": (171, 162),
-    "sethostname": (170, 161),
-    "setns": (308, 268),
-    "settimeofday": (164, 170),
-    "swapoff": (168, 225),
-    "swapon": (167, 224),
-    "syslog": (103, 116),
-    "umount2": (166, 39),
-    "unshare": (272, 97),
-    "userfaultfd": (323, 282),
-    "vhangup": (153, 58),
-}
-"""Calls that fail with EPERM, by their numbers on x86_64 and aarch64."""
+
+@cache
+def refused_calls() -> Mapping[str, tuple[int, int]]:
+    """Return the calls that fail with EPERM, by their numbers on x86_64 and aarch64."""
+    text = (resources.files("statek_sim.agent.containers") / "syscalls.toml").read_text("utf-8")
+    return {name: (first, second) for name, (first, second) in tomllib.loads(text).items()}
+
 
 _CLONE: Final = (56, 220)
 _CLONE3: Final = (435, 435)
@@ -128,7 +81,7 @@ def program(machine: str = "") -> bytes | None:
         _op(_RETURN, refuse),
         _op(_RETURN, _ALLOW),
     ]
-    for numbers in REFUSED.values():
+    for numbers in refused_calls().values():
         code += [_op(_EQUAL, numbers[own], no=1), _op(_RETURN, refuse)]
     return b"".join([*code, _op(_RETURN, _ALLOW)])
 
