@@ -151,15 +151,15 @@ class Agent(runtime.Agent):
     def _named(self, names: Sequence[str] | None) -> list[Tool]:
         return [self.context[name] for name in names or () if name in self.context]
 
-    def system_prompt(  # type: ignore[override]
+    def system_prompt(
         self,
-        task_difficulty: Any = None,
+        task_difficulty: object,
         job_params: Mapping[str, Any] | None = None,
         available_tools: Any = None,
         **kwargs: Any,
     ) -> str:
         """Return the prompt with `{name}` placeholders filled, if there is anything to fill them with."""
-        return super().system_prompt({**(job_params or {}), **kwargs})
+        return super().system_prompt(task_difficulty, {**(job_params or {}), **kwargs})
 
     # -- what applications call --------------------------------------------------------------------------------
 
@@ -265,14 +265,17 @@ class SupervisedAgent(Agent):
 @memo
 @dataclass(eq=False)
 class Reminder(runtime.RecurringReminder):
-    """A text that keeps a dialog going."""
+    """A text that keeps a dialog going, under a condition that classes of their own give in `fire_ready`."""
 
     text: str
-    min_dialog_len: int | None = None
+
+    def __post_init__(self) -> None:
+        if type(self).fire_ready is Reminder.fire_ready:
+            raise TypeError(f"Can't instantiate abstract class {type(self).__name__}")
 
     def fire_ready(self, job: runtime.InDialog) -> bool:
         """Return whether the reminder is due."""
-        raise NotImplementedError(f"{type(self).__name__}.fire_ready")
+        raise NotImplementedError
 
 
 @dataclass_there
@@ -280,6 +283,8 @@ class Reminder(runtime.RecurringReminder):
 @dataclass(eq=False)
 class RecurringReminder(Reminder):
     """Fires on every final text once the dialog has `min_dialog_len` messages."""
+
+    min_dialog_len: int | None = None
 
     def fire_ready(self, job: runtime.InDialog) -> bool:
         """Return whether the reminder is due."""

@@ -16,7 +16,12 @@ from statek_sim.runtime.agents.dialog import (
     faces_user,
 )
 from statek_sim.runtime.execution.job_registry import equals_its_like
-from statek_sim.runtime.execution.model_name import model_provider, models_by_difficulty
+from statek_sim.runtime.execution.model_name import (
+    model_for_provider,
+    model_provider,
+    models_by_difficulty,
+    parse_model_name,
+)
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.execution.services import Brought
 from statek_sim.runtime.execution.toolbox import matching
@@ -34,6 +39,7 @@ from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.ordering import Shows
 from statek_sim.runtime.stored.storable_types import KEEPER, EnumValue, object_text
 from statek_sim.shim.covered_names import NotCovered
+from statek_sim.shim.http_errors import client_error
 from statek_sim.shim.internal_attrs import (
     HERE_ONLY,
     check_reader,
@@ -199,18 +205,21 @@ class AppJob(Job):
         self.usage.pricing = self._pricing()
 
     def _pricing(self) -> ModelPricing:
-        definition: Any = self.job_def
-        provider = definition.provider
-        name = self.get_current_model().split("[")[0].split("/")
-        family = "/".join(name[:-1][-1:]) if provider.upper() == "OPENROUTER" and len(name) > 1 else None
-        model = f"{family}/{name[-1]}" if family else name[-1]
-        found: ModelPricing = get_model_pricing(provider, model, family)
+        name = self.get_current_model()
+        default = self.job_def.metadata.get("PROVIDER") or _runtime().settings.default_llm_api_provider
+        provider = model_provider(name) or default
+        family = parse_model_name(name).model_family if provider.upper() == "OPENROUTER" else None
+        found: ModelPricing = get_model_pricing(provider, model_for_provider(name, provider), family)
         return found
 
     def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
         """Register cleanup that runs if the job dies; the store refuses a handler that it cannot import."""
         attribute(error_handler)
         super().add_error_handler(error_handler, context)
+
+    def notify_handlers(self, error: BaseException | None = None) -> None:
+        """Run every registered handler; an error of the provider is the HTTP client's own."""
+        super().notify_handlers(error if error is None else client_error(error))
 
     # -- what it is made of ----------------------------------------------------------------------------------------
 
@@ -242,10 +251,6 @@ class AppJob(Job):
         text = self.job_def.metadata["MODEL"]
         by_level = {name.upper(): model for name, model in models_by_difficulty(text).items()}
         return by_level[level] if ":" in text else text
-
-    def system_prompt(self, difficulty: Any = None) -> str:
-        """Return the system prompt with this job's parameters."""
-        return self.agent.system_prompt(job_params=self.job_def.job_params)
 
     # -- what was said and done ------------------------------------------------------------------------------------
 
@@ -336,7 +341,7 @@ def _runtime() -> Any:
 setattr(AppJobDef, KEEPER, InMemory())
 
 # Agents and error messages show the names of classes.
-AppJob.__name__ = AppJob.__qualname__ = Job.__name__
+AppJob.__name__, AppJob.__qualname__ = "statek.executors.job.Job", "Job"
 
 
 def _tools() -> tuple[Any, ...]:

@@ -416,6 +416,9 @@ class StoredEnum:
         return tuple(self._values.values())
 
 
+StoredEnum.__name__ = "Enum"
+
+
 def _known(text: str) -> bool:
     store = open_store()
     return text in OF_STATEK or (store is not None and store.knows(text))

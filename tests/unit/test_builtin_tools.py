@@ -93,7 +93,7 @@ def test_code_never_gets_an_answer_from_a_combination(name: str) -> None:
     job = runtime.create_job(Agent("worker", tools=[first.tool, second.tool, combine]))
     runtime.at(1, first.open)
     runtime.run(until=2)
-    assert job.py_env.console == []
+    assert job.py_env.console is None
     runtime.at(3, second.open)
     runtime.run()
     assert job.py_env.console[0] == "AttributeError: 'str' object has no attribute 'check_condition'"

@@ -354,7 +354,7 @@ def test_code_of_a_dead_worker_does_nothing_more(code: str) -> None:
     runtime.run()
     job = runtime.job("a")
     assert LOG == ["a begins"]
-    assert (job.py_env.console, job.py_env.exit_status, job.status) == ([], None, JobStatus.STARTED)
+    assert (job.py_env.lines, job.py_env.exit_status, job.status) == ([], None, JobStatus.STARTED)
 
 
 def test_a_kill_takes_all_jobs_with_it_that_wait_for_tools() -> None:

@@ -46,11 +46,18 @@ class Served:
                 return spoken
 
 
+OFFERED = ("get_weather", "look", "lost")
+
+
 def _request(target: str, question: str, said: list[Any]) -> dict[str, Any]:
     if target == GEMINI:
-        return {"contents": [{"role": "user", "parts": [{"text": question}]}, *said]}
+        offered = [{"functionDeclarations": [{"name": name} for name in OFFERED]}]
+        return {"contents": [{"role": "user", "parts": [{"text": question}]}, *said], "tools": offered}
     common = {"model": "m", "messages": [{"role": "user", "content": question}, *said]}
-    return common | {"max_tokens": 100} if target == ANTHROPIC else common
+    if target == ANTHROPIC:
+        tools = [{"name": name, "input_schema": {"type": "object"}} for name in OFFERED]
+        return common | {"max_tokens": 100, "tools": tools}
+    return common | {"tools": [{"type": "function", "function": {"name": name}} for name in OFFERED]}
 
 
 def _read(target: str, body: Any, said: list[Any]) -> tuple[bool, str]:

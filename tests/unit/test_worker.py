@@ -35,7 +35,7 @@ def test_an_error_of_the_test_set_up_fails_the_run_not_the_job(error: Exception)
     job = runtime.create_job(Agent("worker"))
     with pytest.raises(type(error), match=f"^{error}$"):
         runtime.run()
-    assert (job.status, job.error, job.py_env.console) == (JobStatus.STARTED, None, [])
+    assert (job.status, job.error, job.py_env.lines) == (JobStatus.STARTED, None, [])
 
 
 def test_a_script_that_is_too_short_fails_the_run() -> None:

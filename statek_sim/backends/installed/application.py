@@ -17,7 +17,7 @@ from statek.executors import utils
 from statek.task import create_new_job
 
 from statek_sim.backends.application import AppJob, AppOutcome, app_job
-from statek_sim.backends.installed.isolation import isolated
+from statek_sim.backends.installed.isolation import isolated, virtual_timestamps
 from statek_sim.backends.installed.messages import Message, answer_of
 from statek_sim.backends.installed.record import job_record
 from statek_sim.backends.installed.runtime import InstalledRuntime
@@ -276,6 +276,7 @@ def opened(
     with ExitStack() as stack:
         stack.enter_context(isolated(settings, limits))
         stack.enter_context(plain_dates())
+        stack.enter_context(virtual_timestamps(clock.wall))
         application = InstalledApplication(provider, profile=profile, clock=clock, seed=seed)
         stack.callback(application.close)
         stack.enter_context(application.in_charge())

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
+from datetime import datetime
 from typing import Any, Final
 
 import dbzero
 from statek import document, llm_api, llm_harness, locale, settings, system
-from statek.executors import example, utils
+from statek.executors import chat_log_item, example, utils
 
 from statek_sim.backends.installed.runtime import configure
 from statek_sim.harness.harness import LLM_Harness
@@ -81,6 +82,22 @@ def _scrubbed_environment() -> Iterator[None]:
 
 def _is_provider(name: str) -> bool:
     return name.endswith(("_API_URL", "_API_KEY", "_RESPONSE_FORMAT_FILE", "_USE_PROMPT_CACHING"))
+
+
+@contextmanager
+def virtual_timestamps(now: Callable[[], datetime]) -> Iterator[None]:
+    """Have items of chat logs say `now()`: their classes hold on to the real clock from when they were imported."""
+    makers: list[Any] = [
+        vars(kind)["__init__"] for kind in vars(chat_log_item).values() if is_dataclass(kind)
+    ]
+    with ExitStack() as stack:
+        for maker in makers:
+            cells = dict(zip(maker.__code__.co_freevars, maker.__closure__ or (), strict=True))
+            cell = cells.get("_dflt_timestamp")
+            if cell is not None:
+                stack.callback(setattr, cell, "cell_contents", cell.cell_contents)
+                cell.cell_contents = now
+        yield
 
 
 @contextmanager

@@ -68,7 +68,7 @@ class Agent(StoredObject):
         """The tools that the model may be told about."""
         return tuple(function for function in self.all_tools if not _is_internal(function))
 
-    def system_prompt(self, job_params: Mapping[str, object]) -> str:
+    def system_prompt(self, task_difficulty: object, job_params: Mapping[str, object] | None = None) -> str:
         """Return the prompt with `{name}` placeholders filled from `job_params`, if there are any."""
         return self.prompt.format_map(job_params) if job_params else self.prompt
 

@@ -130,7 +130,7 @@ def _answers(job: LoggedJob, index: int) -> Iterator[str]:
     later = (item.console_pos for item in log[index + 1 :] if isinstance(item, LLM_LogItem | WarmupLogItem))
     item = log[index]
     start = item.console_pos if isinstance(item, LLM_LogItem | WarmupLogItem) else 0
-    for output in job.py_env.console[start : next(later, None)]:
+    for output in job.py_env.lines[start : next(later, None)]:
         _refuse_agent_code(bool(output), "_chat_response_from_tool_log")
         for line in output.splitlines() if _LOGGED in output else ():
             if line.startswith(_LOGGED) and (body := _answer_body(line.removeprefix(_LOGGED).strip())):
@@ -254,6 +254,9 @@ class LoggedJob(Protocol):
     @property
     def agent(self) -> Agent:
         """The agent that does the work."""
+
+    def system_prompt(self) -> str:
+        """Return the agent's prompt with the job's parameters."""
 
     @property
     def raised_at(self) -> list[int]:

@@ -36,9 +36,9 @@ from statek_sim.runtime.state.chat_log import (
     ToolError,
     UserLogItem,
     WarmupLogItem,
+    stored_call,
 )
 from statek_sim.runtime.state.chat_style import ChatStyle
-from statek_sim.sandbox.llm_repr import llm_repr
 from statek_sim.usage.conversation import MessageMeter, MeteredConversation
 from statek_sim.values import JSON, Message, in_common
 
@@ -197,13 +197,11 @@ def _end_position(job: LoggedJob, index: int) -> int:
 def _opening(job: LoggedJob) -> Iterator[Message]:
     """Yield the system prompt and the first user message."""
     definition = job.job_def
-    prompt = with_rule(
-        job.agent.system_prompt(job_params=definition.job_params), definition.locale, definition.metadata
-    )
+    prompt = with_rule(job.system_prompt(), definition.locale, definition.metadata)
     if prompt:
         yield system_message(prompt)
     first = [job.chat_log[0]] if job.chat_log and isinstance(job.chat_log[0], str) and job.chat_log[0] else []
-    pushed = job.py_env.push_log.get(0)
+    pushed = job.py_env.pushed.get(0)
     texts = [*first, str(pushed)] if pushed else first
     if texts:
         yield user_message("\n".join(_hinted(job, text) for text in texts))
@@ -229,7 +227,7 @@ def _project(job: LoggedJob, item: ChatItem, index: int, end: int, reader: _Read
         yield from _subtask(job, item, _shown_index(job, index), reader)
     elif isinstance(item, NotificationLogItem):
         call = _cli_call(f"STATEK-NOTIFICATION-{_shown_index(job, index):03d}", NOTIFICATION_CODE)
-        yield from _call_and_result(job, call, llm_repr([item]), reader)
+        yield from _call_and_result(job, call, item.tool_log, reader)
 
 
 def _shown_index(job: LoggedJob, index: int) -> int:
@@ -260,8 +258,10 @@ def _execution(
         return
     code = block.code if isinstance(block, CodeBlock) else block
     calls = block.tool_calls if isinstance(block, CodeBlock) else ()
+    if job.py_env.stores and isinstance(item, WarmupLogItem):
+        calls = tuple(stored_call(call) for call in calls)
     style, start = job.chat_style, item.console_pos
-    console = "\n".join(job.py_env.console[start:end]) if end > start else ""
+    console = "\n".join(job.py_env.lines[start:end]) if end > start else ""
     if calls:
         yield {**assistant_calls(code, calls, plain=reader.plain), **reader.reasoning(item)}
         for position, call in enumerate(calls):
@@ -279,7 +279,7 @@ def _execution(
             yield {"role": "assistant", "content": None, **reasoning}
         if end > start:
             yield console_message(console, style, job.host.console_tag)
-    pushed = job.py_env.push_log
+    pushed = job.py_env.pushed
     for position in sorted(pushed) if pushed else ():
         if position and start < position <= end:
             yield user_message(_hinted(job, str(pushed[position])))

@@ -65,10 +65,20 @@ def model_for_provider(text: str, provider: str | None) -> str:
     """
     name = parse_model_name(text)
     if name.model is None:
-        raise BadModelName(f"model {text!r}: expected a model after the last '/'")
+        raise _told(
+            BadModelName("model name must include a model component"),
+            f"MODEL {text!r}: expected a model after the last '/'",
+        )
     if name.model_family is not None and provider is not None and provider.upper() in _KEEPS_FAMILY:
         return f"{name.model_family}/{name.model}"
     return name.model
+
+
+def check_reasoning(text: str) -> None:
+    """Raise `BadModelName` for a reasoning level: it needs a provider configuration, which no runtime here has."""
+    params = parse_model_name(text).params
+    if any(params.get(key, "0") != "0" for key in ("rl", "reasoning_level")):
+        raise BadModelName("positive reasoning level requires a provider configuration")
 
 
 @lru_cache(maxsize=1024)

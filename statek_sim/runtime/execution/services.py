@@ -16,7 +16,12 @@ from statek_sim.providers.wire.request import PLAIN, ClientOptions, FormatName
 from statek_sim.runtime.agents.agent import Agent, JobDef
 from statek_sim.runtime.execution.builtin_tools import init_shared_context, own_spec, system_tools
 from statek_sim.runtime.execution.job_queue import WaitingRoom
-from statek_sim.runtime.execution.model_name import model_for_provider, model_provider, models_by_difficulty
+from statek_sim.runtime.execution.model_name import (
+    check_reasoning,
+    model_for_provider,
+    model_provider,
+    models_by_difficulty,
+)
 from statek_sim.runtime.execution.toolbox import Toolbox
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureError
@@ -252,6 +257,7 @@ def upstream(job: Job, default_provider: str) -> tuple[str, str]:
     if ":" in text:
         by_level = {level.upper(): name for level, name in models_by_difficulty(text).items()}
         text = by_level[job.difficulty]
+    check_reasoning(text)
     provider = model_provider(text) or metadata.get("PROVIDER") or default_provider
     return provider, model_for_provider(text, provider)
 

@@ -32,6 +32,8 @@ def worker_step(services: Services, job: Job) -> Step:
     """
     try:
         yield from job_step(services, job)
+        # STATEK logs the cost after each step: prices that are no decimals end the job.
+        _ = job.usage.total_cost
     except LLM_HarnessError as error:
         _stop_by_harness(job, error)
     except StatekSimError as error:

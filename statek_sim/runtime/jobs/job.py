@@ -105,8 +105,8 @@ class Job(StoredObject):
 
     @property
     def console(self) -> list[str]:
-        """What the job has printed, entry by entry: `py_env.console`."""
-        return self.py_env.console
+        """What the job has printed, entry by entry: `py_env.lines`."""
+        return self.py_env.lines
 
     @property
     def locals(self) -> dict[str, object]:
@@ -158,6 +158,15 @@ class Job(StoredObject):
         """LOW, MEDIUM or HIGH."""
         return self._difficulty.level
 
+    def system_prompt(self, difficulty: Any = None) -> str:
+        """Return the agent's prompt for a difficulty, the current one unless another is given."""
+        level = self.get_current_difficulty() if difficulty is None else difficulty
+        return self.agent.system_prompt(task_difficulty=level, job_params=self.job_def.job_params)
+
+    def get_current_difficulty(self) -> Any:
+        """Return the difficulty."""
+        return self.difficulty
+
     @property
     def raised_at(self) -> list[int]:
         """Lengths of the chat log at rises of the difficulty: from 1.4.1 each is an item of STATEK's log."""
@@ -182,7 +191,7 @@ class Job(StoredObject):
     @property
     def console_pos(self) -> int:
         """The length of the console."""
-        return len(self.py_env.console)
+        return len(self.py_env.lines)
 
     def console_append(self, text: str, error: ErrorKind | None = None) -> None:
         """Append one console entry, as an error of `error` kind if given."""

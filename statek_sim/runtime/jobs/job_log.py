@@ -59,31 +59,31 @@ class JobLog:
             if lost is not None and error is not None and self._profile.console_error_belongs_to == "turn":
                 raise ended_in("Error.__init__") from lost
             if lost is not None:
-                env.console.append("")
+                env.lines.append("")
                 raise lost
             text = stored_text(text)
         text = without_addresses(text)
-        index = len(env.console)
-        env.console.append(text)
+        index = len(env.lines)
+        env.lines.append(text)
         if error is not None:
             self._record_error(env, index, error, text)
         return index, text
 
     @staticmethod
     def _print_as_it_is(env: PyEnv, value: Any) -> tuple[int, str]:
-        index = len(env.console)
+        index = len(env.lines)
         if env.stores:
-            put(value, env.console.append)
+            put(value, env.lines.append)
         else:
-            env.console.append(value)
-        return index, without_addresses(str(env.console[index]))
+            env.lines.append(value)
+        return index, without_addresses(str(env.lines[index]))
 
     def _record_error(self, env: PyEnv, index: int, kind: ErrorKind, text: str) -> None:
         position = self.newest_position()
         if self._profile.console_error_belongs_to == "position":
-            env.exceptions[position] = text
+            env.errors[position] = text
         else:
-            env.exceptions[index] = ConsoleError(kind, text)
+            env.errors[index] = ConsoleError(kind, text)
         if kind is ErrorKind.EXECUTION or self._profile.harness_error_counts:
             self.counters.record_error(position)
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from statek_sim.runtime.stored.containers import NOTHING, Kept, kept
-from statek_sim.runtime.stored.storable_types import HOMES, EnumValue, Kind, kind_of
+from statek_sim.runtime.stored.storable_types import HOMES, EnumValue, Kind, NamedAsInC, kind_of
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -75,7 +75,7 @@ def missing(owner: object, name: str) -> AttributeError:
     return denied(name)
 
 
-class StoredObject:
+class StoredObject(metaclass=NamedAsInC):
     """An object of STATEK's own that dbzero keeps: an attribute that there is not is refused in the store's words."""
 
     __slots__ = ()

@@ -260,6 +260,11 @@ class NotificationLogItem:
     timestamp: datetime
     message: str
 
+    @property
+    def tool_log(self) -> str:
+        """The result of the call that shows the notification to the model."""
+        return f"[{self.__llm_repr__()}]"
+
     def __llm_repr__(self) -> str:
         """Return the text that agent code sees."""
         return f"NotificationLogItem(message={self.message!r})"

@@ -168,6 +168,11 @@ class LLM_Usage(StoredObject):  # noqa: N801  # STATEK's own name
         """The harness's estimate of the totals (000)."""
         return approx_tokens(self.total_bytes_sent, self.total_bytes_received)
 
+    @property
+    def total_cost(self) -> float | None:
+        """What the provider reported; an application's jobs have prices."""
+        return self.total_reported_cost
+
     def add(self, turn: TurnUsage) -> None:
         """Add one answered LLM call; failed calls are never added (behaviour 5)."""
         self.total_bytes_sent += turn.bytes_sent

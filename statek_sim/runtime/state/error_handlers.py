@@ -100,6 +100,9 @@ class HandlerList:
     def __iter__(self) -> Iterator[ErrorHandler]:
         return iter(self._handlers)
 
+    def __getitem__(self, index: int) -> ErrorHandler:
+        return self._handlers[index]
+
     def add(self, error_handler: Callable[..., object], context: object) -> None:
         """Register a handler with its context, as the store keeps it; what it refuses registers nothing and raises."""
         handler = ErrorHandler(error_handler, self._stored(context))

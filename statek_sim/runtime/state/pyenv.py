@@ -45,35 +45,51 @@ Pushed = str | list["Pushed"]
 class PyEnv(StoredObject):
     """What the agent's code can see and what running it left behind.
 
-    `exceptions` is keyed by console entry (up to 1.2.6: bare texts, by the console position of the chat log's newest
-    item), `push_log` by the console's length when the message came. `stores` tells whether dbzero's rules apply,
+    `console`, `exceptions` and `push_log` are what the runtime keeps in `lines`, `errors` and `pushed`; None while that
+    is empty. `errors` is keyed by console entry (up to 1.2.6: bare texts, by the console position of the chat log's
+    newest item), `pushed` by the console's length when the message came. `stores` tells whether dbzero's rules apply,
     `in_block` whether a block runs now: what it binds is in `local_state` when it ends.
     """
 
     global_state: dict[str, object] = field(default_factory=dict)
     local_state: dict[str, object] = field(default_factory=dict)
-    console: list[str] = field(default_factory=list)
-    exceptions: dict[int, ConsoleError | str] = field(default_factory=dict)
-    push_log: dict[int, Pushed] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    errors: dict[int, ConsoleError | str] = field(default_factory=dict)
+    pushed: dict[int, Pushed] = field(default_factory=dict)
     exit_status: object = None
     future_result: FutureResult | None = None
     stores: bool = False
     in_block: bool = False
 
     def __store_members__(self, shows: Shows) -> dict[str, object]:
-        """Return what agents are shown of it; what is empty was never made in STATEK."""
+        """Return what agents are shown of it."""
         members = {
             "global_state": self.global_state,
             "local_state": self.local_state,
-            "console": self.console or None,
-            "exceptions": self.exceptions or None,
-            "push_log": self.push_log or None,
+            "console": self.console,
+            "exceptions": self.exceptions,
+            "push_log": self.push_log,
             "next_instr_id": None,
             "warmup_block_num": None,
             "exit_status": self.exit_status,
             "future_result": self.future_result,
         }
         return shown_members(members, shows)
+
+    @property
+    def console(self) -> list[str]:
+        """What was printed, one text for each output; None before the first."""
+        return self.lines or None  # type: ignore[return-value]  # as STATEK annotates it
+
+    @property
+    def exceptions(self) -> dict[int, ConsoleError | str]:
+        """Errors on the console by their place; None before the first."""
+        return self.errors or None  # type: ignore[return-value]  # as STATEK annotates it
+
+    @property
+    def push_log(self) -> dict[int, Pushed]:
+        """Pushed messages by their place on the console; None before the first."""
+        return self.pushed or None  # type: ignore[return-value]  # as STATEK annotates it
 
     @property
     def perm_ctx(self) -> Any:
@@ -86,8 +102,8 @@ class PyEnv(StoredObject):
         The model then sees the pair as the text of a Python list: STATEK's durable lists are no `list`, which its
         history does not expect. Checked with 1.2.7 and 1.4.2.
         """
-        existing = self.push_log.get(position)
-        self.push_log[position] = message if existing is None else [existing, message]
+        existing = self.pushed.get(position)
+        self.pushed[position] = message if existing is None else [existing, message]
 
     def update_locals(self, **values: object) -> None:
         """Bind names in the workspace; under dbzero's rules a value that they refuse raises its error."""

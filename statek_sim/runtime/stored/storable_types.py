@@ -78,7 +78,20 @@ def stored(kind: K, /) -> K:
     return kind
 
 
-class EnumValue:
+_NAME: Final[Any] = vars(type)["__name__"]
+
+
+def _short_name(kind: type) -> str:
+    return str(_NAME.__get__(kind)).rpartition(".")[2]
+
+
+class NamedAsInC(type):
+    """A class that Python's own errors may name with its module, as they do a class that is written in C."""
+
+    __name__ = property(_short_name, _NAME.__set__)
+
+
+class EnumValue(metaclass=NamedAsInC):
     """One value of a stored enumeration. Equal to itself and to that member, and without an order, as dbzero's."""
 
     __slots__ = ("_name", "_owner")
@@ -121,7 +134,6 @@ EarlyEnumValue.__name__ = "dbzero.EnumValueRepr"
 setattr(EnumValue, STORED_MARK, True)
 # As dbzero 0.7.0 hashes them, so that values of two enumerations with one name have one hash.
 setattr(EnumValue, STORE_PLACE, lambda value: text_hash(str(value)))
-# Python's own errors name it with its module, and nothing shows a class's name else.
 EnumValue.__name__ = "dbzero.EnumValue"
 
 
