@@ -195,7 +195,7 @@ def _harness(event: events.AgentEvent) -> Iterator[tuple[str, str]]:
         case events.Compacted():
             before = f"{event.messages_before} messages, {event.tokens_before} tokens"
             after = f"{event.messages_after} messages, {event.tokens_after} tokens"
-            yield "compacted", f"{event.strategy}: {before} -> {after}; {lost_words(event)}"
+            yield "compacted", f"{event.strategy}: {before} -> {after}; {_lost_words(event)}"
         case events.HarnessSpoke():
             yield event.part, f"{event.action}: {event.detail}"
         case events.PersonAsked():
@@ -222,7 +222,7 @@ def _harness(event: events.AgentEvent) -> Iterator[tuple[str, str]]:
             assert_never(event)
 
 
-def lost_words(event: events.Compacted) -> str:
+def _lost_words(event: events.Compacted) -> str:
     """Return what a compaction did in words, and how much of the prompt's beginning it left as it was."""
     done = {
         "results cleared": event.cleared,

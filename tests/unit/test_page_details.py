@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from statek_sim.reporting.page.data import embedded
 from statek_sim.reporting.page.details import details_of
+from statek_sim.reporting.page.timeline import KINDS
+from statek_sim.trace import Event
 from statek_sim.values import JSON
 from tests.tables import table_test
 from tests.unit.page_samples import check_details, marked, seqs
@@ -72,6 +74,11 @@ def test_marks_spans_and_transcript_come_in_the_order_of_the_trace() -> None:
     assert {mark["at"] for mark in found["marks"]} == {0.0}
 
 
+def test_every_kind_of_event_has_a_mark_or_is_known_to_have_none() -> None:
+    unmarked = {"StatusChanged", "StepStarted", "ConsoleLine", "WorldChanged"}
+    assert {kind.__name__ for kind in get_args(Event)} == {kind.__name__ for kind in KINDS} | unmarked
+
+
 def test_a_lane_ends_when_its_job_stopped_for_the_last_time() -> None:
     pushes: list[JSON] = [{"at": 5.0, "push": "main", "message": "again"}]
     found = details({**dialog({"text": "one"}, {"text": "two", "latency": 2.0}), "events": pushes})
@@ -81,7 +88,7 @@ def test_a_lane_ends_when_its_job_stopped_for_the_last_time() -> None:
         ("message", "Good morning"),
         ("stop", "final"),
         ("message", "again"),
-        ("reactivated", "by message"),
+        ("reactivated", "active again, by message"),
         ("stop", "final"),
     ]
 

@@ -94,7 +94,7 @@ function numbers(marks) {
       { label: "virtual time", value: (mark) => seconds(mark.at), numeric: true },
       { label: "job", value: (mark) => mark.job || NOWHERE },
       { label: "kind", value: (mark) => kindOf(mark.kind).name },
-      { label: "what", value: (mark) => [mark.label, mark.detail].filter(Boolean).join(": ") },
+      { label: "what", value: (mark) => mark.label },
     ],
     marks,
   );
