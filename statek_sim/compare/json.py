@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from statek_sim.compare.changes import Change, Resized, Stop
+from statek_sim.compare.document import told
 from statek_sim.compare.matrix import Verdict, VersionMatrix
 from statek_sim.compare.upgrade import Rule, Section, Upgrade
-from statek_sim.compare.wording import told
 from statek_sim.values import JSON, as_json, record
 
 SCHEMA = "statek-sim/compare@1"

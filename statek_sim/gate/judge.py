@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from statek_sim.backends.record import RunRecord
 from statek_sim.errors import BadInput, BadScenario
-from statek_sim.gate.failure_cost import burnt
 from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.gate.needs import needs_said
 from statek_sim.gate.policy import Rule
-from statek_sim.gate.trial import Trial, stops, unfinished
+from statek_sim.gate.trial import Trial, burnt, stops, unfinished
 from statek_sim.gate.verdict import Burnt, LimitFigure, Stop, Verdict
 from statek_sim.harness.limits import LIMITS, LimitName
 from statek_sim.scenario.check import MAIN

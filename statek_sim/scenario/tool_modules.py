@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from statek_sim.did_you_mean import suggestion
-from statek_sim.scenario.agent import ToolText
 from statek_sim.scenario.files import problem_at
 from statek_sim.scenario.problem import Keypath, Problem
 from statek_sim.scenario.schema import Scenario
@@ -22,9 +21,8 @@ _ANYTHING: Final = "*"
 def missing_tools(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """Yield a problem for each `module:attribute` of a scenario whose module, or name in it, is not found.
 
-    These are tools, callable replies, and parts of the harness. A tool's function that is found has to take what the
-    tool's schema declares. What a module makes when it runs (`import *`, `__getattr__`, an extension module) counts as
-    found.
+    These are tools, callable replies, and parts of the harness. What a module makes when it runs (`import *`,
+    `__getattr__`, an extension module) counts as found.
     """
     known: dict[str, str | None] = {}
     for scenario in scenarios:
@@ -36,30 +34,6 @@ def missing_tools(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
             if problem is not None and name not in missing:
                 missing.add(name)
                 yield problem_at(scenario, keypath, f"{name!r}: {problem}")
-        for title, own in scenario.tools.items():
-            if own.call and known[own.call] is None and (problem := _does_not_take(own)) is not None:
-                yield problem_at(scenario, ("tools", title, "call"), f"{own.call!r}: {problem}")
-
-
-def _does_not_take(tool: ToolText) -> str | None:
-    """Say which declared arguments the tool's function does not take, as far as its text alone shows that."""
-    module, _, name = tool.call.partition(":")
-    tree = _text(_spec(module))
-    defined = [] if tree is None else [node for node in tree.body if getattr(node, "name", None) == name]
-    declared = tool.parameters.get("properties")
-    if len(defined) != 1 or not isinstance(declared, dict):
-        return None
-    function = defined[0]
-    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or function.decorator_list:
-        return None
-    taken = [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]
-    unknown = [argument for argument in declared if argument not in taken]
-    if function.args.kwarg is not None or not unknown:
-        return None
-    hint = suggestion(unknown[0], taken)
-    return f"it does not take {', '.join(unknown)}, which the tool's parameters declare.{hint}".removesuffix(
-        "."
-    )
 
 
 def _names(scenario: Scenario) -> Iterator[tuple[Keypath, str]]:
@@ -116,22 +90,14 @@ def _spec(module: str) -> ModuleSpec | str:
     return spec
 
 
-def _text(spec: ModuleSpec | str) -> ast.Module | None:
-    """Return the syntax tree of a module; None where there is none to read."""
-    origin = None if isinstance(spec, str) else spec.origin
-    if origin is None or not origin.endswith(".py"):
-        return None
-    try:
-        return ast.parse(Path(origin).read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        # Running it will say what is wrong.
-        return None
-
-
 def _bound(spec: ModuleSpec) -> set[str]:
     """Return the names that a module's own text binds."""
-    tree = _text(spec)
-    if tree is None:
+    if spec.origin is None or not spec.origin.endswith(".py"):
+        return {_ANYTHING}
+    try:
+        tree = ast.parse(Path(spec.origin).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        # Running it will say what is wrong.
         return {_ANYTHING}
     found: set[str] = set()
     for node in ast.walk(tree):

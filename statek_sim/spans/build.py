@@ -12,9 +12,8 @@ from operator import attrgetter
 from typing import Any, Final
 
 from statek_sim.spans import names
-from statek_sim.spans.arguments import as_json
 from statek_sim.spans.names import Operation
-from statek_sim.spans.span import Attribute, Cost, Job, OpenSpans, Span
+from statek_sim.spans.span import Attribute, Cost, Job, OpenSpans, Span, as_json
 
 Record = Any
 """One event of a trace. This module stands below the events' own, which has spans: it knows them by their names."""

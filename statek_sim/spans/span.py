@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -225,3 +227,19 @@ class OpenSpans:
         """Return the id of the trace of a job's unit of work."""
         text = f"{self._run} task {job.units} of {job.name}"
         return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def as_json(written: str) -> str | None:
+    """Return the arguments of a call as a JSON object; None for what has none.
+
+    That is what is not written as keyword arguments of Python with literals (a name like `from` or `a-b` is no keyword
+    argument), and numbers that JSON does not have: `inf` and `nan`.
+    """
+    try:
+        call = ast.parse(f"_({written})", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args or any(word.arg is None for word in call.keywords):
+            return None
+        found = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        return json.dumps(found, ensure_ascii=False, allow_nan=False)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from statek_sim.errors import BadInput
 from statek_sim.input_files import text_of, why_another
@@ -16,10 +16,6 @@ from statek_sim.trace import Event, ToolCalled, ToolReturned, event_of
 _REPORT = "statek-sim/report@1"
 MOST: Final = 2**53
 """The greatest number that is believed."""
-_MEMBERS: Final = {
-    kind.__name__: {spec.name: spec.default is MISSING for spec in fields(kind)} for kind in get_args(Event)
-}
-"""What events have, by kind, and whether every line has to say it: older traces have no `call_id`."""
 _PLAIN: Final[dict[str, type[str | int | float] | tuple[type[int], type[float]]]] = {
     "str": str,
     "int": int,
@@ -94,8 +90,11 @@ def _record(line: str, place: str) -> dict[str, Any]:
 
 
 def _event(record: dict[str, Any], place: str) -> Event:
-    _check_members(record, place)
-    event = event_of(record)
+    try:
+        event = event_of(record)
+    except (KeyError, TypeError) as error:
+        # No event has this name, or its members are others.
+        raise BadInput(f"{place}: is no event of a trace: {error}") from None
     for spec in fields(event):
         value, kind = getattr(event, spec.name), str(spec.type)
         if value is None and kind == "str" and isinstance(event, ToolCalled | ToolReturned):
@@ -104,23 +103,6 @@ def _event(record: dict[str, Any], place: str) -> Event:
             found = repr(record.get(spec.name))[:40]
             raise BadInput(f"{place}: {record['event']}: {spec.name}: expected {spec.type}, found {found}")
     return event
-
-
-def _check_members(record: dict[str, Any], place: str) -> None:
-    """Raise `BadInput` for a line that is of no kind of event, or that has not the members of its kind."""
-    name = record.get("event")
-    if not isinstance(name, str) or name not in _MEMBERS:
-        raise BadInput(f"{place}: no event of a trace is called {_short(name)}")
-    members = _MEMBERS[name]
-    problems = [f"a member {_short(key)} too many" for key in record if key not in ("event", *members)]
-    problems += [f"no {key!r}" for key, needed in members.items() if needed and key not in record]
-    if problems:
-        raise BadInput(f"{place}: {name}: has {', '.join(problems)}; expected {', '.join(members)}")
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _fits(value: object, kind: str, name: str) -> bool:

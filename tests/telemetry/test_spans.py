@@ -21,9 +21,8 @@ from statek_sim.providers.script import Reply, ScriptedCall, fault, text, timeou
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.spans import names
-from statek_sim.spans.arguments import as_json
 from statek_sim.spans.build import SpanBuilder, spans_of
-from statek_sim.spans.span import Span
+from statek_sim.spans.span import Span, as_json
 from statek_sim.suite.run import run_one
 from statek_sim.telemetry.otel import trace_spans
 from statek_sim.trace import Trace

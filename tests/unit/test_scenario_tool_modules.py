@@ -86,34 +86,3 @@ def test_parameters_that_are_no_json_schema_are_a_problem_with_their_line(here: 
     (found,) = load_paths([file]).problems
     assert found.line == 9
     assert "tool 'look': parameters['type']: no JSON Schema: 'objct' is not valid" in found.message
-
-
-@table_test(
-    ("function", "wrong"),
-    [
-        ("def look(town): ...", "it does not take city, days, which the tool's parameters declare"),
-        (
-            "async def look(*, citi, days): ...",
-            "it does not take city, which the tool's parameters declare. Did you mean",
-        ),
-        ("def look(city, days=1): ...", None),
-        ("def look(**arguments): ...", None),
-        ("from functools import cache\n@cache\ndef look(): ...", None),
-        ("def look(): ...\ndef look(city, days): ...", None),
-        ("look = print", None),
-    ],
-)
-def test_a_function_that_cannot_take_what_its_tool_declares_is_a_problem(
-    here: Path, function: str, wrong: str | None
-) -> None:
-    (here / "weather_tools.py").write_text(function)
-    file = here / "a.yaml"
-    file.write_text(
-        "scenarios:\n  - id: one\n    title: One\n    engine: agent\n    agents: {worker: {tools: [look]}}\n"
-        "    tools:\n      look:\n        parameters: {type: object, properties: {city: {}, days: {}}}\n"
-        "        call: weather_tools:look\n"
-    )
-    found = [str(problem) for problem in missing_tools(load_or_fail([file]))]
-    assert len(found) == (wrong is not None)
-    if wrong is not None:
-        assert found[0].startswith(f"{file}:9: scenario 'one': 'weather_tools:look': {wrong}")
