@@ -12,13 +12,9 @@ import pytest
 
 from pytest_statek.options import INSTALLED, REFERENCE
 from statek_sim.backends.installed.peer import Peer
-from statek_sim.compare.matrix import load_declarations
 from statek_sim.errors import BadInput
-from statek_sim.scenario.problem import dotted
 from statek_sim.scenario.schema import Profile
 from statek_sim.semantics import RELEASES, profile_of
-from statek_sim.suite.result import ScenarioResult
-from statek_sim.suite.run import builtin_suites
 
 PACKAGES: Final = ("statek", "dbzero")
 """What an application imports."""
@@ -93,27 +89,3 @@ def peer_of(config: pytest.Config) -> Peer:
 
 
 _PEER: Final = pytest.StashKey[Peer]()
-
-
-def declared_reason(result: ScenarioResult, version: str) -> str | None:
-    """Return why a built-in scenario differs on this version, None when something that differs is not declared."""
-    scenario = result.scenario
-    if not scenario.path.resolve().is_relative_to(builtin_suites().resolve()):
-        return None
-    known = load_declarations().of(scenario.id, version)
-    differing = [dotted(mismatch.keypath) for mismatch in result.mismatches]
-    reasons = {
-        declaration.reason
-        for place in differing
-        for field, declaration in known.items()
-        if _is_within(place, field)
-    }
-    if all(any(_is_within(place, field) for field in known) for place in differing):
-        return "; ".join(sorted(reasons))
-    return None
-
-
-def _is_within(place: str, field: str) -> bool:
-    # Expectations speak of events where declarations speak of the trace.
-    whole = "events" if field == "trace" else field
-    return place == whole or place.startswith((f"{whole}.", f"{whole}["))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from pytest_statek.installed import declared_reason, peer_of
+from pytest_statek.installed import peer_of
 from pytest_statek.lab import bind_what_is_kept, damage
 from pytest_statek.plan import Plan
 from pytest_statek.tokenizers import tokenizers
@@ -81,18 +81,10 @@ class ScenarioItem(pytest.Item):
         # Not `ihook`: the built-in suites lie outside every conftest's folder.
         self.config.hook.pytest_statek_scenario_result(result=self.result)
         if self.result.outcome is Outcome.FAILED:
-            if self._plan.installed is not None:
-                self._expect_what_is_declared(self.result, self._plan.installed.version)
             raise ScenarioFailed(self.result)
         lost = damage(self.result.record.events) if self._plan.strict_storage else ()
         if lost:
             raise BadInput(bind_what_is_kept(lost))
-
-    def _expect_what_is_declared(self, result: ScenarioResult, version: str) -> None:
-        """End here, as an expected failure, when all that differs has a declared reason."""
-        reason = declared_reason(result, version)
-        if reason is not None:
-            pytest.xfail(f"declared difference of statek {version}: {reason}")
 
     def _on_reference(self) -> ScenarioResult:
         return runner_of(self.config, self._plan)(self.scenario, self.profile)

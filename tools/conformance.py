@@ -3,7 +3,7 @@
 Sets up what is missing and runs `statek-sim compare` once per Python, with the reference runtime on the same
 Python as the package, because error texts differ between them. Further arguments go to that command, but for `--random
 COUNT` and `--random-seed NUMBER`, which go to `tools.random_programs`. Writes `conformance.json`, and says when PyPI
-has a release that is not listed. Exits 1 on any undeclared difference, and 2 when it could not be run.
+has a release that is not listed. Exits 1 on any difference, and 2 when it could not be run.
 """
 
 from __future__ import annotations

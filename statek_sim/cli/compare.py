@@ -58,14 +58,14 @@ def compare(
 
     For two profiles or releases, every scenario runs under both, and each change names the rules that cause it. For an
     interpreter, its statek package runs the scenarios, and the results are compared with the reference runtime under
-    the package's profile. Exits 1 when a package differs from its profile and the difference is not declared.
+    the package's profile. Exits 1 when a package differs from its profile.
 
     Example: statek-sim compare 1.2.7 1.4.2
     """
     from statek_sim.compare.document import markdown_lines, text_lines, upgrade_blocks
     from statek_sim.compare.json import comparison_json
-    from statek_sim.compare.matrix import load_declarations, run_matrix
-    from statek_sim.compare.matrix_text import matrix_lines, table_lines, unknown_declarations
+    from statek_sim.compare.matrix import run_matrix
+    from statek_sim.compare.matrix_text import matrix_lines, table_lines
     from statek_sim.compare.upgrade import upgrade_between
     from statek_sim.harness.preset import located_preset
     from statek_sim.reporting.artifact import write_artifact
@@ -74,17 +74,13 @@ def compare(
     located = located_preset(preset)
     pythons, sides = _sides(before, after, python or ())
     chosen = _comparable(loaded(paths))
-    declarations = load_declarations()
-    packages = run_matrix(pythons, chosen, declarations) if pythons else ()
+    packages = run_matrix(pythons, chosen) if pythons else ()
     upgrade = None if sides is None else upgrade_between(*sides, chosen, located)
     package_lines = [*table_lines(packages), *matrix_lines(packages)] if packages else []
     if upgrade is not None:
         say(text_lines(upgrade_blocks(upgrade, packages, full=False)))
         say([""] if packages else [])
     say(package_lines)
-    ids = [scenario.id for scenario in chosen]
-    lost = [] if paths or sides else list(unknown_declarations(declarations, ids, packages))
-    say((f"declared.yaml: {line}" for line in lost), err=True)
     if json_file is not None:
         write_artifact(json_file, json.dumps(comparison_json(upgrade, packages), indent=2) + "\n")
     if markdown_file is not None:
@@ -92,7 +88,7 @@ def compare(
         if packages:
             lines += ["## The real packages", "", "```text", *package_lines, "```", ""]
         write_artifact(markdown_file, "\n".join(lines))
-    if lost or any(matrix.failed for matrix in packages):
+    if any(matrix.failed for matrix in packages):
         raise typer.Exit(1)
 
 

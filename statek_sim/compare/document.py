@@ -38,7 +38,6 @@ _DONE: Final = {
 }
 _WITNESS: Final = {
     Verdict.AGREE: "does so",
-    Verdict.DECLARED: "does so, but for a declared difference",
     Verdict.VARIES: "does so, but did something else in one process",
     Verdict.DIFFERS: "does something else, see the end",
 }

@@ -29,7 +29,6 @@ def _version(matrix: VersionMatrix) -> JSON:
     return {
         "scenarios": len(matrix.rows),
         "agree": matrix.count(Verdict.AGREE),
-        "declared": matrix.count(Verdict.DECLARED),
         "varies": matrix.count(Verdict.VARIES),
         "differ": matrix.count(Verdict.DIFFERS),
         # The column of the matrix.

@@ -1,4 +1,4 @@
-"""Every scenario on the reference runtime and on real versions of STATEK: how they compare, and what is declared."""
+"""Every scenario on the reference runtime and on real versions of STATEK: how they compare."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from statek_sim.backends.installed.peer import Peer, profile_of_peer
 from statek_sim.backends.installed.record import installed_record
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.compare.facts import Difference, differences, facts_of, parting
-from statek_sim.errors import BadInput
-from statek_sim.scenario.files import read_list
 from statek_sim.scenario.schema import Profile, Scenario
-from statek_sim.scenario.tree import Node, node_value
 from statek_sim.suite.installed import ENDINGS, Ending, died, ending, real_ending
 from statek_sim.trace import Event, StoreRemark
 from statek_sim.values import JSON
@@ -37,25 +33,17 @@ class Verdict(StrEnum):
     """How one scenario does on one version. `VARIES`: it differed once, and agreed in `AGAIN` processes after that."""
 
     AGREE = "agree"
-    DECLARED = "declared"
     VARIES = "varies"
     DIFFERS = "differs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One scenario on one version.
-
-    `differences` are those that count: undeclared ones, or the declared ones of a scenario that has no other; of one
-    that varies those of the first time.
-    `stale` are declared fields that agree. `reason` says what was declared.
-    """
+    """One scenario on one version; of one that varies, `differences` are those of the first time."""
 
     scenario: str
     verdict: Verdict
     differences: tuple[Difference, ...] = ()
-    stale: tuple[str, ...] = ()
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,14 +61,13 @@ class VersionMatrix:
 
     @property
     def failed(self) -> bool:
-        """Whether something differs undeclared, or a declaration no longer holds."""
-        return any(row.verdict is Verdict.DIFFERS or row.stale for row in self.rows)
+        """Whether something differs, and not by chance."""
+        return any(row.verdict is Verdict.DIFFERS for row in self.rows)
 
 
 def run_matrix(
     pythons: Sequence[str],
     scenarios: Sequence[Scenario],
-    declarations: Declarations,
 ) -> tuple[VersionMatrix, ...]:
     """Compare `scenarios` on the STATEK of every interpreter in `pythons`; interpreters work side by side.
 
@@ -93,7 +80,7 @@ def run_matrix(
         reference = _reference(scenarios, set(profiles))
         with ThreadPoolExecutor(max_workers=max(1, len(peers))) as pool:
             running = [
-                pool.submit(_version, peer, profile, scenarios, reference, declarations)
+                pool.submit(_version, peer, profile, scenarios, reference)
                 for peer, profile in zip(peers, profiles, strict=True)
             ]
             return tuple(future.result() for future in running)
@@ -116,12 +103,13 @@ def _version(
     profile: Profile,
     scenarios: Iterable[Scenario],
     reference: ReferenceRuns,
-    declarations: Declarations,
 ) -> VersionMatrix:
     def row(scenario: Scenario, peer: Peer) -> Row:
         ours = reference[scenario.id, profile]
         theirs = installed_record(scenario, profile, peer.run(scenario, profile), seed=scenario.seed)
-        return judged(scenario.id, compared(ours, theirs), declarations.of(scenario.id, peer.version))
+        found = compared(ours, theirs)
+        verdict = Verdict.DIFFERS if found else Verdict.AGREE
+        return Row(scenario=scenario.id, verdict=verdict, differences=found)
 
     compare = [scenario for scenario in scenarios if scenario.compared_under(profile)]
     rows = [row(scenario, peer) for scenario in compare]
@@ -179,92 +167,3 @@ def _trace_difference(reference: Sequence[Event], installed: Sequence[Event]) ->
     if parted is not None:
         ours: JSON = {"position": parted.position, "event": parted.reference}
         yield Difference("trace", ours, {"position": parted.position, "event": parted.installed})
-
-
-def judged(scenario: str, found: tuple[Difference, ...], declared: Mapping[str, Any]) -> Row:
-    """Return the verdict on one scenario: `declared` maps the fields that may differ to their declarations."""
-    differing = {difference.field for difference in found}
-    stale = tuple(field for field in declared if field not in differing)
-    undeclared = tuple(difference for difference in found if difference.field not in declared)
-    if undeclared:
-        return Row(scenario=scenario, verdict=Verdict.DIFFERS, differences=undeclared, stale=stale)
-    if not found:
-        return Row(scenario=scenario, verdict=Verdict.AGREE, stale=stale)
-    reasons = dict.fromkeys(declared[difference.field].reason for difference in found)
-    return Row(
-        scenario=scenario,
-        verdict=Verdict.DECLARED,
-        differences=found,
-        stale=stale,
-        reason="; ".join(reasons),
-    )
-
-
-DECLARED: Final = Path(__file__).parent / "declared.yaml"
-"""The declarations about the built-in scenarios."""
-
-_KEYS: Final = ("scenario", "fields", "versions", "reason")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration:
-    """These fields of this scenario differ on these versions of STATEK, for this reason. `line` is in the file."""
-
-    scenario: str
-    fields: tuple[str, ...]
-    versions: tuple[str, ...]
-    reason: str
-    line: int
-
-
-class Declarations:
-    """Declarations, found by scenario and version."""
-
-    def __init__(self, declarations: Iterable[Declaration] = ()) -> None:
-        self.all = tuple(declarations)
-
-    def __iter__(self) -> Iterable[Declaration]:
-        return iter(self.all)
-
-    def of(self, scenario: str, version: str) -> Mapping[str, Declaration]:
-        """Return the declared fields of a scenario on one version."""
-        return {
-            field: declaration
-            for declaration in self.all
-            if declaration.scenario == scenario and version in declaration.versions
-            for field in declaration.fields
-        }
-
-
-def load_declarations(path: Path = DECLARED) -> Declarations:
-    """Return the declarations in a file; raises BadInput with `path:line: message`."""
-    root = read_list(path, of="declared differences")
-    return Declarations(() if root is None else (_declaration(path, node) for node in root.items))
-
-
-def _declaration(path: Path, node: Node) -> Declaration:
-    where = f"{path}:{node.line}"
-    entry = node_value(node)
-    if not isinstance(entry, dict) or tuple(sorted(entry)) != tuple(sorted(_KEYS)):
-        raise BadInput(f"{where}: a declared difference has exactly the keys {', '.join(_KEYS)}")
-    scenario, reason = entry["scenario"], entry["reason"]
-    if not (isinstance(scenario, str) and isinstance(reason, str) and reason.strip()):
-        raise BadInput(f"{where}: scenario and reason are texts")
-    return Declaration(
-        scenario=scenario,
-        fields=_words(where, "fields", entry["fields"]),
-        versions=_words(where, "versions", entry["versions"]),
-        reason=" ".join(reason.split()),
-        line=node.line,
-    )
-
-
-def _words(where: str, key: str, value: object) -> tuple[str, ...]:
-    """Return a list of exact names: a pattern would declare more than anybody has looked at."""
-    if not isinstance(value, list) or not value:
-        raise BadInput(f"{where}: {key} is a list of names")
-    words = tuple(str(word) for word in value)
-    for word in words:
-        if "*" in word or "?" in word:
-            raise BadInput(f"{where}: {key}: {word!r} is a pattern; write every name out")
-    return words

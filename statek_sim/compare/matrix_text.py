@@ -1,14 +1,13 @@
-"""Packages beside the reference runtime, as text: what does not agree everywhere, the reasons once each."""
+"""Packages beside the reference runtime, as text: what does not agree everywhere."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from textwrap import wrap
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from statek_sim.compare.facts import Difference
-from statek_sim.compare.matrix import AGAIN, Declarations, Row, Verdict, VersionMatrix
+from statek_sim.compare.matrix import AGAIN, Row, Verdict, VersionMatrix
 from statek_sim.values import JSON
 
 _LONGEST: Final = 600
@@ -50,8 +49,6 @@ def _row_lines(version: str, row: Row) -> Iterator[str]:
             if more and more[-1].field == "trace":
                 yield "    first event that differs:"
                 yield from value_lines(more[-1])
-    for field in row.stale:
-        yield f"{name}: declared to differ in {field}, but it agrees"
 
 
 def value_lines(difference: Difference) -> Iterator[str]:
@@ -77,22 +74,6 @@ def _cut(text: str, start: int) -> str:
     return ("..." if start else "") + shown + ("..." if start + _LONGEST < len(text) else "")
 
 
-def unknown_declarations(
-    declarations: Declarations, scenarios: Iterable[str], matrices: Sequence[VersionMatrix]
-) -> Iterator[str]:
-    """Yield declarations that nothing was compared with: of scenarios that do not exist or did not run."""
-    known = set(scenarios)
-    ran = {(row.scenario, matrix.version) for matrix in matrices for row in matrix.rows}
-    versions = {matrix.version for matrix in matrices}
-    for declaration in declarations.all:
-        if declaration.scenario not in known:
-            yield f"line {declaration.line}: no scenario has the id {declaration.scenario!r}"
-            continue
-        for version in declaration.versions:
-            if version in versions and (declaration.scenario, version) not in ran:
-                yield f"line {declaration.line}: {declaration.scenario} was not run on {version}"
-
-
 NOT_RUN: Final = "-"
 """What stands where a scenario says nothing about a release."""
 _WIDTH: Final = 100
@@ -108,20 +89,13 @@ def verdicts(matrices: Sequence[VersionMatrix]) -> dict[str, list[str]]:
 
 
 def table_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
-    """Yield a row per scenario that does not agree on every release it runs on, then the reasons."""
+    """Yield a row per scenario that does not agree on every release it runs on."""
     found = verdicts(matrices)
     shown = {name: row for name, row in found.items() if set(row) - {str(Verdict.AGREE), NOT_RUN}}
     if shown:
         yield from _table([("scenario", *(matrix.version for matrix in matrices))], shown)
     alike = len(found) - len(shown)
     yield f"{alike} of {len(found)} scenarios agree on every release that they run on"
-    for (verdict, reason), names in _reasons(matrices).items():
-        yield from wrap(
-            f"{verdict}: {reason} ({', '.join(names)})",
-            _WIDTH,
-            subsequent_indent="    ",
-            break_on_hyphens=False,
-        )
 
 
 def _table(head: list[tuple[str, ...]], rows: dict[str, list[str]]) -> Iterator[str]:
@@ -129,14 +103,3 @@ def _table(head: list[tuple[str, ...]], rows: dict[str, list[str]]) -> Iterator[
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _reasons(matrices: Sequence[VersionMatrix]) -> dict[tuple[str, str], list[str]]:
-    """Return the scenarios per verdict and reason, each once."""
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for matrix in matrices:
-        for row in matrix.rows:
-            names = reasons.setdefault((str(row.verdict), row.reason), []) if row.reason else []
-            if row.scenario not in names:
-                names.append(row.scenario)
-    return reasons

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.compare.matrix import Declarations, Verdict, run_matrix
+from statek_sim.compare.matrix import Verdict, run_matrix
 from statek_sim.compare.sides import Side, check_interpreter, side_named, side_of
 from statek_sim.errors import BadInput
 from statek_sim.scenario.load import load_or_fail
@@ -26,7 +26,7 @@ def test_both_packages_do_what_their_profiles_say_where_releases_differ() -> Non
     scenarios = load_or_fail([builtin_suites() / "versions"])
     before, after = list(PYTHONS)[-2:]
 
-    found = run_matrix(list(PYTHONS.values())[-2:], scenarios, Declarations())
+    found = run_matrix(list(PYTHONS.values())[-2:], scenarios)
 
     assert [matrix.version for matrix in found] == [before, after]
     assert all(row.verdict is Verdict.AGREE for matrix in found for row in matrix.rows)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from statek_sim.backends.installed.peer import Lost, Peer, Ran, profile_of_peer
-from statek_sim.compare.matrix import Verdict, load_declarations, run_matrix
+from statek_sim.compare.matrix import Verdict, run_matrix
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.installed import run_one_installed
@@ -169,13 +169,13 @@ scenarios:
 def test_another_owner_than_the_queues_is_one_on_real_releases_too(tmp_path: Path) -> None:
     (tmp_path / "owners.yaml").write_text(OWNERS)
     scenarios = load_or_fail([tmp_path / "owners.yaml"])
-    for matrix in run_matrix([str(path) for path in PYTHONS], scenarios, load_declarations()):
+    for matrix in run_matrix([str(path) for path in PYTHONS], scenarios):
         assert {row.verdict for row in matrix.rows} == {Verdict.AGREE}
 
 
 def test_the_suite_that_tells_releases_apart_agrees_on_every_one_of_them() -> None:
     scenarios = load_or_fail([builtin_suites() / "versions"])
 
-    for matrix in run_matrix([str(path) for path in PYTHONS], scenarios, load_declarations()):
+    for matrix in run_matrix([str(path) for path in PYTHONS], scenarios):
         assert {row.verdict for row in matrix.rows} == {Verdict.AGREE}
         assert len(matrix.rows) == len(scenarios)

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
-
-from pytest_statek import installed
-from pytest_statek.installed import declared_reason
-from statek_sim.compare.matrix import load_declarations
-from statek_sim.scenario.load import load_or_fail
-from statek_sim.suite.result import Mismatch
-from statek_sim.suite.run import builtin_suites, run_one
 
 pytestmark = pytest.mark.usefixtures("suite")
 
@@ -125,33 +117,3 @@ def test_the_reference_backend_is_what_runs_without_the_option_too(pytester: pyt
     one = pytester.runpytest("--statek-scenarios=scenarios", "--statek-backend=reference")
     one.assert_outcomes(passed=3, failed=1)
     pytester.runpytest("--statek-scenarios=scenarios").assert_outcomes(passed=3, failed=1)
-
-
-@pytest.mark.parametrize(
-    ("places", "declared"),
-    [
-        ([("events", "contains", 0), ("events", "contains", 1)], True),
-        ([("events", "contains", 1), ("jobs", "main", "turns")], False),
-        ([("jobs", "main", "exit")], False),
-    ],
-)
-def test_what_differs_is_expected_when_all_of_it_is_declared(
-    places: list[tuple[str | int, ...]], declared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # None is declared today.
-    file = tmp_path / "declared.yaml"
-    file.write_text(
-        "- {scenario: async-prints-apart, fields: [trace], versions: ['1.4.2'], reason: Other turns.}\n",
-        encoding="utf-8",
-    )
-    monkeypatch.setattr(installed, "load_declarations", lambda: load_declarations(file))
-    (scenario,) = [
-        one for one in load_or_fail([builtin_suites() / "isolation"]) if one.id == "async-prints-apart"
-    ]
-    result = replace(
-        run_one(scenario, "1.4"), mismatches=tuple(Mismatch(place, "expected", "actual") for place in places)
-    )
-    reason = declared_reason(result, "1.4.2")
-    assert (reason is not None) is declared
-    assert declared_reason(result, "9.9.9") is None
-    assert not declared or reason == "Other turns."

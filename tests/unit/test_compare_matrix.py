@@ -17,16 +17,13 @@ from statek_sim.compare.facts import Difference
 from statek_sim.compare.json import comparison_json
 from statek_sim.compare.matrix import (
     MOST_BY_CHANCE,
-    Declaration,
-    Declarations,
     Row,
     Verdict,
     VersionMatrix,
     compared,
-    judged,
     run_matrix,
 )
-from statek_sim.compare.matrix_text import matrix_lines, unknown_declarations
+from statek_sim.compare.matrix_text import matrix_lines
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario, ScenarioText
 from statek_sim.suite.installed import ending
@@ -55,41 +52,19 @@ ONE = Scenario.placed(
 )
 LEDGER = Difference("ledger", ["a"], ["b"])
 TURNS = Difference("jobs.main.turns", 1, 2)
-DECLARED = Declaration(
-    scenario="one", fields=("ledger",), versions=("1.4.2",), reason="sets have no order", line=3
-)
-MAY_DIFFER = Declarations([DECLARED]).of("one", "1.4.2")
 
 
 def matrix(*rows: Row) -> VersionMatrix:
     return VersionMatrix(version="1.4.2", profile="1.4", python="3.11.7", rows=rows)
 
 
-def test_no_difference_is_agreement() -> None:
-    assert judged("one", (), {}) == Row(scenario="one", verdict=Verdict.AGREE)
-
-
-def test_a_declared_difference_has_its_reason() -> None:
-    row = judged("one", (LEDGER,), MAY_DIFFER)
-
-    assert (row.verdict, row.reason) == (Verdict.DECLARED, "sets have no order")
-    assert not matrix(row).failed
-
-
-def test_one_undeclared_field_is_enough_to_differ() -> None:
-    row = judged("one", (LEDGER, TURNS), MAY_DIFFER)
-
-    assert row.verdict is Verdict.DIFFERS
-    assert row.differences == (TURNS,)
-    assert matrix(row).failed
-
-
-def test_a_declaration_that_no_longer_holds_fails_though_all_agrees() -> None:
-    row = judged("one", (), MAY_DIFFER)
-
-    assert row.verdict is Verdict.AGREE
-    assert matrix(row).failed
-    assert "one on 1.4.2: declared to differ in ledger, but it agrees" in matrix_lines([matrix(row)])
+def test_a_version_fails_when_something_differs_each_time() -> None:
+    varies, differs = (
+        Row(scenario="one", verdict=verdict, differences=(LEDGER,))
+        for verdict in (Verdict.VARIES, Verdict.DIFFERS)
+    )
+    assert not matrix(varies).failed
+    assert matrix(varies, differs).failed
 
 
 def record(**facts: Any) -> RunRecord:
@@ -177,21 +152,21 @@ def test_a_trace_that_ends_too_early_differs_where_it_ends() -> None:
 
 
 def test_the_first_differing_field_is_shown_with_both_values() -> None:
-    row = judged("one", (TURNS, LEDGER), {})
+    row = Row(scenario="one", verdict=Verdict.DIFFERS, differences=(TURNS, LEDGER))
 
     assert list(matrix_lines([matrix(row)])) == [
         "one on 1.4.2: differs in jobs.main.turns",
         "    reference: 1",
         "    installed: 2",
         "    also: ledger",
-        "statek 1.4.2 (profile 1.4, Python 3.11.7): 1 scenarios: 0 agree, 0 declared, 1 differs",
+        "statek 1.4.2 (profile 1.4, Python 3.11.7): 1 scenarios: 0 agree, 1 differs",
     ]
 
 
 def test_verdicts_are_counted() -> None:
     rows = (
         Row(scenario="one", verdict=Verdict.AGREE),
-        Row(scenario="two", verdict=Verdict.DECLARED, reason="sets have no order"),
+        Row(scenario="two", verdict=Verdict.DIFFERS, differences=(LEDGER,)),
     )
 
     assert comparison_json(None, [matrix(*rows)]) == {
@@ -201,21 +176,12 @@ def test_verdicts_are_counted() -> None:
             "1.4.2": {
                 "scenarios": 2,
                 "agree": 1,
-                "declared": 1,
                 "varies": 0,
-                "differ": 0,
-                "verdicts": {"one": "agree", "two": "declared"},
+                "differ": 1,
+                "verdicts": {"one": "agree", "two": "differs"},
             }
         },
     }
-
-
-def test_declarations_that_nothing_was_compared_with_are_told() -> None:
-    of_nothing = Declarations([DECLARED])
-
-    assert list(unknown_declarations(of_nothing, [], [])) == ["line 3: no scenario has the id 'one'"]
-    assert list(unknown_declarations(of_nothing, ["one"], [matrix()])) == ["line 3: one was not run on 1.4.2"]
-    assert list(unknown_declarations(of_nothing, ["one"], [])) == []
 
 
 STOPPED = (
@@ -328,7 +294,7 @@ def test_what_differs_is_asked_again_in_processes_of_its_own(
     monkeypatch.setattr(matrices, "Peer", Asked)
     monkeypatch.setattr(Asked, "outcomes", [DIES, *further])
 
-    (found,) = run_matrix(["python"], [ENDLESS], Declarations())
+    (found,) = run_matrix(["python"], [ENDLESS])
 
     assert [row.verdict for row in found.rows] == [verdict]
     assert found.failed is (verdict is Verdict.DIFFERS)
@@ -344,6 +310,6 @@ def test_many_that_differ_do_not_differ_by_chance(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(matrices, "Peer", Asked)
     monkeypatch.setattr(Asked, "outcomes", [DIES])
 
-    (found,) = run_matrix(["python"], [ENDLESS] * (MOST_BY_CHANCE + 1), Declarations())
+    (found,) = run_matrix(["python"], [ENDLESS] * (MOST_BY_CHANCE + 1))
 
     assert found.count(Verdict.DIFFERS) == MOST_BY_CHANCE + 1

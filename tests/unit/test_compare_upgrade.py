@@ -35,7 +35,7 @@ PACKAGE = VersionMatrix(
     rows=(
         Row(scenario="chat", verdict=Verdict.AGREE),
         Row(scenario="silent", verdict=Verdict.DIFFERS, differences=(DIFFERENCE,)),
-        Row(scenario="tools", verdict=Verdict.DECLARED, differences=(DIFFERENCE,), reason="known"),
+        Row(scenario="tools", verdict=Verdict.VARIES, differences=(DIFFERENCE,)),
     ),
 )
 
@@ -137,12 +137,11 @@ def test_a_change_says_whether_the_real_package_does_so_too(tmp_path: Path) -> N
     assert "      real packages: 1.2.7 does so" in shown(report, PACKAGE)
     package = comparison_json(report, (PACKAGE,))["versions"]
     assert isinstance(package, dict)
-    verdicts = {"chat": "agree", "silent": "differs", "tools": "declared"}
+    verdicts = {"chat": "agree", "silent": "differs", "tools": "varies"}
     assert package["1.2.7"] == {
         "scenarios": 3,
         "agree": 1,
-        "declared": 1,
-        "varies": 0,
+        "varies": 1,
         "differ": 1,
         "verdicts": verdicts,
     }

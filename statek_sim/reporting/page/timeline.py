@@ -63,13 +63,13 @@ def marks(trace: Sequence[Event]) -> Iterator[dict[str, JSON]]:
     A label is the beginning of the event's first line in the transcript. Requests and code have their own: the
     transcript shows what is new in them.
     """
-    told: dict[int, str] = {}
+    first_lines: dict[int, str] = {}
     for seq, line in numbered(trace):
-        told.setdefault(seq, line.text)
+        first_lines.setdefault(seq, line.text)
     for seq, event in enumerate(trace):
         kind = _kind(event)
         if kind is not None:
-            words = label(_own_label(event) or told.get(seq, kind))
+            words = label(_own_label(event) or first_lines.get(seq, kind))
             yield {"job": event.job, "seq": seq, "at": event.at, "kind": kind, "label": words}
 
 
