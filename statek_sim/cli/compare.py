@@ -14,7 +14,7 @@ from statek_sim.cli.inputs import check_outputs, loaded, say
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
-    from statek_sim.compare.sides import Side
+    from statek_sim.compare.changes import Side
     from statek_sim.scenario.schema import Scenario
 
 REFERENCE: Final = "reference"
@@ -64,8 +64,7 @@ def compare(
     """
     from statek_sim.compare.document import markdown_lines, text_lines, upgrade_blocks
     from statek_sim.compare.json import comparison_json
-    from statek_sim.compare.matrix import run_matrix
-    from statek_sim.compare.matrix_text import matrix_lines, table_lines
+    from statek_sim.compare.matrix import matrix_lines, run_matrix, table_lines
     from statek_sim.compare.upgrade import upgrade_between
     from statek_sim.harness.preset import located_preset
     from statek_sim.reporting.artifact import write_artifact
@@ -94,7 +93,7 @@ def compare(
 
 def _sides(before: str, after: str, more: Sequence[str]) -> tuple[list[str], tuple[Side, Side] | None]:
     """Return the interpreters to compare with their profiles, and the two sides to compare, if any."""
-    from statek_sim.compare.sides import check_interpreter, is_interpreter, side_named, side_of
+    from statek_sim.compare.changes import check_interpreter, is_interpreter, side_named, side_of
 
     pythons = [word for word in (before, after) if is_interpreter(word)]
     if REFERENCE in (before, after):

@@ -12,8 +12,16 @@ from typing import Any, Final
 
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.run import run_scenario
-from statek_sim.compare.changes import Change, Resized, Stop, find_changes, find_stops
-from statek_sim.compare.sides import Side, comparable, differing_rules
+from statek_sim.compare.changes import (
+    Change,
+    Resized,
+    Side,
+    Stop,
+    comparable,
+    differing_rules,
+    find_changes,
+    find_stops,
+)
 from statek_sim.harness.limits import LIMITS
 from statek_sim.scenario.schema import Scenario, ScenarioText
 from statek_sim.suite.listing import ProfileRule, profile_rules

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from statek_sim.compare.changes import Side, check_interpreter, side_named, side_of
 from statek_sim.compare.matrix import Verdict, run_matrix
-from statek_sim.compare.sides import Side, check_interpreter, side_named, side_of
 from statek_sim.errors import BadInput
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.suite.run import builtin_suites

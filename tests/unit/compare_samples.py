@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from statek_sim.compare.sides import side_named
+from statek_sim.compare.changes import side_named
 from statek_sim.compare.upgrade import Upgrade, upgrade_between
 from tests.unit.suite_samples import load
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from statek_sim.compare.matrix import Row, Verdict, VersionMatrix
-from statek_sim.compare.matrix_text import table_lines, verdicts
+from statek_sim.compare.matrix import Row, Verdict, VersionMatrix, table_lines, verdicts
 
 
 def matrix(version: str, **rows: Verdict) -> VersionMatrix:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.compare.sides import Side, differing_rules, side_named
+from statek_sim.compare.changes import Side, differing_rules, side_named
 from statek_sim.errors import BadInput
 from statek_sim.semantics import DOCS, V1_4
 from tests.tables import table_test

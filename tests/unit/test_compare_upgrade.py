@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from statek_sim.compare.changes import side_named
 from statek_sim.compare.document import WIDTH, markdown_lines, text_lines, upgrade_blocks
 from statek_sim.compare.facts import Difference
 from statek_sim.compare.json import comparison_json
 from statek_sim.compare.matrix import Row, Verdict, VersionMatrix
-from statek_sim.compare.sides import side_named
 from statek_sim.compare.upgrade import (
     HARNESS,
     NOTICES,

@@ -199,18 +199,11 @@ class _Open:
         return span
 
     def _called(self, event: events.ToolReturned) -> Span | None:
-        """Return the open call of the tool with the id that returned, or else one without: tools had no ids once.
-
-        Of several without an id it is the youngest: tools that call tools return first.
-        """
+        """Return the open call that returned; of several without an id the youngest: tools may call tools."""
         calls = self._tools.get(event.job, [])
-        name, wanted = label(str(event.name)), event.call_id
-        places = [at for at in reversed(range(len(calls))) if calls[at][1].label == name]
-        if wanted is not None:
-            places = [at for at in places if calls[at][0] == wanted] or [
-                at for at in places if calls[at][0] is None
-            ]
-        return calls.pop(places[0])[1] if places else None
+        wanted = (event.call_id, label(str(event.name)))
+        places = [at for at, (call_id, span) in enumerate(calls) if (call_id, span.label) == wanted]
+        return calls.pop(places[-1])[1] if places else None
 
     @staticmethod
     def _close(span: Span | None, seq: int, at: float) -> None:
