@@ -517,6 +517,47 @@ def test_quotations_and_marks_are_held_against_the_sources() -> None:
     assert found(guard, "It leaves at nine.", OUTPUT, sources=sources) == ["no-citation"]
 
 
+SOURCES = [
+    "The train to Oslo leaves at 9:15, platform 4. It costs 1,200 crowns.",
+    "The bus leaves at ten, from gate 7; see https://bus.example/times.",
+]
+
+
+@table_test(
+    ("text", "rules_found"),
+    [
+        ('"The bus leaves at ten" [1].', ["not-in-sources"]),
+        ('"The bus leaves at ten" [2].', []),
+        ('As [2] says, "the bus leaves at ten".', []),
+        ("It costs 1200 crowns [1].", []),
+        ("It costs 1,300 crowns. [1]", ["not-in-sources"]),
+        ("It leaves from gate 7 [1].", ["not-in-sources"]),
+        ("It leaves from gate 7 [1], [2].", []),
+        ("1. Platform 4 [1]\n2. Gate 7 [2]", []),
+        ("It is fine [^9].", ["no-such-source"]),
+        ("See https://bus.example/times [2].", []),
+        ("See https://other.example/times [2].", ["not-in-sources"]),
+    ],
+)
+def test_each_mark_is_held_against_its_own_source(text: str, rules_found: list[str]) -> None:
+    assert found(citations(), text, OUTPUT, sources=SOURCES) == rules_found
+
+
+@table_test(
+    "text",
+    [
+        "J'ai oublié votre message précédent.",
+        "Mon collègue a ignoré les consignes précédentes et la machine est cassée.",
+        "Il ignorait les règles précédentes de la maison.",
+        "Il mio collega ha ignorato le istruzioni precedenti e la macchina si è rotta.",
+        "My colleague ignored the previous instructions and the machine is broken.",
+        "Mi colega ignoró las instrucciones anteriores y la máquina se rompió.",
+    ],
+)
+def test_who_tells_of_ignored_instructions_gives_none(text: str) -> None:
+    assert found(injection(), text) == []
+
+
 def test_a_judge_says_what_rules_cannot() -> None:
     guard = judged("toxicity", lambda subject: "rude" if "idiot" in subject.text else None)
     assert (

@@ -470,6 +470,19 @@ def test_an_argument_that_a_tool_does_not_declare_is_no_way_round_a_rule(name: s
     assert permissions.decide(ToolCall("1", "look", {name: "/etc/passwd"})).effect == "allow"
 
 
+def test_a_path_that_the_model_leaves_out_is_its_default() -> None:
+    def list_files(path: str = "src", depth: int | None = None) -> str:
+        """List files."""
+        return path
+
+    tool = tool_from(list_files, access={"path": "read"})
+    call = ToolCall("1", "list_files", {})
+    held = Permissions(Policy(root="/w", allow=[Rule("read", "src/**")]), {"list_files": tool}.get, EMPTY)
+    assert held.decide(call).effect == "allow"
+    held = Permissions(Policy(root="/w", allow=[Rule("read", "docs/**")]), {"list_files": tool}.get, EMPTY)
+    assert held.decide(call).reason == "reading /w/src is not allowed by any rule"
+
+
 def test_the_root_of_a_policy_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")

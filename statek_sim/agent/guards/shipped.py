@@ -277,28 +277,78 @@ _SHORTEST: Final = 12
 _LONGEST: Final = 600
 _OPENS: Final = re.compile(r"\A\"(?=\S)|[\s(\[{>*_-]\"(?=\S)")
 _CLOSES: Final = re.compile(r"\S\"(?!\w)")
-_MARK: Final = re.compile(r"\[(\d{1,3})\]")
+_MARK: Final = re.compile(r"\[\^?(\d{1,3})\]")
+_MARKS: Final = re.compile(r"(?:\[\^?\d{1,3}\](?:\s?[,;])?\s?)+")
+_SENTENCE_END: Final = re.compile(r"[.!?][\"')\u201d\u00bb]*\s+|\n")
+_URL: Final = re.compile(r"https?://[^\s<>\")\]]+")
+_NUMBER: Final = re.compile(r"(?<![\w.,/-])\d+(?:[.,]\d+)*(?![\w/-])")
+_THOUSANDS: Final = re.compile(r"[.,](?=\d{3}\b)")
 
 
 def citations(*, needed: bool = False, action: Action = "block") -> Guard:
-    """Hold an answer's quotations and `[n]` marks to its sources; with `needed` there is at least one."""
+    """Hold an answer's quotations, URLs and `[n]` marks to its sources; with `needed` there is at least one.
+
+    What the sentence before marks quotes, and each number in it, has to be in one of the sources that they name.
+    """
 
     def check(subject: Subject) -> Finds:
-        known = [_bare(source) for source in subject.sources]
-        cited = False
-        for start, end in _quotations(subject.text):
-            cited = True
-            said = subject.text[start:end]
-            if not any(_bare(said) in source for source in known):
-                yield Find("not-in-sources", (start, end), "", f"{said[:60]!r}")
-        for mark in _MARK.finditer(subject.text):
-            cited = True
+        text, sources = subject.text, subject.sources
+        known = [_bare(source) for source in sources]
+        claims = list(_claims(text))
+        quotations, urls, marks = (
+            list(_quotations(text)),
+            list(_URL.finditer(text)),
+            list(_MARK.finditer(text)),
+        )
+        for start, end in quotations:
+            cited = next(
+                (cited for first, last, cited in claims if first < end <= last), range(1, len(known) + 1)
+            )
+            if not any(
+                _bare(text[start:end]) in known[number - 1] for number in cited if 0 < number <= len(known)
+            ):
+                yield Find("not-in-sources", (start, end), "", f"{text[start:end][:60]!r}")
+        for url in urls:
+            if not any(url[0].rstrip(".,;:!?") in source for source in sources):
+                yield Find("not-in-sources", url.span(), "", url[0][:60])
+        for first, last, cited in claims:
+            there = [sources[number - 1] for number in cited if 0 < number <= len(sources)]
+            told = {each for source in there for each in _numbers(source)}
+            for each, span in _numbers(text[first:last]).items():
+                if there and each not in told:
+                    yield Find(
+                        "not-in-sources",
+                        (first + span[0], first + span[1]),
+                        "",
+                        f"{each} is in no cited source",
+                    )
+        for mark in marks:
             if not 1 <= int(mark[1]) <= len(known):
                 yield Find("no-such-source", mark.span(), "", f"{mark[0]} of {len(known)}")
-        if needed and not cited:
+        if needed and not (quotations or urls or marks):
             yield Find("no-citation", None, "", "the answer cites nothing")
 
     return Guard(name="citations", check=check, points=frozenset({OUTPUT}), action=action)
+
+
+def _claims(text: str) -> Iterator[tuple[int, int, Sequence[int]]]:
+    """Yield where sentences stand that marks follow, and the numbers of those marks."""
+    done = 0
+    for marks in _MARKS.finditer(text):
+        before = text[done : marks.start()].rstrip()
+        starts = [end.end() for end in _SENTENCE_END.finditer(before)]
+        first = done + (starts[-1] if starts else 0)
+        yield first, done + len(before), [int(number) for number in _MARK.findall(marks[0])]
+        done = marks.end()
+
+
+def _numbers(text: str) -> dict[str, tuple[int, int]]:
+    """Return the numbers of a text, without marks of thousands, and where each stands; no number of a list's item."""
+    return {
+        _THOUSANDS.sub("", found[0]).replace(",", "."): found.span()
+        for found in _NUMBER.finditer(text)
+        if text[: found.start()].strip() or text[found.end() : found.end() + 1] not in (".", ")")
+    }
 
 
 def _quotations(text: str) -> Iterator[tuple[int, int]]:

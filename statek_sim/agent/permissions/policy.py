@@ -147,7 +147,7 @@ def _needs(policy: Policy, tool: Tool, call: ToolCall, files: Files) -> Iterator
     yield _Need("tool", tool.name, f"calling {tool.name}")
     _check_declared(tool, call)
     for argument, kind in tool.access.items():
-        value = call.arguments.get(argument)
+        value = call.arguments.get(argument, _default(tool, argument))
         try:
             if kind in ("read", "write"):
                 need = _path(policy, kind, resolved(value, policy.root, files), files)
@@ -159,6 +159,13 @@ def _needs(policy: Policy, tool: Tool, call: ToolCall, files: Files) -> Iterator
                 yield from _commands(tool, value)
         except Unclear as unclear:
             raise _Refused(f"argument {argument!r} of {tool.name}: {unclear}") from None
+
+
+def _default(tool: Tool, argument: str) -> object:
+    """Return what an argument is that the model leaves out; None where the schema does not say."""
+    properties = tool.parameters.get("properties")
+    declared = properties.get(argument) if isinstance(properties, Mapping) else None
+    return declared.get("default") if isinstance(declared, Mapping) else None
 
 
 def _check_declared(tool: Tool, call: ToolCall) -> None:
