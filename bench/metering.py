@@ -19,7 +19,8 @@ from bench.workload import MODEL, Measurement
 from statek_sim.runtime.execution import model_request as asking
 from statek_sim.runtime.execution import services
 from statek_sim.usage.conversation import MessageMeter, MeteredConversation
-from statek_sim.usage.tokenizers import load_encoding, tokenizer_for_model
+from statek_sim.usage.tokenizers import tokenizer_for_model
+from statek_sim.usage.vocabularies import load_encoding
 from statek_sim.values import Message
 
 LEAST_SHARE: Final = 1 / 1.25

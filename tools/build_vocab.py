@@ -1,4 +1,4 @@
-"""Rebuild `statek_sim/usage/vocab/*.xz` from the original `.tiktoken` files.
+"""Rebuild `statek_sim/usage/vocab/*.tokens` from the original `.tiktoken` files.
 
     python tools/build_vocab.py DIR_WITH_TIKTOKEN_FILES [OUTPUT_DIR]
 
@@ -10,20 +10,31 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import lzma
+import struct
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from statek_sim.usage.tokenizers import VOCABULARIES, Vocabulary
+from statek_sim.usage.vocabularies import VOCABULARIES, Vocabulary
 
 VOCAB_DIR: Final = Path(__file__).resolve().parent.parent / "statek_sim" / "usage" / "vocab"
 
 
-def pack_tokens(tokens: Iterable[bytes]) -> bytes:
-    """Return `tokens`, given in rank order, each behind its length byte. No token may exceed 255 bytes."""
-    return b"".join(bytes((len(token),)) + token for token in tokens)
+def pack_tokens(tokens: Sequence[bytes]) -> bytes:
+    """Return the `.tokens` file of `tokens`, given in rank order. No token may exceed 255 bytes.
+
+    `statek_sim.usage.vocabularies.TokenTable` says what is where.
+    """
+    by_length: list[list[tuple[bytes, int]]] = [[] for _ in range(255)]
+    for rank, token in enumerate(tokens):
+        by_length[len(token) - 1].append((token, rank))
+    packed = struct.pack("<255I", *map(len, by_length))
+    for same_length in by_length:
+        same_length.sort()
+        packed += b"".join(token for token, _ in same_length)
+        packed += struct.pack(f"<{len(same_length)}I", *(rank for _, rank in same_length))
+    return packed
 
 
 def tiktoken_file(tokens: Iterable[bytes]) -> bytes:
@@ -43,11 +54,11 @@ def parse_tiktoken_file(raw: bytes) -> list[bytes]:
 
 
 def build(vocabulary: Vocabulary, raw: bytes) -> bytes:
-    """Return the `.xz` file for `raw`, the original file; `ValueError` when that is not the pinned one."""
+    """Return the `.tokens` file for `raw`, the original file; `ValueError` when that is not the pinned one."""
     found = hashlib.sha256(raw).hexdigest()
     if found != vocabulary.sha256:
         raise ValueError(f"{vocabulary.name}: SHA-256 {found}, expected {vocabulary.sha256}")
-    return lzma.compress(pack_tokens(parse_tiktoken_file(raw)), preset=9 | lzma.PRESET_EXTREME)
+    return pack_tokens(parse_tiktoken_file(raw))
 
 
 def main(arguments: list[str]) -> int:
@@ -64,7 +75,7 @@ def main(arguments: list[str]) -> int:
         except (OSError, ValueError) as error:
             print(f"{path}: {error}", file=sys.stderr)
             return 2
-        (target / f"{vocabulary.name}.xz").write_bytes(packed)
+        (target / f"{vocabulary.name}.tokens").write_bytes(packed)
         print(f"{vocabulary.name}: {len(packed)} bytes")
     return 0
 

@@ -30,7 +30,8 @@ from statek_sim.providers.wire.request import (
 )
 from statek_sim.server.parsed_request import ParsedRequest, json_of
 from statek_sim.server.refusals import wrong_parts
-from statek_sim.usage.tokenizers import VOCABULARIES, bare_model_name, load_encoding, tokenizer_for_model
+from statek_sim.usage.tokenizers import bare_model_name, tokenizer_for_model
+from statek_sim.usage.vocabularies import VOCABULARIES, load_encoding
 from statek_sim.values import JSON
 
 Vector = tuple[float, ...]

@@ -25,7 +25,7 @@ from statek_sim.server.exchange import Whole
 from statek_sim.server.fault import EmptyChoices, FaultRule, HttpError, NoUsage, NullUsage
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.llm_server import LLMServer
-from statek_sim.usage.tokenizers import load_encoding
+from statek_sim.usage.vocabularies import load_encoding
 from tests.server.asking import ANTHROPIC, anthropic, ask, error, gemini, openai, whole
 from tests.tables import table_test
 

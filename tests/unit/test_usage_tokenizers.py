@@ -7,13 +7,13 @@ import pytest
 from statek_sim.errors import BadInput
 from statek_sim.usage.tokenizers import (
     LONGEST_CACHED_TEXT,
-    LONGEST_SPACE,
     SHORT_TEXT,
     CachedTokenizer,
     TokenizerRegistry,
     bare_model_name,
     tokenizer_for_model,
 )
+from statek_sim.usage.vocabularies import LONGEST_SPACE
 from tests.tables import table_test
 
 
