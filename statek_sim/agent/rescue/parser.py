@@ -204,10 +204,13 @@ class _Reply:
                 at = self._thought(at) or at
             elif (mark := MESSAGE_MARK.match(text, at)) is not None:
                 at = mark.end()
-            elif OPENING.match(text, at) is None and (mark := CALL_MARK.match(text, at)) is not None:
-                self.marked, at = True, mark.end()
-            elif not self.before[1] and (fence := FENCE.match(text, at)) is not None:
-                at = fence.end()
+            elif OPENING.match(text, at) is None and CALL_MARK.match(text, at) is not None:
+                self.marked = True
+                while OPENING.match(text, at) is None and (mark := CALL_MARK.match(text, at)) is not None:
+                    at = mark.end()
+            elif not self.before[1]:
+                while (fence := FENCE.match(text, at)) is not None:
+                    at = fence.end()
             self.budget.steps += at - start + 1
             if at == start:
                 return at
