@@ -11,8 +11,7 @@ from pytest_statek.gate_collect import GateCollection
 from pytest_statek.options import BUILT_IN, REQUESTED
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits, parse_watchdog
-from statek_sim.gate.baseline import Baseline
-from statek_sim.gate.baseline_file import baseline_paths, read_baseline
+from statek_sim.gate.baseline import Baseline, baseline_paths, read_baseline
 from statek_sim.gate.gate import GatePlan, gate_plan, has_shipped
 from statek_sim.suite.run import profile_known
 

@@ -16,11 +16,10 @@ from pytest_statek.plan import Plan
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.errors import BadInput
 from statek_sim.reporting.artifact import write_artifact
-from statek_sim.reporting.json import report_json_text
-from statek_sim.reporting.markdown import render as render_markdown
-from statek_sim.reporting.model import Report, build_report
+from statek_sim.reporting.model import Report, build_report, report_json_text
 from statek_sim.reporting.page.data import page_data
 from statek_sim.reporting.page.template import render as render_page
+from statek_sim.reporting.report_text import markdown_report
 from statek_sim.reporting.terminal import report_lines
 from statek_sim.suite.result import Outcome, ScenarioResult
 
@@ -94,7 +93,7 @@ class ScenarioSummary:
         page = page_data(list(self._results), self._report, tokenizers=tokenizers(config))
         files = {
             folder / "report.json": report_json_text(self._report),
-            folder / "report.md": render_markdown(self._report),
+            folder / "report.md": markdown_report(self._report),
             folder / "report.html": render_page(page),
         }
         try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from statek_sim.analysis.rerun import TOKENS, Ending, Replay
+from statek_sim.analysis.limits import TOKENS, Ending, Replay
 from statek_sim.errors import BadInput
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.harness.usage_basis import UsageBasis

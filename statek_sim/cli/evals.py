@@ -1,21 +1,46 @@
-"""`statek-sim evals`: what a harness is worth; which evals there are, and whether they tell right from wrong."""
+"""`statek-sim evals`: list and check evals, and measure what parts of a harness are worth for a model."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import JsonOption, app
-from statek_sim.cli.inputs import check_json, say, written_as_json
+from statek_sim.cli.app import (
+    ExecutorOption,
+    HtmlOption,
+    JsonFileOption,
+    JsonOption,
+    JunitOption,
+    MarkdownFileOption,
+    app,
+)
+from statek_sim.cli.inputs import (
+    check_json,
+    check_outputs,
+    check_replaceable,
+    say,
+    write_outputs,
+    written_as_json,
+)
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
+    from statek_sim.agent.budget import Prices
+    from statek_sim.evals.baseline import Baseline
+    from statek_sim.evals.experiment import Experiment
+    from statek_sim.evals.outcome import Outcome
     from statek_sim.evals.scenario import EvalScenario
+    from statek_sim.evals.summary import Summary
+    from statek_sim.gate.evals_policy import EvalsPolicy
 
 
 evals = typer.Typer(
@@ -115,3 +140,220 @@ def loaded_evals(paths: Sequence[Path] | None, only: Sequence[str] | None = None
         if name not in ids:
             raise BadInput(f"--eval {name}: there is no such eval.{suggestion(name, ids)}".removesuffix("."))
     return tuple(scenario for scenario in suite if not only or scenario.id in only)
+
+
+ModelOption = Annotated[
+    str,
+    typer.Option(
+        metavar="PROFILE",
+        help="A shipped profile (gemma-4-31b-it, lfm2.5-8b-a1b, ministral-3-8b-instruct), "
+        "or the path of a .toml file.",
+    ),
+]
+AgentOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODULE:ATTR",
+        help="Your own agent, a callable that takes an Assignment and returns the answer; it is run beside "
+        "our bare and our full harness, each also with a model that never fails.",
+    ),
+]
+ArmsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ARM",
+        help="ablation (default: all parts, each one taken away, none), full, bare, no-PART, or parts joined by + "
+        "(repeatable).",
+    ),
+]
+RunsOption = Annotated[int, typer.Option(metavar="N", help="Runs of each scenario in each arm.")]
+PriceOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="IN:OUT", help="US dollars per million tokens of prompts and completions: 0.15:0.6."
+    ),
+]
+BaselineOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Exit 1 when an eval is right less often in an arm than in this baseline, or was not run.",
+    ),
+]
+PolicyOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Exit 1 when the runs break a rule of this policy, a .toml file."),
+]
+UpdateOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--update-baseline",
+        metavar="FILE",
+        help="Write the runs down as a baseline, in the place of an older one.",
+    ),
+]
+
+
+@evals.command()
+def run(
+    paths: EvalPaths = None,
+    model: ModelOption = "ministral-3-8b-instruct",
+    agent: AgentOption = None,
+    arms: ArmsOption = None,
+    seeds: RunsOption = 10,
+    only: EvalOption = None,
+    json_file: JsonFileOption = None,
+    markdown: MarkdownFileOption = None,
+    html: HtmlOption = None,
+    junit: JunitOption = None,
+    price: PriceOption = None,
+    baseline: BaselineOption = None,
+    update_baseline: UpdateOption = None,
+    policy: PolicyOption = None,
+    executor: ExecutorOption = None,
+) -> None:
+    """Run the suite in several arms and say what differs.
+
+    All arms share their random numbers: the same scenario and seed meet the same model. Equal inputs give equal bytes,
+    with any executor. Exits 1 when a baseline is not held, or a rule of a policy is broken.
+    """
+    from statek_sim.evals.baseline import SCHEMA, baseline_text, read_baseline
+    from statek_sim.evals.experiment import run_experiment
+    from statek_sim.evals.summary import summarised
+    from statek_sim.executors.executor import executor_for
+    from statek_sim.reporting.evals import evals_json_text, evals_markdown
+    from statek_sim.reporting.junit import evals_junit
+    from statek_sim.reporting.page.evals import evals_page
+    from statek_sim.reporting.page.template import render
+
+    files = {"--json": json_file, "--markdown": markdown, "--html": html, "--junit": junit}
+    check_outputs({**files, "--update-baseline": update_baseline})
+    if update_baseline is not None:
+        check_replaceable(update_baseline, key="schema", schema=SCHEMA)
+    before = None if baseline is None else read_baseline(baseline)
+    prices = _prices(price)
+    suite = loaded_evals(paths, only)
+    experiment = _experiment(suite, model, arms, seeds, agent)
+    demanded = None if policy is None else _demanded(policy, experiment)
+    # An agent may hold what cannot be forked: clients, threads, event loops.
+    with executor_for(executor or (None if agent is None else "serial")) as working:
+        outcomes = run_experiment(experiment, working, progress())
+    summary = summarised(experiment, outcomes)
+    _print(summary, prices)
+    write_outputs(
+        (json_file, lambda: evals_json_text(summary)),
+        (markdown, lambda: evals_markdown(summary, prices)),
+        (html, lambda: render(evals_page(summary, outcomes, prices))),
+        (junit, lambda: evals_junit(summary)),
+        (update_baseline, lambda: baseline_text(experiment, outcomes)),
+    )
+    kept = demanded is None or _obeyed(demanded, experiment, outcomes)
+    if before is not None:
+        kept &= _held(before, experiment, outcomes, name=str(baseline), arms=bool(arms), only=bool(only))
+    if not kept:
+        raise typer.Exit(1)
+
+
+def _experiment(
+    suite: tuple[EvalScenario, ...], model: str, arms: Sequence[str] | None, seeds: int, agent: str | None
+) -> Experiment:
+    from statek_sim.evals.arms import beside_agent, parse_arms
+    from statek_sim.evals.experiment import Experiment
+    from statek_sim.evals.profile import load_profile
+    from statek_sim.evals.served_agent import load_agent
+
+    profile = load_profile(model)
+    if agent is None:
+        return Experiment(suite=suite, model=profile, arms=parse_arms(arms or ["ablation"]), seeds=seeds)
+    load_agent(agent)
+    chosen = beside_agent(agent, parse_arms(arms or ["full", "bare"]))
+    return Experiment(suite=suite, model=profile, arms=chosen, seeds=seeds)
+
+
+def _demanded(path: Path, experiment: Experiment) -> EvalsPolicy:
+    from statek_sim.gate.evals_policy import check_evals_policy, read_evals_policy
+
+    policy = read_evals_policy(path)
+    check_evals_policy(policy, experiment)
+    return policy
+
+
+def _obeyed(policy: EvalsPolicy, experiment: Experiment, outcomes: Sequence[Outcome]) -> bool:
+    """Say which rules are broken, and whether none is."""
+    from statek_sim.gate.evals_policy import judge_evals
+
+    verdicts = judge_evals(policy, experiment, outcomes)
+    passed = sum(verdict.passed for verdict in verdicts)
+    say([line for verdict in verdicts for line in verdict.lines])
+    say([f"{policy.path}: {passed} of {len(verdicts)} rules kept"])
+    return passed == len(verdicts)
+
+
+def _held(
+    before: Baseline,
+    experiment: Experiment,
+    outcomes: Sequence[Outcome],
+    *,
+    name: str,
+    arms: bool,
+    only: bool,
+) -> bool:
+    """Hold runs against a baseline, and say what came of it."""
+    from statek_sim.evals.baseline import held_against
+
+    # What nobody asked to leave out has to be run again: an eval that is gone is not as right as it was.
+    part = before.only(
+        arms=[arm.name for arm in experiment.arms] if arms else None,
+        evals=[scenario.id for scenario in experiment.suite] if only else None,
+    )
+    broken = held_against(part, experiment, outcomes, name=name)
+    compared = (
+        () if part.size == before.size else (f"{name}: compared {part.size} of its {before.size} runs",)
+    )
+    say([*broken.lines, *compared])
+    return not broken.failed
+
+
+@evals.command()
+def schema() -> None:
+    """Print the JSON Schema of what `evals run --json` writes."""
+    from statek_sim.reporting.evals import evals_schema
+
+    typer.echo(json.dumps(evals_schema(), indent=2))
+
+
+def progress() -> Callable[[int, int], None]:
+    """Return what shows how far an experiment is, where somebody looks."""
+    if not sys.stderr.isatty():
+        return lambda _done, _of: None
+
+    def show(done: int, of: int) -> None:
+        text = f"\r{done:,} of {of:,} runs" if done < of else "\r" + " " * 40 + "\r"
+        typer.echo(text, nl=False, err=True)
+
+    return show
+
+
+def _prices(text: str | None) -> Prices | None:
+    from statek_sim.agent.budget import Prices
+
+    if text is None:
+        return None
+    prompt, colon, completion = text.partition(":")
+    try:
+        found = Prices(prompt=Decimal(prompt), completion=Decimal(completion))
+    except InvalidOperation:
+        found = None
+    amounts = () if found is None else (found.prompt, found.completion)
+    if found is None or not colon or not all(amount.is_finite() and amount >= 0 for amount in amounts):
+        raise BadInput(
+            f"--price {text!r}: expected two numbers of dollars per million tokens, such as 0.15:0.6"
+        )
+    return found
+
+
+def _print(summary: Summary, prices: Prices | None) -> None:
+    from statek_sim.reporting.evals import evals_tables, table_lines
+
+    for table in evals_tables(summary, prices):
+        say([*table_lines(table), ""])

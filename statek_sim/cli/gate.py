@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statek_sim.cli.app import WATCHDOG, JsonFileOption, JunitOption, MarkdownFileOption, WatchdogOption, app
-from statek_sim.cli.inputs import check_outputs, check_replaceable, say, scenarios_among, show, write_outputs
-from statek_sim.cli.outputs import check_apart
+from statek_sim.cli.inputs import (
+    check_apart,
+    check_outputs,
+    check_replaceable,
+    say,
+    scenarios_among,
+    show,
+    write_outputs,
+)
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -120,7 +127,7 @@ def _check_baselines(
     place: Path | None, presets: Sequence[str], outputs: Mapping[str, Path | None], *, update: bool
 ) -> None:
     """Refuse, before anything runs, a report that would replace a baseline, or a baseline another file."""
-    from statek_sim.gate.baseline_file import FORMAT, baseline_paths
+    from statek_sim.gate.baseline import FORMAT, baseline_paths
 
     files = [] if place is None else list(baseline_paths(place, presets).values())
     check_apart({**outputs, "--baseline": files})
@@ -134,8 +141,7 @@ def _judged(
 ) -> GateResult:
     """Return the verdicts, with those against a baseline; or with `update` write the baseline."""
     from statek_sim.executors.limits import parse_watchdog
-    from statek_sim.gate.baseline import compared
-    from statek_sim.gate.baseline_file import baseline_paths, read_baseline
+    from statek_sim.gate.baseline import baseline_paths, compared, read_baseline
     from statek_sim.gate.gate import judge_presets, workloads
     from statek_sim.suite.run import profile_known
 
@@ -152,8 +158,7 @@ def _judged(
 
 def _update_baselines(paths: Mapping[str, Path], result: GateResult) -> None:
     """Write each preset's baseline, and print the diff."""
-    from statek_sim.gate.baseline import baseline_of
-    from statek_sim.gate.baseline_file import baseline_diff, baseline_text
+    from statek_sim.gate.baseline import baseline_diff, baseline_of, baseline_text
     from statek_sim.reporting.artifact import write_artifact
 
     for preset, file in paths.items():

@@ -17,7 +17,7 @@ from statek_sim.cli.inputs import check_outputs, loaded, say, show, write_output
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
-    from statek_sim.analysis.rerun import Replay
+    from statek_sim.analysis.limits import Replay
 
 
 class Basis(StrEnum):
@@ -253,10 +253,10 @@ def replays_of(
     tokenizers: Sequence[str] | None,
 ) -> list[Replay]:
     """Return the scenarios to run again, under each preset or else their own."""
-    from statek_sim.analysis.rerun import Replay
+    from statek_sim.analysis.limits import Replay
     from statek_sim.harness.preset import located_preset
     from statek_sim.suite.run import chosen, nothing_chosen
-    from statek_sim.usage.local_tokenizers import registry_of
+    from statek_sim.usage.tokenizers import registry_of
 
     scenarios = loaded(paths)
     located: list[str | None] = [located_preset(preset) for preset in presets or ()]

@@ -87,7 +87,7 @@ def schema(
     Example: statek-sim list schema > scenario.schema.json
     """
     from statek_sim.evals.schema import evals_schema
-    from statek_sim.gate.baseline_file import baseline_schema
+    from statek_sim.gate.baseline import baseline_schema
     from statek_sim.gate.policy import policy_schema
     from statek_sim.scenario.jsonschema import json_schema
 

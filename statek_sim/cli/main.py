@@ -11,9 +11,8 @@ from typing import NoReturn
 
 import typer
 
-from statek_sim.cli.app import app
-from statek_sim.cli.commands import as_options, load_commands, unknown
-from statek_sim.cli.outputs import kept_apart
+from statek_sim.cli.app import app, as_options, load_commands, unknown
+from statek_sim.cli.inputs import kept_apart
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import GARBAGE
 

@@ -91,10 +91,9 @@ def usage(
     check_outputs({"--json": json_file, "--markdown": markdown_file})
     from statek_sim.analysis.corpus_model import corpus_table
     from statek_sim.analysis.run_usage import NO_PRICES, analyse
-    from statek_sim.reporting.corpus import corpus_markdown
-    from statek_sim.reporting.usage import usage_json_text, usage_markdown
-    from statek_sim.usage.local_tokenizers import registry_of
+    from statek_sim.reporting.usage import corpus_markdown, usage_json_text, usage_markdown
     from statek_sim.usage.pricing import load_prices
+    from statek_sim.usage.tokenizers import registry_of
 
     price_list = NO_PRICES if prices is None else load_prices(prices)
     registry = registry_of(tokenizer or ())
@@ -166,8 +165,7 @@ def _corpus(model: str, profile: str) -> tuple[tuple[Scenario, Profile], ...]:
 def _lines(
     analysis: UsageAnalysis, table: CorpusTable | None, width: int, *, turns: bool, every: bool
 ) -> Iterable[Text]:
-    from statek_sim.reporting.corpus import corpus_lines
-    from statek_sim.reporting.usage import turn_lines, usage_lines
+    from statek_sim.reporting.usage import corpus_lines, turn_lines, usage_lines
 
     if table is not None:
         return corpus_lines(table, width=width)

@@ -26,7 +26,7 @@ from statek_sim.evals.experiment import Experiment
 from statek_sim.evals.outcome import Outcome
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.summary import LEAST_CLUSTERS, by_scenario, cluster_interval
-from statek_sim.gate.policy_file import lines_of, read_toml
+from statek_sim.gate.policy import lines_of, read_toml
 from statek_sim.scenario.part import Items, Part
 from statek_sim.scenario.problem import Finding
 

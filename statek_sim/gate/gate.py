@@ -19,8 +19,7 @@ from statek_sim.gate.gated_preset import (
     shown_path,
 )
 from statek_sim.gate.judge import judge
-from statek_sim.gate.policy import Policy, Rule, selected
-from statek_sim.gate.policy_file import GENERAL, read_policy, shipped_policy
+from statek_sim.gate.policy import GENERAL, Policy, Rule, read_policy, selected, shipped_policy
 from statek_sim.gate.trial import Trial
 from statek_sim.gate.verdict import GateResult, JudgedPreset, Remark, Verdict
 from statek_sim.harness.limits import LimitName

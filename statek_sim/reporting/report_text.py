@@ -1,14 +1,15 @@
-"""The tables and sentences that the terminal and the Markdown report share."""
+"""The tables and sentences of a report, and `report.md`, also for CI summaries: all of it as Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rich.text import Text
 
-from statek_sim.reporting.model import AS_WRITTEN, Report, Summary, Usage
-from statek_sim.reporting.table import Table
+from statek_sim.reporting.model import AS_WRITTEN, Failure, Report, Summary, Usage
+from statek_sim.reporting.table import Table, as_sentence, code
 from statek_sim.reporting.text_format import NOTHING, count, direction, plural, ratio, seconds
 
 ESTIMATE: Final = "estimate: bytes // 4, as the harness counts; measured: tokens, by a tokenizer"
@@ -123,3 +124,59 @@ def _figures(usage: Usage) -> Sequence[str | Text]:
 def styled_ratio(value: float | None) -> Text:
     """Return estimate / measured, coloured by the direction of the error."""
     return Text(ratio(value), "" if value is None else DIRECTION_STYLES[direction(value)])
+
+
+_FAILURES: Final = 40
+"""Failures told in full. GitHub shows no step summary of more than 1 MiB."""
+
+_FAILURE_LENGTH: Final = 16_000
+"""Characters of a failure's text that are shown."""
+
+_SUITES: Final = ("scenarios", "pass", "fail")
+
+
+def markdown_report(report: Report) -> str:
+    """Return the whole report. Equal reports give equal text."""
+    return "\n\n".join(block for block in _blocks(report) if block) + "\n"
+
+
+def _blocks(report: Report) -> Iterator[str]:
+    """Yield the report's blocks, an empty one where there is nothing to say."""
+    yield f"# STATEK scenarios: {verdict(report.overall)}"
+    yield f"{as_sentence(settings(report))}  \nDigest `{report.digest}`"
+    if report.rows:
+        yield suite_table(report, {}).only(_SUITES).markdown()
+    yield as_sentence(unchecked(report)) if report.unchecked else ""
+    yield from _failure_blocks(report.failures)
+    yield from _usage(report)
+
+
+def _failure_blocks(failures: Sequence[Failure]) -> Iterator[str]:
+    if failures:
+        yield "## Failures"
+    for failure in failures[:_FAILURES]:
+        yield f"### {code(failure.name)}"
+        yield _fenced(failure.text)
+    if len(failures) > _FAILURES:
+        names = "\n".join(f"- {code(failure.name)}" for failure in failures[_FAILURES:])
+        yield f"And {plural(len(failures) - _FAILURES, 'more failure')}:\n\n{names}"
+
+
+def _usage(report: Report) -> Iterator[str]:
+    if not report.overall.usage.used:
+        return
+    yield "## Usage"
+    notes = (ESTIMATE, proxies(report))
+    yield " ".join(as_sentence(note) for note in notes if note)
+    yield suite_table(report, {}).only(USAGE).markdown()
+
+
+def _fenced(text: str) -> str:
+    """Return `text` as a block that shows it letter by letter, whatever it holds."""
+    if len(text) > _FAILURE_LENGTH:
+        text = f"{text[:_FAILURE_LENGTH]}\n... {plural(len(text) - _FAILURE_LENGTH, 'more character')}"
+    # Control characters are invisible, and lone surrogates cannot be written.
+    text = re.sub(r"[^\n\t\x20-\x7e\xa0-\ud7ff\ue000-\U0010ffff]", lambda odd: ascii(odd[0])[1:-1], text)
+    longest = max((len(ticks) for ticks in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}text\n{text.rstrip()}\n{fence}"

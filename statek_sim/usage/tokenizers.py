@@ -8,9 +8,13 @@ labelled as a proxy, so that no output passes an estimate off as that model's ow
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from importlib import resources
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, Protocol
 
 from statek_sim.errors import BadInput
 from statek_sim.usage.vocabularies import VOCABULARIES, count_tokens, token_texts
@@ -154,3 +158,76 @@ def _cut(text: str, model: str) -> tuple[str, ...]:
 
 
 _remembered = functools.lru_cache(maxsize=1024)(_cut)
+
+
+TEKKEN: Final = "tekken"
+"""The source that stands for Mistral's bundled Tekken vocabulary."""
+
+_TEKKEN_FILE: Final = "tekken_240911.json"
+"""The newer of the two vocabularies that mistral-common carries."""
+
+
+class HuggingFaceTokenizer:
+    """Counts with a Hugging Face `tokenizer.json`, without the special tokens that it would add around a text."""
+
+    def __init__(self, path: Path) -> None:
+        library = _optional("tokenizers", extra="tokenizers")
+        if not path.is_file():
+            raise BadInput(f"{path}: no such file, expected a Hugging Face tokenizer.json")
+        try:
+            self._tokenizer: Any = library.Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises plain exceptions for any bad file
+            raise BadInput(f"{path}: not a Hugging Face tokenizer.json: {error}") from error
+        # A file may ask for shortened or padded texts, which would be another count.
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        # Otherwise "</s>" in a text would count as one token, the end of the text.
+        self._tokenizer.encode_special_tokens = True
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens in `text`."""
+        return len(self._tokenizer.encode(_sayable(text), add_special_tokens=False).ids)
+
+
+class TekkenTokenizer:
+    """Counts with the Tekken vocabulary that mistral-common carries, without a beginning and an end."""
+
+    def __init__(self) -> None:
+        module = _optional("mistral_common.tokens.tokenizers.tekken", extra="mistral")
+        file = resources.files("mistral_common") / "data" / _TEKKEN_FILE
+        with resources.as_file(file) as path:
+            self._tokenizer: Any = module.Tekkenizer.from_file(path)
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens in `text`."""
+        return len(self._tokenizer.encode(_sayable(text), bos=False, eos=False))
+
+
+def registry_of(assignments: Iterable[str]) -> TokenizerRegistry | None:
+    """Return the tokenizers of `MODEL=SOURCE` assignments, None without any; SOURCE is a file or `tekken`.
+
+    `BadInput` for an assignment of another form, a file that is none, and an extra that is not installed.
+    """
+    registry: TokenizerRegistry | None = None
+    for assignment in assignments:
+        model, _, source = assignment.partition("=")
+        if not model or not source:
+            raise BadInput(f"--tokenizer {assignment!r}: expected MODEL=tokenizer.json or MODEL={TEKKEN}")
+        registry = registry or TokenizerRegistry()
+        if source == TEKKEN:
+            registry.register_tokenizer(model, TEKKEN, TekkenTokenizer())
+        else:
+            registry.register_tokenizer(model, Path(source).stem, HuggingFaceTokenizer(Path(source)))
+    return registry
+
+
+def _sayable(text: str) -> str:
+    """Return `text` with replacement characters for lone surrogates, which neither library can take."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _optional(module: str, *, extra: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise BadInput(f"{module} is not installed; pip install 'pytest-statek[{extra}]'") from error

@@ -17,7 +17,7 @@ from statek_sim.analysis.corpus_model import KINDS, corpus_scenarios, corpus_tab
 from statek_sim.analysis.run_usage import analyse
 from statek_sim.mcp.fault import KINDS as KINDS_OF_FAULTS
 from statek_sim.providers.script import text, tool_call
-from statek_sim.reporting.corpus import corpus_markdown
+from statek_sim.reporting.usage import corpus_markdown
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.server.exchange import Incoming
 from statek_sim.server.llm import FakeLLM

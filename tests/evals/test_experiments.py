@@ -19,8 +19,7 @@ from junitparser import JUnitXml
 from typer.testing import CliRunner
 
 from statek_sim.agent.budget import Prices
-from statek_sim.cli.app import app
-from statek_sim.cli.commands import load_commands
+from statek_sim.cli.app import app, load_commands
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import PARTS, Arm, named_after
 from statek_sim.evals.baseline import SCHEMA, Held, baseline_text, held_against, read_baseline

@@ -17,8 +17,7 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner
 
-from statek_sim.cli.app import app
-from statek_sim.cli.commands import load_commands
+from statek_sim.cli.app import app, load_commands
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import beside_agent, parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment

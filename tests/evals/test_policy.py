@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from statek_sim.cli.app import app
-from statek_sim.cli.commands import load_commands
+from statek_sim.cli.app import app, load_commands
 from statek_sim.errors import BadInput, BadPolicy
 from statek_sim.evals.arms import parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment

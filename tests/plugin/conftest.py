@@ -14,7 +14,7 @@ import httpcore  # noqa: F401
 import httpx  # noqa: F401
 import pytest
 
-import statek_sim.reporting.markdown
+import statek_sim.reporting.report_text
 import statek_sim.reporting.terminal
 import statek_sim.server.llm_server
 import statek_sim.suite.run

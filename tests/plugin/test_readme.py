@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from statek_sim.cli.app import app
-from statek_sim.cli.commands import load_commands
+from statek_sim.cli.app import app, load_commands
 
 load_commands()
 

@@ -78,9 +78,9 @@ def _validator(name: str) -> Any:
     return jsonschema.Draft202012Validator(schema)
 
 
-def marked(details: Mapping[str, Any], *kinds: str) -> list[tuple[str, str]]:
-    """Return kind and label of a run's marks of these kinds, in order."""
-    return [(mark["kind"], mark["label"]) for mark in details["marks"] if mark["kind"] in kinds]
+def told(details: Mapping[str, Any], *kinds: str) -> list[tuple[str, str]]:
+    """Return kind and text of the entries of these kinds, in order."""
+    return [(entry["kind"], entry["text"]) for entry in details["transcript"] if entry["kind"] in kinds]
 
 
 def seqs(entries: Sequence[Mapping[str, Any]]) -> list[int]:

@@ -19,7 +19,7 @@ from statek_sim.analysis.corpus_model import (
     text_of,
 )
 from statek_sim.analysis.run_usage import analyse
-from statek_sim.reporting.corpus import corpus_lines, corpus_markdown
+from statek_sim.reporting.usage import corpus_lines, corpus_markdown
 from statek_sim.suite.run import run_one
 from statek_sim.usage.tokenizers import tokenizer_for_model
 from tests.tables import table_test

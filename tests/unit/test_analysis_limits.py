@@ -8,8 +8,16 @@ from collections.abc import Mapping
 import pytest
 
 from statek_sim.analysis.calibration import calibrate, quantile
-from statek_sim.analysis.limits import JobStops, Judgement, Sensitivity, compare_stops, sensitivity, smallest
-from statek_sim.analysis.rerun import Ending, Replay
+from statek_sim.analysis.limits import (
+    Ending,
+    JobStops,
+    Judgement,
+    Replay,
+    Sensitivity,
+    compare_stops,
+    sensitivity,
+    smallest,
+)
 from statek_sim.errors import BadInput
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import LimitName

@@ -15,8 +15,7 @@ import pytest
 import typer
 
 from statek_sim.cli import main
-from statek_sim.cli.app import app
-from statek_sim.cli.commands import HEADINGS, load_commands
+from statek_sim.cli.app import HEADINGS, app, load_commands
 from tests.unit.compare_samples import CHAT
 from tests.unit.suite_samples import CLAIMS
 

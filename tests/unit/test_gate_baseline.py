@@ -11,13 +11,16 @@ import pytest
 
 from statek_sim.cli import main
 from statek_sim.errors import BadInput
-from statek_sim.gate.baseline import Baseline, Figures, Need, worse
-from statek_sim.gate.baseline_file import (
+from statek_sim.gate.baseline import (
+    Baseline,
+    Figures,
+    Need,
     baseline_diff,
     baseline_paths,
     baseline_schema,
     baseline_text,
     read_baseline,
+    worse,
 )
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN

@@ -10,8 +10,15 @@ import jsonschema
 import pytest
 
 from statek_sim.errors import BadPolicy
-from statek_sim.gate.policy import SelectText, policy_schema
-from statek_sim.gate.policy_file import GENERAL, MAX_BYTES, POLICIES_DIR, read_policy, shipped_policy
+from statek_sim.gate.policy import (
+    GENERAL,
+    MAX_BYTES,
+    POLICIES_DIR,
+    SelectText,
+    policy_schema,
+    read_policy,
+    shipped_policy,
+)
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
 from tests.tables import table_test

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statek_sim.gate.policy_file import lines_of
+from statek_sim.gate.policy import lines_of
 from tests.tables import table_test
 
 TEXT = '''\

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from statek_sim.gate.gate import gate_plan, judge_presets, workloads
-from statek_sim.gate.policy_file import POLICIES_DIR, read_policy, shipped_policy
+from statek_sim.gate.policy import POLICIES_DIR, read_policy, shipped_policy
 from statek_sim.gate.verdict import GateResult
 from statek_sim.harness.preset import BUILT_IN, load_preset
 from statek_sim.scenario.schema import DEFAULT_PROFILES, Profile

@@ -19,7 +19,6 @@ OF_OTHER_PROGRAMS: Final = (
     "agent/permissions/landlock.py",
     "cassettes/commands.py",
     "cassettes/secrets.py",
-    "cli/commands.py",
     "executors/dask_cluster.py",
 )
 """Files of `statek_sim` that write command lines of others, or read them."""

@@ -1,17 +1,15 @@
-"""A run's details: its jobs, lanes, marks and transcript, in the order of the trace."""
+"""A run's details: its jobs, lanes, spans and transcript, in the order of the trace."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 from statek_sim.reporting.page.data import embedded
 from statek_sim.reporting.page.details import details_of
-from statek_sim.reporting.page.timeline import KINDS
-from statek_sim.trace import Event
 from statek_sim.values import JSON
 from tests.tables import table_test
-from tests.unit.page_samples import check_details, marked, seqs
+from tests.unit.page_samples import check_details, seqs, told
 from tests.unit.reporting_samples import Talk, result, said
 from tests.unit.usage_samples import dialog, played
 
@@ -36,23 +34,25 @@ def code(*replies: str, **more: JSON) -> dict[str, JSON]:
     }
 
 
-def test_a_wait_is_a_span_of_virtual_time_with_a_mark_at_both_ends() -> None:
+def test_a_wait_is_a_span_of_virtual_time_from_entry_to_entry() -> None:
     resolve: list[JSON] = [{"at": 30.0, "resolve": "approval", "value": "yes"}]
     found = details(code("answer = wait_for('approval')\nprint(answer)\nexit()", events=resolve))
     (wait,) = [span for span in found["spans"] if span["kind"] == "wait"]
     assert wait["to"] - wait["from"] == 30.0
-    ends = {mark["kind"]: mark["seq"] for mark in found["marks"] if mark["kind"] in ("wait", "released")}
-    assert ends == {"wait": wait["from_seq"], "released": wait["to_seq"]}
+    *_, waits, ready = [entry for entry in found["transcript"] if entry["kind"] == "job"]
+    assert (waits["seq"], ready["seq"]) == (wait["from_seq"], wait["to_seq"])
+    assert waits["text"].startswith("waits in ")
     assert {"kind": "console", "text": "yes"}.items() <= found["transcript"][-2].items()
 
 
 def test_a_claim_ends_where_the_handler_gives_it_up() -> None:
     found = details(code(f"{CLAIM}\nraise ValueError('no')", "1/0", "1/0"))
-    kinds = [kind for kind, _ in marked(found, "claim", "registered", "handler", "release_claim", "stop")]
-    assert kinds == ["claim", "registered", "stop", "release_claim", "handler"]
+    assert [kind for kind, _ in told(found, "world", "handler", "stopped")] == [
+        *("world", "handler", "stopped", "world", "handler")
+    ]
     (claim,) = [span for span in found["spans"] if span["kind"] == "claim"]
     assert claim["label"] == "item-1 by worker-1"
-    (released,) = [mark for mark in found["marks"] if mark["kind"] == "release_claim"]
+    _, released = [entry for entry in found["transcript"] if entry["kind"] == "world"]
     assert claim["to_seq"] == released["seq"]
     assert [item["status"] for item in found["items"]] == ["ERROR"]
 
@@ -64,19 +64,12 @@ def test_a_claim_that_nobody_gives_up_stays_open() -> None:
     assert found["leaked_claims"] == ["item-1"]
 
 
-def test_marks_spans_and_transcript_come_in_the_order_of_the_trace() -> None:
+def test_spans_and_transcript_come_in_the_order_of_the_trace() -> None:
     found = details(code(CLAIM, "print(echo('a'))", "exit('done')"))
-    for entries in (found["marks"], found["transcript"]):
-        assert seqs(entries) == sorted(seqs(entries))
-    assert len(set(seqs(found["marks"]))) == len(found["marks"])
+    assert seqs(found["transcript"]) == sorted(seqs(found["transcript"]))
     starts = [span["from_seq"] for span in found["spans"]]
     assert starts == sorted(starts)
-    assert {mark["at"] for mark in found["marks"]} == {0.0}
-
-
-def test_every_kind_of_event_has_a_mark_or_is_known_to_have_none() -> None:
-    unmarked = {"StatusChanged", "StepStarted", "ConsoleLine", "WorldChanged"}
-    assert {kind.__name__ for kind in get_args(Event)} == {kind.__name__ for kind in KINDS} | unmarked
+    assert {entry["at"] for entry in found["transcript"]} == {0.0}
 
 
 def test_a_lane_ends_when_its_job_stopped_for_the_last_time() -> None:
@@ -84,12 +77,11 @@ def test_a_lane_ends_when_its_job_stopped_for_the_last_time() -> None:
     found = details({**dialog({"text": "one"}, {"text": "two", "latency": 2.0}), "events": pushes})
     (lane,) = found["lanes"]
     assert (lane["job"], lane["from"], lane["to"]) == ("main", 0.0, 7.0)
-    assert marked(found, "message", "reactivated", "stop") == [
-        ("message", "Good morning"),
-        ("stop", "final"),
-        ("message", "again"),
-        ("reactivated", "active again, by message"),
-        ("stop", "final"),
+    assert told(found, "user", "stopped") == [
+        ("user", "Good morning"),
+        ("stopped", "final"),
+        ("user", "again"),
+        ("stopped", "final"),
     ]
 
 
@@ -131,7 +123,7 @@ def test_a_failing_provider_and_wrong_code_are_marked_as_wrong() -> None:
     found = details(
         code("1/0", "exit()", script={"clerk": [{"http": 500}, {"code": "1/0"}, {"code": "exit()"}]})
     )
-    assert [kind for kind, _ in marked(found, "failure", "exception")] == ["failure", "exception"]
+    assert [kind for kind, _ in told(found, "provider")] == ["provider"]
     assert [entry["kind"] for entry in found["transcript"] if entry["error"]] == ["provider", "console"]
 
 

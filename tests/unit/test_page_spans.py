@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from statek_sim import trace as events
-from statek_sim.reporting.page.timeline import Span, held_item, spans
+from statek_sim.reporting.page.details import Span, held_item, spans
 from statek_sim.scenario.schema import QueueItem
 from statek_sim.trace import Event
 
@@ -55,9 +55,9 @@ def test_a_tool_that_calls_tools_returns_after_them() -> None:
 
 
 def test_a_call_with_an_id_ends_by_it() -> None:
-    trace = [called("same", 0.0, "c1"), called("same", 0.0, "c2")]
-    trace += [returned("same", 1.0, "c1"), returned("same", 9.0, "c2")]
-    assert [span.end for span in spans(trace)] == [1.0, 9.0]
+    trace = [called("same", 0.0, "c1"), called("same", 0.0, "c2"), called("same", 0.0)]
+    trace += [returned("same", 2.0, "c3"), returned("same", 1.0, "c1"), returned("same", 9.0, "c2")]
+    assert [span.end for span in spans(trace)] == [1.0, 9.0, None]
 
 
 def test_of_calls_of_the_same_tool_the_youngest_returns_first() -> None:

@@ -10,8 +10,7 @@ import jsonschema
 import pytest
 
 from statek_sim.reporting.artifact import schema_named
-from statek_sim.reporting.json import report_json, report_json_text
-from statek_sim.reporting.model import Report, build_report
+from statek_sim.reporting.model import Report, build_report, report_json, report_json_text
 from statek_sim.suite.result import Mismatch
 from statek_sim.values import JSON
 from tests.unit.reporting_samples import Talk, english, result, said

@@ -12,8 +12,12 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 from statek_sim.errors import BadInput
-from statek_sim.usage.local_tokenizers import HuggingFaceTokenizer, TekkenTokenizer, registry_of
-from statek_sim.usage.tokenizers import tokenizer_for_model
+from statek_sim.usage.tokenizers import (
+    HuggingFaceTokenizer,
+    TekkenTokenizer,
+    registry_of,
+    tokenizer_for_model,
+)
 
 
 @pytest.fixture

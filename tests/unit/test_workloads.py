@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from statek_sim.analysis.rerun import Replay
+from statek_sim.analysis.limits import Replay
 from statek_sim.harness.limits import LIMITS, HarnessLimits
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import DEFAULT_PROFILES, Profile, Scenario

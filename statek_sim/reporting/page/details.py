@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from statek_sim import trace as events
 from statek_sim.analysis.run_usage import scenario_use
 from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import LimitName
-from statek_sim.reporting.json import writable
-from statek_sim.reporting.page.timeline import marks, spans
+from statek_sim.reporting.model import writable
 from statek_sim.reporting.page.usage import Curve, curves, result_harness, waterfall_json
-from statek_sim.reporting.text_format import Excerpts, excerpt
+from statek_sim.reporting.text_format import Excerpts, excerpt, label
+from statek_sim.scenario.schema import QueueItem
 from statek_sim.suite.result import ScenarioResult
-from statek_sim.suite.transcript import Line, numbered
+from statek_sim.suite.transcript import Line, numbered, place
 from statek_sim.trace import Event
 from statek_sim.usage.breakdown import JobUse
 from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.values import JSON, Message, record
+from statek_sim.world.queue import ItemStatus
 
 
 def details_of(
@@ -46,7 +48,6 @@ def details_of(
         "leaked_claims": list(record.leaked_claims),
         "jobs": list(_jobs(result, texts, tokenizers)),
         "lanes": list(_lanes(record)),
-        "marks": list(marks(record.events)),
         "spans": [span.as_json() for span in spans(record.events, () if queue is None else queue.items)],
         "transcript": [*entries],
     }
@@ -171,3 +172,113 @@ def _went_wrong(event: Event) -> bool:
             return event.reason not in ("exit", "final")
         case _:
             return False
+
+
+@dataclass(slots=True, kw_only=True)
+class Span:
+    """One span of a job. Times are virtual seconds, `seq` places in the trace; it is open where `to_seq` is None."""
+
+    job: str
+    kind: str
+    label: str
+    from_seq: int
+    start: float
+    to_seq: int | None = None
+    end: float | None = None
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return the span as the page has it."""
+        return {
+            "job": self.job,
+            "kind": self.kind,
+            "from_seq": self.from_seq,
+            "to_seq": self.to_seq,
+            "from": self.start,
+            "to": self.end,
+            "label": self.label,
+        }
+
+
+def spans(trace: Sequence[Event], items: Iterable[QueueItem] = ()) -> list[Span]:
+    """Return all spans in the order in which they begin; `items` are the queue's at the start, maybe claimed then.
+
+    A wait ends when its future is ready, a tool call when the tool returns, a claim when the item changes hands or
+    status. A job that stops ends its waits and tool calls, not its claims: what stays open then is a leak.
+    """
+    open_spans = _Open()
+    for item in items:
+        if item.status == ItemStatus.CLAIMED:
+            open_spans.claim(item.id, f"{item.status} by {item.owner}", 0, 0.0, job="")
+    for seq, event in enumerate(trace):
+        open_spans.follow(seq, event)
+    return open_spans.all
+
+
+def held_item(change: str) -> bool | None:
+    """Return whether a change of the world leaves a work item claimed; None when it is not about a work item."""
+    # A line of the ledger is whatever the model noted, which may be no text.
+    status = str(change).partition(" ")[0]
+    return status == ItemStatus.CLAIMED if status in ItemStatus.__members__ else None
+
+
+class _Open:
+    """The spans so far, and those of them that have no end yet."""
+
+    def __init__(self) -> None:
+        self.all: list[Span] = []
+        self._waits: dict[str, Span] = {}
+        self._claims: dict[str, Span] = {}
+        self._tools: dict[str, list[tuple[str | None, Span]]] = {}
+
+    def follow(self, seq: int, event: Event) -> None:
+        """Open or close what one event opens or closes."""
+        match event:
+            case events.Waiting():
+                self._close(self._waits.pop(event.job, None), seq, event.at)
+                self._waits[event.job] = self._begin(
+                    "wait", f"a future, in {place(event.instruction)}", seq, event
+                )
+            case events.Released():
+                self._close(self._waits.pop(event.job, None), seq, event.at)
+            case events.ToolCalled():
+                span = self._begin("tool", str(event.name), seq, event)
+                self._tools.setdefault(event.job, []).append((event.call_id, span))
+            case events.ToolReturned():
+                self._close(self._called(event), seq, event.at)
+            case events.JobStopped():
+                self._close(self._waits.pop(event.job, None), seq, event.at)
+                for _, span in self._tools.pop(event.job, ()):
+                    self._close(span, seq, event.at)
+            case events.WorldChanged() if held_item(event.change) is not None:
+                self._close(self._claims.pop(event.subject, None), seq, event.at)
+                if held_item(event.change):
+                    self.claim(event.subject, event.change, seq, event.at, job=event.job)
+            case _:
+                pass
+
+    def claim(self, item: str, change: str, seq: int, at: float, *, job: str) -> None:
+        """Begin a claim on an item: `change` is `CLAIMED by OWNER`."""
+        _, _, owner = change.partition(" by ")
+        words = label(f"{item} by {owner}")
+        span = Span(job=job, kind="claim", label=words, from_seq=seq, start=at)
+        self._claims[item] = span
+        self.all.append(span)
+
+    def _begin(self, kind: str, name: str, seq: int, event: Event) -> Span:
+        span = Span(job=event.job, kind=kind, label=label(name), from_seq=seq, start=event.at)
+        self.all.append(span)
+        return span
+
+    def _called(self, event: events.ToolReturned) -> Span | None:
+        """Return the open call that returned: by its id, else the youngest of that name, as tools call tools."""
+        calls = self._tools.get(event.job, [])
+        for at, (call_id, span) in reversed([*enumerate(calls)]):
+            if event.call_id == call_id and span.label == label(str(event.name)):
+                del calls[at]
+                return span
+        return None
+
+    @staticmethod
+    def _close(span: Span | None, seq: int, at: float) -> None:
+        if span is not None:
+            span.to_seq, span.end = seq, at

@@ -60,7 +60,7 @@ function told(run, found, asked) {
   return [
     about(found),
     failure(found),
-    found.marks.length > 0 && section("timeline", "Timeline", timeline(found, said.find)),
+    found.transcript.length > 0 && section("timeline", "Timeline", timeline(found, said.find)),
     found.jobs.length > 0 && section("jobs", "Jobs", jobs(run, found.jobs, job, asked)),
     job &&
       section(

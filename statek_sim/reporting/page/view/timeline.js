@@ -7,65 +7,62 @@ const BAR = "M-0.35,-1L0.35,-1L0.35,1L-0.35,1Z";
 const OCTAGON = "M-0.4,-1L0.4,-1L1,-0.4L1,0.4L0.4,1L-0.4,1L-1,0.4L-1,-0.4Z";
 const STAR = "M0,-1L0.3,-0.3L1,0L0.3,0.3L0,1L-0.3,0.3L-1,0L-0.3,-0.3Z";
 const KINDS = [
-  { name: "turn", kinds: ["turn", "reply"], colour: "var(--estimate)", shape: "circle" },
+  { name: "turn", kinds: ["system", "assistant"], colour: "var(--estimate)", shape: "circle" },
   { name: "code run", kinds: ["code"], colour: "var(--less)", shape: BAR },
-  { name: "tool call", kinds: ["tool", "tool_result"], colour: "var(--tool)", shape: "square" },
-  { name: "wait", kinds: ["wait", "released"], colour: "var(--soft)", shape: "triangle-right" },
-  {
-    name: "claim",
-    kinds: ["claim", "release_claim"],
-    colour: "var(--claim)",
-    shape: "diamond",
-  },
+  { name: "tool call", kinds: ["tool", "tools"], colour: "var(--tool)", shape: "square" },
+  { name: "job", kinds: ["job", "wait"], colour: "var(--soft)", shape: "triangle-right" },
+  { name: "claim", kinds: ["claim"], colour: "var(--claim)", shape: "diamond" },
   { name: "change outside", kinds: ["world"], colour: "var(--less)", shape: "triangle-left" },
   {
     name: "error handler",
-    kinds: ["handler", "registered"],
+    kinds: ["handler"],
     colour: "var(--measured)",
     shape: "triangle-down",
   },
   {
     name: "message",
-    kinds: ["message", "delivered", "reactivated", "notified", "asked", "person", "resumed"],
+    kinds: ["user", "delivered", "notice", "subtask", "asked", "person", "resumed"],
     colour: "var(--reported)",
     shape: "triangle-up",
   },
   {
-    name: "harness",
-    kinds: [
-      "offered",
-      "rescue",
-      "refused",
-      "nudge",
-      "step",
-      "compacted",
-      "harness",
-      "commit",
-      "attempt",
-      "escalated",
-      "recalled",
-    ],
-    colour: "var(--more)",
-    shape: STAR,
-  },
-  {
     name: "exception, failure or loss",
-    kinds: ["exception", "failure", "store", "killed"],
+    kinds: ["provider", "store", "killed"],
     colour: "var(--limit)",
     shape: "cross",
   },
-  { name: "stop or end", kinds: ["stop", "exit"], colour: "var(--ink)", shape: OCTAGON },
+  { name: "stop or end", kinds: ["stopped", "exit"], colour: "var(--ink)", shape: OCTAGON },
 ];
-const OTHER = { name: "other", colour: "var(--soft)", shape: "circle" };
+const HARNESS = { name: "harness", colour: "var(--more)", shape: STAR };
 const HEIGHTS = { claim: 30, tool: 18, wait: 18 };
 const NOWHERE = "outside jobs";
 const EVENT = 11;
 const WIDEST = 6000;
+const LABEL = 120;
 
-const kindOf = (kind) => KINDS.find(({ kinds }) => kinds.includes(kind)) ?? OTHER;
+/** Returns the kind of a span or an entry of the transcript; a stop that is an error is a stop. */
+function kindOf({ kind, error }) {
+  const sought = error && kind !== "stopped" ? "provider" : kind;
+  return KINDS.find(({ kinds }) => kinds.includes(sought)) ?? HARNESS;
+}
 
-/** Returns the figure for the lanes, spans and marks of a run; `onEvent(seq)` is told which event was clicked. */
-export function timeline({ lanes, spans, marks }, onEvent) {
+/** Returns the entries that have a mark: one per event, and of what was printed only errors. */
+export function marksOf(transcript) {
+  const seen = new Set();
+  return transcript.filter(
+    ({ seq, kind, error }) => (kind !== "console" || error) && !seen.has(seq) && seen.add(seq),
+  );
+}
+
+/** Returns the first line of an entry's text, short enough to stand beside a mark. */
+function label({ text }) {
+  const [line] = text.split("\n", 1);
+  return line === text && text.length <= LABEL ? text : `${line.slice(0, LABEL)}...`;
+}
+
+/** Returns the figure for a run's lanes, spans and transcript; `onEvent(seq)` is told which event was clicked. */
+export function timeline({ lanes, spans, transcript }, onEvent) {
+  const marks = marksOf(transcript);
   const places = ranks(marks, [...lanes, ...spans]);
   const end = Math.max(...marks.map((mark) => mark.at), 0);
   return figure({
@@ -93,8 +90,8 @@ function numbers(marks) {
       { label: "event", value: (mark) => mark.seq, numeric: true, header: true },
       { label: "virtual time", value: (mark) => seconds(mark.at), numeric: true },
       { label: "job", value: (mark) => mark.job || NOWHERE },
-      { label: "kind", value: (mark) => kindOf(mark.kind).name },
-      { label: "what", value: (mark) => mark.label },
+      { label: "kind", value: (mark) => kindOf(mark).name },
+      { label: "what", value: label },
     ],
     marks,
   );
@@ -103,8 +100,8 @@ function numbers(marks) {
 function spec({ lanes, spans, marks }, places, width) {
   const last = places.size + 1;
   const jobs = [...new Set([...lanes, ...marks, ...spans].map(({ job }) => job || NOWHERE))];
-  const used = [...KINDS, OTHER].filter((kind) =>
-    [...marks, ...spans].some((each) => kindOf(each.kind) === kind),
+  const used = [...KINDS, HARNESS].filter((kind) =>
+    [...marks, ...spans].some((each) => kindOf(each) === kind),
   );
   const x = { type: "quantitative", axis: null, scale: { domain: [0, last], nice: false } };
   const y = {
@@ -185,7 +182,7 @@ function bar(span, places, last) {
   const took = span.to === null ? "not ended" : `${seconds(span.from)} to ${seconds(span.to)}`;
   return {
     job: span.job || NOWHERE,
-    kind: kindOf(span.kind).name,
+    kind: kindOf(span).name,
     label: span.label,
     from: places.get(span.from_seq),
     to: span.to_seq === null ? last : places.get(span.to_seq),
@@ -196,8 +193,8 @@ function bar(span, places, last) {
 function point(mark, places) {
   return {
     job: mark.job || NOWHERE,
-    kind: kindOf(mark.kind).name,
-    label: mark.label,
+    kind: kindOf(mark).name,
+    label: label(mark),
     time: seconds(mark.at),
     seq: mark.seq,
     place: places.get(mark.seq),
