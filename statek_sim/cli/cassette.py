@@ -229,12 +229,10 @@ def _pairs(
 ) -> list[tuple[Scenario, Profile]]:
     """Return the chosen scenarios, each with the one profile it is recorded under."""
     from statek_sim.suite.recorded import usual_profile
-    from statek_sim.suite.run import chosen, nothing_chosen
+    from statek_sim.suite.run import chosen_or_fail
 
     profiles = None if profile is None else [profile]
-    pairs = chosen(scenarios, profiles=profiles, select=select)
-    if not pairs:
-        raise BadInput(nothing_chosen(scenarios, profiles=profiles, select=select))
+    pairs = chosen_or_fail(scenarios, profiles=profiles, select=select)
     return [
         (scenario, under)
         for scenario, under in pairs

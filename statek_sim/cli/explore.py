@@ -233,11 +233,9 @@ def pairs_of(
     scenarios: Sequence[Scenario], profile: Sequence[str] | None, select: str | None, tags: Sequence[str]
 ) -> list[Pair]:
     """Return the runs to explore: each scenario under the requested profiles, or under its first."""
-    from statek_sim.suite.run import chosen, nothing_chosen
+    from statek_sim.suite.run import chosen_or_fail
 
-    every = chosen(scenarios, profiles=profile or None, select=select, tags=tags)
-    if not every:
-        raise BadInput(nothing_chosen(scenarios, profiles=profile, select=select, tags=tags))
+    every = chosen_or_fail(scenarios, profiles=profile, select=select, tags=tags)
     if profile:
         return list(every)
     first: dict[str, Pair] = {}

@@ -255,14 +255,11 @@ def replays_of(
     """Return the scenarios to run again, under each preset or else their own."""
     from statek_sim.analysis.limits import Replay
     from statek_sim.harness.preset import located_preset
-    from statek_sim.suite.run import chosen, nothing_chosen
+    from statek_sim.suite.run import chosen_or_fail
     from statek_sim.usage.tokenizers import registry_of
 
-    scenarios = loaded(paths)
     located: list[str | None] = [located_preset(preset) for preset in presets or ()]
-    pairs = chosen(scenarios, profiles=[profile], select=select)
-    if not pairs:
-        raise BadInput(nothing_chosen(scenarios, profiles=[profile], select=select))
+    pairs = chosen_or_fail(loaded(paths), profiles=[profile], select=select)
     registry = registry_of(tokenizers or ())
     return [
         Replay(scenario=scenario, profile=name, preset=preset, tokenizers=registry)

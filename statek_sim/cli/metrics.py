@@ -142,12 +142,9 @@ def _of_scenarios(
 ) -> list[TaskFacts]:
     from statek_sim.analysis.run_usage import tasks_of
     from statek_sim.executors.limits import parse_watchdog
-    from statek_sim.suite.run import chosen, nothing_chosen, run_one
+    from statek_sim.suite.run import chosen_or_fail, run_one
     from statek_sim.suite.watched import run_watched
 
     limits = parse_watchdog(watchdog)
-    scenarios = loaded(paths)
-    pairs = chosen(scenarios, profiles=profiles, select=select, tags=tags)
-    if not pairs:
-        raise BadInput(nothing_chosen(scenarios, profiles=profiles, select=select, tags=tags))
+    pairs = chosen_or_fail(loaded(paths), profiles=profiles, select=select, tags=tags)
     return tasks_of(run_watched(pairs, run_one, limits), cost=cost)

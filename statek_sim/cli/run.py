@@ -135,14 +135,11 @@ def run(
     if store is not None:
         _check_store(store, backend, recordings)
     outputs.check()
-    from statek_sim.suite.run import chosen, nothing_chosen
+    from statek_sim.suite.run import chosen_or_fail
 
     limits = _limits(watchdog, backend)
     replayed = recordings.opened()
-    scenarios = loaded(paths)
-    pairs = chosen(scenarios, profiles=profile or None, select=select, tags=tag or ())
-    if not pairs:
-        raise BadInput(nothing_chosen(scenarios, profiles=profile, select=select, tags=tag or ()))
+    pairs = chosen_or_fail(loaded(paths), profiles=profile, select=select, tags=tag or ())
     every_profile = profile is not None or backend is Backend.INSTALLED
     with ExitStack() as stack:
         runner = None if store is None else on_store(store, preset=preset, seed=seed)

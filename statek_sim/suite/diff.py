@@ -299,8 +299,7 @@ def name_of(failed: Sequence[ScenarioResult]) -> str:
 def told_together(failed: Sequence[ScenarioResult]) -> str:
     """Return the text of `failure_text` for several profiles, without repetition.
 
-    A mismatch that only some of the profiles have names them in brackets. The transcript is the first profile's, with
-    the lines that differ under another one.
+    A mismatch that only some of the profiles have names them in brackets. The transcript is the first profile's.
     """
     first, *others = failed
     if not others:
@@ -308,8 +307,6 @@ def told_together(failed: Sequence[ScenarioResult]) -> str:
     lines = [*numbered(_problems(failed)), "", *about(first)]
     for shown in transcripts(first).values():
         lines += ["", *indented(shown)]
-    for other in others:
-        lines += _unlike(first, other)
     commands = (rerun_command(*failed), pytest_command(*failed))
     return "\n".join([*lines, "", "  run just this one:", *(f"    {command}" for command in commands)])
 
@@ -322,7 +319,6 @@ def told_after(result: ScenarioResult, first: ScenarioResult) -> str:
     for problem in known:
         if problem not in found:
             lines += ["", f"  only under {first.profile}: {problem[0]}"]
-    lines += _unlike(first, result)
     same = "everything else is" if len(lines) > 1 else "the failure is"
     lines += ["", f"  {same} as under {first.profile}, shown above", f"  {pytest_command(result)}"]
     return "\n".join(lines)
@@ -341,25 +337,6 @@ def _problems(failed: Sequence[ScenarioResult]) -> list[list[str]]:
         if len(having) < len(failed)
     ]
     return [*shared, *apart]
-
-
-def _unlike(first: ScenarioResult, other: ScenarioResult) -> list[str]:
-    """Return the lines of the transcripts that differ, after an empty line; none when all are the same."""
-    ours, theirs = transcripts(first), transcripts(other)
-    lines: list[str] = []
-    for job in dict.fromkeys((*ours, *theirs)):
-        subject = "the run" if job is None else f"job {job}"
-        changed = [
-            line
-            for line in difflib.unified_diff(ours.get(job, [])[1:], theirs.get(job, [])[1:], n=0, lineterm="")
-            if not line.startswith(("---", "+++", "@@"))
-        ]
-        if changed:
-            lines += ["", f"  differs from {first.profile}, in {subject} under {other.profile}:"]
-            lines += [f"    {line}".rstrip() for line in changed[:LINES]]
-            if len(changed) > LINES:
-                lines.append(f"    ... {len(changed) - LINES} more lines")
-    return lines
 
 
 def _profiles(results: Sequence[ScenarioResult]) -> str:

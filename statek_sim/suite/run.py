@@ -58,6 +58,20 @@ def chosen(
     )
 
 
+def chosen_or_fail(
+    scenarios: Sequence[Scenario],
+    *,
+    profiles: Sequence[str] | None = None,
+    select: str | None = None,
+    tags: Collection[str] = (),
+) -> tuple[tuple[Scenario, Profile], ...]:
+    """Return what `chosen` does; BadInput where that is nothing."""
+    pairs = chosen(scenarios, profiles=profiles or None, select=select, tags=tags)
+    if not pairs:
+        raise BadInput(nothing_chosen(scenarios, profiles=profiles, select=select, tags=tags))
+    return pairs
+
+
 def nothing_chosen(
     scenarios: Sequence[Scenario],
     *,

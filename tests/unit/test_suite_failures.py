@@ -66,20 +66,6 @@ def test_a_mismatch_of_one_profile_alone_says_which_one_and_comes_after_those_of
     ]
 
 
-def test_transcripts_that_differ_show_where(here: Path) -> None:
-    first, second = failed(here, WRONG, "docs", "1.4")
-    (other,) = failed(here, WRONG.replace("print(1)", "print(2)"), "1.4")
-    told = told_together([first, dataclasses.replace(second, record=other.record)])
-    assert (
-        "  differs from docs, in job main under 1.4:\n"
-        "    -         assistant  print(1)\n"
-        "    -         console    1\n"
-        "    +         assistant  print(2)\n"
-        "    +         console    2\n"
-    ) in told
-    assert told.count("exit(3)") == 1
-
-
 def test_a_failure_that_follows_another_says_only_what_is_new(here: Path) -> None:
     first, second = failed(here, WRONG, "docs", "1.4")
     assert told_after(second, first) == (
