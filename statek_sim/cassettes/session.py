@@ -65,6 +65,7 @@ class Saved:
 class CassetteSession:
     """Plays and records one cassette; safe to use from several threads.
 
+    `exchanges` are the requests so far with their responses, played or live, as they were sent: with their secrets.
     `misses` are the messages of all misses. `shown` is how messages name the file: shorter than `path`, maybe. Secrets
     in `environment`, by the names of its variables, are not recorded.
     """
@@ -76,9 +77,10 @@ class CassetteSession:
     shown: Path | None = None
     misses: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list, repr=False)
     _tape: Tape = field(init=False)
     run: Run = field(default_factory=Run)
-    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     _recorded: list[Recorded] = field(default_factory=list)
     _times: Counter[str] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
@@ -127,6 +129,7 @@ class CassetteSession:
             if found is not None:
                 if self._may_record:
                     self._count(lane)
+                self.exchanges.append(Exchange(request=request, response=found.response))
                 return found.response
         if self._may_record:
             return None
@@ -139,8 +142,9 @@ class CassetteSession:
 
         What may not be written, because nobody can say what is in it, is among `refused`, and `close` tells of it.
         """
+        whole = Exchange(request=request, response=response)
+        self.exchanges.append(whole)
         try:
-            whole = Exchange(request=request, response=response)
             exchange = lasting(redacted(whole, self.matching.own, known_in(self.environment)))
         except (BadInput, Undecodable) as error:
             question = f"{request.method} {plain_uri(request.uri, self.matching.own)}"

@@ -1,6 +1,6 @@
-"""Trajectories of what ran: calls, requests and answer from a server's journal, from a trace, or from an application.
+"""Trajectories of what ran: from a server's journal, a cassette, a trace, or an application.
 
-run = trajectory(statek_llm_server)  # or a guest, an `AgentHarness`, a `Trace`, `statek_app`
+run = trajectory(statek_llm_server)  # or `statek_cassette`, a guest, an `AgentHarness`, a `Trace`, `statek_app`
 run.expect_calls(call("get_weather", city="Oslo"), call("send", ..., to=re.compile("@example.org")))
 run.never_called("delete_*")
 """
@@ -9,12 +9,21 @@ from __future__ import annotations
 
 import ast
 import json
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-from statek_sim.errors import BadInput
+from statek_sim.cassettes.document import decoded
+from statek_sim.cassettes.exchange import Exchange
+from statek_sim.cassettes.session import CassetteSession
+from statek_sim.errors import BadInput, InvalidFormat
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Chat, ScriptedUsage
+from statek_sim.providers.scripted import Entry
+from statek_sim.providers.wire.format import FORMATS
+from statek_sim.providers.wire.reply import MALFORMED
+from statek_sim.providers.wire.request import FormatName
 from statek_sim.server.exchange import Place, route
 from statek_sim.server.journal import JournalEntry
 from statek_sim.server.parsed_request import ParsedRequest, read_request
@@ -53,11 +62,12 @@ class _Application(Protocol):
     def jobs(self) -> tuple[Any, ...]: ...
 
 
-def trajectory(source: _Served | _Traced | _Application | Trace) -> Trajectory:
-    """Return what an agent did so far: seen by a fake LLM server, or in the trace of a guest, an agent or a runtime.
+def trajectory(source: _Served | _Traced | _Application | CassetteSession | Trace) -> Trajectory:
+    """Return what an agent did so far: as a fake LLM server, a cassette, or the trace of a guest or an agent has it.
 
-    A server knows the calls that its script made and finds their results in later requests. Several conversations are
-    one trajectory, in the order of the answers. An application (`statek_app`) counts no tokens and knows no turns.
+    A server and a cassette know the calls of the answers, and find their results in later requests. Several
+    conversations are one trajectory, in the order of the answers. An application (`statek_app`) counts no tokens and
+    knows no turns.
     """
     if isinstance(source, Trace):
         return _traced(source)
@@ -65,10 +75,12 @@ def trajectory(source: _Served | _Traced | _Application | Trace) -> Trajectory:
         return _traced(source.trace)
     if isinstance(source, _Application):
         return _of_application(source)
+    if isinstance(source, CassetteSession):
+        return _of_conversation([one for exchange in source.exchanges if (one := _recorded(exchange))])
     if isinstance(source, _Served):
-        return _served(source.requests)
+        return _of_conversation([one for entry in source.requests if (one := _served(entry))])
     raise BadInput(
-        f"{source!r} has neither requests nor a trace: pass a fake LLM server, a guest, an agent or a trace"
+        f"{source!r} has neither requests nor a trace: pass a fake LLM server, a cassette, a guest, an agent or a trace"
     )
 
 
@@ -99,48 +111,36 @@ def _of_application(app: _Application) -> Trajectory:
 # ---- from a trace
 
 
-def _traced_calls(trace: Trace) -> Iterator[Call]:
+def _traced_calls(trace: Trace) -> tuple[list[Call], list[Call]]:
+    """Return the calls that ran, and those that were refused."""
     turns: dict[str, int] = {}
-    begun: list[tuple[ToolCalled, int]] = []
-    ended: dict[int, ToolReturned] = {}
+    calls: list[Call] = []
+    refused: list[Call] = []
+    running: defaultdict[tuple[str, str, str | None], deque[int]] = defaultdict(deque)
     for event in trace.events:
         if isinstance(event, LLMReplied):
             turns[event.job] = event.turn
         elif isinstance(event, ToolCalled):
-            begun.append((event, turns.get(event.job, 0)))
+            running[event.job, event.name, event.call_id].append(len(calls))
+            arguments = _written_arguments(event.arguments)
+            calls.append(Call(event.name, arguments, None, None, turns.get(event.job, 0)))
         elif isinstance(event, ToolReturned):
-            place = next(
-                (
-                    place
-                    for place, (called, _) in enumerate(begun)
-                    if place not in ended
-                    and (called.job, called.name, called.call_id) == (event.job, event.name, event.call_id)
-                ),
-                None,
-            )
-            if place is not None:
-                ended[place] = event
-    for place, (called, turn) in enumerate(begun):
-        end = ended.get(place)
-        arguments = _written_arguments(called.arguments)
-        yield Call(called.name, arguments, end.result if end else None, end.error if end else None, turn)
+            if places := running[event.job, event.name, event.call_id]:
+                place = places.popleft()
+                calls[place] = replace(calls[place], result=event.result, error=event.error)
+        elif isinstance(event, CallRefused):
+            arguments = _written_arguments(event.arguments)
+            turn = turns.get(event.job, 0)
+            refused.append(Call(event.name, arguments, event.reason, event.failure, turn))
+    return calls, refused
 
 
 def _traced(trace: Trace) -> Trajectory:
-    calls, requests = tuple(_traced_calls(trace)), tuple(_traced_requests(trace))
+    calls, refused = _traced_calls(trace)
+    requests = tuple(_traced_requests(trace))
     ended = next((event.reason for event in reversed(trace.events) if isinstance(event, JobStopped)), None)
     stop = ended or _what_came_last(requests, calls)
-    return Trajectory(calls, requests, _traced_answer(trace), stop, tuple(_refused_calls(trace)))
-
-
-def _refused_calls(trace: Trace) -> Iterator[Call]:
-    turns: dict[str, int] = {}
-    for event in trace.events:
-        if isinstance(event, LLMReplied):
-            turns[event.job] = event.turn
-        elif isinstance(event, CallRefused):
-            arguments = _written_arguments(event.arguments)
-            yield Call(event.name, arguments, event.reason, event.failure, turns.get(event.job, 0))
+    return Trajectory(tuple(calls), requests, _traced_answer(trace), stop, tuple(refused))
 
 
 def _traced_requests(trace: Trace) -> Iterator[Request]:
@@ -176,41 +176,74 @@ def _written_arguments(text: str) -> Mapping[str, Any] | str:
         return text
 
 
-# ---- from a server
+# ---- from a server, from a cassette
 
 
-def _served(entries: Sequence[JournalEntry]) -> Trajectory:
-    heard = [(entry, _read(entry)) for entry in entries if _asks_for_an_answer(entry)]
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """A request for an answer, None when it cannot be read, and what the client got: `error`, or calls and a text.
+
+    `calls` is None where the next request alone shows them.
+    """
+
+    read: ParsedRequest | None
+    error: str | None = None
+    calls: Sequence[tuple[str, Any]] | None = None
+    text: str | None = None
+    tokens: tuple[int, int] = (0, 0)
+
+
+def _of_conversation(heard: Sequence[_Heard]) -> Trajectory:
     calls: list[Call] = []
     requests: list[Request] = []
     answer, turn = None, 0
-    for number, (entry, read) in enumerate(heard):
-        error = _why_unanswered(entry)
-        model = "" if read is None else read.asked.model
-        messages = () if read is None else read.asked.messages
-        if error is not None or entry.reply is None:
-            requests.append(Request(0, model, messages, error, 0, 0))
+    for number, one in enumerate(heard):
+        model = "" if one.read is None else one.read.asked.model
+        messages = () if one.read is None else one.read.asked.messages
+        if one.error is not None:
+            requests.append(Request(0, model, messages, one.error, 0, 0))
             continue
         turn += 1
-        message = entry.reply.reply.answer
-        scripted = (
-            [(one.name, dict(one.args)) for one in message.calls] if isinstance(message, Chat) else None
-        )
-        later = [() if after is None else after.asked.messages for _, after in heard[number + 1 :]]
-        made = list(_answered(scripted, messages, later, turn))
+        later = [() if after.read is None else after.read.asked.messages for after in heard[number + 1 :]]
+        made = list(_answered(one.calls, messages, later, turn))
         calls += made
-        answer = message.text if isinstance(message, Chat) and not made else None
-        requests.append(Request(turn, model, messages, None, *_tokens(entry, read)))
+        answer = None if made else one.text
+        requests.append(Request(turn, model, messages, None, *one.tokens))
     return Trajectory(tuple(calls), tuple(requests), answer, _what_came_last(requests, calls))
 
 
-def _asks_for_an_answer(entry: JournalEntry) -> bool:
-    return route("POST", entry.raw_target).place is Place.CHAT
+def _served(entry: JournalEntry) -> _Heard | None:
+    if route("POST", entry.raw_target).place is not Place.CHAT:
+        return None
+    read, error = _read(entry.wire, entry.raw_target, entry.body), _why_unanswered(entry)
+    if error is not None or entry.reply is None:
+        return _Heard(read, error or "no answer")
+    message, tokens = entry.reply.reply.answer, _tokens(entry.reply, read)
+    if not isinstance(message, Chat):
+        return _Heard(read, tokens=tokens)
+    return _Heard(read, None, [(one.name, dict(one.args)) for one in message.calls], message.text, tokens)
 
 
-def _read(entry: JournalEntry) -> ParsedRequest | None:
+def _recorded(exchange: Exchange) -> _Heard | None:
+    exchange = decoded(exchange)
+    request, response = exchange.request, exchange.response
+    found = route(request.method, request.uri)
+    if found.place is not Place.CHAT:
+        return None
+    wire, read = FORMATS[found.wire], _read(found.wire, found.path, request.body)
+    if response.status != 200:
+        return _Heard(read, f"HTTP {response.status}")
     try:
-        return read_request(entry.wire, entry.raw_target, entry.body)
+        reply = wire.read_reply(wire.join_stream(response.body) if response.is_stream else response.body)
+    except (InvalidFormat, *MALFORMED) as error:
+        return _Heard(read, f"the answer cannot be read: {error}")
+    calls = [(one.name, one.arguments) for one in reply.tool_calls]
+    return _Heard(read, None, calls, reply.text, (reply.usage.prompt or 0, reply.usage.completion or 0))
+
+
+def _read(wire: FormatName, target: str, body: bytes) -> ParsedRequest | None:
+    try:
+        return read_request(wire, target, body)
     except ValueError:
         return None
 
@@ -224,11 +257,11 @@ def _why_unanswered(entry: JournalEntry) -> str | None:
     return None if entry.status == 200 else f"HTTP {entry.status}"
 
 
-def _tokens(entry: JournalEntry, read: ParsedRequest | None) -> tuple[int, int]:
+def _tokens(entry: Entry, read: ParsedRequest | None) -> tuple[int, int]:
     """Return the tokens of prompt and completion, as the script reports them or as the model's tokenizer counts."""
-    if entry.reply is None or read is None:
+    if read is None:
         return 0, 0
-    usage, message = entry.reply.reply.usage, entry.reply.reply.answer
+    usage, message = entry.reply.usage, entry.reply.answer
     if isinstance(usage, ScriptedUsage):
         return usage.prompt or 0, usage.completion or 0
     texts: list[str] = []
@@ -239,7 +272,7 @@ def _tokens(entry: JournalEntry, read: ParsedRequest | None) -> tuple[int, int]:
 
 
 def _answered(
-    scripted: list[tuple[str, dict[str, JSON]]] | None,
+    known: Sequence[tuple[str, Any]] | None,
     before: tuple[Message, ...],
     later: Sequence[tuple[Message, ...]],
     turn: int,
@@ -250,13 +283,12 @@ def _answered(
     same calls. What a function or raw bytes answered is known from there only.
     """
     found = next((rest for rest in _continued(before, later) if _calls_in(rest[0])), None)
-    if found is None and scripted:
+    if found is None and known:
         turns = (messages[place:] for messages in later for place in range(len(messages)))
-        found = next((rest for rest in turns if [one[:2] for one in _calls_in(rest[0])] == scripted), None)
+        found = next((rest for rest in turns if [one[:2] for one in _calls_in(rest[0])] == [*known]), None)
     seen = _calls_in(found[0]) if found else []
     results = [message for message in found[1:] if message.get("role") == "tool"] if found else []
-    known = scripted if scripted is not None else [one[:2] for one in seen]
-    for place, (name, arguments) in enumerate(known):
+    for place, (name, arguments) in enumerate([one[:2] for one in seen] if known is None else known):
         call_id = seen[place][2] if place < len(seen) else None
         result = next((one for one in results if one.get("tool_call_id") == call_id), None)
         if result is not None:

@@ -5,29 +5,51 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
 import pytest
 
 from statek_sim import Agent, AgentHarness, Runtime, ScriptedLLM, code, text, tool, tool_call
+from statek_sim.cassettes import CassetteSession, RecordMode
+from statek_sim.cassettes.exchange import Request as HttpRequest
+from statek_sim.cassettes.exchange import Response
 from statek_sim.errors import BadInput
 from statek_sim.guests import Guest
 from statek_sim.providers.script import Reply, ScriptedCall, computed, tool_calls
 from statek_sim.server import FaultRule, HttpError, Reset
-from statek_sim.server.exchange import Whole
+from statek_sim.server.exchange import Answer, Whole
 from statek_sim.server.llm import FakeLLM
 from statek_sim.testing import ScriptableLLM
 from statek_sim.trajectory import Call, ExpectedCall, Request, Trajectory, call, trajectory
-from tests.server.asking import ANTHROPIC, GEMINI, OPENAI, ask, whole
+from tests.server.asking import (
+    ANTHROPIC,
+    ANTHROPIC_TOOLS,
+    GEMINI,
+    GEMINI_STREAM,
+    GEMINI_TOOLS,
+    OPENAI,
+    OPENAI_TOOLS,
+    RESPONSES_TOOLS,
+    anthropic,
+    ask,
+    gemini,
+    openai,
+    streamed,
+    whole,
+)
 from tests.tables import table_test
 
 
 class Served:
     """An agent of a few lines that works with each format, and the server that it asks."""
 
-    def __init__(self, *script: Reply, faults: tuple[FaultRule, ...] = ()) -> None:
+    def __init__(
+        self, *script: Reply, faults: tuple[FaultRule, ...] = (), cassette: CassetteSession | None = None
+    ) -> None:
         self.llm = FakeLLM(script, faults=faults)
+        self.cassette = cassette
 
     @property
     def requests(self) -> Any:
@@ -38,12 +60,28 @@ class Served:
         said: list[Any] = []
         while True:
             first = f"{question} {len(said)}" if rewrite else question
-            answer = ask(self.llm, _request(target, first, said), target)
+            request = _request(target, first, said)
+            answer = self.answer(request, target) if self.cassette is None else self.tapped(request, target)
             if not isinstance(answer, Whole) or answer.status != 200:
                 continue
             calls, spoken = _read(target, whole(answer), said)
             if not calls:
                 return spoken
+
+    def answer(self, request: dict[str, Any], target: str) -> Answer:
+        return ask(self.llm, request, target)
+
+    def tapped(self, request: dict[str, Any], target: str) -> Answer:
+        """Answer from the cassette, or have it recorded."""
+        assert self.cassette is not None
+        sent = HttpRequest(method="POST", uri=f"https://llm.test{target}", body=json.dumps(request).encode())
+        played = self.cassette.play(sent)
+        if played is None:
+            answer = self.answer(request, target)
+            assert isinstance(answer, Whole)
+            played = Response(status=answer.status, body=answer.body)
+            self.cassette.record(sent, played)
+        return Whole(status=played.status, body=played.body)
 
 
 OFFERED = ("get_weather", "look", "lost")
@@ -92,6 +130,7 @@ def _read(target: str, body: Any, said: list[Any]) -> tuple[bool, str]:
     return bool(calls), parts[0].get("text", "")
 
 
+RESPONSES = "/v1/responses"
 BOTH = tool_calls(ScriptedCall("look", {"at": 1}), ScriptedCall("look", {"at": 2}))
 
 
@@ -146,7 +185,8 @@ def test_a_guest_and_an_agent_leave_the_same_trajectory() -> None:
     script = [tool_call("look", at=1), tool_call("look", at=2), text("Rain.")]
     guest = Guest(script, tools=[look])
     said: list[Any] = [{"role": "user", "content": "hi"}]
-    while calls := (message := guest.ask(said)).get("tool_calls"):
+    offered = _request(OPENAI, "hi", [])["tools"]
+    while calls := (message := guest.ask(said, offered)).get("tool_calls"):
         said.append({key: value for key, value in message.items() if value})
         for one in calls:
             try:
@@ -272,6 +312,62 @@ def test_what_has_no_trajectory_is_refused() -> None:
         trajectory(5)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="expected 'exact', 'subsequence' or 'any'"):
         RUN.expect_calls(order="some")  # type: ignore[arg-type]
+
+
+@table_test("target", [OPENAI, ANTHROPIC, GEMINI])
+@pytest.mark.parametrize("mode", [RecordMode.ALL, RecordMode.NONE])
+def test_a_cassette_has_the_same_record_recorded_and_played(
+    target: str, mode: RecordMode, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("cassette") / "c.yaml"
+    limit = FaultRule(fault=HttpError(429), positions=(1,))
+    recording = CassetteSession(path, RecordMode.ALL)
+    script = tool_call("look", at=3), text("It is 3.").reporting(prompt=100, completion=7)
+    agent = Served(*script, faults=(limit,), cassette=recording)
+    agent.work(target)
+    wanted = trajectory(agent)
+    recording.close()
+    session = recording
+    if mode is RecordMode.NONE:
+        session = CassetteSession(path, RecordMode.NONE)
+        Served(cassette=session).work(target)
+    run = trajectory(session)
+    assert (run.calls, run.answer, run.stop) == (wanted.calls, "It is 3.", "answer")
+    assert [one.error for one in run.requests] == ["HTTP 429", None, None]
+    assert [one.messages for one in run.requests] == [one.messages for one in wanted.requests]
+    assert (run.requests[2].prompt_tokens, run.requests[2].completion_tokens) == (100, 7)
+
+
+@table_test("target", [OPENAI, ANTHROPIC, RESPONSES, GEMINI_STREAM])
+def test_streams_of_a_cassette_are_read(target: str) -> None:
+    body = {
+        OPENAI: openai,
+        ANTHROPIC: anthropic,
+        RESPONSES: lambda: {"model": "m", "input": "hi"},
+        GEMINI_STREAM: gemini,
+    }[target]()
+    streams = {} if target == GEMINI_STREAM else {"stream": True}
+    tools = {
+        OPENAI: OPENAI_TOOLS,
+        ANTHROPIC: ANTHROPIC_TOOLS,
+        RESPONSES: RESPONSES_TOOLS,
+        GEMINI_STREAM: GEMINI_TOOLS,
+    }
+    asked = {**body, **streams, "tools": tools[target]}
+    answer = streamed(ask(FakeLLM([tool_call("look", where="Oslo")]), asked, target))
+    session = CassetteSession(Path("none.yaml"), RecordMode.ALL)
+    headers = (("Content-Type", "text/event-stream"),)
+    session.record(
+        HttpRequest(method="POST", uri=f"https://llm.test{target}", body=json.dumps(asked).encode()),
+        Response(status=200, headers=headers, body=answer),
+    )
+    session.record(
+        HttpRequest(method="POST", uri=f"https://llm.test{target}", body=json.dumps(asked).encode()),
+        Response(status=200, headers=headers, body=answer[:40]),
+    )
+    run = trajectory(session)
+    assert run.calls == (Call("look", {"where": "Oslo"}, None, None, 1),)
+    assert (run.requests[1].error or "").startswith("the answer cannot be read: ")
 
 
 @table_test("target", [OPENAI, ANTHROPIC, GEMINI])
