@@ -5,15 +5,19 @@ Each run sets its function's fixtures up anew. Registered as a plugin when a tes
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import ceil, comb
+from typing import Final
 
 import pytest
 
 from pytest_statek.options import REPEAT, RUN_NUMBER
-from statek_sim.intervals import wilson
+from statek_sim.intervals import Z, wilson
+
+POWERS: Final = (2, 4, 8)
+"""The k of pass^k, the chance that k runs all pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +38,17 @@ class Repetition:
 
     def passes(self, passed: int) -> bool:
         """Return whether so many passed runs are enough."""
-        return passed >= self.pass_at_least * self.runs - 1e-9
+        return passed / self.runs >= self.pass_at_least
 
     def verdict(self, passed: int) -> str:
-        """Return the share with its interval, and whether it shows what is wanted."""
+        """Return the share with its interval and pass^k, and whether it shows what is wanted."""
         low, high = wilson(passed, self.runs) or (0.0, 1.0)
-        share = f"{passed} of {self.runs} runs passed (95 % interval {low:.0%} to {high:.0%})"
+        powers = "".join(
+            f", pass^{k} {comb(passed, k) / comb(self.runs, k):.0%}"
+            for k in POWERS
+            if passed < self.runs and k <= self.runs
+        )
+        share = f"{passed} of {self.runs} runs passed (95 % interval {low:.0%} to {high:.0%}{powers})"
         wanted = f"{self.pass_at_least:.0%}"
         if not self.passes(passed):
             return f"{share}, expected at least {wanted}"
@@ -51,9 +60,7 @@ class Repetition:
 
 def least_runs(share: float) -> int:
     """Return how many runs without a failure show a share below 1: Wilson's lower bound is n / (n + z²) then."""
-    low, _ = wilson(1, 1) or (0.0, 1.0)
-    square = 1 / low - 1
-    return math.ceil(share * square / (1 - share) - 1e-9)
+    return ceil(share * Z * Z / (1 - share))
 
 
 def repetition_of(item: pytest.Item) -> Repetition | None:
@@ -121,7 +128,7 @@ def _again(item: pytest.Function, number: int) -> pytest.Function:
         name=item.name,
         originalname=item.originalname,
         callspec=getattr(item, "callspec", None),
-        # Not public, and the only place where the parameters of a parametrized test are known as fixtures.
+        # Not public. pytest has no public way to run a parametrized test again: its parameters are fixtures here only.
         fixtureinfo=item._fixtureinfo,
     )
     made.own_markers[:] = item.own_markers

@@ -1,10 +1,12 @@
 """Run the examples of frameworks, each in an environment of its own: `python -m tools.frameworks [--ci | NAME...]`.
 
-The environments are in `.venv-examples` and are kept until the requirements change. `--ci` runs two of them.
+The environments are in `.venv-examples` and are kept until the requirements change. `--ci` runs two of them. `--evals`
+prints what agents of four frameworks make of the evals, beside our harness.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -23,6 +25,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 EXAMPLES: Final = ROOT / "examples" / "frameworks"
 CACHE: Final = ROOT / ".venv-examples"
 OF_CI: Final = ("langgraph", "openai_agents")
+OF_EVALS: Final = ("langgraph", "openai_agents", "pydantic_ai", "anthropic")
+"""Those that `statek_sim.evals.frameworks` has an agent for."""
 UNREACHABLE: Final = (
     "No matching distribution",
     "Could not find a version",
@@ -73,8 +77,35 @@ def run(name: str, python: Path) -> bool:
         ).returncode
 
 
+def print_evals() -> None:
+    """Print a table of agents with a simulated weak model, and with one that never fails."""
+    rows: dict[str, dict[str, str]] = {}
+    for name in OF_EVALS:
+        python = environment(name)
+        if python is None:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "evals.json"
+            words = ("evals", "run", "--agent", f"statek_sim.evals.frameworks:{name}", "--seeds", "1")
+            command = (str(python), "-m", "statek_sim", *words, "--json", str(file))
+            subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+            arms = json.loads(file.read_text("utf-8"))["arms"]
+        for arm in arms:
+            own, _, ideal = arm["name"].partition(", ")
+            row = rows.setdefault(name if own == "agent" else own, {})
+            low, high = arm["interval"]
+            right = sum(tier["passed"] for tier in arm["tiers"].values())
+            row[ideal] = f"{right} of {arm['runs']} ({low:.0%} - {high:.0%})"
+    print("| agent | right, weak model | right, model that never fails |\n|---|---|---|")
+    for name, row in sorted(rows.items(), key=lambda item: item[0] in ("bare", "full")):
+        print(f"| {name} | {row['']} | {row['ideal']} |")
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run what is asked for, or all; return 0, 1 when one failed, or 2 for a name that does not exist."""
+    if arguments == ["--evals"]:
+        print_evals()
+        return 0
     wanted = OF_CI if arguments == ["--ci"] else arguments or names()
     unknown = [name for name in wanted if name not in names()]
     if unknown:

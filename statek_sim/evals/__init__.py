@@ -17,5 +17,6 @@ if TYPE_CHECKING:
     from statek_sim.evals.suite import load_suite as load_suite
     from statek_sim.evals.verdict import Verdict as Verdict
     from statek_sim.evals.verdict import judge as judge
+    from statek_sim.evals.weak_model import simulated_model as simulated_model
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -123,7 +123,7 @@ def play(
     """Return what came of an agent's work on an instance.
 
     A coroutine runs in `virtual` time, where sleeping takes none and sockets are not there, or in `real` time. What it
-    raises, and an answer that is no text, end the run without an answer.
+    raises, and an answer that is no text, end the run without an answer; `BadInput` is raised.
     """
     calls = Calls(instance.world, instance.approving(), most_calls)
     tools = {tool.name: WorldTool(tool.name, tool.spec, calls) for tool in instance.tools}
@@ -135,6 +135,8 @@ def play(
             waiting = _awaited(answer)
             answer = run_in(GuestLoop(), waiting) if time == "virtual" else run_really(waiting)
         stop = FINAL if isinstance(answer, str) else f"no text: {type(answer).__name__}"
+    except BadInput:
+        raise
     except Exception as error:  # noqa: BLE001  # somebody's agent
         stop = f"error: {type(error).__name__}: {error}"
     if calls.over:

@@ -8,12 +8,13 @@ the same places. What it wrongly asked for it believes: the result stands for th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
-from statek_sim.agent.tools.tool import Tool
-from statek_sim.errors import ProviderHTTPError
+from statek_sim.agent.tools.tool import Tool, tool_of_schema
+from statek_sim.errors import BadInput, ProviderHTTPError
 from statek_sim.evals import mistakes
 from statek_sim.evals.chance import uniform
 from statek_sim.evals.ideal_plan import PlannedCall, call_key, is_corrected, shown_calls
@@ -28,14 +29,15 @@ from statek_sim.evals.profile import (
     UNREAD,
     UNREAD_CLASSES,
     Profile,
+    load_profile,
 )
 from statek_sim.providers.delivery import deliver, manner
 from statek_sim.providers.protocol import ChatRequest, RawReply
-from statek_sim.providers.script import Reply, text
+from statek_sim.providers.script import Chat, Reply, computed, fault, text
 from statek_sim.usage.conversation import shared_meter
 from statek_sim.usage.messages import REPLY_PRIMING, tools_tokens
 from statek_sim.usage.tokenizers import tokenizer_for_model
-from statek_sim.values import ToolSpec
+from statek_sim.values import JSON, ToolSpec
 
 TOKENIZER_OF: Final = "gpt-4o"
 """Whose tokenizer counts a prompt; a simulated model has none of its own. The agent's budget is counted with it too."""
@@ -302,3 +304,66 @@ class _Turn:
 def _name_of(tool: ToolSpec) -> str:
     function = tool.get("function")
     return str((function if isinstance(function, dict) else tool).get("name"))
+
+
+# ---- on a script of a test
+
+
+def simulated_model(script: Sequence[Reply], *, seed: int, profile: str = "ministral-3-8b-instruct") -> Reply:
+    """Return the answers of a simulated weak model that means to do what a script of calls and texts says.
+
+    `statek_llm_server.script([simulated_model(script, seed=statek_seed)])`, for one conversation. `profile` is a
+    shipped one or a .toml file. Each seed has its own propensities, as each scenario of the evals has.
+    """
+    known = load_profile(profile)
+    if not script or not all(isinstance(reply.answer, Chat) for reply in script):
+        raise BadInput("simulated_model: expected a script of calls and texts, with the answer at its end")
+    chats = [reply.answer for reply in script if isinstance(reply.answer, Chat)]
+    models: list[WeakModel] = []
+
+    def reply(request: ChatRequest) -> Reply:
+        if not models:
+            models.append(WeakModel(known, seed, _ScriptedTask(chats, request.tools, seed), tier="medium"))
+        try:
+            return models[0].reply(request).mistaken()
+        except ProviderHTTPError as refusal:
+            return fault(refusal.status)
+
+    return computed(reply).forever()
+
+
+class _ScriptedTask:
+    """A script as what is right: its calls in their order, then its last text."""
+
+    def __init__(self, script: Sequence[Chat], tools: Sequence[ToolSpec], seed: int) -> None:
+        self.eval_id = f"script {seed}"
+        self.tools = [_declared(tool) for tool in tools]
+        self._turns = [[PlannedCall(call.name, dict(call.args)) for call in chat.calls] for chat in script]
+        self._answer = script[-1].text or ""
+
+    def right(self, seen: Sequence[SeenCall]) -> Sequence[PlannedCall] | str:
+        """Return the calls of the first turn that lacks a result, or the last text."""
+        done = Counter(call_key(call.name, call.arguments) for call in seen if call.error is None)
+        for turn in self._turns:
+            wanted = Counter(call_key(call.name, call.arguments) for call in turn)
+            if wanted - done:
+                return [call for call in turn if call_key(call.name, call.arguments) in wanted - done]
+            done -= wanted
+        return self._answer
+
+    def steps_after(self, tool: str) -> Sequence[str]:
+        """Return the tools that the script calls behind the first call of a tool."""
+        order = [call.name for turn in self._turns for call in turn]
+        return order[order.index(tool) + 1 :] if tool in order else order[1:]
+
+
+def _declared(tool: ToolSpec) -> Tool:
+    given = tool.get("function")
+    function = given if isinstance(given, dict) else tool
+    parameters = function.get("parameters")
+    schema: Mapping[str, JSON] = parameters if isinstance(parameters, dict) else {}
+    return tool_of_schema(_name_of(tool), str(function.get("description", "")), schema, _never_run)
+
+
+def _never_run(**_: JSON) -> str:
+    raise AssertionError("the agent's own tools are run")

@@ -100,7 +100,7 @@ def test_the_page_on_guards_is_true(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_page_on_evals_is_true(tmp_path: Path) -> None:
-    assert follow(DOCS / "evals.md", tmp_path, {"COLUMNS": "120"}) == 7
+    assert follow(DOCS / "evals.md", tmp_path, {"COLUMNS": "120"}) == 8
 
 
 def test_the_page_on_metrics_is_true(tmp_path: Path) -> None:

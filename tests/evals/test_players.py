@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -196,50 +197,23 @@ def test_an_agent_of_ones_own_meets_the_failures_of_a_weak_model() -> None:
     assert [turn.failure for turn in early.turns] == ["early_answer"]
 
 
-async def pydantic_ai_agent(job: Assignment) -> str:
-    """A real agent of pydantic-ai with its own client of OpenAI's."""
-    from pydantic_ai import Agent
-    from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.providers.openai import OpenAIProvider
-
-    from statek_sim.evals.guest_agents import tools_for_pydantic_ai
-
-    provider = OpenAIProvider(base_url=job.llm.openai_url, api_key=job.llm.api_key)
-    agent = Agent(OpenAIChatModel(job.llm.model, provider=provider), tools=tools_for_pydantic_ai(job))
-    return (await agent.run(job.task)).output
-
-
-def claude_agent(job: Assignment) -> str:
-    """A loop over Anthropic's own client, which finds the model by its environment variables."""
-    from anthropic import Anthropic
-
-    tools: Any = [
-        {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-        for tool in job.tools.values()
-    ]
-    messages: list[Any] = [{"role": "user", "content": job.task}]
-    for _ in range(12):
-        said = Anthropic().messages.create(
-            model=job.llm.model, max_tokens=999, messages=messages, tools=tools
-        )
-        messages.append({"role": "assistant", "content": said.content})
-        results = [
-            {"type": "tool_result", "tool_use_id": block.id, "content": job.tools[block.name](**block.input)}
-            for block in said.content
-            if block.type == "tool_use"
-        ]
-        if not results:
-            return "".join(block.text for block in said.content if block.type == "text")
-        messages.append({"role": "user", "content": results})
-    raise RuntimeError("too many turns")
-
-
 @pytest.mark.parametrize("name", ["pydantic_ai", "anthropic"])
 def test_clients_of_real_sdks_read_what_the_simulated_model_says(name: str) -> None:
     pytest.importorskip(name, reason="it comes with the dev extra")
-    agent = {"pydantic_ai": "pydantic_ai_agent", "anthropic": "claude_agent"}[name]
-    found = of_agent("move-money", "two-cities-at-once", agent=f"tests.evals.test_players:{agent}")
+    found = of_agent("move-money", "two-cities-at-once", agent=f"statek_sim.evals.frameworks:{name}")
     assert [outcome.problems for outcome in found] == [()] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "packages"), [("langgraph", "langchain langchain-openai"), ("openai_agents", "openai-agents")]
+)
+def test_an_agent_of_a_framework_that_is_not_installed_ends_the_evals(
+    monkeypatch: pytest.MonkeyPatch, name: str, packages: str
+) -> None:
+    for module in ("langchain", "agents"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(BadInput, match=f"this agent needs: pip install {packages}$"):
+        of_agent("move-money", agent=f"statek_sim.evals.frameworks:{name}")
 
 
 def test_a_prompt_that_is_too_long_is_refused_over_http_too() -> None:

@@ -14,7 +14,10 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 OURS: Final = ("pytest_statek", "statek_sim")
-FOREIGN: Final = {"dbzero", "statek", "forge", "httpx2", "openai", "pydantic_ai"}
+FOREIGN: Final = {
+    *("dbzero", "statek", "forge", "httpx2", "openai", "pydantic_ai"),
+    *("agents", "anthropic", "langchain", "langchain_core", "langchain_openai"),
+}
 """The package under imitation and its store, which whoever chooses the `installed` backend has; and harnesses that
 guests bring with them."""
 

@@ -1,0 +1,115 @@
+"""Agents of four frameworks for `evals run --agent`, as plain as each framework lets them be.
+
+    statek-sim evals run --agent statek_sim.evals.frameworks:langgraph
+
+Copy one of them and change it to what your agent does. `BadInput` where the framework is not installed.
+"""
+# ruff: noqa: PLC0415  # a framework is imported by the agent that is asked for
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from statek_sim.errors import BadInput
+from statek_sim.evals.players import Assignment, coroutine_of
+
+MOST_TURNS: Final = 50
+"""Answers of the model after which an agent stops, in every framework."""
+
+
+async def langgraph(job: Assignment) -> str:
+    """Work as an agent of LangChain 1, which is a graph of LangGraph."""
+    with _installed("langchain langchain-openai"):
+        from langchain.agents import create_agent
+        from langchain_core.tools import StructuredTool
+        from langchain_openai import ChatOpenAI
+    tools = [
+        StructuredTool(
+            name=tool.name,
+            description=tool.description,
+            args_schema=dict(tool.parameters),
+            coroutine=coroutine_of(tool),
+        )
+        for tool in job.tools.values()
+    ]
+    agent = create_agent(ChatOpenAI(model=job.llm.model), tools, system_prompt=job.prompt or None)
+    asked = {"messages": [{"role": "user", "content": job.task}]}
+    done = await agent.ainvoke(asked, {"recursion_limit": 2 * MOST_TURNS})
+    return str(done["messages"][-1].text)
+
+
+async def openai_agents(job: Assignment) -> str:
+    """Work as an agent of the OpenAI Agents SDK, over chat completions."""
+    with _installed("openai-agents"):
+        from agents import Agent, FunctionTool, OpenAIChatCompletionsModel, Runner, set_tracing_disabled
+        from openai import AsyncOpenAI
+    set_tracing_disabled(disabled=True)
+
+    def run(call: Callable[..., Any]) -> Callable[[Any, str], Any]:
+        async def invoke(_context: Any, arguments: str) -> Any:
+            return await call(**json.loads(arguments))
+
+        return invoke
+
+    tools = [
+        FunctionTool(
+            name=tool.name,
+            description=tool.description,
+            params_json_schema=dict(tool.parameters),
+            on_invoke_tool=run(coroutine_of(tool)),
+            strict_json_schema=False,
+        )
+        for tool in job.tools.values()
+    ]
+    async with AsyncOpenAI() as client:
+        model = OpenAIChatCompletionsModel(job.llm.model, client)
+        agent = Agent(name="agent", instructions=job.prompt or None, model=model, tools=tools)
+        return str((await Runner.run(agent, job.task, max_turns=MOST_TURNS)).final_output)
+
+
+async def pydantic_ai(job: Assignment) -> str:
+    """Work as an `Agent` of pydantic-ai."""
+    with _installed("pydantic-ai-slim[openai]"):
+        from pydantic_ai import Agent
+        from pydantic_ai.usage import UsageLimits
+
+        from statek_sim.evals.guest_agents import tools_for_pydantic_ai
+    agent = Agent(f"openai-chat:{job.llm.model}", instructions=job.prompt, tools=tools_for_pydantic_ai(job))
+    return str((await agent.run(job.task, usage_limits=UsageLimits(request_limit=MOST_TURNS))).output)
+
+
+async def anthropic(job: Assignment) -> str:
+    """Work in the loop that Anthropic's documentation shows for its SDK."""
+    with _installed("anthropic"):
+        from anthropic import AsyncAnthropic
+    tools = [
+        {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
+        for tool in job.tools.values()
+    ]
+    messages: list[Any] = [{"role": "user", "content": job.task}]
+    fixed: Any = {"model": job.llm.model, "max_tokens": 4096, "system": job.prompt, "tools": tools}
+    async with AsyncAnthropic() as client:
+        for _ in range(MOST_TURNS):
+            said = await client.messages.create(messages=messages, **fixed)
+            if said.stop_reason != "tool_use":
+                return "".join(block.text for block in said.content if block.type == "text")
+            results = [await _result(job, block) for block in said.content if block.type == "tool_use"]
+            messages += [{"role": "assistant", "content": said.content}, {"role": "user", "content": results}]
+    raise RuntimeError(f"no answer after {MOST_TURNS} turns")
+
+
+async def _result(job: Assignment, block: Any) -> dict[str, str]:
+    tool = job.tools.get(block.name)
+    text = f"Error: no tool {block.name}" if tool is None else await coroutine_of(tool)(**block.input)
+    return {"type": "tool_result", "tool_use_id": block.id, "content": text}
+
+
+@contextmanager
+def _installed(packages: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise BadInput(f"{error}; this agent needs: pip install {packages}") from None
