@@ -27,7 +27,7 @@ from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.agent.step_enforcement import Step, StepPlan
 from statek_sim.agent.tools.registry import Registry, ToolSource
-from statek_sim.agent.tools.tool import Tool, tool_from, tool_of_schema
+from statek_sim.agent.tools.tool import Tool, api_format, tool_from, tool_of_schema
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 
 __all__ = [
@@ -60,6 +60,7 @@ __all__ = [
     "ToolStatus",
     "TurnWatcher",
     "VirtualLoop",
+    "api_format",
     "model_of",
     "run_in",
     "tool_from",

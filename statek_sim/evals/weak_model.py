@@ -341,7 +341,7 @@ class _ScriptedTask:
         self._turns = [[PlannedCall(call.name, dict(call.args)) for call in chat.calls] for chat in script]
         self._answer = script[-1].text or ""
 
-    def right(self, seen: Sequence[SeenCall]) -> Sequence[PlannedCall] | str:
+    def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str:
         """Return the calls of the first turn that lacks a result, or the last text."""
         done = Counter(call_key(call.name, call.arguments) for call in seen if call.error is None)
         for turn in self._turns:

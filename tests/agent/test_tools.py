@@ -30,8 +30,8 @@ from statek_sim.agent.replies.nudges import Failure
 from statek_sim.agent.rescue import rescue
 from statek_sim.agent.tools.arguments import ArgumentCheck
 from statek_sim.agent.tools.registry import Registry, lint
-from statek_sim.agent.tools.tool import Tool, result_text, tool_from, tool_of_schema
-from statek_sim.errors import BadTool
+from statek_sim.agent.tools.tool import Tool, api_format, result_text, tool_from, tool_of_schema
+from statek_sim.errors import BadInput, BadTool
 from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.values import JSON
@@ -757,3 +757,31 @@ def test_half_a_pair_of_surrogates_is_a_text_in_a_sequence_and_in_a_tuple() -> N
     script = [tool_call("shown", words=["\ud800"], pair=["\ud800"]), text("done")]
     run = AgentHarness(ScriptedLLM(script), tools=[shown]).run("Work.")
     assert [call["result"] for call in run.calls] == [r"(['\ud800'], ('\ud800',))"]
+
+
+@table_test(
+    ("api", "place"),
+    [
+        ("openai", ("function", "parameters")),
+        ("responses", ("parameters",)),
+        ("anthropic", ("input_schema",)),
+        ("gemini", ("parametersJsonSchema",)),
+        ("mcp", ("inputSchema",)),
+    ],
+)
+def test_tools_are_listed_as_each_api_takes_them(api: str, place: tuple[str, ...]) -> None:
+    schema: Any = {"type": "object", "properties": {"where": {"type": "string"}}}
+    (listed,) = api_format([tool_of_schema("look", "Look.", schema, lambda where: where)], api)
+    named = listed["function"] if api == "openai" else listed
+    assert isinstance(named, dict)
+    assert (named["name"], named["description"]) == ("look", "Look.")
+    for key in place:
+        listed = listed[key]  # type: ignore[assignment]
+    assert listed == schema
+
+
+def test_another_api_is_refused() -> None:
+    with pytest.raises(
+        BadInput, match=r"^api_format: 'soap': expected openai, responses, anthropic, gemini or mcp$"
+    ):
+        api_format([], "soap")

@@ -205,6 +205,18 @@ def test_two_servers_with_one_name_and_tools_with_one_name_are_refused() -> None
     assert registry.offer().names == ("look", "search")
 
 
+def test_a_tool_with_a_schema_that_is_none_is_left_out_of_a_server_that_is_followed() -> None:
+    registry = Registry()
+    wiki, server = source("wiki", ["search"])
+    run = server.tools["search"].run
+    server.tools["bad"] = type(server.tools["search"])(name="bad", run=run, input_schema={"type": "nothing"})
+    server.list_only(["search", "bad"])
+    registry.follow(wiki)
+    assert registry.offer().names == ("wiki__search",)
+    (note,) = registry.notes
+    assert note.startswith("left out: tool 'wiki__bad': parameters['type']: no JSON Schema")
+
+
 def test_a_tool_with_a_schema_that_is_none_is_left_out_of_a_list_that_changes() -> None:
     registry = Registry()
     wiki, server = source("wiki", ["search"])

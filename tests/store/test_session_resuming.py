@@ -143,6 +143,24 @@ def test_the_trace_of_a_new_process_says_whose_run_goes_on() -> None:
     ]
 
 
+def test_a_run_goes_on_from_an_earlier_checkpoint() -> None:
+    store = SessionStore(FileStore(SimulatedDisk(), clock=lambda: 0.0))
+
+    def requests(resume: int | None) -> int:
+        llm = FunctionLLM(replies)
+        harness = AgentHarness(llm, tools=[look], steps=["look"])
+        keeper = Keeper(store, "s", worker="w", plan=harness.plan("Go"), keep=99, resume=resume)
+        points.append(keeper.kept.checkpoint.entry.point if keeper.kept else "new")
+        assert harness.run("Go", keeper=keeper).answer == "Done."
+        return len(llm.requests)
+
+    points: list[str] = []
+    assert [requests(number) for number in (None, None, 1, 4)] == [4, 0, 4, 3]
+    assert points == ["new", "ended", "began", "tools_returned"]
+    with pytest.raises(BadInput, match="session 's' has no checkpoint 99; it has 1 to "):
+        requests(99)
+
+
 def test_a_session_of_another_task_is_not_resumed() -> None:
     store = SessionStore(FileStore(SimulatedDisk(), clock=lambda: 0.0))
     harness = agent()

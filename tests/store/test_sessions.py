@@ -78,6 +78,21 @@ def test_the_newest_checkpoint_is_never_pruned(make_sessions: MakeSessions, keep
         store.prune(lease, keep)
 
 
+def test_an_earlier_checkpoint_is_saved_again_as_the_newest(make_sessions: MakeSessions) -> None:
+    sessions = make_sessions()
+    lease = sessions.claim("s", worker="w", plan="p")
+    for at in (1.0, 2.0, 3.0):
+        sessions.save(lease, entry(at=at))
+    sessions.note(lease, receipt())
+    assert sessions.save_again(lease, 2) == 4
+    kept = sessions.latest("s")
+    assert kept is not None
+    assert (kept.checkpoint.number, kept.checkpoint.entry.at, kept.receipts) == (4, 2.0, ())
+    assert sessions.numbers("s") == range(1, 5)
+    with pytest.raises(BadInput, match=r"session 's' has no checkpoint 9; it has 1 to 4$"):
+        sessions.save_again(lease, 9)
+
+
 def test_sessions_do_not_see_each_other(make_sessions: MakeSessions) -> None:
     store = make_sessions()
     for session in ("a", "../a", "A/b", ".hidden"):

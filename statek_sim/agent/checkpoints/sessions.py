@@ -115,6 +115,22 @@ class SessionStore:
             self._anchor.write(session, number, seal)
         return number
 
+    def save_again(self, lease: Lease, number: int) -> int:
+        """Save an earlier checkpoint as the newest, to resume from it, and return its new number; raises `Fenced`.
+
+        `BadInput` for one that is not kept. Calls that were made after it may be made again.
+        """
+        stored, rows = self._store.load(lease.run), self._rows(lease.run)
+        found = rows.checkpoints(stored.rows, rows.head(stored.rows, _plan_of(stored)))
+        chosen = next((one for one in found if one.number == number), None)
+        if chosen is None:
+            kept = f"{found[0].number} to {found[-1].number}" if found else "none"
+            raise BadInput(
+                f"{self._store.address}: session {lease.run!r} has no checkpoint {number}; it has {kept}"
+            )
+        entry = checkpoint_of(lease.run, chosen).entry
+        return self.save(lease, replace(entry, results=_results(entry.state.get("calls", ()))))
+
     def note(self, lease: Lease, receipt: Receipt) -> None:
         """Make a receipt durable that came after the newest checkpoint; raises `Fenced`."""
         opened = self._opened(lease)
@@ -234,7 +250,7 @@ def _plan_of(stored: Stored) -> str:
 
 
 KEEP = 5
-"""Checkpoints of a session that stay; only the newest is needed, the others are for people."""
+"""Checkpoints of a session that stay; only the newest is needed, from the others people may resume."""
 
 
 def plan_hash(*what: object) -> str:
@@ -245,18 +261,28 @@ def plan_hash(*what: object) -> str:
 class Keeper:
     """Holds one session for one worker.
 
-    `kept` is what the store had of it when the session was claimed, None when it is new. Raises what `claim` and
-    `latest` raise. Under asyncio `save` and `note` take the event loop's time while the store writes.
+    `kept` is what the store had of it when the session was claimed, None when it is new. With `resume` the run goes
+    on from that earlier checkpoint. Raises what `claim`, `save_again` and `latest` raise. Under asyncio `save` and
+    `note` take the event loop's time while the store writes.
     """
 
     def __init__(
-        self, store: SessionStore, session: str, *, worker: str, plan: str, keep: int = KEEP
+        self,
+        store: SessionStore,
+        session: str,
+        *,
+        worker: str,
+        plan: str,
+        keep: int = KEEP,
+        resume: int | None = None,
     ) -> None:
         check_keep(keep)
         self._store = store
         self._keep = keep
         self.plan = plan
         self.lease = store.claim(session, worker=worker, plan=plan)
+        if resume is not None:
+            store.save_again(self.lease, resume)
         self.kept: Kept | None = store.latest(session)
 
     def committed(self, snapshot: Snapshot) -> None:

@@ -124,16 +124,25 @@ class Registry:
     def follow(self, source: ToolSource) -> None:
         """Register a server's tools, and take its list over again when it changed.
 
-        That happens when the next turn's tools are chosen and at no other moment. A tool that cannot be registered is
-        `BadTool` now; in a list that changes later it is left out and noted.
+        That happens when the next turn's tools are chosen and at no other moment. A tool whose schema is none is left
+        out and noted. A name that is taken is `BadTool` now; in a list that changes later that tool is left out too.
         """
         if any(one.name == source.name for one in self._sources):
             raise BadTool(
                 f"server {source.name!r} is already followed; expected another name for the second one"
             )
-        self.register_server(source.name, source.tools(), prefix=source.prefix)
+        self.register_server(source.name, self._sound(source), prefix=source.prefix)
         source.changed()
         self._sources.append(source)
+
+    def _sound(self, source: ToolSource) -> Iterator[Tool]:
+        for tool in source.tools():
+            try:
+                _check_of(self._of_server(source.name, tool, source.prefix))
+            except BadTool as problem:
+                self.notes.append(f"left out: {problem}")
+            else:
+                yield tool
 
     def _of_server(self, server: str, tool: Tool, prefix: str | None) -> Tool:
         if prefix is None:

@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
@@ -31,7 +31,7 @@ from statek_sim.agent.tools.hinted import (
 )
 from statek_sim.agent.words import Access
 from statek_sim.did_you_mean import suggestion
-from statek_sim.errors import BadTool
+from statek_sim.errors import BadInput, BadTool
 from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.values import JSON, ToolSpec
 
@@ -144,6 +144,31 @@ class Tool:
             "parameters": dict(self.parameters),
         }
         return {"type": "function", "function": function}
+
+
+def api_format(tools: Iterable[Tool], api: str) -> list[dict[str, JSON]]:
+    """Return tools as an API lists them: `openai`, `responses`, `anthropic`, `gemini`, or `mcp`, as in `tools/list`.
+
+    `BadInput` for another word.
+    """
+    described = [
+        ({"name": tool.name, "description": tool.description}, dict(tool.parameters)) for tool in tools
+    ]
+    match api:
+        case "openai":
+            return [
+                {"type": "function", "function": {**about, "parameters": schema}}
+                for about, schema in described
+            ]
+        case "responses":
+            return [{"type": "function", **about, "parameters": schema} for about, schema in described]
+        case "anthropic":
+            return [{**about, "input_schema": schema} for about, schema in described]
+        case "gemini":
+            return [{**about, "parametersJsonSchema": schema} for about, schema in described]
+        case "mcp":
+            return [{**about, "inputSchema": schema} for about, schema in described]
+    raise BadInput(f"api_format: {api!r}: expected openai, responses, anthropic, gemini or mcp")
 
 
 def tool_from(
