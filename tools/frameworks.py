@@ -26,7 +26,7 @@ EXAMPLES: Final = ROOT / "examples" / "frameworks"
 CACHE: Final = ROOT / ".venv-examples"
 OF_CI: Final = ("langgraph", "openai_agents")
 OF_EVALS: Final = ("langgraph", "openai_agents", "pydantic_ai", "anthropic")
-"""Those that `statek_sim.evals.frameworks` has an agent for."""
+"""Those that `statek_sim.evals` has an agent for."""
 UNREACHABLE: Final = (
     "No matching distribution",
     "Could not find a version",
@@ -86,7 +86,7 @@ def print_evals() -> None:
             continue
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "evals.json"
-            words = ("evals", "run", "--agent", f"statek_sim.evals.frameworks:{name}", "--seeds", "1")
+            words = ("evals", "run", "--agent", f"statek_sim.evals:{name}", "--seeds", "1")
             command = (str(python), "-m", "statek_sim", *words, "--json", str(file))
             subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
             arms = json.loads(file.read_text("utf-8"))["arms"]

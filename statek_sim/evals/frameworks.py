@@ -1,6 +1,6 @@
 """Agents of four frameworks for `evals run --agent`, as plain as each framework lets them be.
 
-    statek-sim evals run --agent statek_sim.evals.frameworks:langgraph
+    statek-sim evals run --agent statek_sim.evals:langgraph
 
 Copy one of them and change it to what your agent does. `BadInput` where the framework is not installed.
 """
@@ -36,8 +36,8 @@ async def langgraph(job: Assignment) -> str:
         for tool in job.tools.values()
     ]
     agent = create_agent(ChatOpenAI(model=job.llm.model), tools, system_prompt=job.prompt or None)
-    asked = {"messages": [{"role": "user", "content": job.task}]}
-    done = await agent.ainvoke(asked, {"recursion_limit": 2 * MOST_TURNS})
+    task = {"messages": [{"role": "user", "content": job.task}]}
+    done = await agent.ainvoke(task, {"recursion_limit": 2 * MOST_TURNS})
     return str(done["messages"][-1].text)
 
 
@@ -93,11 +93,14 @@ async def anthropic(job: Assignment) -> str:
     fixed: Any = {"model": job.llm.model, "max_tokens": 4096, "system": job.prompt, "tools": tools}
     async with AsyncAnthropic() as client:
         for _ in range(MOST_TURNS):
-            said = await client.messages.create(messages=messages, **fixed)
-            if said.stop_reason != "tool_use":
-                return "".join(block.text for block in said.content if block.type == "text")
-            results = [await _result(job, block) for block in said.content if block.type == "tool_use"]
-            messages += [{"role": "assistant", "content": said.content}, {"role": "user", "content": results}]
+            answer = await client.messages.create(messages=messages, **fixed)
+            if answer.stop_reason != "tool_use":
+                return "".join(block.text for block in answer.content if block.type == "text")
+            results = [await _result(job, block) for block in answer.content if block.type == "tool_use"]
+            messages += [
+                {"role": "assistant", "content": answer.content},
+                {"role": "user", "content": results},
+            ]
     raise RuntimeError(f"no answer after {MOST_TURNS} turns")
 
 

@@ -200,7 +200,7 @@ def test_an_agent_of_ones_own_meets_the_failures_of_a_weak_model() -> None:
 @pytest.mark.parametrize("name", ["pydantic_ai", "anthropic"])
 def test_clients_of_real_sdks_read_what_the_simulated_model_says(name: str) -> None:
     pytest.importorskip(name, reason="it comes with the dev extra")
-    found = of_agent("move-money", "two-cities-at-once", agent=f"statek_sim.evals.frameworks:{name}")
+    found = of_agent("move-money", "two-cities-at-once", agent=f"statek_sim.evals:{name}")
     assert [outcome.problems for outcome in found] == [()] * 4
 
 
@@ -213,7 +213,7 @@ def test_an_agent_of_a_framework_that_is_not_installed_ends_the_evals(
     for module in ("langchain", "agents"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(BadInput, match=f"this agent needs: pip install {packages}$"):
-        of_agent("move-money", agent=f"statek_sim.evals.frameworks:{name}")
+        of_agent("move-money", agent=f"statek_sim.evals:{name}")
 
 
 def test_a_prompt_that_is_too_long_is_refused_over_http_too() -> None:
