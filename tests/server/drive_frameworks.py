@@ -77,9 +77,10 @@ def litellm(url: str) -> dict[str, object]:
         same = json.loads(streamed.function.arguments) == said
         told[model] = [call.function.name, said, answer.choices[0].message.content, same, seen]
     asked = {"model": "openai/gpt-4o", "api_base": f"{url}/v1", "api_key": "none"}
-    told["responses"] = client.responses(input="Look.", **asked).output[0].name
+    looking = {**asked, "tools": [{"type": "function", **TOOL["function"]}]}
+    told["responses"] = client.responses(input="Look.", **looking).output[0].name
     told["responses stream"] = [
-        event.type for event in client.responses(input="Look.", stream=True, **asked)
+        event.type for event in client.responses(input="Look.", stream=True, **looking)
     ][-1]
     embedded = []
     for model, base in (("openai/text-embedding-3-small", f"{url}/v1"), ("gemini/m", f"{url}/v1beta")):

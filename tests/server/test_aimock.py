@@ -23,6 +23,7 @@ from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.cassettes.tap import tapped
 from statek_sim.providers.script import text, tool_call
 from statek_sim.server.llm_server import LLMServer
+from tests.server.asking import OPENAI_TOOLS
 
 VERSION = "1.43.0"
 NPM = shutil.which("npm")
@@ -96,12 +97,13 @@ def _wait(port: int, process: subprocess.Popen[str]) -> None:
 
 def ask(url: str, messages: Any, *, stream: bool) -> Any:
     """Return what a client of OpenAI's SDK reads: the content, and the calls as name and arguments."""
+    asked: Any = {"model": "gpt-4o", "messages": messages, "tools": OPENAI_TOOLS}
     with openai.OpenAI(base_url=f"{url}/v1", api_key="sk-none", max_retries=0) as client:
         if stream:
-            with client.chat.completions.stream(model="gpt-4o", messages=messages) as events:
+            with client.chat.completions.stream(**asked) as events:
                 message = events.get_final_completion().choices[0].message
         else:
-            message = client.chat.completions.create(model="gpt-4o", messages=messages).choices[0].message
+            message = client.chat.completions.create(**asked).choices[0].message
     calls = [(call.function.name, json.loads(call.function.arguments)) for call in message.tool_calls or ()]
     return message.content or None, calls
 
