@@ -267,7 +267,7 @@ class ContractViolation(StatekSimError):
 
 
 class LLM_HarnessError(Exception):  # noqa: N801  # STATEK's own name
-    """A harness limit was exceeded (000, When Checks Run)."""
+    """A harness limit was exceeded ("Harness Policies", When Checks Run)."""
 
 
 class InvalidFormat(Exception):

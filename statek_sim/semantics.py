@@ -1,9 +1,9 @@
 """Named behaviour profiles: every rule on which STATEK's documents and versions differ.
 
 A rule that differs is one field of `Profile`, read by the code that follows it; nothing else in the
-package asks which version it imitates. `docs` follows the documents 000, 001 and 003 to the letter and
-version 1.4 where they are silent. Sources are given per field: "behaviour N" is section N of
-docs/statek-behaviour.md, checked against the released packages.
+package asks which version it imitates. `docs` follows the documents "Harness Policies", "Jobs" and "Error
+Handling" to the letter and version 1.4 where they are silent. Sources are given per field: "behaviour N" is section N
+of docs/statek-behaviour.md, checked against the released packages.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ DOCS: Final = replace(
     prints_stay_apart=True,
     storage="plain",
 )
-"""The published documents 000, 001 and 003; where they are silent, as 1.4."""
+"""The published documents "Harness Policies", "Jobs" and "Error Handling"; where they are silent, as 1.4."""
 
 PROFILES: Final[dict[str, Profile]] = {profile.name: profile for profile in (DOCS, V1_2_5, V1_2, V1_4)}
 """Every profile by name, the default first."""

@@ -1,1 +1,1 @@
-"""Engine two: the agent that calls tools, and the parts of the harness around it (documents 002 and 004)."""
+"""Engine two: the agent that calls tools, and the parts of the harness around it."""

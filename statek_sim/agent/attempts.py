@@ -1,4 +1,4 @@
-"""The loop's part of a ladder (002 §5): attempts of one run at one level after another, a person last."""
+"""The loop's part of a ladder (harness document §5): attempts of one run at one level after another, a person last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run may use (002 §3.4: tokens, cost, wall time, steps), what it has used, and that it is over."""
+"""What a run may use (harness document §3.4: tokens, cost, wall time, steps), what it has used, and that it is over."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Ended(Exception):  # the end of a run, not an error
 
 
 class BudgetName(StrEnum):
-    """The four budgets of 002 §3.4."""
+    """The four budgets of the harness document §3.4."""
 
     TOKENS = "budget_tokens"
     COST = "budget_cost"

@@ -433,14 +433,14 @@ class TurnAhead:
 
 
 class ToolChooser(Protocol):
-    """Asked before every request which tools it offers (002 §2, dynamic loading)."""
+    """Asked before every request which tools it offers (harness document §2, dynamic loading)."""
 
     def __call__(self, ahead: TurnAhead) -> Choice | None:
         """Return a choice, None for the agent's own."""
 
 
 class Compactor(Protocol):
-    """Asked before every request whether the history should be shorter (004 §5)."""
+    """Asked before every request whether the history should be shorter (agent document §5)."""
 
     def __call__(
         self, messages: Sequence[Message], *, tokens: int
@@ -453,7 +453,7 @@ class Compactor(Protocol):
 
 
 class GuardPoint(StrEnum):
-    """Where a guard may stand (002 §3, and the fifth point that it leaves out)."""
+    """Where a guard may stand (harness document §3, and the fifth point that it leaves out)."""
 
     INPUT = "input"
     CALL = "call"

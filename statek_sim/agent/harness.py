@@ -39,7 +39,7 @@ A `Delayed` is one of these, or an error that is raised, after so many seconds.
 """
 
 CONTEXT: Final = ContextSettings()
-"""What prompts are held to, unless it is said otherwise: document 004's numbers."""
+"""What prompts are held to, unless it is said otherwise: the agent document's numbers."""
 
 LONGEST: Final = 86_400.0
 """Virtual seconds that `AgentHarness.run` works on a task, where it is not told otherwise."""

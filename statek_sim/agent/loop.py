@@ -1,4 +1,4 @@
-"""The loop (004 §4): assemble, ask, validate, final answer or tool calls, append, again. No I/O in it.
+"""The loop (agent document §4): assemble, ask, validate, final answer or tool calls, append, again. No I/O in it.
 
 `AgentRun.go` is a generator of effects. Limits are checked at stated points: before each iteration
 `max_iterations`, STATEK's turn and exception limits, then the budget for the request; after each answer STATEK's token

@@ -1,4 +1,7 @@
-"""The handoff file of a task (004 §7), and AGENTS.md and CLAUDE.md: which of them speak to an agent, and how."""
+"""The handoff file of a task, and AGENTS.md and CLAUDE.md: which of them speak to an agent, and how.
+
+Source: the agent document §7.
+"""
 
 from __future__ import annotations
 
@@ -303,7 +306,7 @@ def _folders(folder: str) -> list[str]:
 
 
 def instructions_block(found: Sequence[Instructions]) -> str:
-    """Return the files as a layer of the system block (004 §4: project), joined by empty lines.
+    """Return the files as a layer of the system block (agent document §4: project), joined by empty lines.
 
     What is not the user's own stands between two marks that hold a digest of it, so that no text can close its own.
     """

@@ -1,4 +1,7 @@
-"""Loop protection (002 §6): circuit breakers, one per key, and whether an agent repeats itself. States are values."""
+"""Loop protection: circuit breakers, one per key, and whether an agent repeats itself. States are values.
+
+Source: the harness document §6.
+"""
 
 from __future__ import annotations
 
@@ -179,7 +182,10 @@ _THRESHOLD: Final = 0.9
 
 Response = Literal["nudge", "fewer_tools", "escalate", "stop"]
 STRATEGY: Final[tuple[Response, ...]] = ("nudge", "fewer_tools", "escalate", "stop")
-"""What is done about a loop, one after the other (002: detection "triggers strategy change", then the hard stop)."""
+"""What is done about a loop, one after the other.
+
+Source: the harness document, where detection "triggers strategy change", then the hard stop.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,9 +52,9 @@ def rescued(
     """Read a reply's text with rescue parsing: its calls, or the reason why what looks like a call is none.
 
     `stages` are how the calls were read, or the reason of the refusal. `dialect` is the format that the model writes
-    (`dialect_of` its name), `read_only` names tools whose calls may stand beside text. `reformat` is document 004's
-    last resort: it is given a reply that cannot be read and returns a better one, or None. Arguments are converted as
-    those of a call on the wire are.
+    (`dialect_of` its name), `read_only` names tools whose calls may stand beside text. `reformat` is the agent
+    document's last resort: it is given a reply that cannot be read and returns a better one, or None. Arguments are
+    converted as those of a call on the wire are.
     """
     found = rescue(text, offered, reformat=reformat, dialect=dialect, coerce=True, read_only=read_only)
     if found.calls:

@@ -1,4 +1,4 @@
-"""Taking a run up again from what was committed of it, in this process or another one (002 §4)."""
+"""Taking a run up again from what was committed of it, in this process or another one (harness document §4)."""
 
 from __future__ import annotations
 

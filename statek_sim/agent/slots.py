@@ -17,7 +17,7 @@ URGENT, BACKGROUND = 1, 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotRules:
-    """The rules of one pool of slots. Priority 1 is the most urgent, 10 background work (004 §9).
+    """The rules of one pool of slots. Priority 1 is the most urgent, 10 background work (agent document §9).
 
     `slots`: how many jobs run at a time. `waiting`: how many may wait beside them; None: any number.
     """
@@ -27,19 +27,22 @@ class SlotRules:
 
     aging: float | None = 60.0
     """Seconds of waiting that are worth one level of priority; None: priority alone decides, and background work may
-    wait for ever (004 §9: it ran 901st of 901)."""
+    wait for ever (agent document §9: it ran 901st of 901)."""
 
     share: float | None = 1.0
     """Seconds by which a submitter's further waiting job counts as later than the one before it, so that a submitter
-    with a hundred jobs keeps nobody waiting who has one; None: submitters are not told apart (004 §9)."""
+    with a hundred jobs keeps nobody waiting who has one; None: submitters are not told apart (agent document §9)."""
 
     preempts: Literal["never", "step"] = "step"
-    """What a more urgent job does to one that runs: nothing (004 §9, whatever its text claims); it gets the slot at
-    that job's next step, and the job goes on later."""
+    """What a more urgent job does to one that runs: nothing; it gets the slot at that job's next step, and the job goes
+    on later.
+
+    Source: the agent document §9, whatever its text claims.
+    """
 
     full: Literal["refuse", "displace"] = "displace"
-    """Who goes when one job too many waits: the newcomer, or the one that would be served last. In 004 §9 the put
-    blocks, so that an urgent job waits in front of the queue."""
+    """Who goes when one job too many waits: the newcomer, or the one that would be served last. In the agent document
+    §9 the put blocks, so that an urgent job waits in front of the queue."""
 
     def __post_init__(self) -> None:
         if self.slots < 1:

@@ -15,7 +15,7 @@ from statek_sim.errors import BadInput
 from statek_sim.providers.wire.request import FormatName
 
 MAX_ITERATIONS = 20
-"""Iterations before a run is given up (004 §4)."""
+"""Iterations before a run is given up (agent document §4)."""
 
 TOOL_TIMEOUT = 30.0
 """Virtual seconds that a tool may take, unless it has a timeout of its own."""
@@ -25,7 +25,7 @@ PROFILE: Final = "hardened"
 
 
 SEPARATOR: Final = "\n\n---\n\n"
-"""What stands between the layers (004 §4, `_build_system_block`)."""
+"""What stands between the layers (agent document §4, `_build_system_block`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,7 @@
-"""Step enforcement (004 §6, component 3): which tools must have succeeded before the final answer, in which order."""
+"""Step enforcement: which tools must have succeeded before the final answer, in which order.
+
+Source: the agent document §6, component 3.
+"""
 
 from __future__ import annotations
 

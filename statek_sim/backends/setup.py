@@ -119,7 +119,7 @@ def scenario_harness(
     """Return the harness a scenario runs under.
 
     STATEK's presets are for STATEK's jobs: engine two is held to one only where its scenario, or the run, names it.
-    Completions extend its limits as in document 000.
+    Completions extend its limits as in document "Harness Policies".
     """
     if scenario.engine == "statek":
         return harness_for(scenario.limits, settings, profile_named(profile))

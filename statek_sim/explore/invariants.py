@@ -177,7 +177,10 @@ def _line(job: str, parents: Mapping[str, str | None]) -> Iterator[str]:
 
 
 def handlers_run_when_a_job_is_stopped(variation: Variation) -> str | None:
-    """Every handler that a job holds when a limit or a crash ends it has run by the end of the run (003)."""
+    """Every handler that a job holds when a limit or a crash ends it has run by the end of the run.
+
+    Source: "Error Handling".
+    """
     if not variation.ending.worker:
         return None
     lost = _lost_handlers(variation.events, variation.ending)

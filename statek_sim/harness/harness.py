@@ -1,4 +1,4 @@
-"""The harness: stops a job that goes over a limit (000, When Checks Run)."""
+"""The harness: stops a job that goes over a limit ("Harness Policies", When Checks Run)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LLM_HarnessError(errors.LLM_HarnessError):  # noqa: N801  # STATEK's own n
 class LLM_Harness:  # noqa: N801  # STATEK's own name
     """Checks a job's counters against limits, before and after each of its steps.
 
-    One harness serves every job of a process and keeps nothing about any of them (000, What the Limits
+    One harness serves every job of a process and keeps nothing about any of them ("Harness Policies", What the Limits
     Mean). Unlike STATEK's, it cannot be changed after construction.
     """
 

@@ -1,4 +1,4 @@
-"""Limits and what exceeds them: the pure rules of the harness (000; behaviour 4)."""
+"""Limits and what exceeds them: the pure rules of the harness ("Harness Policies"; behaviour 4)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ExtensionRule(StrEnum):
     """How completions extend a limit."""
 
     ADDITIVE = "additive"
-    """`base + (1.0 + extension) * completions`: document 000, and STATEK up to 1.2.7."""
+    """`base + (1.0 + extension) * completions`: document "Harness Policies", and STATEK up to 1.2.7."""
 
     MULTIPLICATIVE = "multiplicative"
     """`base * (1.0 + extension * completions)`: STATEK from 1.3.0."""
@@ -71,7 +71,7 @@ class HarnessSubject(Protocol):
 
     @property
     def num_turns(self) -> int:
-        """LLM turns so far; warmup blocks are none (000, What the Limits Mean)."""
+        """LLM turns so far; warmup blocks are none ("Harness Policies", What the Limits Mean)."""
 
     @property
     def exception_count(self) -> int:
@@ -96,7 +96,7 @@ class HarnessSubject(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarnessLimits:
-    """The configured limits of a process. None means unlimited. Defaults: document 000.
+    """The configured limits of a process. None means unlimited. Defaults: document "Harness Policies".
 
     A value that is no limit (negative, NaN, infinite, a bool, a text) is `BadSetting`.
     """
@@ -141,10 +141,12 @@ class Exceeded:
 def effective_limit(
     base: int | None, extension: float, completions: int | None, rule: ExtensionRule
 ) -> float | None:
-    """Return `base` as extended by `completions`, or None for unlimited (000, Completion-Based Extension).
+    """Return `base` as extended by `completions`, or None for unlimited.
 
     An unlimited base stays unlimited. Without a completion count the base comes back unchanged, an int;
     with one, even 0, the result is a float.
+
+    Source: "Harness Policies", Completion-Based Extension.
     """
     if base is None or completions is None:
         return base

@@ -1,4 +1,4 @@
-"""Presets: named sets of environment variables, kept as `.env` files (000, Practical Presets)."""
+"""Presets: named sets of environment variables, kept as `.env` files ("Harness Policies", Practical Presets)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRESETS_DIR: Final = Path(__file__).parent / "presets"
 """Where the built-in presets are."""
 
 BUILT_IN: Final = ("default", "local", "interactive", "batch")
-"""Names of the built-in presets, each with the values that document 000 prints for it."""
+"""Names of the built-in presets, each with the values that document "Harness Policies" prints for it."""
 
 MAX_BYTES: Final = 1_000_000
 """Largest preset file read; a preset is a few lines."""

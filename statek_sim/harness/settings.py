@@ -1,6 +1,8 @@
-"""STATEK's settings, and the `STATEK_*` environment variables that set them (000, Configure the Harness; behaviour 11).
+"""STATEK's settings, and the `STATEK_*` environment variables that set them.
 
 Nothing here reads the process environment: `current.py` does.
+
+Source: "Harness Policies", Configure the Harness; behaviour 11.
 """
 
 from __future__ import annotations

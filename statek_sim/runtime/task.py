@@ -1,6 +1,6 @@
 """Starting work: jobs, dialogs and delegated tasks, with the variables of the caller that warmup code reads.
 
-Application code, tools and agent code use the same functions (document 001, Jobs; STATEK 1.4.2).
+Application code, tools and agent code use the same functions (document "Jobs", Jobs; STATEK 1.4.2).
 """
 
 from __future__ import annotations

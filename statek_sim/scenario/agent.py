@@ -43,24 +43,24 @@ AGENT_STOPS: Final = (
 
 
 class LayersText(Part):
-    """The layers of the system block after the agent's `prompt`, from general to specific (004 §4)."""
+    """The layers of the system block after the agent's `prompt`, from general to specific (agent document §4)."""
 
     project: str = Field(default="", description="Project instructions, like the content of AGENTS.md.")
     files: dict[str, str] = Field(
         default_factory=dict,
-        description="Files of a project by their paths; AGENTS.md and CLAUDE.md among them follow `project` (004 §7).",
+        description="Files of a project by their paths; AGENTS.md and CLAUDE.md among them follow `project`.",
     )
     folder: str = Field(default="", description="With `files`: the folder of the project that is worked in.")
     handoff: str = Field(
         default="",
-        description="With `files`: the handoff file that is resumed; what it says follows `session` (004 §7).",
+        description="With `files`: the handoff file that is resumed; what it says follows `session`.",
     )
     session: str = Field(default="", description="Constraints of the session.")
     environment: str = Field(default="", description="Information about the environment.")
 
 
 class OfferText(Part):
-    """Which tools are offered; everything that is said must fit (002 §2)."""
+    """Which tools are offered; everything that is said must fit (harness document §2)."""
 
     task: str | None = Field(default=None, description="Type of task, one of `task_types`.")
     all_tags: Items[str] | None = Field(default=None, description="Tools that have all of these tags.")
@@ -84,7 +84,7 @@ class StepText(Part):
 
 
 class StepsText(Part):
-    """The steps of an agent's workflow (004 §6)."""
+    """The steps of an agent's workflow (agent document §6)."""
 
     order: Literal["ordered", "any"] = Field(default="ordered", description="In which order steps may come.")
     steps: Items[StepText] = Field(default=(), description="The steps.")
@@ -101,7 +101,7 @@ class PricesText(Part):
 
 
 class BudgetText(Part):
-    """What a run may use (002 §3.4); null: as much as it likes."""
+    """What a run may use (harness document §3.4); null: as much as it likes."""
 
     tokens: Count | None = Field(default=None, description="Tokens, prompts and completions.")
     cost: Annotated[float, Field(ge=0)] | None = Field(default=None, description="US dollars.")
@@ -130,7 +130,7 @@ class BudgetText(Part):
 
 
 class VramText(Part):
-    """The cards that a local model and its context share: the budget is what fits (004 §5)."""
+    """The cards that a local model and its context share: the budget is what fits (agent document §5)."""
 
     model: str = Field(description="A model of the table of `statek-sim limits --card`.")
     free: Items[Count] = Field(min_length=1, description="Free MiB of each card.")
@@ -140,7 +140,7 @@ class VramText(Part):
 
 
 class ContextText(Part):
-    """What a prompt may have, in tokens, and how a history is made shorter that has more (004 §5)."""
+    """What a prompt may have, in tokens, and how a history is made shorter that has more (agent document §5)."""
 
     budget: Positive = Field(default=8192, description="Tokens of a prompt and the room for its answer.")
     vram: VramText | None = Field(default=None, description="Cards that the budget is made of, in its place.")
@@ -270,7 +270,7 @@ class LevelText(Part):
 
 
 class SlotsText(Part):
-    """How many runs a model serves at a time, and who is next (004 §9)."""
+    """How many runs a model serves at a time, and who is next (agent document §9)."""
 
     slots: Positive = Field(default=1, description="Runs that may work at a time.")
     waiting: Count | None = Field(default=50, description="Runs that may wait beside them; null: any number.")
@@ -293,7 +293,7 @@ class SlotsText(Part):
 
 
 class EscalationText(Part):
-    """Who is asked next when a task is not solved (002 §5)."""
+    """Who is asked next when a task is not solved (harness document §5)."""
 
     levels: Items[LevelText] = Field(min_length=1, description="The levels, the first one first.")
     contains: Items[Annotated[str, Field(min_length=1)]] = Field(

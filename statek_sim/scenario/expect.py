@@ -217,7 +217,7 @@ class RunError(Part):
 
 
 class MetricsExpect(Part):
-    """Metrics of the run (002 §7) as `statek-sim metrics` computes them from its trace; null: unknown."""
+    """Metrics of the run (harness document §7) as `statek-sim metrics` computes them from its trace; null: unknown."""
 
     steps_per_task: float | None = Field(default=None, description="Steps of a task that ended.")
     tool_error_rate: float | None = Field(default=None, description="Calls that failed, of those executed.")

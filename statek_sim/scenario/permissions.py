@@ -73,7 +73,10 @@ class FileText(Part):
 
 
 class PermissionsText(Part):
-    """What an agent's calls may touch (004 §8): deny, then ask, then allow; what no rule allows is refused."""
+    """What an agent's calls may touch: deny, then ask, then allow; what no rule allows is refused.
+
+    Source: the agent document §8.
+    """
 
     root: Annotated[str, Field(pattern="^/")] = Field(
         default="/workspace", description="Absolute folder that relative paths and patterns start at."

@@ -53,7 +53,7 @@ Extension = Annotated[float, Field(ge=0, le=MAX_EXTENSION)]
 
 
 class Limits(Part):
-    """Harness limits over the preset's; null means unlimited (000, Completion-Based Extension)."""
+    """Harness limits over the preset's; null means unlimited ("Harness Policies", Completion-Based Extension)."""
 
     max_turns: Limit | None = Field(default=None, description="LLM turns of a job; null: unlimited.")
     max_exceptions: Limit | None = Field(

@@ -1,8 +1,10 @@
 """From the records of a trace to spans, one record after another: from a file afterwards, or live while a run goes on.
 
-The whole task is one trace, each step a span in it (002 §7). A job's unit of work is an `invoke_agent` span; that of a
+The whole task is one trace, each step a span in it. A job's unit of work is an `invoke_agent` span; that of a
 subtask is in the trace of its parent. What a guard or a checkpoint did is a mark of the span it happened in *and* a
 child span: Langfuse drops marks. Each kind of record has a function here that says what it opens, marks and closes.
+
+Source: the harness document §7.
 """
 
 from __future__ import annotations

@@ -23,7 +23,10 @@ Kind = Literal["jobs", "session"]
 """What a run is: jobs of engine one, or a session of engine two. Names are unique in a store, whatever the kind."""
 
 Status = Literal["running", "ended", "paused", "completed", "failed"]
-"""`running`: a worker has to go on with it. Jobs are `ended` afterwards, sessions one of the others (002 section 4)."""
+"""`running`: a worker has to go on with it. Jobs are `ended` afterwards, sessions one of the others.
+
+Source: the harness document §4.
+"""
 
 LONGEST_NAME: Final = 200
 """Characters of a run's name as a percent-encoded path segment, which is its folder in a store of files."""

@@ -1,1 +1,1 @@
-"""Metrics of runs with bands and alerts (002 §7), and the export of spans to OpenTelemetry."""
+"""Metrics of runs with bands and alerts (harness document §7), and the export of spans to OpenTelemetry."""

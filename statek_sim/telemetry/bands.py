@@ -35,7 +35,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bands:
-    """The limits of document 002, section 7. Shares are of 1, rises of the value before.
+    """The limits of the harness document, section 7. Shares are of 1, rises of the value before.
 
     `value_per_task` is what a completed task is worth in US dollars; None: costs are not judged.
     """

@@ -1,4 +1,4 @@
-"""The metrics of document 002, section 7, with their formulas, over any set of tasks."""
+"""The metrics of the harness document, section 7, with their formulas, over any set of tasks."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from statek_sim.values import JSON
 
 BYTES_PER_TOKEN: Final = 4
-"""STATEK's estimate (000; behaviour 5)."""
+"""STATEK's estimate ("Harness Policies"; behaviour 5)."""
 
 
 def approx_tokens(bytes_sent: int, bytes_received: int) -> int:

@@ -1,4 +1,7 @@
-"""Tools of the work queue, each with another kind of cleanup (003), and tools that wait for external events."""
+"""Tools of the work queue, each with another kind of cleanup, and tools that wait for external events.
+
+Source: "Error Handling".
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -93,7 +96,7 @@ def _cleanups(queue: WorkQueue, api: ToolApi) -> tuple[Callable[..., Any], ...]:
 
 
 def _future_claim(world: World, api: ToolApi, handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the tool whose claim exists only once its future resolves (003, Future-Returning Claims)."""
+    """Return the tool whose claim exists only once its future resolves ("Error Handling", Future-Returning Claims)."""
 
     @api.stored
     class NextItem(api.future):  # type: ignore[name-defined, misc]  # the runtime's own future class

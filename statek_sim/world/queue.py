@@ -1,4 +1,4 @@
-"""A durable work queue with owners and claims, after document 003 (Claim and Cleanup Pattern).
+"""A durable work queue with owners and claims, after document "Error Handling" (Claim and Cleanup Pattern).
 
 It survives what kills jobs and workers: only its own methods change it, and every change is reported.
 What agent code writes to one of its objects stays with the object and hides properties and methods of its name; the
@@ -147,7 +147,10 @@ class WorkItem(StoredObject):
         return WorkItem(self.id, self.status, self.owner_id, self.error_message)
 
     def held_by(self, owner: QueueOwner) -> bool:
-        """Return whether `owner` holds the claim: the guard that makes duplicate cleanup harmless (003)."""
+        """Return whether `owner` holds the claim: the guard that makes duplicate cleanup harmless.
+
+        Source: "Error Handling".
+        """
         with access(FULL):
             return self.status is ItemStatus.CLAIMED and self.owner_id == owner.id
 

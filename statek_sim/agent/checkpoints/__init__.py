@@ -1,1 +1,1 @@
-"""Checkpoints: a run is saved, and taken up again in another process (002 §4)."""
+"""Checkpoints: a run is saved, and taken up again in another process (harness document §4)."""

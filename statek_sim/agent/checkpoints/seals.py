@@ -29,7 +29,7 @@ SCHEMA: Final = 1
 """The version of what a checkpoint's state looks like; a newer one is refused."""
 
 SessionStatus = Literal["running", "paused", "completed", "failed"]
-"""What a session is, in the words of 002 section 4."""
+"""What a session is, in the words of the harness document section 4."""
 
 STATUSES: Final[tuple[SessionStatus, ...]] = ("running", "paused", "completed", "failed")
 

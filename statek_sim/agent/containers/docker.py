@@ -1,7 +1,7 @@
 """Programs in Docker, through its SDK (extra `docker`): create, start, wait, kill, inspect, remove.
 
-Document 004 §8 has one call, `containers.run(..., timeout=)`, whose timeout is a TypeError and without which there is
-none; here the time is ours, and what came of the program is told whole.
+The agent document §8 has one call, `containers.run(..., timeout=)`, whose timeout is a TypeError and without which
+there is none; here the time is ours, and what came of the program is told whole.
 """
 
 from __future__ import annotations

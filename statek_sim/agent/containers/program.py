@@ -68,7 +68,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much a program may use; the defaults are those of document 004 §8, and what it leaves out.
+    """How much a program may use; the defaults are those of the agent document §8, and what it leaves out.
 
     `seconds` until everything is killed; `memory`, `tmp` (each of /tmp and /dev/shm), `output` (of each stream that is
     kept), `file` (one file) and `folder` (what writable folders may grow by) in bytes; `cpu` in cores.

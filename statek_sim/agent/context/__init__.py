@@ -1,1 +1,1 @@
-"""What an agent remembers (004 §5): a history made shorter before it overflows and checked for the wire."""
+"""What an agent remembers (agent document §5): a history made shorter before it overflows and checked for the wire."""

@@ -15,10 +15,13 @@ from statek_sim.agent.effects import SideModel, TextWanted
 from statek_sim.values import JSON, Message
 
 NOTE_OPENING: Final = "[CONTEXT SUMMARY — earlier conversation compressed]"
-"""What a summary begins with (004 §5)."""
+"""What a summary begins with (agent document §5)."""
 
 NUDGE_OPENING: Final = "[CORRECTION REQUIRED]"
-"""What the harness's own corrections begin with (004 §6); they have the role of the user and are none of his."""
+"""What the harness's own corrections begin with; they have the role of the user and are none of his.
+
+Source: the agent document §6.
+"""
 
 Kind = Literal["system", "task", "user", "nudge", "note", "turn", "stray"]
 """What a unit is. `turn`: what the model said, with the results of its calls; `stray`: results without their call."""

@@ -1,6 +1,8 @@
-"""The context manager of an agent (004 §5): asked before every request, it makes a history shorter that is too long.
+"""The context manager of an agent: asked before every request, it makes a history shorter that is too long.
 
 `ContextManager` is a part of the loop. `compacted` is the same as a plain function, for other loops and for tests.
+
+Source: the agent document §5.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class ContextSettings:
     the next one is some turns away; None: half of the budget less the reserve. `keep`: newest turns that stay as they
     are while there is anything else. `pinned`: facts; what holds one is never touched. `steps`: names of steps or
     callables in their order. `summary`: the model that writes summaries, None for a rule. The
-    defaults are those of 004 §5.
+    defaults are those of the agent document §5.
     """
 
     budget: int = 8192

@@ -1,8 +1,10 @@
-"""How many tokens of context fit into graphics cards (004 §5): the cache of keys and values in 70 % of what is free.
+"""How many tokens of context fit into graphics cards: the cache of keys and values in 70 % of what is free.
 
 A model is a `config.json` of the common shape, or one of the models that are known by name. Every layer is counted with
 the whole context, so that a model whose layers see a window only has more room than is said. Models that compress their
 cache (`kv_lora_rank`) are refused.
+
+Source: the agent document §5.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ MIB: Final = 1024 * 1024
 """Bytes of a mebibyte, which is what `nvidia-smi` counts in."""
 
 SHARE: Final = 0.70
-"""The part of the free memory that is used (004 §5, "to avoid thrashing")."""
+"""The part of the free memory that is used (agent document §5, "to avoid thrashing")."""
 
 KV_TYPES: Final[Mapping[str, Fraction]] = {
     "f32": Fraction(4),

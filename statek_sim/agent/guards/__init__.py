@@ -1,1 +1,1 @@
-"""Guards: what may be said to the model, called, read back and answered (002 §3)."""
+"""Guards: what may be said to the model, called, read back and answered (harness document §3)."""

@@ -1,8 +1,8 @@
 """Personal data: what identifies a person, found by its shape and its check digits, not by its shape alone.
 
-The kinds are those of 002 §3 (US social security numbers, Taiwan's national IDs and mobile numbers) and those that a
-team expects beside them. Phone numbers of other countries are read by `phonenumbers` where it is installed (extra
-`pii`), else by their international form alone.
+The kinds are those of the harness document §3 (US social security numbers, Taiwan's national IDs and mobile numbers)
+and those that a team expects beside them. Phone numbers of other countries are read by `phonenumbers` where it is
+installed (extra `pii`), else by their international form alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """From calls as written to calls that may be executed: parsed, offered, in step, with arguments that fit.
 
-What cannot be used is corrected: after such a reply, and when a watcher of turns says so (004 §6, 002 §6).
+What cannot be used is corrected: after such a reply, and when a watcher of turns says so.
+
+Source: the agent document §6, harness document §6.
 """
 
 from __future__ import annotations
@@ -121,7 +123,7 @@ def watch(run: RunState, text: str, done: Sequence[tuple[ToolCall, ToolOutcome]]
 
 
 def _follow(run: RunState, advice: Advice) -> None:
-    """Do what a watcher says (002 §6.2: a detection triggers a change of strategy)."""
+    """Do what a watcher says (harness document §6.2: a detection triggers a change of strategy)."""
     run.tell(events.HarnessSpoke(run.now(), run.job, "protection", advice.kind, advice.reason))
     match advice.kind:
         case "stop":

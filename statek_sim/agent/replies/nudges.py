@@ -1,4 +1,7 @@
-"""Nudges (004 §6, component 2): what a model reads after a reply that could not be used, and how many of them."""
+"""Nudges: what a model reads after a reply that could not be used, and how many of them.
+
+Source: the agent document §6, component 2.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,13 @@ from enum import StrEnum
 from typing import Any, Final
 
 PREFIX: Final = "[CORRECTION REQUIRED] "
-"""What every nudge begins with (004 §6)."""
+"""What every nudge begins with (agent document §6)."""
 
 ROLE: Final = "user"
-"""The role of a nudge (004 §6: models respond better to corrections in the user's role)."""
+"""The role of a nudge (agent document §6: models respond better to corrections in the user's role)."""
 
 LIMIT: Final = 3
-"""Nudges in a row before a run fails (004 §6, `MAX_RETRIES`)."""
+"""Nudges in a row before a run fails (agent document §6, `MAX_RETRIES`)."""
 
 LIMIT_IN_ALL: Final = 12
 """Nudges that a run gets in all, however often it makes progress in between."""

@@ -40,7 +40,7 @@ from statek_sim.agent.rescue.values import Call, Limits, Reason, Refusal, Rescue
 from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 
 Reformat = Callable[[str], str | None]
-"""The optional last stage: it is given the reply and returns a better one, or None. Document 004's strategy 4."""
+"""The optional last stage: it is given the reply and returns a better one, or None. The agent document's strategy 4."""
 
 _Read = Callable[[CallParser, re.Match[str]], int | None]
 """Parses the calls behind an opening and returns where they end, or None where there is none. May raise `Broken`."""

@@ -1,4 +1,4 @@
-"""The tool registry (002 §2): all tools an application has, and the few that a turn offers."""
+"""The tool registry (harness document §2): all tools an application has, and the few that a turn offers."""
 
 from __future__ import annotations
 
@@ -65,8 +65,10 @@ class ToolSource(Protocol):
 class Registry:
     """Tools by name, in the order in which they were registered.
 
-    `task_types` are names of tools by type of task: data, not code (002 §2). `generation` grows with every change.
+    `task_types` are names of tools by type of task: data, not code. `generation` grows with every change.
     `notes` are lines about lists of servers that changed while agents ran, for the trace; who reads them takes them.
+
+    Source: the harness document §2.
     """
 
     def __init__(
@@ -330,7 +332,7 @@ def server_tool_name(prefix: str, tool: str) -> str:
 
 
 MOST_OFFERED: Final = 20
-"""Tools per request above which models choose worse (002 §2: "under 20")."""
+"""Tools per request above which models choose worse (harness document §2: "under 20")."""
 
 ALIKE: Final = 90.0
 """Likeness of two descriptions, of 100, from which they are told apart badly."""

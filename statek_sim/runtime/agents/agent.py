@@ -216,7 +216,7 @@ class Processor(Protocol):
 
 @dataclass(slots=True, eq=False)
 class JobDef(StoredObject):
-    """The prepared, shared definition of work: agent, model settings, warmup, chat style (001, JobDef and Job)."""
+    """The prepared, shared definition of work: agent, model settings, warmup, chat style ("Jobs", JobDef and Job)."""
 
     agent: Agent
     metadata: Mapping[str, str]

@@ -36,7 +36,7 @@ def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeB
     """Return the blocks of warmup code, blank ones left out; calls are numbered from STATEK-001.
 
     One string is cut at separator lines (`# ----------`); each string of a sequence is one block.
-    `bind_assignments` accepts `name = call(...) #STATEK: as tool` (003); STATEK 1.2 and 1.4 do not.
+    `bind_assignments` accepts `name = call(...) #STATEK: as tool` ("Error Handling"); STATEK 1.2 and 1.4 do not.
     Raises `SyntaxError` or `ValueError`, with STATEK's texts, for a line that cannot be read.
     """
     if source is None:

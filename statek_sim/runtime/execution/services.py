@@ -225,7 +225,7 @@ class Services:
     # -- waiting -----------------------------------------------------------------------------------------------
 
     def wait(self, job: Job, waiting: FutureError) -> None:
-        """Suspend `job` until the future that stopped it is ready (001, Suspended Jobs)."""
+        """Suspend `job` until the future that stopped it is ready ("Jobs", Suspended Jobs)."""
         job.awaited_result = waiting.future_result
         job.next_instr_num = waiting.instr_num  # type: ignore[assignment]  # set by the workspace, or by unpacking
         if job.life.status is JobStatus.STARTED:

@@ -1,4 +1,4 @@
-"""One job step: run the pending code or warmup, then ask the model (001, What Happens in a Step; behaviour 2).
+"""One job step: run the pending code or warmup, then ask the model ("Jobs", What Happens in a Step; behaviour 2).
 
 A step is a generator. It yields virtual seconds that must pass (the model's latency, a retry delay) or a task that
 must end, and ends when the step is over; the scheduler runs other jobs meanwhile. Async tools are no such pause: they

@@ -155,7 +155,10 @@ def _refused(job: Job, call: CallSpec, error: str) -> str:
 
 
 def _arguments(call: CallSpec, execution: Execution) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments. In the documents' assignment form a bare name is the variable it names (003)."""
+    """Return the arguments. In the documents' assignment form a bare name is the variable it names.
+
+    Source: "Error Handling".
+    """
     if call.bind is None:
         stored = stored_call(call) if execution.job.py_env.stores else call
         return list(stored.args), dict(stored.kwargs)

@@ -1,6 +1,6 @@
 """The worker around steps: begun, paused while virtual time passes, gone on with, ended, failed or lost.
 
-000, When Checks Run; behaviour 2, 8.
+Source: "Harness Policies", When Checks Run; behaviour 2, 8.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ def worker_step(services: Services, job: Job) -> Step:
 
 
 def _stop_by_harness(job: Job, error: LLM_HarnessError) -> None:
-    """Record the error on the console, set the exit status, end the job, run the handlers: in this order (000)."""
+    """Record the error on the console, set the exit status, end the job, run the handlers: in this order.
+
+    Source: "Harness Policies".
+    """
     job.py_env.exit_status = f"Error: {error}"
     _show(job, f"LLM_HarnessError: {error}", ErrorKind.HARNESS)
     job.error = JobDefError(error, collect_traceback=False)

@@ -1,4 +1,4 @@
-"""Executing code in a job's workspace, one top-level statement at a time (001, What Happens in a Step).
+"""Executing code in a job's workspace, one top-level statement at a time ("Jobs", What Happens in a Step).
 
 Results of statements are echoed as in a REPL; names bound by a finished statement persist, functions only until
 the end of the block; a future that is not ready stops the block at its statement (behaviour 3, 7.3).

@@ -1,4 +1,4 @@
-"""What reaches a job: messages of its user, outcomes of subtasks and plain texts (001; behaviour 9)."""
+"""What reaches a job: messages of its user, outcomes of subtasks and plain texts ("Jobs"; behaviour 9)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Inbox:
         self.pending: list[SubTaskLogItem | NotificationLogItem] = []
 
     def push_user_message(self, message: object) -> bool:
-        """Give the job a user message; return whether that started a DONE job again (001, Lifecycle).
+        """Give the job a user message; return whether that started a DONE job again ("Jobs", Lifecycle).
 
         Objects become text through the agent's `message_adapter` or `str`. A reactivation counts one completion
         and one placeholder turn.

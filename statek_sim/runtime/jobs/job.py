@@ -1,4 +1,4 @@
-"""Job: a durable Python workspace for one unit of agent work (001)."""
+"""Job: a durable Python workspace for one unit of agent work ("Jobs")."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from statek_sim.values import Message
 class Job(StoredObject):
     """One durable unit of work. Created by `Runtime.create_job`, never directly.
 
-    Fields carry STATEK's names (001). Its parts: `lifecycle` moves the status, `inbox` takes what reaches the job,
+    Fields carry STATEK's names ("Jobs"). Its parts: `lifecycle` moves the status, `inbox` takes what reaches the job,
     `job_log` keeps what is written down and what the store keeps. `signal` fires when the job becomes DONE.
     `stop`, `exit`, `console`, `locals` and `trace` are the words of a report; the jobs of `statek_app` have the same.
     """
@@ -125,17 +125,17 @@ class Job(StoredObject):
 
     @property
     def exception_count(self) -> int:
-        """Exceptions of LLM turns: code and tools, warmup excluded (000)."""
+        """Exceptions of LLM turns: code and tools, warmup excluded ("Harness Policies")."""
         return self.job_log.counters.exceptions
 
     @property
     def max_consecutive_exceptions(self) -> int:
-        """The longest streak of failing LLM turns (000)."""
+        """The longest streak of failing LLM turns ("Harness Policies")."""
         return self.job_log.counters.longest_streak
 
     @property
     def approx_token_usage(self) -> int:
-        """`(bytes sent + bytes received) // 4` over all answered requests (000)."""
+        """`(bytes sent + bytes received) // 4` over all answered requests ("Harness Policies")."""
         return self.usage.approx_tokens
 
     @property
@@ -208,7 +208,7 @@ class Job(StoredObject):
         return sum(1 for _ in dialog_of(self))
 
     def push_user_message(self, message: object) -> bool:
-        """Give the job a user message; return whether that started a DONE job again (001, Lifecycle)."""
+        """Give the job a user message; return whether that started a DONE job again ("Jobs", Lifecycle)."""
         return self.inbox.push_user_message(message)
 
     def push_notification(self, handler: Any) -> None:
@@ -227,15 +227,15 @@ class Job(StoredObject):
             self.keeping.drop()
 
     def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
-        """Register cleanup that runs if the job dies (003)."""
+        """Register cleanup that runs if the job dies ("Error Handling")."""
         self.error_handlers.add(error_handler, context)
 
     def add_error_handlers_from(self, parent_job: Job) -> None:
-        """Copy the parent's handlers as they are now (003, Delegated Jobs)."""
+        """Copy the parent's handlers as they are now ("Error Handling", Delegated Jobs)."""
         self.error_handlers.copy_from(parent_job.error_handlers)
 
     def notify_handlers(self, error: BaseException | None = None) -> None:
-        """Run every registered handler once, oldest first, after clearing the list (003)."""
+        """Run every registered handler once, oldest first, after clearing the list ("Error Handling")."""
         self.error_handlers.notify(error)
 
     def spend(self, seconds: float) -> None:

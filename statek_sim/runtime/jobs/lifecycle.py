@@ -1,4 +1,4 @@
-"""The life of a job: its status along the table, how a unit of work ends, how the next one begins (001).
+"""The life of a job: its status along the table, how a unit of work ends, how the next one begins ("Jobs").
 
 The difficulty of its work chooses the model, and a rise of it extends the token limit (STATEK 1.4.1).
 """

@@ -1,4 +1,4 @@
-"""The items of a job's chat log, with the tool calls and blocks of code in them (001, History and Logs).
+"""The items of a job's chat log, with the tool calls and blocks of code in them ("Jobs", History and Logs).
 
 Agents are shown the members that STATEK's own stored objects have, in the order in which each is first given them; the
 private ones, too. An attribute that an object has here and not there is none of them.
@@ -27,7 +27,7 @@ class CallSpec:
     """One requested tool call. `id` is a string unless the provider sent something else: it goes back as it came.
 
     `bind` names the local variable that takes the result, or the variables it is unpacked into;
-    only warmup under the `docs` profile sets it (003, Warmup Failures).
+    only warmup under the `docs` profile sets it ("Error Handling", Warmup Failures).
     """
 
     id: JSON

@@ -1,4 +1,4 @@
-"""What a job has had so far: turns, exceptions, and what its calls cost (000, What the Limits Mean; behaviour 4.4, 5).
+"""What a job has had so far: turns, exceptions, and what its calls cost.
 
 The counters are kept up to date instead of recounted.
 
@@ -8,6 +8,8 @@ several adds one to it. Reading a counter costs the same after 5 turns and after
 
 Up to 1.2.6 STATEK kept errors by console position and counted every turn that began at such a position; these
 counters recount, as it did.
+
+Source: "Harness Policies", What the Limits Mean; behaviour 4.4, 5.
 """
 
 from __future__ import annotations
@@ -165,7 +167,7 @@ class LLM_Usage(StoredObject):  # noqa: N801  # STATEK's own name
 
     @property
     def approx_tokens(self) -> int:
-        """The harness's estimate of the totals (000)."""
+        """The harness's estimate of the totals ("Harness Policies")."""
         return approx_tokens(self.total_bytes_sent, self.total_bytes_received)
 
     @property

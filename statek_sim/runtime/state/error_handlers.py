@@ -1,4 +1,7 @@
-"""Error handlers: cleanup of claimed work when a job dies, and what a child inherits (003, Job Error Handlers)."""
+"""Error handlers: cleanup of claimed work when a job dies, and what a child inherits.
+
+Source: "Error Handling", Job Error Handlers.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ class ErrorHandler:
         return getattr(self.error_handler, "__name__", type(self.error_handler).__name__)
 
     def __call__(self, error: BaseException | None = None) -> Exception | None:
-        """Run the handler and return the exception it raised, which goes no further (003)."""
+        """Run the handler and return the exception it raised, which goes no further ("Error Handling")."""
         # Our own decorator already hides failures from STATEK-style callers; look behind it to report them.
         target = getattr(self.error_handler, _BODY, self.error_handler)
         try:
@@ -58,7 +61,7 @@ def error_handler(function: Callable[..., object]) -> Callable[..., None]:
 
 
 def is_valid_error_handler(candidate: Any) -> bool:
-    """Return whether `candidate` follows the handler protocol of 003.
+    """Return whether `candidate` follows the handler protocol of "Error Handling".
 
     Decorated with `@error_handler`, a name that starts with `_`, exactly two parameters, the second optional.
     """

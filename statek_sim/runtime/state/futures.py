@@ -1,4 +1,4 @@
-"""Durable waiting: signals, futures and temporal functions (001, Suspended Jobs).
+"""Durable waiting: signals, futures and temporal functions ("Jobs", Suspended Jobs).
 
 A temporal function returns a `FutureResult`. Using its value before it is ready raises `FutureError`, which
 suspends the job. STATEK polls every waiting job; here a future whose `deps` are signals is looked at again only
@@ -158,7 +158,10 @@ class FutureResult:
         self.__check_condition = condition
 
     def bind_error_handler(self, error_handler: Callable[..., object], job: HandlerTarget) -> None:
-        """Register `error_handler` on `job` when the value is first fetched (003, Future-Returning Claims)."""
+        """Register `error_handler` on `job` when the value is first fetched.
+
+        Source: "Error Handling", Future-Returning Claims.
+        """
         self.__pending_error_handler = error_handler
         self.__pending_error_handler_job = job
 

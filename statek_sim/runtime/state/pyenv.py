@@ -1,4 +1,4 @@
-"""A job's Python workspace, and the names that jobs share (001, The Python Workspace).
+"""A job's Python workspace, and the names that jobs share ("Jobs", The Python Workspace).
 
 `init_shared_context` binds shared names; their contexts are the application's stored objects
 (`statek_sim.shim.shared_context`). Code reads a shared name like one of its own, before tools and builtins, and cannot

@@ -1,4 +1,4 @@
-"""The job status table (001, Lifecycle), and the ways in which a job step ends that STATEK has no word for."""
+"""The job status table ("Jobs", Lifecycle), and the ways in which a job step ends that STATEK has no word for."""
 
 from __future__ import annotations
 

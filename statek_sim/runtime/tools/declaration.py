@@ -1,6 +1,6 @@
 """`@tool` and `@subtask`: what an agent may call, and the trace events of what it does.
 
-001; 003, Tool Errors; behaviour 8, 9.
+Source: "Jobs"; "Error Handling", Tool Errors; behaviour 8, 9.
 """
 
 from __future__ import annotations
@@ -56,9 +56,11 @@ def tool(
     """Mark a function as a tool.
 
     `error_handler` is registered on the current job with each result as its context; for a `FutureResult` when
-    its value is first fetched (003). `hidden` tools are not shown to the model, `system` ones belong to the
+    its value is first fetched. `hidden` tools are not shown to the model, `system` ones belong to the
     framework, `target` restricts a tool to one or several chat styles. A function without `**kwargs` or a bad
     handler is a `BadTool` (a TypeError, as in STATEK).
+
+    Source: "Error Handling".
     """
 
     def decorate(function: F) -> F:
