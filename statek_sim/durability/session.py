@@ -254,7 +254,7 @@ def _job(rows: StoredRows, run: str, now: float, reference: Any) -> JobView:
         exit=rows.plain(env["exit_status"]),
         waits=job["awaited_result"] is not None and rows.plain(life["status"]) != "DONE",
         locals={name: rows.plain(one) for name, one in env["local_state"]},
-        console=[str(rows.plain(one)) for one in rows.fields(env["console"])],
+        console=[str(rows.plain(one)) for one in rows.fields(env["lines"])],
         chat=[rows.plain(one) for one in chat],
         handlers=list(_handlers(rows, job)),
         inbox=len(rows.fields(rows.fields(job["inbox"])["pending"])),
