@@ -77,7 +77,7 @@ def within_demands(reply: WireReply, demands: Demands, *, model: str, name: str)
     _check_calls(reply, demands, name)
     reply = _stopped(reply, demands.stop)
     reply = _limited(reply, demands.max_tokens, model)
-    if demands.json_object and not reply.refuses and reply.reason == "stop" and reply.stop_sequence is None:
+    if demands.json_object and reply.reason == "stop" and reply.stop_sequence is None:
         _check_json(reply.text or "", name)
     return reply
 

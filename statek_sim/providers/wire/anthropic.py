@@ -25,6 +25,7 @@ from statek_sim.providers.wire.reply import (
     WireToolCall,
     compact,
     json_arguments,
+    pieces_of,
     read_tool_call,
     reported_usage,
     sse_event,
@@ -90,8 +91,7 @@ def _event(name: str, data: dict[str, JSON]) -> bytes:
 
 
 def _thoughts(reply: WireReply, split: Split) -> Iterator[bytes]:
-    pieces = split(reply.thinking) if reply.thinking else ()
-    deltas = [("thinking_delta", "thinking", piece) for piece in pieces]
+    deltas = [("thinking_delta", "thinking", piece) for piece in pieces_of(reply.thinking, split)]
     yield from _deltas(
         0, {**THINKING, "signature": ""}, [*deltas, ("signature_delta", "signature", SIGNATURE)]
     )
@@ -99,8 +99,7 @@ def _thoughts(reply: WireReply, split: Split) -> Iterator[bytes]:
 
 def _call(index: int, call: WireToolCall, split: Split) -> Iterator[bytes]:
     block: dict[str, JSON] = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
-    pieces = split(call.arguments) if call.arguments else ()
-    yield from _block(index, block, "input_json_delta", "partial_json", pieces)
+    yield from _block(index, block, "input_json_delta", "partial_json", pieces_of(call.arguments, split))
 
 
 def _block(
@@ -170,6 +169,7 @@ STOP_REASONS: Final[Mapping[StopReason, str]] = {
     "tool_calls": "tool_use",
     "length": "max_tokens",
     "content_filter": "refusal",
+    "refusal": "refusal",
 }
 
 _ERROR_TYPES: Final[Mapping[int, str]] = {
@@ -204,7 +204,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         stream_usage=True,
         refused=refused_parameters("anthropic_count" if counting else "anthropic", body),
         thinks=is_thinking(body),
-        shows_thinking=_shows_thinking(body) or "thinking",
+        shows_thinking=_thinking(body) in ("enabled", "adaptive") or "thinking",
     )
 
 
@@ -214,13 +214,12 @@ THINKING: Final[Mapping[str, JSON]] = {"type": "thinking", "thinking": "", "sign
 
 def is_thinking(body: Mapping[str, JSON]) -> bool:
     """Return whether every answer to a request begins with what the model thought."""
-    thinking = body.get("thinking")
-    return isinstance(thinking, dict) and thinking.get("type") == "enabled"
+    return _thinking(body) == "enabled"
 
 
-def _shows_thinking(body: Mapping[str, JSON]) -> bool:
+def _thinking(body: Mapping[str, JSON]) -> JSON:
     thinking = body.get("thinking")
-    return isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
+    return thinking.get("type") if isinstance(thinking, dict) else None
 
 
 def _demands(body: Mapping[str, JSON]) -> Demands:
@@ -301,11 +300,7 @@ def stop_fields(reply: WireReply) -> dict[str, JSON]:
     """Return why the reply ended."""
     stopped = reply.stop_sequence
     return {
-        "stop_reason": "stop_sequence"
-        if stopped
-        else "refusal"
-        if reply.refuses
-        else STOP_REASONS[reply.reason],
+        "stop_reason": "stop_sequence" if stopped else STOP_REASONS[reply.reason],
         "stop_sequence": stopped,
     }
 

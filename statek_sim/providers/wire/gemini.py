@@ -27,6 +27,7 @@ from statek_sim.providers.wire.reply import (
     WireToolCall,
     compact,
     json_arguments,
+    pieces_of,
     reported_usage,
     sse_event,
     sse_events,
@@ -60,10 +61,9 @@ NAME: Final[FormatName] = "gemini"
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
     """Yield the text piece by piece, then each call whole; the last event has the reason and the usage."""
     shown = reply if usage else replace(reply, usage=NO_USAGE)
-    text = shown_text(reply)
     parts: list[JSON] = []
-    parts += [{"text": piece, "thought": True} for piece in (split(reply.thinking) if reply.thinking else ())]
-    parts += [{"text": piece} for piece in (split(text) if text else ())]
+    parts += [{"text": piece, "thought": True} for piece in pieces_of(reply.thinking, split)]
+    parts += [{"text": piece} for piece in pieces_of(shown_text(reply), split)]
     parts += function_calls(reply)
     for part in parts[:-1]:
         yield sse_event(compact(response(shown, [part], last=False)))
@@ -109,6 +109,7 @@ STOP_REASONS: Final[Mapping[StopReason, str]] = {
     "tool_calls": "STOP",
     "length": "MAX_TOKENS",
     "content_filter": "SAFETY",
+    "refusal": "SAFETY",
 }
 
 _STATUS_NAMES: Final[Mapping[int, str]] = {
@@ -318,8 +319,7 @@ def shown_text(reply: WireReply) -> str:
 
 def response(reply: WireReply, parts: list[JSON], *, last: bool) -> dict[str, JSON]:
     """Return an answer or one piece of it; only the last piece has a reason and the usage."""
-    why = "SAFETY" if reply.refuses else STOP_REASONS[reply.reason]
-    reason: dict[str, JSON] = {"finishReason": why} if last else {}
+    reason: dict[str, JSON] = {"finishReason": STOP_REASONS[reply.reason]} if last else {}
     return {
         "candidates": [{"content": {"role": "model", "parts": parts}, "index": 0, **reason}],
         **(usage_field(reply.usage) if last else {}),

@@ -22,6 +22,7 @@ from statek_sim.providers.wire.reply import (
     WireReply,
     WireToolCall,
     compact,
+    pieces_of,
     quoted,
     read_tool_call,
     reported_usage,
@@ -67,7 +68,7 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
     start = f'{head}{{"index":0,"delta":'
     for delta in _deltas(reply, split):
         yield sse_event(f'{start}{compact(delta)},"finish_reason":null}}{tail}')
-    yield sse_event(f'{start}{{}},"finish_reason":{quoted(reply.reason)}}}{tail}')
+    yield sse_event(f'{start}{{}},"finish_reason":{quoted(_finish_reason(reply))}}}{tail}')
     if reported:
         yield sse_event(f'{head}],"usage":{usage_json(reply.usage)}}}')
     yield sse_event(DONE)
@@ -75,9 +76,9 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
 
 def _deltas(reply: WireReply, split: Split) -> Iterator[dict[str, JSON]]:
     yield {"role": "assistant", "content": None if reply.text is None or reply.refuses else ""}
-    for piece in split(reply.thinking) if reply.thinking else ():
+    for piece in pieces_of(reply.thinking, split):
         yield {"reasoning_content": piece}
-    for piece in split(reply.text) if reply.text else ():
+    for piece in pieces_of(reply.text, split):
         yield {"refusal" if reply.refuses else "content": piece}
     for index, call in enumerate(reply.calls):
         yield from _call_deltas(index, call, split)
@@ -85,7 +86,7 @@ def _deltas(reply: WireReply, split: Split) -> Iterator[dict[str, JSON]]:
 
 def _call_deltas(index: int, call: WireToolCall, split: Split) -> Iterator[dict[str, JSON]]:
     yield {"tool_calls": [{"index": index, **openai_call(call.id, call.name, "")}]}
-    for piece in split(call.arguments) if call.arguments else ():
+    for piece in pieces_of(call.arguments, split):
         yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
@@ -271,7 +272,11 @@ def _choice_json(reply: WireReply) -> str:
         spoken += f',"reasoning_content":{quoted(reply.thinking)}'
     tools = f',"tool_calls":[{",".join(map(_call_json, reply.calls))}]' if reply.calls else ""
     message = f'{{"role":"assistant","content":{spoken}{tools}}}'
-    return f'{{"index":0,"message":{message},"finish_reason":{quoted(reply.reason)}}}'
+    return f'{{"index":0,"message":{message},"finish_reason":{quoted(_finish_reason(reply))}}}'
+
+
+def _finish_reason(reply: WireReply) -> str:
+    return "stop" if reply.reason == "refusal" else reply.reason
 
 
 def _call_json(call: WireToolCall) -> str:

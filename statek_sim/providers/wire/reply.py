@@ -63,11 +63,17 @@ RuntimeError is what STATEK's own clients raise for an answer without any conten
 Split = Callable[[str], Sequence[str]]
 """Cuts a text into the pieces that a stream sends one by one; joined they are the text again."""
 
+
+def pieces_of(text: str | None, split: Split) -> Sequence[str]:
+    """Return the pieces in which a stream sends a text; none for one that is empty."""
+    return split(text) if text else ()
+
+
 SIGNATURE: Final = "c2NyaXB0ZWQ="
 """The signature of all thoughts of a scripted model, in Base64."""
 
-StopReason = Literal["stop", "tool_calls", "length", "content_filter"]
-"""Why a reply ends, in OpenAI's words; the other formats have words of their own for the same."""
+StopReason = Literal["stop", "tool_calls", "length", "content_filter", "refusal"]
+"""Why a reply ends, mostly in OpenAI's words; each format has words of its own for the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +161,7 @@ class WireReply:
     @property
     def reason(self) -> StopReason:
         """Why the reply ends."""
-        return self.stop or ("tool_calls" if self.calls else "stop")
+        return self.stop or ("refusal" if self.refuses else "tool_calls" if self.calls else "stop")
 
 
 def reported_tokens(count: JSON) -> int | None:

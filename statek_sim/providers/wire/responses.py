@@ -23,6 +23,7 @@ from statek_sim.providers.wire.reply import (
     WireReply,
     WireToolCall,
     compact,
+    pieces_of,
     read_tool_call,
     reported_usage,
     sse_event,
@@ -87,7 +88,7 @@ def _text(reply: WireReply, split: Split, place: dict[str, JSON]) -> Iterator[tu
     kind, key = ("refusal", "refusal") if reply.refuses else ("output_text", "text")
     extra: dict[str, JSON] = {} if reply.refuses else {"logprobs": []}
     yield "response.content_part.added", {**where, "part": text_part("", refuses=reply.refuses)}
-    for piece in split(text) if text else ():
+    for piece in pieces_of(text, split):
         yield f"response.{kind}.delta", {**where, "delta": piece, **extra}
     yield f"response.{kind}.done", {**where, key: text, **extra}
     yield "response.content_part.done", {**where, "part": text_part(text, refuses=reply.refuses)}
@@ -107,7 +108,7 @@ def _arguments(
 ) -> Iterator[tuple[str, dict[str, JSON]]]:
     call = reply.calls[number]
     where: dict[str, JSON] = {"item_id": f"fc_{reply.id}_{number + 1}", **place}
-    for piece in split(call.arguments) if call.arguments else ():
+    for piece in pieces_of(call.arguments, split):
         yield "response.function_call_arguments.delta", {**where, "delta": piece}
     yield (
         "response.function_call_arguments.done",
