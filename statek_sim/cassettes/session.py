@@ -17,6 +17,7 @@ from threading import Lock
 from typing import Final
 
 from statek_sim.cassettes.bodies import Undecodable
+from statek_sim.cassettes.document import decoded
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.redaction import lasting, plain_uri, redacted
@@ -162,6 +163,10 @@ class CassetteSession:
         with self._lock:
             self._times[fingerprint] += 1
             return self._times[fingerprint] - 1
+
+    def readable(self) -> list[Exchange]:
+        """Return the exchanges so far with their bodies without content encoding, where that can be undone."""
+        return [decoded(exchange) for exchange in self.exchanges]
 
     def recordings(self) -> list[Exchange]:
         """Return what the cassette holds, in the order of the file."""

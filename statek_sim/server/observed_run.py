@@ -12,11 +12,8 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from statek_sim.cassettes.document import decoded
-from statek_sim.cassettes.exchange import Exchange
-from statek_sim.cassettes.session import CassetteSession
 from statek_sim.errors import BadInput, InvalidFormat
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Chat, ScriptedUsage
@@ -40,6 +37,9 @@ from statek_sim.trace import (
 )
 from statek_sim.values import JSON, Message
 
+if TYPE_CHECKING:
+    from statek_sim.cassettes.exchange import Exchange
+
 
 @runtime_checkable
 class _Traced(Protocol):
@@ -54,6 +54,11 @@ class _Served(Protocol):
 
 
 @runtime_checkable
+class _Recorded(Protocol):
+    def readable(self) -> Sequence[Exchange]: ...
+
+
+@runtime_checkable
 class _Application(Protocol):
     @property
     def requests(self) -> tuple[ChatRequest, ...]: ...
@@ -62,7 +67,7 @@ class _Application(Protocol):
     def jobs(self) -> tuple[Any, ...]: ...
 
 
-def trajectory(source: _Served | _Traced | _Application | CassetteSession | Trace) -> Trajectory:
+def trajectory(source: _Served | _Traced | _Application | _Recorded | Trace) -> Trajectory:
     """Return what an agent did so far: as a fake LLM server, a cassette, or the trace of a guest or an agent has it.
 
     A server and a cassette know the calls of the answers, and find their results in later requests. Several
@@ -75,8 +80,8 @@ def trajectory(source: _Served | _Traced | _Application | CassetteSession | Trac
         return _traced(source.trace)
     if isinstance(source, _Application):
         return _of_application(source)
-    if isinstance(source, CassetteSession):
-        return _of_conversation([one for exchange in source.exchanges if (one := _recorded(exchange))])
+    if isinstance(source, _Recorded):
+        return _of_conversation([one for exchange in source.readable() if (one := _recorded(exchange))])
     if isinstance(source, _Served):
         return _of_conversation([one for entry in source.requests if (one := _served(entry))])
     raise BadInput(
@@ -197,15 +202,14 @@ def _of_conversation(heard: Sequence[_Heard]) -> Trajectory:
     calls: list[Call] = []
     requests: list[Request] = []
     answer, turn = None, 0
-    for number, one in enumerate(heard):
+    said = [() if one.read is None else one.read.asked.messages for one in heard]
+    for number, (one, messages) in enumerate(zip(heard, said, strict=True), 1):
         model = "" if one.read is None else one.read.asked.model
-        messages = () if one.read is None else one.read.asked.messages
         if one.error is not None:
             requests.append(Request(0, model, messages, one.error, 0, 0))
             continue
         turn += 1
-        later = [() if after.read is None else after.read.asked.messages for after in heard[number + 1 :]]
-        made = list(_answered(one.calls, messages, later, turn))
+        made = list(_answered(one.calls, messages, said[number:], turn))
         calls += made
         answer = None if made else one.text
         requests.append(Request(turn, model, messages, None, *one.tokens))
@@ -225,7 +229,6 @@ def _served(entry: JournalEntry) -> _Heard | None:
 
 
 def _recorded(exchange: Exchange) -> _Heard | None:
-    exchange = decoded(exchange)
     request, response = exchange.request, exchange.response
     found = route(request.method, request.uri)
     if found.place is not Place.CHAT:
@@ -266,7 +269,7 @@ def _tokens(entry: Entry, read: ParsedRequest | None) -> tuple[int, int]:
         return usage.prompt or 0, usage.completion or 0
     texts: list[str] = []
     if isinstance(message, Chat):
-        texts = [message.text or "", message.code or ""]
+        texts = [message.thinking, message.text or "", message.code or ""]
         texts += [part for one in message.calls for part in (one.name, json.dumps(dict(one.args)))]
     return read.prompt_tokens(), read.text_tokens(texts)
 

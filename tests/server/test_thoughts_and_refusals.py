@@ -12,6 +12,7 @@ from statek_sim.errors import BadInput
 from statek_sim.providers.script import fault, refusal
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.llm_server import LLMServer
+from statek_sim.trajectory import trajectory
 from tests.server.asking import (
     ANTHROPIC,
     GEMINI,
@@ -147,6 +148,13 @@ def test_what_was_thought_is_counted() -> None:
         for reply in (text("Rain."), text("Rain.").thinking("Look at the sky."))
     )
     assert thoughtful > plain
+
+
+def test_the_record_of_a_run_counts_what_was_thought(statek_llm_server: LLMServer) -> None:
+    statek_llm_server.script([text("Rain.").thinking("Look at the sky.")])
+    ask(statek_llm_server.llm, openai())
+    (request,) = trajectory(statek_llm_server).requests
+    assert request.completion_tokens > len(["Rain", "."])
 
 
 def test_only_a_message_shows_what_was_thought() -> None:
