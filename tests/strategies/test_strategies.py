@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import HealthCheck, Phase, find, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.database import InMemoryExampleDatabase
 
@@ -192,27 +192,35 @@ def test_a_failing_example_is_kept_in_the_database_and_tried_first(tmp_path: Pat
     assert came[0] is False
 
 
-@pytest.mark.slow
-def test_a_machine_finds_what_a_death_does_to_a_tool(tmp_path: Path) -> None:
-    subject = Subject(find(drawn_scenarios(), lambda _: True), invariants=[PAYS], folder=tmp_path / "found")
-    machine = strategies.machine(subject, strategies.calls(mine.refund))
+def found_by_a_machine(folder: Path, number: int) -> str:
+    """Return what a state machine finds with this seed: a scenario file, as small as Hypothesis makes it from there."""
+    subject = Subject(find(drawn_scenarios(), lambda _: True), invariants=[PAYS], folder=folder)
+    machine = seed(number)(strategies.machine(subject, strategies.calls(mine.refund)))
     case = machine.TestCase
     case.settings = settings(
         case.settings,
         max_examples=300,
         stateful_step_count=6,
-        derandomize=True,
         database=None,
         phases=FEW.phases,
     )
     with pytest.raises(InvariantBroken, match=r"paid 2 times, undisturbed 1 times\n") as raised:
         case().runTest()
-    (file,) = (tmp_path / "found").iterdir()
+    (file,) = folder.iterdir()
     assert f"statek-sim explore --replay {file.as_posix()}" in raised.value.__notes__
-    text = file.read_text()
-    # How far Hypothesis makes a case smaller depends on what it drew first.
-    assert "refund(" in text
+    return file.read_text()
+
+
+@pytest.mark.slow
+def test_a_machine_finds_what_a_death_does_to_a_tool(tmp_path: Path) -> None:
+    """One of a few seeds leads to the smallest case: where the shrinker stops depends on what was drawn first."""
+    for number in range(8):
+        text = found_by_a_machine(tmp_path / str(number), number)
+        if "push:" not in text and text.count("refund(") == text.count("kill:") == 1:
+            break
+    assert text.count("refund(") == 1
     assert text.count("kill:") == 1
+    assert "push:" not in text
 
 
 def test_an_example_that_is_shown_says_what_its_deviation_does_and_nothing_else() -> None:
