@@ -202,17 +202,17 @@ def _of_conversation(heard: Sequence[_Heard]) -> Trajectory:
     calls: list[Call] = []
     requests: list[Request] = []
     answer, turn = None, 0
-    said = [() if one.read is None else one.read.asked.messages for one in heard]
-    for number, (one, messages) in enumerate(zip(heard, said, strict=True), 1):
-        model = "" if one.read is None else one.read.asked.model
-        if one.error is not None:
-            requests.append(Request(0, model, messages, one.error, 0, 0))
+    conversations = [() if one.read is None else one.read.asked.messages for one in heard]
+    for number, (exchange, messages) in enumerate(zip(heard, conversations, strict=True), 1):
+        model = "" if exchange.read is None else exchange.read.asked.model
+        if exchange.error is not None:
+            requests.append(Request(0, model, messages, exchange.error, 0, 0))
             continue
         turn += 1
-        made = list(_answered(one.calls, messages, said[number:], turn))
+        made = list(_answered(exchange.calls, messages, conversations[number:], turn))
         calls += made
-        answer = None if made else one.text
-        requests.append(Request(turn, model, messages, None, *one.tokens))
+        answer = None if made else exchange.text
+        requests.append(Request(turn, model, messages, None, *exchange.tokens))
     return Trajectory(tuple(calls), tuple(requests), answer, _what_came_last(requests, calls))
 
 
