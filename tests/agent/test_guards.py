@@ -66,6 +66,7 @@ from statek_sim.providers.script import text as says
 from statek_sim.providers.scripted import FunctionLLM, ScriptedLLM
 from statek_sim.trace import LLMReplied
 from tests.agent.guard_mutants import EQUIVALENT, mutants
+from tests.soon import soon
 from tests.tables import table_test
 from tools import guard_corpora
 
@@ -461,9 +462,8 @@ def test_hostile_texts_take_no_time() -> None:
     ]
     for shape in shapes:
         for guard in texts():
-            began = time.process_time()
-            found(guard, shape)
-            assert time.process_time() - began < 20, shape[:20]
+            with soon():
+                found(guard, shape)
 
 
 # -- calls, answers, budgets --------------------------------------------------------------------------------------
@@ -1021,10 +1021,9 @@ def test_what_a_guard_is_worth_is_written_as_json(cli: Cli, tmp_path: Path) -> N
 
 def test_a_line_to_write_on_takes_no_time() -> None:
     for guard in texts():
-        began = time.process_time()
-        found(guard, f"Name: {'_' * 5000}John")
-        found(guard, "a_" * 5000 + "!")
-        assert time.process_time() - began < 5
+        with soon():
+            found(guard, f"Name: {'_' * 5000}John")
+            found(guard, "a_" * 5000 + "!")
 
 
 def test_every_place_of_an_injection_is_removed() -> None:

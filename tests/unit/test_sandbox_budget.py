@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 
 import pytest
 
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
+from tests.soon import soon
 from tests.tables import table_test
 from tests.unit.sandbox_session import Session
 
@@ -48,12 +48,9 @@ RUNAWAY = [
 
 @table_test(("code", "reason"), RUNAWAY, ids=[code.replace("\n", "; ") for code, _ in RUNAWAY])
 def test_runaway_code_is_stopped_with_the_reason(code: str, reason: str) -> None:
-    began = time.process_time()
-    with pytest.raises(BudgetExceeded) as stopped:
+    with soon(), pytest.raises(BudgetExceeded) as stopped:
         Session().run(code)
     assert str(stopped.value).startswith(reason)
-    # Slack for slow machines: each takes about a second at most.
-    assert time.process_time() - began < 20
 
 
 @table_test(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from statek_sim.scenario.jsonschema import json_schema
 from statek_sim.scenario.load import load_or_fail, load_paths
 from statek_sim.scenario.locate import _OUR_WORDS
 from statek_sim.tool_names import BUILT_IN_TOOLS
+from tests.soon import soon
 from tests.tables import table_test
 
 TOOLS = (
@@ -192,10 +192,9 @@ def test_a_large_file_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "file.yaml"
     with path.open("wb") as file:
         file.truncate(50_000_000)
-    start = time.process_time()
-    [problem] = load_paths([path]).problems
+    with soon():
+        [problem] = load_paths([path]).problems
     assert str(problem) == f"{path}: 50000000 bytes, expected at most 5000000"
-    assert time.process_time() - start < 1
 
 
 def test_text_that_is_not_utf_8_is_refused_at_its_line(tmp_path: Path) -> None:
@@ -287,20 +286,16 @@ def test_tags_are_refused(tmp_path: Path, tag: str) -> None:
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 100_000, "{a: " * 100_000])
 def test_deep_nesting_is_refused_quickly(tmp_path: Path, text: str) -> None:
-    start = time.process_time()
-    assert problems_of(tmp_path, text) == ["1: nested deeper than 50 levels"]
-    assert time.process_time() - start < 2
+    with soon():
+        assert problems_of(tmp_path, text) == ["1: nested deeper than 50 levels"]
 
 
 def test_of_very_many_problems_the_first_hundred_are_reported(tmp_path: Path) -> None:
-    start = time.process_time()
-    found = problems_of(
-        tmp_path, PLAIN + "    settings:\n" + "".join(f"      a{n}: 1\n" for n in range(50_000))
-    )
+    text = PLAIN + "    settings:\n" + "".join(f"      a{n}: 1\n" for n in range(50_000))
+    with soon():
+        found = problems_of(tmp_path, text)
     assert (len(found), found[0]) == (101, "6: scenario 'one': settings: unknown setting 'a0'")
     assert found[-1].endswith("these were the first 100 problems")
-    # 1 s here; quadratic work would take minutes.
-    assert time.process_time() - start < 10
 
 
 def test_a_missing_path_is_reported(tmp_path: Path) -> None:
@@ -423,15 +418,13 @@ def test_a_preset_may_be_a_file_beside_the_scenarios(tmp_path: Path) -> None:
     assert problems_of(tmp_path, PLAIN + "    preset: tight.env\n") == []
 
 
-def test_a_hundred_scenarios_load_in_well_under_half_a_second(tmp_path: Path) -> None:
+def test_a_long_file_of_scenarios_loads_in_time_that_grows_with_its_length(tmp_path: Path) -> None:
     body = (SAMPLES / "good" / "everything.yaml").read_text().partition("scenarios:\n")
     scenarios = "".join(body[2].replace("id: everything", f"id: everything-{n}") for n in range(60))
     path = tmp_path / "many.yaml"
     path.write_text(body[0] + body[1] + scenarios)
-    start = time.process_time()
-    assert len(load_or_fail([path])) == 60
-    # 0.25 s here for 6,700 lines; the margin is for slower machines.
-    assert time.process_time() - start < 2
+    with soon():
+        assert len(load_or_fail([path])) == 60
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.time_limit import BlockLimits, block_limits, limited, paused
+from tests.soon import soon
 from tests.unit.sandbox_session import Session
 
 BACKTRACKING = "import re\nre.match('(a+)+$', 'a' * 40 + 'b')"
@@ -36,10 +37,8 @@ def _short() -> Iterator[None]:
     ],
 )
 def test_code_that_takes_too_long_is_stopped_and_cannot_catch_it(code: str) -> None:
-    began = time.process_time()
-    with pytest.raises(BudgetExceeded, match=TIME):
+    with soon(), pytest.raises(BudgetExceeded, match=TIME):
         Session().run(f"import re\n{code}")
-    assert time.process_time() - began < 3
 
 
 @pytest.mark.parametrize(
