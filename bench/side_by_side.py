@@ -16,8 +16,7 @@ from typing import Final
 from bench.entry import Entry, time_entry
 from bench.sides import BenchError
 from bench.versus import PEER_NAME, unsteady_times
-from statek_sim.backends.installed.peer import Peer, profile_of_peer
-from statek_sim.backends.installed.record import installed_record
+from statek_sim.backends.installed.peer import Peer, installed_record, profile_of_peer
 from statek_sim.backends.run import run_scenario
 from statek_sim.compare.matrix import compared
 from statek_sim.scenario.load import load_or_fail

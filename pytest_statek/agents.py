@@ -15,7 +15,6 @@ from pytest_statek.lab import OPENED, Opened, conversation
 from pytest_statek.options import CASSETTE, SESSION
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.backends.recorded import CassetteExchanges, check_provider_of, recorded_environment
 from statek_sim.clock import VirtualClock
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
@@ -23,6 +22,7 @@ from statek_sim.providers.http_provider import HttpLLM, access_from
 from statek_sim.providers.network import forbid_network, permit_network
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.script import ScriptEntry
+from statek_sim.suite.recorded import CassetteExchanges, check_provider_of, recorded_environment
 from statek_sim.testing import ScriptableLLM
 from statek_sim.usage.tokenizers import TokenizerRegistry
 

@@ -23,6 +23,7 @@ from statek_sim.backends.agent_facts import record_of
 from statek_sim.backends.agent_sessions import SOON, Moments, PinnedTurns, Sessions
 from statek_sim.backends.agent_setup import (
     People,
+    ScriptedTools,
     budget_of,
     choice_of,
     context_settings,
@@ -32,7 +33,6 @@ from statek_sim.backends.agent_setup import (
     slot_rules,
 )
 from statek_sim.backends.agent_slots import TOKEN, Desk, SlottedRun
-from statek_sim.backends.agent_tools import ScriptedTools
 from statek_sim.backends.call_log import CallLog
 from statek_sim.backends.deviation_plan import (
     DeviationPlan,

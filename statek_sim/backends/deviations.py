@@ -1,21 +1,201 @@
-"""Runs of engine one that depart from the undisturbed one: where a worker may die, and killing it there."""
+"""Runs of engine one that depart from the undisturbed one: where a worker may die, killing it there, and its replies.
+
+Replies stay what they were: the same (job, turn) gets the same answer, whatever else a run departs in. A job that is
+killed before its reply is stored asks again. Its script has gone on by then, and a model would say the same as before;
+so what was said is noted in the undisturbed run and said again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from statek_sim import trace as events
-from statek_sim.backends.deviation_plan import DeviationPlan, Picks, Place, Point
-from statek_sim.backends.pinned_replies import FirstRun, PinnedReplies
+from statek_sim.backends.deviation_plan import DeviationPlan, Picks, Place, Point, refuse
+from statek_sim.errors import ProviderFailure, ScriptError
+from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.runtime.execution.model_request import REPLY_OVER
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job, get_current_job
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import WorkerKilled
 from statek_sim.scenario.events import Deviation
+from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Event, event_label
+
+Answer = RawReply | ProviderFailure
+"""What a provider did with one request."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRun:
+    """What the jobs of an undisturbed run were answered: by job and reply, from 1, the failed attempts first.
+
+    `roles` and `parents` are those of the jobs, in the order of their creation.
+    """
+
+    answers: dict[tuple[str, int], list[Answer]] = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)
+    parents: dict[str, str | None] = field(default_factory=dict)
+    lines: list[tuple[int, str]] = field(default_factory=list)
+    """Lines of the ledger, each with the number of its event."""
+
+
+class PinnedReplies:
+    """A provider that answers like another one did, and like that one itself where a script looks at its requests.
+
+    `first_run` None: this is the undisturbed run, whose answers `taken` collects. `stored` hears of every reply that
+    has become durable. Without `within` only another process gets an answer again: a worker that a scenario kills asks
+    its script anew.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        scenario: Scenario,
+        plan: DeviationPlan,
+        first_run: FirstRun | None,
+        *,
+        within: bool = True,
+    ) -> None:
+        self._provider = provider
+        self._plan = plan
+        self._first_run = first_run
+        self._within = within
+        self._owed: dict[str, RawReply] = {}
+        self._live = frozenset(key for key, replies in scenario.script.items() if any(map(_looks, replies)))
+        self._script = frozenset(scenario.script)
+        self._endless = frozenset(
+            key for key, replies in scenario.script.items() if replies and replies[-1].repeat == "forever"
+        )
+        self._stored: dict[str, int] = {}
+        self._pending: dict[str, RawReply] = {}
+        self._failed: dict[tuple[str, int], int] = {}
+        self.taken = FirstRun()
+        self.requests: list[tuple[str, int]] = []
+        """Every request that was not a second attempt: whose, and how many replies were stored before it."""
+        self.unknown: list[tuple[str, int]] = []
+        """The replies that were asked for and that no script says: their jobs' provider refused them."""
+        self.repeated: list[tuple[str, int]] = []
+        """The replies that were asked for again, and paid for again: job and number."""
+
+    @property
+    def looks(self) -> bool:
+        """Whether some script looks at the requests that it answers."""
+        return bool(self._live)
+
+    def progress(self) -> tuple[object, ...]:
+        """Return how far the jobs are in what they are told: what the next requests depend on."""
+        return (
+            tuple(sorted(self._stored.items())),
+            tuple(sorted(self._pending)),
+            tuple((place, len(answers)) for place, answers in self.taken.answers.items()),
+            tuple(sorted(map(str, self._plan.faults))),
+        )
+
+    def saved(self) -> dict[str, object]:
+        """Return what the replies of a new process depend on."""
+        return {
+            "stored": [*self._stored.items()],
+            "pending": [(job, reply.body, reply.latency) for job, reply in self._pending.items()],
+            "failed": [*self._failed.items()],
+            "roles": [*self.taken.roles.items()],
+            "parents": [*self.taken.parents.items()],
+            # Lists have rows of their own: of a long one a commit writes the end.
+            "asked": (self.requests, self.unknown, self.repeated),
+        }
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Go on where another process `saved` it: a job that had an answer and did not store it gets it again."""
+        self._stored = dict(saved["stored"])
+        self._pending = {job: RawReply(body, latency) for job, body, latency in saved["pending"]}
+        self._owed = dict(self._pending)
+        self._failed = dict(saved["failed"])
+        self.taken.roles.update(saved["roles"])
+        self.taken.parents.update(saved["parents"])
+        # The store knows these lists by now; it had tuples once.
+        lists = (noted if isinstance(noted, list) else [*noted] for noted in saved["asked"])
+        self.requests, self.unknown, self.repeated = lists
+
+    def created(self, job: str, role: str, parent: str | None) -> None:
+        """Take note of a new job."""
+        self.taken.roles[job], self.taken.parents[job] = role, parent
+
+    def stored(self, job: str) -> None:
+        """Take note that the last reply of `job` is durable, or that nobody will ask for it again."""
+        self._stored[job] = self._stored.get(job, 0) + 1
+        self._pending.pop(job, None)
+        self._owed.pop(job, None)
+
+    def complete(self, request: ChatRequest) -> RawReply:
+        """Give the reply that this job was given here before, or in the undisturbed run."""
+        job = request.job_id
+        place = (job, self._stored.get(job, 0) + 1)
+        if request.attempt == 1:
+            self.requests.append((job, place[1] - 1))
+        failed = self._plan.fail(request, place[1])
+        if failed is not None:
+            return failed
+        reply = self._pending.get(job) if self._within else self._owed.pop(job, None)
+        if reply is not None:
+            self.repeated.append(place)
+            return reply
+        try:
+            reply = self._answer(request, place)
+        except ProviderFailure as failure:
+            self.taken.answers.setdefault(place, []).append(failure)
+            raise
+        self.taken.answers.setdefault(place, []).append(reply)
+        self._pending[job] = reply
+        return reply
+
+    def _answer(self, request: ChatRequest, place: tuple[str, int]) -> RawReply:
+        if self._first_run is None:
+            return self._provider.complete(request)
+        if self._lane(request) in self._live:
+            try:
+                return self._provider.complete(request)
+            except ScriptError:
+                return self._no_reply(request, place)
+        job, number = self._twin(request), place[1]
+        answers = self._first_run.answers.get((job, number))
+        if answers is None and self._lane(request) in self._endless:
+            answers = next(
+                reversed([a for (other, _), a in self._first_run.answers.items() if other == job]), None
+            )
+        if answers is None:
+            return self._no_reply(request, place)
+        failed = self._failed.get(place, 0)
+        answer = answers[min(failed, len(answers) - 1)]
+        if isinstance(answer, RawReply):
+            return answer
+        self._failed[place] = failed + 1
+        raise answer
+
+    def _no_reply(self, request: ChatRequest, place: tuple[str, int]) -> RawReply:
+        self.unknown.append(place)
+        return refuse(request)
+
+    def _lane(self, request: ChatRequest) -> str:
+        own = f"job:{request.job_id}"
+        return own if own in self._script else request.role
+
+    def _twin(self, request: ChatRequest) -> str:
+        """Return the job of the undisturbed run whose replies this one gets: itself, or the one that it repeats."""
+        assert self._first_run is not None, "only a run that departs from another asks"
+        job, roles, parents = request.job_id, self._first_run.roles, self._first_run.parents
+        if roles.get(job) == request.role:
+            return job
+        alike = [other for other, role in roles.items() if role == request.role]
+        siblings = [other for other in alike if parents[other] == self.taken.parents.get(job)]
+        return next(iter(siblings or alike), job)
+
+
+def _looks(reply: object) -> bool:
+    """Return whether a scripted reply depends on the request: its condition, or a callable that makes it."""
+    states = getattr(reply, "said", None)
+    return states is not None and (states("when") or states("call"))
 
 
 @dataclass(frozen=True, slots=True)

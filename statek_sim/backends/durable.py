@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from statek_sim.backends.deviation_plan import Place
-from statek_sim.backends.deviations import Exploring, Watcher
+from statek_sim.backends.deviations import Exploring, FirstRun, Watcher
 from statek_sim.backends.driver import Driver, world_object
-from statek_sim.backends.pinned_replies import FirstRun
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.backends.setup import RunOptions

@@ -16,10 +16,9 @@ from statek_sim.backends.deviation_plan import (
     with_moved_events,
     with_other_limits,
 )
-from statek_sim.backends.deviations import Deviations, Exploring
+from statek_sim.backends.deviations import Deviations, Exploring, FirstRun, PinnedReplies
 from statek_sim.backends.driver import Driver, Refused, metadata_of, style_of_all, style_of_definitions
 from statek_sim.backends.facts import record_of
-from statek_sim.backends.pinned_replies import FirstRun, PinnedReplies
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.setup import (
     AS_WRITTEN,

@@ -14,7 +14,7 @@ from typing import Final
 
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool
-from statek_sim.backends.agent_tools import ScriptedTools
+from statek_sim.backends.agent_setup import ScriptedTools
 from statek_sim.backends.setup import attribute_at, condition_of, reply_at, script_of
 from statek_sim.cassettes.document import parse, source_of
 from statek_sim.did_you_mean import suggestion

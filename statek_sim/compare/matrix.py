@@ -10,8 +10,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Final
 
-from statek_sim.backends.installed.peer import Peer, profile_of_peer
-from statek_sim.backends.installed.record import installed_record
+from statek_sim.backends.installed.peer import Peer, installed_record, profile_of_peer
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.compare.facts import Difference, differences, facts_of, parting

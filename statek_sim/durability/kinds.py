@@ -19,10 +19,9 @@ from statek_sim.errors import Damaged
 from statek_sim.runtime import task
 from statek_sim.runtime.agents.agent import Agent, JobDef, JobDefError, RecurringReminder
 from statek_sim.runtime.jobs import post_processing, subtask
-from statek_sim.runtime.jobs.inbox import Inbox
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.job_log import JobLog, Keeping
-from statek_sim.runtime.jobs.lifecycle import Difficulty, Life
+from statek_sim.runtime.jobs.lifecycle import Difficulty, Inbox, Life
 from statek_sim.runtime.state import chat_log, counters, error_handlers, futures
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.futures import Signal

@@ -12,7 +12,7 @@ from typing import Final
 from statek_sim import trace as events
 from statek_sim.backends.call_log import cost_of_all
 from statek_sim.backends.deviation_plan import Point
-from statek_sim.backends.pinned_replies import FirstRun
+from statek_sim.backends.deviations import FirstRun
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.errors import StatekSimError
 from statek_sim.explore import plan

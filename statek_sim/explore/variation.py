@@ -11,8 +11,7 @@ from typing import Final
 
 from statek_sim.backends.call_log import AnsweredCall
 from statek_sim.backends.deviation_plan import Choice, Picks, Point, undeviating, with_deviations
-from statek_sim.backends.deviations import Deviations, Exploring
-from statek_sim.backends.pinned_replies import FirstRun
+from statek_sim.backends.deviations import Deviations, Exploring, FirstRun
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.explore.state import States

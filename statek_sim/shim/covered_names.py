@@ -58,10 +58,11 @@ _DEFINED: Final[Mapping[str, str]] = {
     f"{_RUNTIME}.agents.warmup_source": "copy_locals get_referenced_locals",
     f"{_RUNTIME}.state.futures": "FutureError get_all_future get_any_future temporal",
     f"{_RUNTIME}.jobs.post_processing": "CallParams LLM_StepData parse_post_processors",
-    f"{_HERE}.pricing": "ModelPricing get_model_pricing set_model_pricing",
-    f"{_HERE}.researcher": "MessageDispatcher Researcher",
     f"{_RUNTIME}.agents.dialog": "DialogItem",
-    f"{_HERE}.jobs": "FinalCheck FutureResult PostProcessor TaskDifficulty",
+    f"{_HERE}.jobs": (
+        "FinalCheck FutureResult ModelPricing PostProcessor StatekCountryCode StatekLangCode StatekLocale "
+        "TaskDifficulty get_language_hint get_language_rule get_model_pricing resolve_locale set_model_pricing"
+    ),
     f"{_RUNTIME}.state.chat_log": (
         "CodeBlock LLM_LogItem NotificationLogItem PostProcessedItem ReminderLogItem SubTaskLogItem ToolError "
         "UserLogItem WarmupLogItem"
@@ -77,15 +78,13 @@ _DEFINED: Final[Mapping[str, str]] = {
     f"{_HERE}.internal_attrs": "format_default_llm_repr format_llm_repr format_value_repr statek_print",
     f"{_RUNTIME}.state.context": "get_current_agent_name",
     f"{_HERE}.agents": (
-        "Agent DialogAgent RecurringReminder Reminder SupervisedAgent SystemPrompt WarmupDef make_system_prompt"
+        "Agent DialogAgent MessageDispatcher RecurringReminder Reminder Researcher SupervisedAgent SystemPrompt "
+        "WarmupDef make_system_prompt"
     ),
     f"{_RUNTIME}.jobs.job": "Job get_current_agent get_current_job",
     f"{_RUNTIME}.agents.agent": "JobDef JobDefError",
     f"{_RUNTIME}.state.status": "JobStatus",
     f"{_RUNTIME}.state.pyenv": "PyEnv",
-    f"{_HERE}.locale": (
-        "StatekCountryCode StatekLangCode StatekLocale get_language_hint get_language_rule resolve_locale"
-    ),
     f"{_HERE}.shared_context": (
         "ContextCategory ContextCategoryDict ContextVar SharedContext SharedContextProxy "
         "init_shared_context print_locals shared_context_set_var"

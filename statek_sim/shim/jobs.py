@@ -1,12 +1,18 @@
-"""Jobs as an application is handed them: with what STATEK's `Job` has beyond what the runtime needs of its own."""
+"""Jobs as an application is handed them: with what STATEK's `Job` has beyond what the runtime needs of its own.
+
+Beside them `statek.model_pricing`, prices that an application sets, and what jobs cost by them; the exceptions of
+STATEK's HTTP client, which handlers are given when a provider fails; and `statek.locale`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Final, TypeVar
 
+from statek_sim.errors import ProviderFailure, ProviderHTTPError, ProviderTimeout, ProviderUnreachable
 from statek_sim.runtime.agents.agent import JobDef, JobDefError
 from statek_sim.runtime.agents.dialog import (
     DialogItem,
@@ -15,6 +21,7 @@ from statek_sim.runtime.agents.dialog import (
     dialog_of,
     faces_user,
 )
+from statek_sim.runtime.agents.history import HINTS, RULES
 from statek_sim.runtime.execution.job_registry import equals_its_like
 from statek_sim.runtime.execution.model_name import (
     model_for_provider,
@@ -26,8 +33,8 @@ from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.execution.services import Brought
 from statek_sim.runtime.execution.toolbox import matching
 from statek_sim.runtime.jobs import post_processing as runtime
-from statek_sim.runtime.jobs.inbox import DIALOG_STYLES
 from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.lifecycle import DIALOG_STYLES
 from statek_sim.runtime.jobs.post_processing import LLM_StepData, identity, is_final
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
 from statek_sim.runtime.state import futures
@@ -39,7 +46,6 @@ from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.ordering import Shows
 from statek_sim.runtime.stored.storable_types import KEEPER, EnumValue, object_text
 from statek_sim.shim.covered_names import NotCovered
-from statek_sim.shim.http_errors import client_error
 from statek_sim.shim.internal_attrs import (
     HERE_ONLY,
     check_reader,
@@ -48,8 +54,7 @@ from statek_sim.shim.internal_attrs import (
     read_by_agents,
 )
 from statek_sim.shim.memo import InMemory, enum, memo, read_attribute
-from statek_sim.shim.pricing import ModelPricing, get_model_pricing
-from statek_sim.shim.queries import as_tag
+from statek_sim.shim.queries import as_tag, find, tags
 from statek_sim.shim.shared_context import ContextCategoryDict, init_shared_context
 from statek_sim.shim.store import open_store
 from statek_sim.shim.tools import registered
@@ -379,3 +384,133 @@ class FinalCheck(runtime.FinalCheck, PostProcessor):
     """Has the model look once more at an early final answer."""
 
     max_llm_actions: int = 3
+
+
+def client_error(error: BaseException) -> BaseException:
+    """Return httpx's exception in the place of ours; any other error, and ours without httpx, is returned as it is."""
+    if not isinstance(error, ProviderFailure):
+        return error
+    try:
+        import httpx  # noqa: PLC0415  # an optional package, needed when a provider fails
+    except ImportError:
+        return error
+    request = httpx.Request("POST", "https://llm.invalid/v1/chat/completions")
+    match error:
+        case ProviderHTTPError(status=status):
+            response = httpx.Response(status, request=request)
+            return httpx.HTTPStatusError(str(error), request=request, response=response)
+        case ProviderTimeout():
+            return httpx.ReadTimeout(str(error), request=request)
+        case ProviderUnreachable():
+            return httpx.ConnectError(str(error), request=request)
+    return error
+
+
+_MILLION = Decimal(1_000_000)
+
+
+@memo
+@dataclass(eq=False)
+class ModelPricing:
+    """Prices per million tokens: not cached, cached, and written by the model."""
+
+    input_price_per_M: Decimal | None = None  # noqa: N815  # STATEK's own names
+    input_price_per_cached_M: Decimal | None = None  # noqa: N815
+    output_price_per_M: Decimal | None = None  # noqa: N815
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the two prices are there that a cost needs."""
+        return self.input_price_per_M is not None and self.output_price_per_M is not None
+
+    def cost_of(self, usage: Any) -> float | None:
+        """Return what tokens cost; without prices, or without tokens, what the provider reported (behaviour 5)."""
+        plain, written = self.input_price_per_M, self.output_price_per_M
+        if plain is None or written is None or usage.total_input_tokens + usage.total_output_tokens <= 0:
+            reported: float | None = usage.total_reported_cost
+            return reported
+        cached = plain if self.input_price_per_cached_M is None else self.input_price_per_cached_M
+        fresh = usage.total_input_tokens - usage.total_cached_tokens
+        read = Decimal(fresh) * plain + Decimal(usage.total_cached_tokens) * cached
+        return float((read + Decimal(usage.total_output_tokens) * written) / _MILLION)
+
+
+def get_model_pricing(
+    provider: str,
+    model: str,
+    model_family: str | None = None,
+    no_create: bool = False,
+) -> Any:
+    """Return the prices of a model; where there are none, make an empty entry, or return None with `no_create`."""
+    known = next(iter(find(ModelPricing, *_model_tags(provider, model, model_family))), None)
+    return known if known is not None or no_create else _tagged(ModelPricing(), provider, model, model_family)
+
+
+def set_model_pricing(
+    provider: str,
+    model: str,
+    input_price_per_M: Decimal,  # noqa: N803  # STATEK's own names
+    output_price_per_M: Decimal,  # noqa: N803
+    input_price_per_cached_M: Decimal | None = None,  # noqa: N803
+    model_family: str | None = None,
+) -> ModelPricing:
+    """Set the prices of a model; other prices than those it has make a second entry, as in STATEK."""
+    wanted = (input_price_per_M, input_price_per_cached_M, output_price_per_M)
+    known: ModelPricing | None = get_model_pricing(provider, model, model_family, no_create=True)
+    if known is not None:
+        if not known.is_valid:
+            known.input_price_per_M, known.input_price_per_cached_M, known.output_price_per_M = wanted
+        if (known.input_price_per_M, known.input_price_per_cached_M, known.output_price_per_M) == wanted:
+            return known
+    return _tagged(ModelPricing(*wanted), provider, model, model_family)
+
+
+def _tagged(pricing: ModelPricing, provider: str, model: str, family: str | None) -> ModelPricing:
+    tags(pricing).add(*_model_tags(provider, model, family), "USAGE")
+    return pricing
+
+
+def _model_tags(provider: str, model: str, family: str | None) -> list[str]:
+    return ["".join(part.split()).upper() for part in (provider, model, family) if part is not None]
+
+
+_LANGUAGES: Final = (
+    "AR BG CS DA DE EL EN ES ET FI FR HE HI HR HU IT JA KO LT LV NL NO PL PT RO RU SK SL SR SV TH TR UK VI ZH"
+)
+_COUNTRIES: Final = (
+    "AE AR AT AU BE BG BR CA CH CL CN CO CZ DE DK EE EG ES FI FR GB GR HR HU ID IE IL IN IT JP "
+    "KR LT LV MX MY NL NO NZ PH PL PT RO RS RU SA SE SG SI SK TH TR UA US VN ZA"
+)
+StatekLangCode: Final = enum("StatekLangCode", _LANGUAGES.split())
+StatekCountryCode: Final = enum("StatekCountryCode", _COUNTRIES.split())
+
+
+@memo
+@dataclass
+class StatekLocale:
+    """A language and a country."""
+
+    lang_code: Any
+    country_code: Any
+
+
+_MADE: dict[tuple[int, str], StatekLocale] = {}
+
+
+def resolve_locale(locale_str: str) -> StatekLocale:
+    """Return the locale of a text such as `PL-PL`, the same one each time within a test."""
+    key = (id(open_store()), locale_str.upper())
+    if key not in _MADE:
+        language, country = key[1].split("-", 1)
+        _MADE[key] = StatekLocale(StatekLangCode[language], StatekCountryCode[country])
+    return _MADE[key]
+
+
+def get_language_rule(lang_code: Any) -> str | None:
+    """Return what follows the system prompt for a language, None for most."""
+    return RULES.get(str(lang_code))
+
+
+def get_language_hint(lang_code: Any) -> str | None:
+    """Return what follows a message of the user for a language, None for most."""
+    return HINTS.get(str(lang_code))

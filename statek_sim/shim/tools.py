@@ -11,7 +11,7 @@ from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs import subtask as subtasks
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.tools import declaration as tools
-from statek_sim.runtime.tools.tool_scope import fits
+from statek_sim.runtime.tools.spec import fits
 
 Tool = Callable[..., Any]
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from statek_sim import trace as events
-from statek_sim.backends.installed.peer import Peer
-from statek_sim.backends.installed.record import installed_record
+from statek_sim.backends.installed.peer import Peer, installed_record
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.providers.http_provider import Exchanges

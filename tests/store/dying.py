@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import closing
 
 from statek_sim.backends.deviation_plan import Place, Point
+from statek_sim.backends.deviations import FirstRun
 from statek_sim.backends.durable import DurableRun, about, run_name
-from statek_sim.backends.pinned_replies import FirstRun
 from statek_sim.scenario.schema import Scenario
 from statek_sim.store.open import open_store
 

@@ -20,8 +20,8 @@ from statek_sim.errors import Fenced
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, text, tool_call
 from statek_sim.providers.scripted import FunctionLLM
+from statek_sim.store.disk import SimulatedDisk
 from statek_sim.store.files import FileStore
-from statek_sim.store.simulated_disk import SimulatedDisk
 from tests.store.conftest import MakeSessions, Seconds
 
 LONG = 500.0

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Final, Self
 
 import pytest
 
-from statek_sim.backends.installed.peer import Lost, Ran
-from statek_sim.backends.installed.record import installed_record
+from statek_sim.backends.installed.peer import Lost, Ran, installed_record
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.compare import matrix as matrices

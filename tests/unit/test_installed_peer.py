@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from statek_sim.backends.installed.messages import Line
-from statek_sim.backends.installed.peer import Lost, Peer, Ran
-from statek_sim.backends.installed.record import installed_record
+from statek_sim.backends.installed.peer import Lost, Peer, Ran, installed_record
 from statek_sim.errors import BadInput
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.load import load_or_fail

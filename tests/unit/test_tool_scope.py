@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from statek_sim.runtime.state.chat_style import ChatStyle
-from statek_sim.runtime.tools.tool_scope import ToolsScope, parse_tools_scope, select_tools
+from statek_sim.runtime.tools.spec import ToolsScope, parse_tools_scope, select_tools
 from tests.tables import table_test
 
 Tool = Callable[..., object]

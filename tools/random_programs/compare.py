@@ -17,8 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from statek_sim.backends.installed.peer import Peer, profile_of_peer
-from statek_sim.backends.installed.record import installed_record
+from statek_sim.backends.installed.peer import Peer, installed_record, profile_of_peer
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.compare.facts import Difference

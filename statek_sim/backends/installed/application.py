@@ -17,14 +17,13 @@ from statek.executors import utils
 from statek.task import create_new_job
 
 from statek_sim.backends.application import AppJob, AppOutcome, app_job
+from statek_sim.backends.installed.event_recorder import StoredNames
 from statek_sim.backends.installed.isolation import isolated, virtual_timestamps
 from statek_sim.backends.installed.messages import Message, answer_of
-from statek_sim.backends.installed.record import job_record
+from statek_sim.backends.installed.peer import job_record
 from statek_sim.backends.installed.runtime import InstalledRuntime
-from statek_sim.backends.installed.store_remarks import StoredNames
 from statek_sim.backends.installed.stored_jobs import parent_of
-from statek_sim.backends.installed.virtual_time import let_loops_nest
-from statek_sim.backends.installed.worker_loop import Interrupted, waiting_names
+from statek_sim.backends.installed.worker_loop import Interrupted, let_loops_nest, waiting_names
 from statek_sim.backends.record import FUTURE
 from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.errors import BadInput, RunawayJob

@@ -24,8 +24,7 @@ from statek_sim.backends.installed.event_recorder import Recorder, ToolRecorder,
 from statek_sim.backends.installed.instrumentation import Watching
 from statek_sim.backends.installed.messages import Message
 from statek_sim.backends.installed.stored_jobs import JobRegistry, job_facts, label
-from statek_sim.backends.installed.virtual_time import VirtualTime
-from statek_sim.backends.installed.worker_loop import Interrupted, WorkerLoop
+from statek_sim.backends.installed.worker_loop import Interrupted, VirtualTime, WorkerLoop
 from statek_sim.clock import VirtualClock
 from statek_sim.providers.protocol import CLIENT_TIMEOUT
 from statek_sim.providers.wire.format import WireFormat, format_of_url

@@ -32,8 +32,12 @@ from statek_sim.backends.installed.runtime_adapter import (
     take_over,
 )
 from statek_sim.backends.installed.stored_jobs import shown
-from statek_sim.backends.installed.virtual_time import allow_nested_runs, install_wall_clock
-from statek_sim.backends.installed.worker_loop import Interrupted, waiting_names
+from statek_sim.backends.installed.worker_loop import (
+    Interrupted,
+    allow_nested_runs,
+    install_wall_clock,
+    waiting_names,
+)
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import StatekSimError
 from statek_sim.scenario.schema import Scenario, ScenarioText

@@ -28,8 +28,7 @@ from statek_sim.runtime.state.futures import FutureError
 from statek_sim.runtime.state.pyenv import Categories, KnownCategories
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.declaration import injected
-from statek_sim.runtime.tools.spec import system_tool, tool_spec
-from statek_sim.runtime.tools.tool_scope import select_tools
+from statek_sim.runtime.tools.spec import select_tools, system_tool, tool_spec
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.policy import SandboxPolicy
 from statek_sim.semantics import Profile

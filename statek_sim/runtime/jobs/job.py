@@ -11,9 +11,8 @@ from statek_sim import trace as events
 from statek_sim.runtime.agents.agent import Agent, JobDef, JobDefError
 from statek_sim.runtime.agents.dialog import dialog_of
 from statek_sim.runtime.agents.history import HistoryProjection
-from statek_sim.runtime.jobs.inbox import Inbox
 from statek_sim.runtime.jobs.job_log import JobLog, Keeping
-from statek_sim.runtime.jobs.lifecycle import Difficulty, Life
+from statek_sim.runtime.jobs.lifecycle import Difficulty, Inbox, Life
 from statek_sim.runtime.state.access import StoredObject, member
 from statek_sim.runtime.state.chat_log import ChatItem, CodeBlock, job_members
 from statek_sim.runtime.state.context import Host, bound_context, current, reset_context, set_context

@@ -1,17 +1,31 @@
-"""The life of a job: its status along the table, how a unit of work ends, how the next one begins ("Jobs").
+"""The life of a job ("Jobs"; behaviour 9): its status along the table, and its inbox, which starts a DONE job again.
 
 The difficulty of its work chooses the model, and a rise of it extends the token limit (STATEK 1.4.1).
 """
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from statek_sim import trace as events
 from statek_sim.runtime.agents.agent import JobDef
+from statek_sim.runtime.agents.dialog import LoggedJob
+from statek_sim.runtime.agents.history import HistoryProjection
+from statek_sim.runtime.jobs.job_log import JobLog, Keeping
+from statek_sim.runtime.state.access import missing
+from statek_sim.runtime.state.chat_log import (
+    CodeBlock,
+    LLM_LogItem,
+    NotificationLogItem,
+    SubTaskLogItem,
+    UserLogItem,
+)
+from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.context import CurrentJob
+from statek_sim.runtime.state.error_handlers import HandlerList
 from statek_sim.runtime.state.futures import Signal
 from statek_sim.runtime.state.status import JobStatus, advance
+from statek_sim.runtime.stored.containers import Kept
 from statek_sim.sandbox.ordered_set import without_addresses
 
 
@@ -95,3 +109,126 @@ class Difficulty:
             self.token_extension += tokens
             self.raised_at.append(log_length)
         return self._raised
+
+
+DIALOG_STYLES: Final = frozenset({ChatStyle.MD_DIALOG, ChatStyle.DIRECT})
+
+
+class Recipient(LoggedJob, Living, Protocol):
+    """A job, as far as what reaches it is concerned; `runtime.jobs.job.Job` is one."""
+
+    error_handlers: HandlerList
+    history: HistoryProjection
+    job_log: JobLog
+    keeping: Keeping
+    life: Life
+
+
+class Inbox:
+    """Takes what reaches its job; notifications wait in it for the next safe boundary."""
+
+    __slots__ = ("_job", "pending")
+
+    def __init__(self, job: Recipient) -> None:
+        self._job = job
+        self.pending: list[SubTaskLogItem | NotificationLogItem] = []
+
+    def push_user_message(self, message: object) -> bool:
+        """Give the job a user message; return whether that started a DONE job again ("Jobs", Lifecycle).
+
+        Objects become text through the agent's `message_adapter` or `str`. A reactivation counts one completion
+        and one placeholder turn.
+        """
+        job = self._job
+        adapter = None if isinstance(message, str) else job.agent.get_adapter("message_adapter")
+        stored = self._written(str(message if adapter is None else adapter(message)))
+        if stored.error is not None:
+            raise stored.error
+        restarted = job.life.status is JobStatus.DONE
+        if restarted:
+            job.num_completions = (job.num_completions or 0) + 1
+            job.life.reopen("message")
+            job.job_log.add(LLM_LogItem(job.console_pos, job.host.timestamp(), None))
+        if job.host.profile.latest_input_is_bound:
+            adapter = job.agent.get_adapter("critical_error_handler")
+            job.error_handlers.bind_latest_input(adapter, message)
+        return restarted
+
+    def _written(self, text: str) -> Kept:
+        """Write a user's message where its job reads it; return what the store kept of it."""
+        job = self._job
+        dialog, opened = job.chat_style in DIALOG_STYLES, bool(job.job_log.items)
+        if dialog and opened:
+            stored = Kept(job.keeping.from_birth("user message", text, "UserLogItem"), None)
+        else:
+            stored = job.keeping.keeps("user message", text)
+        text = stored.value
+        job.host.trace.add(events.UserMessage(job.host.clock.now(), job.id, text))
+        if not dialog:
+            job.py_env.push(job.console_pos, text)
+            job.history.pushed(job.console_pos)
+        elif opened:
+            job.job_log.add(UserLogItem(text, job.host.timestamp()))
+        else:
+            job.history.pushed(0)
+            job.job_log.add(text)
+        return stored
+
+    def push_notification(self, handler: Any) -> None:
+        """Deliver a completed subtask: at once when DONE, else at the next safe boundary (behaviour 9)."""
+        if not handler.is_completed:
+            raise RuntimeError("Subtask handler must be completed before notification")
+        result = None if handler.failed else str(handler)
+        self.deliver(SubTaskLogItem(self._job.console_pos, result, self._job.host.timestamp(), handler))
+
+    def send_notification(self, message: str) -> None:
+        """Deliver plain text at the next safe boundary; does not exist before 1.4.0."""
+        job = self._job
+        if not job.host.profile.plain_notifications:
+            raise missing(job, "send_notification")
+        text = job.keeping.from_birth("notification", message, "NotificationLogItem")
+        self.deliver(NotificationLogItem(job.console_pos, job.host.timestamp(), text))
+
+    def deliver(self, item: SubTaskLogItem | NotificationLogItem) -> None:
+        """Start a DONE job again with `item` in its history; otherwise keep it for the next safe boundary."""
+        job = self._job
+        resting = job.life.status is JobStatus.DONE
+        kind, text = _describe(item)
+        job.host.trace.add(events.Notified(job.host.clock.now(), job.id, kind, text, not resting))
+        if not resting:
+            self.pending.append(item)
+            return
+        job.job_log.add(item)
+        job.life.reopen(kind)
+
+    def flush(self) -> bool:
+        """Move waiting notifications into the history if no tool call is open; return whether any moved."""
+        if not self.pending or self._tool_call_open():
+            return False
+        moved, self.pending = self.pending, []
+        job = self._job
+        for item in moved:
+            if job.host.profile.notification_takes_console_position == "delivered":
+                item.console_pos = job.console_pos
+            job.job_log.add(item)
+            kind, text = _describe(item)
+            job.host.trace.add(events.Notified(job.host.clock.now(), job.id, kind, text, False))
+        return True
+
+    def _tool_call_open(self) -> bool:
+        last = self._job.job_log.last
+        if not isinstance(last, LLM_LogItem):
+            return False
+        if last.llm_resp is None:
+            return True
+        if isinstance(last.llm_resp, CodeBlock) and last.llm_resp.tool_calls:
+            # Results are a list of the store there, which is no `list`: more than one call is taken for open for
+            # as long as nothing comes after it.
+            return last.tool_log is None or len(last.llm_resp.tool_calls) > 1
+        return False
+
+
+def _describe(item: SubTaskLogItem | NotificationLogItem) -> tuple[str, str]:
+    if isinstance(item, NotificationLogItem):
+        return "notification", str(item.message)
+    return "subtask", item.handler.get_log_message()

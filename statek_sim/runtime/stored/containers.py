@@ -19,16 +19,6 @@ from itertools import chain
 from types import FunctionType
 from typing import Any, Final, Literal, NamedTuple, NoReturn, Self
 
-from statek_sim.runtime.stored.identity import (
-    place_of,
-    same,
-    shared,
-    stored_datetime,
-    stored_decimal,
-    stored_time,
-    why_datetime_changed,
-    why_decimal_changed,
-)
 from statek_sim.runtime.stored.ordering import in_store_order, unchanged
 from statek_sim.runtime.stored.storable_types import (
     INJECTED,
@@ -37,8 +27,16 @@ from statek_sim.runtime.stored.storable_types import (
     imported,
     kind_of,
     loaded,
+    place_of,
     read,
     refusal,
+    same,
+    shared,
+    stored_datetime,
+    stored_decimal,
+    stored_time,
+    why_datetime_changed,
+    why_decimal_changed,
 )
 from statek_sim.sandbox.budget import MOST_UNFOLDED, unfolded_size
 from statek_sim.sandbox.llm_repr import StoredCollection
