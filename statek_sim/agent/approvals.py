@@ -1,6 +1,6 @@
-"""Asking a person: a question that is out suspends the run, until it is answered, refused, or its deadline passed.
+"""Asking a person: a question suspends the run until it is answered, refused or its deadline passes.
 
-A tool may ask (`Tool.asks`), and a gate may before it admits a call (`Approvals`).
+A tool may ask (`Tool.asks`), and a gate may ask before it admits a call (`Approvals`).
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ if TYPE_CHECKING:
 
 
 EXPIRED: Final = PersonSaid("expired")
-"""Nobody said a word until the deadline."""
+"""Nobody answered before the deadline."""
 
 LEAVE: Final = frozenset({"y", "yes"})
-"""The texts by which a person gives leave, in whatever letters; any other text is a reason why not."""
+"""Texts that approve a call, in any letter case; any other text is a reason for refusing it."""
 
 NO: Final = frozenset({"n", "no", "false"})
-"""The texts that give no leave, even as a `PersonSaid` that answers: who wrote them did not mean it to."""
+"""Texts that refuse, even in a `PersonSaid` marked as an answer: its author did not mean to approve."""
 
 _AROUND: Final = string.whitespace + ".,!\"'"
-"""What may stand around a "no"."""
+"""Characters that may surround a "no"."""
 
 
 def word_of(question: Question, given: object) -> PersonSaid:
-    """Return what is meant by what a person's callable gave: a `PersonSaid` as it is, a text or number, or a bool.
+    """Convert what a person's callable returned to a `PersonSaid`.
 
-    A text answers a question, and gives leave only as one of `LEAVE`: what was not understood must not let a call be
-    made. True gives leave and False does not. Of a `PersonSaid` only `NO` is taken for another one than it is.
-    `PartBroke` for what says nothing, like None or a coroutine.
+    A text answers a question. It approves a call only if it is one of `LEAVE`, so that a misunderstood text never lets
+    a call through. True approves and False refuses. A `PersonSaid` is kept, except that one with a text of `NO` becomes
+    a refusal. Raises `PartBroke` for anything else, such as None or a coroutine.
     """
     if isinstance(given, PersonSaid):
         no = question.confirms and given.kind == "answered" and given.text.strip(_AROUND).lower() in NO
@@ -71,7 +71,7 @@ def word_of(question: Question, given: object) -> PersonSaid:
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """Questions that were out when a run was committed, and the answers that came since, by token."""
+    """Questions that were open when a run was committed, and the answers received since then, by token."""
 
     questions: Sequence[Question]
     answers: Mapping[str, PersonSaid]
@@ -80,7 +80,7 @@ class Suspended:
 def suspended(
     pending: Mapping[str, Any], receipts: Iterable[Receipt], *, committed: float, now: float
 ) -> Suspended:
-    """Return what a run waits for that was committed then; deadlines stand as they were."""
+    """Return the questions that a committed run still waits for; their deadlines are unchanged."""
     questions = [Question(**question) for question in pending.get("questions", ())]
     left = [
         question
@@ -106,10 +106,10 @@ def ask_people(
     heard: Callable[[int, PersonSaid], None],
     pending: Callable[[], Mapping[str, object]],
 ) -> Asking:
-    """Ask all of these at once, each about a call of a tool; the run is SUSPENDED until the last one is settled.
+    """Ask all of these questions at once; the run is SUSPENDED until the last one is settled.
 
-    `heard` is called with each at the moment it is settled. A commit comes first, with what is `pending`, so that what
-    waits can be taken up again.
+    Each question is about a tool call. `heard` is called for each one when it is settled. The run is committed first,
+    together with what is `pending`, so that it can be resumed while it waits.
     """
     questions = tuple([_question(run, tool, ask) for tool, ask in asks])
     for question in questions:
@@ -129,7 +129,7 @@ def wait_for(
     heard: Callable[[int, PersonSaid], None],
     answers: Mapping[str, PersonSaid],
 ) -> Asking:
-    """Wait until all of these are settled; `answers` are those that are, by token, since the run was suspended."""
+    """Wait until all of these are settled; `answers` are those received since the run was suspended, by token."""
     settled: dict[int, PersonSaid] = {}
     for position, question in enumerate(questions):
         if question.token in answers:
@@ -164,20 +164,20 @@ def _question(run: RunState, tool: str, ask: Ask) -> Question:
 
 
 def filled(ask: Ask, call: ToolCall) -> Ask:
-    """Return a tool's question with the call's arguments in the place of `{their names}`."""
+    """Return a tool's question with the call's arguments in place of `{their names}`."""
     words = {
         f"{{{name}}}": value if isinstance(value, str) else repr(value)
         for name, value in call.arguments.items()
     }
     if not words:
         return ask
-    # At once: a value may have the braces of another one, and the person would be shown what is not asked for.
+    # Replace all in one pass: a value may contain braces itself, and a second pass would change the question.
     to_fill = re.compile("|".join(map(re.escape, words)))
     return replace(ask, text=to_fill.sub(lambda found: words[found[0]], ask.text))
 
 
 def question_about(ask: Ask, call: ToolCall) -> Ask:
-    """Return what a person is asked about a call: the question, filled, or whether it may be made."""
+    """Return the question that a person is asked about a call: the filled template, or whether to allow the call."""
     if ask.text:
         return filled(ask, call)
     arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
@@ -185,7 +185,7 @@ def question_about(ask: Ask, call: ToolCall) -> Ask:
 
 
 def outcome_of_asking(answer: PersonSaid, ask: Ask) -> ToolOutcome:
-    """Return what a person's word is as the result of a tool that asks."""
+    """Convert a person's reply to the result of a tool that asks."""
     match answer.kind:
         case "answered":
             return ToolOutcome(ToolStatus.RETURNED, answer.text)
@@ -196,7 +196,7 @@ def outcome_of_asking(answer: PersonSaid, ask: Ask) -> ToolOutcome:
 
 
 def why_not(answer: PersonSaid, ask: Ask) -> str:
-    """Return what the model reads of a question that was not answered."""
+    """Return the text that the model reads when a question was not answered."""
     if answer.kind == "expired":
         within = "" if ask.seconds is None else f" within {ask.seconds:g} seconds"
         return f"nobody answered{within}: {ask.text}"
@@ -211,9 +211,9 @@ def tool_that_asks(
     parameters: Mapping[str, JSON] | None = None,
     seconds: float | None = None,
 ) -> Tool:
-    """Return a tool whose call asks a person; `question` has the call's arguments in braces.
+    """Return a tool whose calls ask a person; `question` has the call's arguments in braces.
 
-    Its result is the answer. A refusal is an error, and so is no answer within `seconds`.
+    The result is the answer. A refusal is an error; so is no answer within `seconds`.
     """
     schema: Mapping[str, JSON] = parameters or {
         "type": "object",
@@ -234,9 +234,9 @@ def _never_run(**arguments: Any) -> NoReturn:
 
 
 class Approvals:
-    """A gate that lets calls of these tools wait until a person allows them; put it last among the gates.
+    """A gate that holds calls of these tools until a person allows them; put it last among the gates.
 
-    A question may name the call's arguments in braces; an empty one asks whether the call may be made.
+    A question may name the call's arguments in braces; an empty question asks whether the call may be made.
     """
 
     stateless: Final = True
@@ -245,14 +245,14 @@ class Approvals:
         self._asks = dict(asks)
 
     def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
-        """Return the question, for a tool that needs one."""
+        """Return the question if the tool needs one."""
         ask = self._asks.get(call.name)
         if ask is None:
             return None
         return replace(question_about(ask, call), confirms=True)
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Do nothing: every call is asked about anew."""
+        """Do nothing: every call is asked about separately."""
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Do nothing: no right was given."""
+        """Do nothing: no permission was granted."""

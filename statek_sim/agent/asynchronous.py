@@ -1,6 +1,6 @@
 """The asyncio driver: runs for production and integration tests, with real models, tools and time.
 
-Time is the event loop's. On a `VirtualLoop` it is virtual, and a run has the trace that the simulated driver gives it.
+Time is the event loop's. On a `VirtualLoop` it is virtual, and a run has the same trace as under the simulated driver.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ AsyncModel = Callable[[ChatRequest], Awaitable[RawReply]]
 """A model under asyncio: answers a request, or raises a `ProviderFailure`."""
 
 AsyncPerson = Callable[[Question], Awaitable[PersonSaid | str | bool | Delayed]]
-"""Answers a question as `harness.Person` does, but for None; it is cancelled at the question's deadline."""
+"""Answers a question like `harness.Person`, but may not return None; cancelled at the question's deadline."""
 
 
 AroundTool = Callable[[str, str, str], AbstractContextManager[object]]
-"""Returns what a call of a tool happens in, by the run's job, the tool's name and the call's id."""
+"""Returns the context manager that surrounds a tool call, given the run's job, the tool's name and the call's id."""
 
 
 def _nothing_around(job: str, tool: str, call_id: str) -> AbstractContextManager[object]:
@@ -77,9 +77,9 @@ def _nothing_around(job: str, tool: str, call_id: str) -> AbstractContextManager
 
 
 class LoopClock:
-    """The running event loop's time, from `since`; wall time starts at `start`.
+    """The running event loop's time, starting at `since` seconds; wall time starts at `start`.
 
-    `since` are the seconds that are behind it; of a run that is taken up again `AgentHarness.begin` sets them.
+    For a resumed run, `AgentHarness.begin` sets `since` to the seconds that already passed.
     """
 
     def __init__(self, start: datetime = EPOCH, *, since: float = 0.0) -> None:
@@ -88,7 +88,7 @@ class LoopClock:
         self._zero: float | None = None
 
     def go_on_from(self, seconds: float) -> None:
-        """Let the first moment be no earlier second; `BadInput` where it was read already and is behind."""
+        """Start no earlier than this second; `BadInput` if the clock was already read and is behind it."""
         if self._zero is None:
             self._since = max(self._since, seconds)
         elif self.now() < seconds:
@@ -110,21 +110,21 @@ class LoopClock:
 
 
 class Renewed(Protocol):
-    """What is to be renewed while something is done: a `Keeper`'s lease, `every` so many seconds."""
+    """A lease to renew while work is done, such as a `Keeper`'s, `every` so many seconds."""
 
     @property
     def every(self) -> float:
         """Seconds between two renewals."""
 
     def renew(self) -> None:
-        """Renew it; what this raises ends the work."""
+        """Renew the lease; an exception raised here ends the work."""
 
 
 async def holding(lease: Renewed, work: Coroutine[Any, Any, T]) -> T:
-    """Do work, renewing a lease beside it, and return what it returns; `holding(keeper, driver.run(run))`.
+    """Await work while renewing a lease, and return its result: `holding(keeper, driver.run(run))`.
 
-    `Fenced` ends the work, which is cancelled: another worker has the session. What holds the event loop up holds
-    renewals up as well; `AsyncDriver(threads=True)` keeps plain functions from it.
+    `Fenced` cancels the work: another worker has the session. Anything that blocks the event loop also blocks renewals;
+    `AsyncDriver(threads=True)` keeps plain functions from blocking it.
     """
     working, renewing = asyncio.ensure_future(work), asyncio.ensure_future(_renewing(lease))
     try:
@@ -143,7 +143,7 @@ async def _renewing(lease: Renewed) -> NoReturn:
 
 
 def model_of(provider: Provider) -> AsyncModel:
-    """Return a `Provider` as a model under asyncio: its latency is slept."""
+    """Return a `Provider` as a model under asyncio; it sleeps for the provider's latency."""
 
     async def complete(request: ChatRequest) -> RawReply:
         try:
@@ -160,16 +160,15 @@ def model_of(provider: Provider) -> AsyncModel:
 
 
 class AsyncDriver:
-    """Carries out the effects of runs under asyncio.
+    """Performs the effects of runs under asyncio.
 
     A model that takes longer than `timeout` seconds is a `ProviderTimeout`. A tool's coroutine is cancelled when it
-    takes too long, and everything that runs is cancelled with the run: nothing is left behind. One that goes on when it
-    is cancelled is closed after `grace` seconds, and the run goes on; `left_behind` names the calls of those whose code
-    cannot be closed either, as `job: tool`. A plain function runs
-    in the event loop and holds it up; with `threads` it runs in a thread, where its timeout ends the waiting, not the
-    function. `committed` is awaited before a run goes on, `receipted` before it hears what came of a call or question;
-    `person` is asked what runs want to know. `around_tool` makes what each call of a tool happens in, like a tracer's
-    current span.
+    takes too long, and everything that runs is cancelled with the run. A coroutine that ignores cancellation is closed
+    after `grace` seconds, and the run continues; `left_behind` lists the calls whose code cannot be closed either, as
+    `job: tool`. A plain function blocks the event loop; with `threads` it runs in a thread, where a timeout ends the
+    wait but not the function. `committed` is awaited before a run continues, `receipted` before it gets the result of a
+    call or question; `person` answers the questions of runs. `around_tool` makes a context manager for each tool call,
+    such as a tracer's current span.
     """
 
     def __init__(
@@ -196,15 +195,15 @@ class AsyncDriver:
         self._grace = grace
         self.left_behind: list[str] = []
         self.tool_worked: Callable[[AgentRun, str], None] | None = None
-        """Is told of a tool that has done its work, before there is a receipt."""
+        """Called when a tool has finished, before the receipt is written."""
         self.after_tool: Callable[[AgentRun, str], None] | None = None
         self.in_order: (
             Callable[[Sequence[Invocation], Mapping[int, Delayed]], Mapping[int, Delayed]] | None
         ) = None
-        """Is asked when calls end that say how long they take, by their positions, in the order in which they do."""
+        """Called when calls with a declared duration end, with their positions in the order in which they end."""
 
     async def run(self, run: AgentRun) -> None:
-        """Take a run to its end, or on after it was pushed a message."""
+        """Run until the end, or continue a run after a message was pushed to it."""
         steps = run.go()
         answer: Answer = None
         task = asyncio.current_task()
@@ -212,7 +211,7 @@ class AsyncDriver:
         try:
             while True:
                 if task is not None and task.cancelling() > before:
-                    # A model, a person or a store took the run's cancellation for its own affair, and answered.
+                    # A model, a person or a store swallowed the run's cancellation and answered anyway.
                     raise asyncio.CancelledError
                 try:
                     effect = steps.send(answer)
@@ -251,7 +250,7 @@ class AsyncDriver:
                     return checked_reply("the model", await answering)
         except TimeoutError as error:
             if not limit.expired():
-                # One of the model's own, which is no provider that was too slow.
+                # The model raised its own TimeoutError, which does not mean that the provider was too slow.
                 raise bug_of("the model", error) from error
             return ProviderTimeout("", latency=self._timeout or 0.0)
         except ProviderFailure as failure:
@@ -264,7 +263,7 @@ class AsyncDriver:
             raise bug_of("the model", error) from error
 
     async def _ask_person(self, run: AgentRun, effect: AskPerson) -> Sequence[PersonSaid]:
-        """Ask everything at once; a person who raises takes the other questions back, and the run ends."""
+        """Ask all questions at once; a person who raises cancels the other questions and ends the run."""
         positions = range(len(effect.questions))
         if len(positions) == 1:
             return [await self._answer(run, effect, 0)]
@@ -304,7 +303,7 @@ class AsyncDriver:
     # -- tools -------------------------------------------------------------------------------------------------
 
     async def _call(self, run: AgentRun, effect: CallTools) -> Sequence[ToolOutcome]:
-        """Call tools side by side; a failure that concerns the test cancels the others and goes on up."""
+        """Call tools concurrently; a failure that concerns the test cancels the others and propagates."""
         outcomes: list[ToolOutcome | None] = [None] * len(effect.calls)
         waiting: list[tuple[int, Callable[[], Any]]] = []
         for position, invocation in enumerate(effect.calls):
@@ -357,7 +356,7 @@ class AsyncDriver:
 
 
 def _at_once(start: Callable[[], Any]) -> ToolOutcome | Callable[[], Any]:
-    """Call a plain function; return its outcome, or what begins what is left to be waited for."""
+    """Call a plain function; return its outcome, or a callable that starts the remaining wait."""
     try:
         value = start()
         if inspect.isawaitable(value):
@@ -370,7 +369,7 @@ def _at_once(start: Callable[[], Any]) -> ToolOutcome | Callable[[], Any]:
 
 
 class _After:
-    """What is left of a plain function that says how long it takes: its result, after that."""
+    """The rest of a plain function with a declared duration: its result, after that time."""
 
     __slots__ = ("value",)
 
@@ -386,7 +385,7 @@ def _reordered(
     waiting: list[tuple[int, Callable[[], Any]]],
     in_order: Callable[[Mapping[int, Delayed]], Mapping[int, Delayed]],
 ) -> list[tuple[int, Callable[[], Any]]]:
-    """Return what is waited for, where calls that say how long they take end `in_order`."""
+    """Return the waits, with calls of declared duration ending `in_order`."""
     delayed = {position: start.value for position, start in waiting if isinstance(start, _After)}
     if len(delayed) < 2:
         return waiting
@@ -400,7 +399,7 @@ def _reordered(
 
 
 async def _uncancelled(plain: Callable[[], T]) -> T:
-    """Return what plain code returns; when it has cancelled the task that it runs in, that is taken back."""
+    """Return the result of plain code; if it cancelled its own task, undo that cancellation."""
     task = asyncio.current_task()
     before = task.cancelling() if task is not None else 0
     value = plain()
@@ -409,11 +408,11 @@ async def _uncancelled(plain: Callable[[], T]) -> T:
     while task.cancelling() > before:
         task.uncancel()
     try:
-        # What was asked for comes at the next wait, although it was taken back.
+        # A cancellation that was already requested arrives at the next await, although it was undone.
         await asyncio.sleep(0)
     except asyncio.CancelledError:
         if task.cancelling() > before:
-            raise  # by somebody else, meanwhile
+            raise  # cancelled by somebody else in the meantime
     return value
 
 
@@ -424,7 +423,7 @@ async def _nobody() -> Never:
 
 
 async def _by_a_part(work: Awaitable[None]) -> None:
-    """Wait for a part of the caller's; a cancellation that comes from inside it is no end of the run."""
+    """Wait for a part of the caller's; a cancellation raised inside it does not end the run."""
     try:
         await work
     except asyncio.CancelledError as error:
@@ -441,9 +440,9 @@ async def _in_thread(start: Callable[[], Any]) -> object:
 
 
 def _came_of(start: Callable[[], Any]) -> tuple[Any, StopIteration | None]:
-    """Return what plain code returned: a future cannot hold `StopIteration`, so its thread would be waited for.
+    """Return the result of plain code; a future cannot hold `StopIteration`, so its thread would never finish.
 
-    A generator is read here, where it holds nobody up.
+    A generator is read here, where it blocks nobody.
     """
     try:
         return read_to_end(start()), None

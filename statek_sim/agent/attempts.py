@@ -1,4 +1,4 @@
-"""The loop's part of a ladder (harness document §5): attempts of one run at one level after another, a person last."""
+"""Escalation in the loop (harness document §5): attempts of one run at one level after another, a person last."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from statek_sim.agent.run_state import Pending, RunState, Steps
 from statek_sim.values import Message
 
 Attempting = Callable[[Pending | None], Steps]
-"""Works on one attempt at a task, from its beginning or from where it was saved."""
+"""Works on one attempt at a task, from its start or from where it was saved."""
 
 
 def climb(run: RunState, ladder: Ladder, attempt: Attempting, saved: Pending | None = None) -> Steps:
-    """Work on the next message of a run, level by level, until it is solved or nothing is left to try.
+    """Work on the next message of a run, level by level, until it is solved or no level is left.
 
-    Every attempt but the first begins with the conversation as it was before the message; the budget is not given
-    again. `attempt` works on the message at one level. The run's stop reason is `final`, that of what no other level
-    could help with, or `unsolved`. `saved`: a run that was committed on its way up goes on there.
+    Every attempt but the first starts with the conversation as it was before the message; the budget is not reset.
+    `attempt` works on the message at one level. The run's stop reason is `final`, `unsolved`, or that of a failure that
+    no other level could help with. `saved` resumes a run that was committed between levels.
     """
     before = run.conversation.messages if run.climbing is None else run.climbing.before
     state = begun(run.inbox.pop(0) if run.inbox else "") if run.climbing is None else run.climbing.climb
@@ -117,7 +117,7 @@ def _try(
 def _ask(
     run: RunState, hand: Climbing, level: Level, saved: Pending | None
 ) -> Generator[Effect, Answer, Attempt]:
-    """Ask a person: the state is committed first, the run is suspended with a token and a deadline."""
+    """Ask a person: commit the state first, then suspend the run with a token and a deadline."""
     state = hand.climb
     ask = Ask(text=question_text(state, level), seconds=level.seconds)
     waiting = None if saved is None else _was_asked(run, saved)
@@ -146,13 +146,13 @@ def _ask(
 
 
 def _was_asked(run: RunState, saved: Pending) -> Suspended:
-    """Return the question that was out when a run was committed, with its token and what is left until its deadline."""
+    """Return the question that was open when a run was committed, with its token and the seconds left."""
     run.tell(events.RunResumed(run.now(), run.job, saved.point.value, run.iteration, saved.committed))
     return suspended(saved.state, saved.receipts, committed=saved.committed, now=run.now())
 
 
 def _nothing(position: int, answer: PersonSaid) -> None:
-    """Do nothing: there is one answer, which is looked at when it is there."""
+    """Do nothing: there is one answer, which is read when it arrives."""
 
 
 def _tell(
@@ -188,7 +188,7 @@ def _tell(
 
 
 def _give_up(run: RunState, state: Climb, last: Attempt) -> None:
-    """Leave the run with why nothing is left to try, and with the best answer, where one was."""
+    """End the run with the reason why nothing is left to try, and with the best answer if there was one."""
     best = state.best
     run.answer = None if best is None else best.answer
     if REACTIONS[last.cause] == "stop":

@@ -1,4 +1,4 @@
-"""The calls of one reply: which of them are executed, when, and what the model reads about each."""
+"""The calls of one reply: which are executed, when, and what the model reads about each."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ from statek_sim.agent.tools.tool import Tool, code_of
 _NO_STEPS: Final = "the budget of steps is used up"
 
 WITHHELD: Final = "Error: the result is withheld: "
-"""What the model reads in the place of a result that a guard blocks, before the reason."""
+"""Text that replaces a result blocked by a guard, before the reason."""
 
 
 def _take_back(call: ToolCall, gates: Iterable[CallGate], *, at: float) -> None:
-    """Tell gates that admitted a call that it is not made."""
+    """Tell the gates that admitted a call that it is not made."""
     for gate in gates:
         gate.withdrawn(call, at=at)
 
 
 def _nothing(position: int, answer: PersonSaid) -> None:
-    """Do nothing: what a person allowed is looked at when everything is settled."""
+    """Do nothing: a person's approvals are read when all are settled."""
 
 
 class Batch:
-    """The calls of one reply while they are executed. `text` is what the reply says beside them."""
+    """The calls of one reply during their execution; `text` is the reply's text beside them."""
 
     __slots__ = (
         "asks",
@@ -103,7 +103,7 @@ class Batch:
         run.batch = self
 
     def go(self) -> Steps:
-        """Resolve the calls; return the effects of executing them, which append them with their results."""
+        """Resolve the calls; yield the effects of executing them, then append calls and results to the log."""
         run = self.run
         for at, call in enumerate(self.calls):
             found = resolved(call, self.offer, run.spec.registry)
@@ -117,7 +117,7 @@ class Batch:
         return self.execute()
 
     def execute(self) -> Steps:
-        """Execute the calls that may be, in waves: a step that waits for another one waits for its result."""
+        """Execute the allowed calls in waves: a step that depends on another waits for its result."""
         while self.ready:
             self.wave = yield from self._next_wave()
             self.outcomes = [None] * len(self.wave)
@@ -129,7 +129,7 @@ class Batch:
         yield from self._conclude()
 
     def settle(self) -> Steps:
-        """Take note of what came of a wave, and forget it."""
+        """Record the outcomes of a wave and clear it."""
         run = self.run
         for (at, call), outcome in zip(self.wave, self.outcomes, strict=True):
             assert outcome is not None, "every call of a wave has ended"
@@ -167,7 +167,7 @@ class Batch:
         return {"stage": stage, **self.saved()}
 
     def saved(self) -> dict[str, object]:
-        """Return the batch between two of its waves, or before one is executed, as values."""
+        """Return the batch between two waves, or before one is executed, as values."""
         return {
             "reply": saved_reply(self.reply),
             "text": self.text,
@@ -188,7 +188,7 @@ class Batch:
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Give a new batch what `saved` made values of."""
+        """Load the values that `saved` returned into a new batch."""
         self.results = list(saved["results"])
         self.ready = [(at, ToolCall(*call)) for at, call in saved["ready"]]
         self.refusals = [
@@ -200,11 +200,11 @@ class Batch:
         self.first_record = saved["first_record"]
         self.done = [(ToolCall(*call), outcome_from(*outcome)) for call, outcome in saved["done"]]
         self.failed, self.progress = saved["failed"], saved["progress"]
-        # Versions before this one did not say it.
+        # Older versions did not store this.
         self.open_before = saved.get("open_before", self.open_before)
 
     def _next_wave(self) -> Generator[Effect, Answer, list[tuple[int, ToolCall]]]:
-        """Return the calls that may run now, reserved; those that have to wait for them stay ready."""
+        """Return the calls that can run now, and reserve them; calls that depend on them stay ready."""
         wave = self.wave = []
         ready, self.ready = self.ready, []
         self.asks = []
@@ -225,16 +225,16 @@ class Batch:
         return wave
 
     def _keep_out(self, at: int, reason: str) -> None:
-        """Note a call that a gate, a guard or a person does not let through."""
+        """Record a call that a gate, a guard or a person does not allow."""
         self.run.counters.exceptions += 1
         self._note(at, Refusal(Failure.REFUSED, f"Error: {reason}", {"reason": reason}))
 
     def allow(self, suspended: Suspended | None = None) -> Steps:
-        """Ask a person what gates want to know, all at once; calls that may not be made leave the wave."""
+        """Ask a person all questions of the gates at once; refused calls leave the wave."""
         asks = self.asks
         calls = dict(self.wave)
         if suspended is None:
-            # Whoever asks here asks for leave, whether they say so or not: a "no" must not let the call be made.
+            # Every question here asks for approval, whether its text says so or not: a "no" must prevent the call.
             about = [(calls[at].name, replace(ask, confirms=True)) for at, ask in asks]
             answers = yield from ask_people(self.run, about, _nothing, partial(self.pending, "allowing"))
         else:
@@ -249,8 +249,8 @@ class Batch:
         self.outcomes = [None] * len(self.wave)
 
     def dropped(self) -> None:
-        """Tell gates of admitted calls that nobody hears of: the run was cancelled, or a part of it broke."""
-        # While a guard is asked about a later call of the wave there are no places for outcomes.
+        """Withdraw admitted calls from their gates: the run was cancelled, or a part of it failed."""
+        # While a guard checks a later call of the wave, the outcomes have no positions yet.
         at_ends = self.outcomes or [None] * len(self.wave)
         for (_, call), outcome in zip(self.wave, at_ends, strict=True):
             if outcome is None:
@@ -266,7 +266,7 @@ class Batch:
             self._step_moved(call.name, "rolled back")
 
     def _refuse(self, at: int, refusal: Refusal) -> None:
-        """Note a call that is refused, and that the model has to be told so."""
+        """Record a refused call, and that the model must be told about it."""
         self._note(at, refusal)
         self.refusals.append(refusal)
 
@@ -285,19 +285,19 @@ class Batch:
         return Refusal(found.failure, f"Error: {correction}", found.details)
 
     def _admitted(self, at: int, call: ToolCall) -> Generator[Effect, Answer, ToolCall | str]:
-        """Return why the budget, a gate or a guard keeps a call from being executed, or the call, counted as a step."""
+        """Return the reason why the budget, a gate or a guard stops a call, or the call, counted as a step."""
         if not self.run.budget.allows_call:
-            # No guard has counted it, so that none is told that it is not made.
+            # No guard has counted the call, so no guard is told that it is not made.
             return _NO_STEPS
         asks: list[Ask] = []
         ruling = yield from self._guarded_call(call, asks)
-        # A judge may have spent the last step.
+        # A guard that asks a model may have used the last step.
         return ruling if isinstance(ruling, str) else self._let_in(at, ruling, asks)
 
     def _let_in(self, at: int, call: ToolCall, asks: Sequence[Ask]) -> ToolCall | str:
-        """Return why the budget or a gate keeps a call from being executed, or the call, counted as a step.
+        """Return the reason why the budget or a gate stops a call, or the call, counted as a step.
 
-        What gates and guards (`asks`) want to ask a person is kept for when all calls were looked at.
+        Questions of gates and guards (`asks`) for a person are collected until all calls were checked.
         """
         run = self.run
         gates = run.deps.parts.gates
@@ -316,9 +316,9 @@ class Batch:
         return call
 
     def _gates_admit(self, call: ToolCall, gates: Sequence[CallGate], asks: list[Ask]) -> str | None:
-        """Return why a gate keeps a call out, None when all admit it; add what they ask.
+        """Return the reason why a gate stops a call, None if all admit it; collect their questions.
 
-        Those that admitted it in vain are told, also when a gate raises, which ends the run.
+        If a later gate refuses or raises (which ends the run), the gates that admitted the call are told.
         """
         now = self.run.now()
         admitted: list[CallGate] = []
@@ -340,7 +340,7 @@ class Batch:
         return kept_out
 
     def _guarded_call(self, call: ToolCall, asks: list[Ask]) -> Generator[Effect, Answer, ToolCall | str]:
-        """Return the call with its arguments as the guards leave them, or why they block it."""
+        """Return the call with the arguments that the guards leave, or the reason why a guard blocks it."""
         run = self.run
         written = json.dumps(dict(call.arguments), ensure_ascii=False)
         ruling = yield from guarded(run, GuardPoint.CALL, written, tool=call.name, arguments=call.arguments)
@@ -359,7 +359,7 @@ class Batch:
         return call
 
     def call(self) -> Steps:
-        """Run the tools of a wave at once, then ask a person what those tools want to know that ask."""
+        """Run the tools of a wave at once, then ask a person the questions of tools that ask."""
         self.first_record = len(self.run.calls)
         running = [at for at, (_, call) in enumerate(self.wave) if self.tool(call).asks is None]
         if running and self.run.deps.parts.commits:
@@ -372,7 +372,7 @@ class Batch:
             yield from self.ask_for_tools()
 
     def commit_calls(self) -> Steps | NothingToDo:
-        """Return the effects of committing that calls are about to be made, so that none is made twice."""
+        """Yield the effects of committing that calls are about to be made, so that none is made twice."""
         return self.run.commit(CommitPoint.CALLING, pending=lambda: self.pending("calling"))
 
     def invoke(self, running: Sequence[int]) -> Steps:
@@ -385,7 +385,7 @@ class Batch:
         return CallTools(invocations, lambda position, outcome: self.ended_at(running[position], outcome))
 
     def invocation(self, at: int, check: ToolFunction | None = None) -> Invocation:
-        """Return a call of the wave for a driver; a `check` of it is run in its place, and leaves no receipt of it."""
+        """Return a call of the wave for a driver; a `check` runs in its place and leaves no receipt."""
         call = self.wave[at][1]
         tool = self.tool(call)
         limit = self.run.spec.tool_timeout if tool.timeout is None else tool.timeout
@@ -397,16 +397,16 @@ class Batch:
         return Invocation(call, code, limit, key)
 
     def key(self, at: int) -> str:
-        """Return the name that a call of the wave has in its run."""
+        """Return the key of a wave's call in its run."""
         return f"{self.run.counters.asked}.{self.wave[at][0] + 1}"
 
     def ended_at(self, at: int, outcome: ToolOutcome, when: float | None = None) -> None:
-        """Note how a call of the wave ended; `when`, in seconds: before a crash, and the trace has it."""
+        """Record how a call of the wave ended; with `when`, in seconds, it ended before a crash and is in the trace."""
         self.outcomes[at] = outcome
         self._ended(self.wave[at][1], outcome, self.run.calls[self.first_record + at], when)
 
     def ask_for_tools(self, suspended: Suspended | None = None) -> Steps:
-        """Ask a person for the tools whose calls are questions."""
+        """Ask a person for tools whose calls are questions."""
         asking = [
             (at, filled(ask, call))
             for at, (_, call) in enumerate(self.wave)
@@ -426,15 +426,15 @@ class Batch:
         yield from ask_people(self.run, about, take_answer, partial(self.pending, "asking"))
 
     def tool(self, call: ToolCall) -> Tool:
-        """Return the tool of a call that may be executed."""
-        # A list change between the offer and the call does not take the tool from it.
+        """Return the tool of an allowed call."""
+        # A tool list that changes between the offer and the call does not remove the tool.
         tool = self.offer.tools.get(call.name) or self.run.spec.registry.get(call.name)
         if tool is None:
             raise LookupError(f"tool {call.name!r} was checked and is not registered any more")
         return tool
 
     def begun(self, call: ToolCall, *, before: bool = False) -> None:
-        """Note that a call is made; `before`: before a crash, and the trace has it."""
+        """Record that a call is made; with `before`, it was made before a crash and is in the trace."""
         arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
         self.run.calls.append({"name": call.name, "arguments": arguments, "via": "call"})
         if not before:
@@ -445,7 +445,7 @@ class Batch:
     def _ended(
         self, call: ToolCall, outcome: ToolOutcome, record: dict[str, str | None], when: float | None
     ) -> None:
-        """Note how a call ended, at the moment it did."""
+        """Record how a call ended, when it ends."""
         failed = outcome.failed
         record["error" if failed else "result"] = outcome.text
         if when is None:
@@ -465,7 +465,7 @@ class Batch:
         self.run.tell(events.StepMoved(self.run.now(), self.run.job, tool, change, self.run.enforcer.open))
 
     def _is_news(self, call: ToolCall, outcome: ToolOutcome) -> bool:
-        """Return whether a tool returned something that it had not returned for these arguments before."""
+        """Return whether a tool returned something new for these arguments."""
         seen = self.run.seen
         before = len(seen)
         seen.add((call.name, repr(sorted(call.arguments.items())), outcome.text))

@@ -1,4 +1,4 @@
-"""What a run may use (harness document §3.4: tokens, cost, wall time, steps), what it has used, and that it is over."""
+"""The budget of a run (harness document §3.4: tokens, cost, wall time, steps), its usage, and the end of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from statek_sim.usage.totals import TurnUsage, UsageTotals
 
 
 class Counters:
-    """Running counts of one run. `exceptions` are refused replies and failed tools; a streak is of turns with any."""
+    """Running counts of one run.
+
+    `exceptions` counts refused replies and failed tools; a streak, turns with any of them.
+    """
 
     __slots__ = (
         "answered",
@@ -42,7 +45,7 @@ class Counters:
         return {name: getattr(self, name) for name in named} | {"turns": [tuple(turn) for turn in self.turns]}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Go on from what `saved` returned."""
+        """Restore what `saved` returned."""
         for name, value in saved.items():
             if name != "turns":
                 setattr(self, name, value)
@@ -50,27 +53,27 @@ class Counters:
             self.metered(TurnUsage(*turn))
 
     def replied(self, usage: TurnUsage) -> None:
-        """Note an answer."""
+        """Count a reply."""
         self.answered += 1
         self.metered(usage)
 
     def metered(self, usage: TurnUsage) -> None:
-        """Note what an answer used that is no turn of the agent: a summary."""
+        """Count the usage of a reply that is not a turn of the agent, such as a summary."""
         self.usage.add(usage)
         self.turns.append(usage)
 
     def batch(self, *, failed: int) -> None:
-        """Note that a batch of calls was executed, `failed` of which did not return."""
+        """Count an executed batch of calls, `failed` of which did not return."""
         self.exceptions += failed
 
     def turn_ended(self, *, failed: bool) -> None:
-        """Note a turn, and whether anything in it failed."""
+        """Count a turn, and whether anything in it failed."""
         self.streak = self.streak + 1 if failed else 0
         self.longest_streak = max(self.longest_streak, self.streak)
 
 
 class Ended(Exception):  # the end of a run, not an error
-    """The run is over for this reason: raised anywhere in the loop, caught in `loop` alone."""
+    """The run is over for this reason: raised anywhere in the loop, caught only in `loop`."""
 
     def __init__(self, reason: str, detail: str | None = None) -> None:
         super().__init__(reason)
@@ -95,18 +98,18 @@ class Prices:
     completion: Decimal
 
     def cost(self, prompt: int, completion: int) -> Decimal:
-        """Return what so many tokens cost."""
+        """Return the cost of this many tokens."""
         return (prompt * self.prompt + completion * self.completion) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a run may use; None: as much as it likes.
+    """What a run may use; None means unlimited.
 
-    Tokens are prompts and completions: as the provider reported them, or as measured where it did not. `seconds` are
-    from the run's first request; `steps` are requests and tool calls. `answer_tokens` is the room that is reserved
-    for each answer. Money is by `prices`; a model that the run asks (a judge, one that sums up, one of a higher level)
-    may have its own in `model_prices`, by its name.
+    Tokens are prompts plus completions, as the provider reported them, or as measured if it did not. `seconds` count
+    from the run's first request; `steps` are requests and tool calls. `answer_tokens` is reserved for each answer.
+    Costs use `prices`; other models that the run calls (a judge, a summarizer, a higher level) may have their own in
+    `model_prices`, by name.
     """
 
     tokens: int | None = None
@@ -118,11 +121,11 @@ class Budget:
     model_prices: Mapping[str, Prices] = field(default_factory=dict)
 
     def prices_of(self, model: str) -> Prices | None:
-        """Return what a model costs, None where nobody has said what anything does."""
+        """Return the prices of a model, None if there are no prices."""
         return self.model_prices.get(model, self.prices) if self.prices is not None else None
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for amounts that are none, and for money, or prices of some models, without prices."""
+        """Raise `BadInput` for invalid amounts, and for a cost limit or `model_prices` without prices."""
         for name in ("tokens", "cost", "seconds", "steps", "answer_tokens"):
             amount = getattr(self, name)
             if amount is not None and not (amount >= 0 and math.isfinite(amount)):
@@ -135,7 +138,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Overspent:
-    """A budget that does not reach: what it is, what was used of it and what the next request would take."""
+    """An exceeded budget: its name, its usage and what the next request would take."""
 
     name: BudgetName
     used: Decimal
@@ -143,7 +146,7 @@ class Overspent:
     limit: Decimal
 
     def __str__(self) -> str:
-        """Return it as a sentence."""
+        """Return a sentence about it."""
         if not self.wanted:
             return f"{self.used.normalize():f} of {self.limit.normalize():f} used"
         return (
@@ -153,7 +156,7 @@ class Overspent:
 
 
 class BudgetTracker:
-    """What a run used, held against its budget."""
+    """The usage of a run, compared with its budget."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -166,10 +169,10 @@ class BudgetTracker:
         self.unlimited = all(
             one is None for one in (budget.tokens, budget.cost, budget.seconds, budget.steps)
         )
-        """Whether nothing is limited, so that nothing need be asked."""
+        """Whether nothing is limited, so that no check is needed."""
 
     def saved(self) -> dict[str, object]:
-        """Return what was used, as values that a checkpoint can hold."""
+        """Return the usage as values that a checkpoint can hold."""
         return {
             "began": self._began,
             "reserved": self._reserved,
@@ -180,23 +183,23 @@ class BudgetTracker:
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Go on from what `saved` returned."""
+        """Restore what `saved` returned."""
         self._began, self._reserved = saved["began"], saved["reserved"]
         self.tokens, self.cost, self.steps = saved["tokens"], saved["cost"], saved["steps"]
         self.overshoot = saved["overshoot"]
 
     def begin(self, *, at: float) -> None:
-        """Note the first request: the seconds of the run are counted from there."""
+        """Record the first request, from which the run's seconds are counted."""
         if self._began is None:
             self._began = at
 
     def before_request(
         self, prompt_tokens: int, *, at: float, requests: int = 1, model: str = ""
     ) -> Overspent | None:
-        """Return the budget that the next request does not fit into, and reserve its tokens when all do.
+        """Return the budget that the next request exceeds, or reserve its tokens if it fits.
 
-        `requests`: how many there are, with `prompt_tokens` together; a summary is asked for only with room for the
-        request that it is made for. `model` is the one that is asked.
+        `requests` is their number, with `prompt_tokens` in total: a summary is requested only if the request that it is
+        made for fits too. `model` is the model of the request.
         """
         self.begin(at=at)
         answer = self._budget.answer_tokens * requests
@@ -233,7 +236,7 @@ class BudgetTracker:
         return None
 
     def replied(self, prompt: int, completion: int, *, model: str = "") -> int:
-        """Note an answer; return by how many tokens it went over its reservation. `model`: "" is the run's own."""
+        """Record an answer; return by how many tokens it exceeded its reservation. `model`: "" is the run's own."""
         used = prompt + completion
         over = max(0, used - self._reserved)
         self.tokens += used
@@ -245,7 +248,7 @@ class BudgetTracker:
         return over
 
     def spent(self, *, at: float) -> Spent:
-        """Return what was used until now; seconds are from the first request, and without prices no cost is known."""
+        """Return the usage so far; seconds are from the first request, and without prices the cost is unknown."""
         seconds = 0.0 if self._began is None else at - self._began
         cost = None if self._budget.prices is None else float(self.cost)
         return Spent(tokens=self.tokens, cost=cost, seconds=seconds, steps=self.steps)
@@ -257,9 +260,9 @@ class BudgetTracker:
         return limit is None or self.steps < limit
 
     def called(self) -> None:
-        """Note a tool call that is executed."""
+        """Count an executed tool call."""
         self.steps += 1
 
     def not_called(self) -> None:
-        """Take back what `called` noted: a person did not allow the call."""
+        """Undo `called`: a person did not allow the call."""
         self.steps -= 1

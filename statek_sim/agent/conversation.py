@@ -1,4 +1,4 @@
-"""The history of a run, and the requests that are made of it: metered as it grows, so that a turn costs what is new."""
+"""The history of a run and its requests; tokens are counted as it grows, so a turn costs only what is new."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from statek_sim.values import JSON, Message, ToolSpec, in_common
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """The part of requests that does not grow: the offered tools, their tokens, and the bytes around the messages."""
+    """The constant part of requests: the offered tools, their tokens, and the bytes around the messages."""
 
     tools: tuple[ToolSpec, ...]
     size: int
@@ -37,7 +37,7 @@ class Envelope:
 
 
 class Envelopes:
-    """Measures what runs share: one meter per tokenizer, one envelope per set of tools."""
+    """Measurements that runs share: one meter per tokenizer, one envelope per set of tools."""
 
     def __init__(self, tokenizers: TokenizerRegistry | None = None, options: ClientOptions = PLAIN) -> None:
         self._tokenizers = tokenizers
@@ -54,7 +54,7 @@ class Envelopes:
         return meter
 
     def envelope(self, spec: AgentSpec, offer: Offer | None) -> Envelope:
-        """Return the envelope of a spec's requests with this offer, None for one whose tools are not sent."""
+        """Return the envelope of a spec's requests with this offer; None offers tools that are not sent."""
         key = (spec.model, spec.temperature, id(offer))
         made = self._made.get(key)
         if made is None:
@@ -65,15 +65,15 @@ class Envelopes:
                 size=envelope_size(spec.model, tools, spec.temperature),
                 tools_tokens=tools_tokens(tools, tokenizer),
             )
-            # The offer is kept with it, so that its identity is not given to another one.
+            # Keep a reference to the offer, so that its `id()` is not reused.
             made = self._made[key] = (offer, envelope)
         return made[1]
 
 
 class PrefixShare:
-    """How much of the prompts a prefix cache would hit: tokens that stood in the request before, from its start.
+    """The share of the prompts that a prefix cache would hit: leading tokens that were also in the request before.
 
-    Providers render tools before the messages, so a request with other tools than the one before shares nothing.
+    Providers render tools before the messages, so a request whose tools changed shares nothing.
     """
 
     __slots__ = ("hit", "total")
@@ -84,7 +84,7 @@ class PrefixShare:
 
     @property
     def share(self) -> float | None:
-        """The part of all prompt tokens that a prefix cache would hit, from 0 to 1; None without a request."""
+        """The share of all prompt tokens that a prefix cache would hit, from 0 to 1; None without a request."""
         return self.hit / self.total if self.total else None
 
 
@@ -113,7 +113,7 @@ class Conversation:
 
     @property
     def messages(self) -> Sequence[Message]:
-        """All messages so far; what is appended later does not change it."""
+        """All messages so far; messages appended later do not change the returned value."""
         return self._metered.view()
 
     @property
@@ -130,9 +130,9 @@ class Conversation:
         self._metered.append(message)
 
     def said(self, reply: ModelReply, calls: Sequence[WrittenCall], text: str) -> None:
-        """Append what the model said, with these calls; nothing for one that says nothing.
+        """Append a message of the model with these calls; does nothing if it has neither text nor calls.
 
-        Providers refuse an assistant's message without text and calls.
+        Providers refuse an assistant message without text and calls.
         """
         if not text.strip() and not calls:
             return
@@ -147,17 +147,17 @@ class Conversation:
                 for call in calls
             ]
         if reply.native and tuple(calls) == reply.calls:
-            # A model's signed thoughts go back with the turn as it was, not with one that was changed.
+            # A model's signed thinking is sent back only with the unchanged turn.
             message.update(reply.native)
         self._metered.append(message)
 
     def replace(self, messages: Sequence[Message]) -> None:
-        """Put these messages in the place of all."""
+        """Replace all messages by these."""
         self._metered = MeteredConversation(self._meter, messages)
         self._new_past = True
 
     def saved(self) -> dict[str, object]:
-        """Return the messages and what is known of the last request, as values that a checkpoint can hold."""
+        """Return the messages and the facts about the last request, as values that a checkpoint can hold."""
         messages = self._metered.view()
         same = len(self.sent) <= len(messages) and in_common(self.sent, messages) == len(self.sent)
         return {
@@ -174,7 +174,7 @@ class Conversation:
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Go on from what `saved` returned; the tools of the last request are offered by now."""
+        """Restore what `saved` returned; the tools of the last request must be offered already."""
         self._metered = MeteredConversation(self._meter, saved["messages"])
         sent = saved["sent"]
         self.sent = self._metered.view(sent) if isinstance(sent, int) else sent
@@ -185,7 +185,7 @@ class Conversation:
         self.prefix.hit, self.prefix.total = saved["hit"], saved["total"]
 
     def offer(self, offer: Offer | None) -> None:
-        """Send the tools of this offer from now on; None: none."""
+        """Send the tools of this offer from now on; None sends none."""
         self._envelope = self._envelopes.envelope(self._spec, offer)
 
     # -- requests ----------------------------------------------------------------------------------------------
@@ -215,17 +215,17 @@ class Conversation:
 
     @property
     def kept(self) -> int:
-        """How many messages of the last request stood in the job's request before, from its start."""
+        """Number of leading messages that the last request shares with the job's previous one."""
         return 0 if self._alone else self._kept
 
     def interrupted(self) -> None:
-        """Note that another request than the conversation's was sent: a summary's."""
+        """Note that a request outside the conversation was sent, such as a summary's."""
         self._interrupted = True
 
     def _as_sent(self) -> tuple[Sequence[Message], int]:
         """Return the messages as the provider sees them and the bytes of the body, counted as STATEK counts.
 
-        In other formats than OpenAI's messages have no size of their own, so there every body is built and measured.
+        In formats other than OpenAI's, messages have no size of their own, so every body is built and measured.
         """
         metered, envelope, spec = self._metered, self._envelope, self._spec
         messages = metered.view()
@@ -240,7 +240,7 @@ class Conversation:
         return wire.read_request(body, url).messages, len(json.dumps(body))
 
     def _note(self, messages: Sequence[Message]) -> None:
-        """Note what a request has in common with the one before."""
+        """Record what a request shares with the one before."""
         metered = self._metered
         self._alone, self._interrupted = self._interrupted, False
         if self._new_past or self._spec.wire != "openai":
@@ -255,14 +255,14 @@ class Conversation:
         self._kept_tokens = metered.tokens
 
     def metered(self, request: ChatRequest, raw: RawReply, reply: ModelReply) -> TurnUsage:
-        """Return what an answered request used, in three ways: bytes, tokenizer, the provider's report."""
+        """Return the usage of an answered request, measured in three ways: bytes, tokenizer, the provider's report."""
         return turn_usage(request, raw, reply, self.prompt_tokens, self._meter.model_tokenizer)
 
 
 def turn_usage(
     request: ChatRequest, raw: RawReply, reply: ModelReply, prompt_tokens: int, tokenizer: ModelTokenizer
 ) -> TurnUsage:
-    """Return what a request and its answer used; `prompt_tokens` are measured by the caller."""
+    """Return the usage of a request and its answer; the caller measures `prompt_tokens`."""
     count = tokenizer.tokenizer.count
     completion = count(reply.text) if reply.text else 0
     for call in reply.calls:

@@ -1,8 +1,8 @@
-"""What the loop and the world say to each other: effects, their answers, and the seams that other parts fill.
+"""The interface between the loop and the world: effects, their answers, and the seams that other parts fill.
 
-The loop does nothing itself. It yields one of the effects and is sent what came of it; a driver carries them out, in
-virtual time or under asyncio. Every seam is a plain callable or a Protocol of a few methods; a part that fills one
-knows this module and no other part.
+The loop performs nothing itself. It yields an effect and is sent its result; a driver performs effects in virtual time
+or under asyncio. Every seam is a plain callable or a Protocol of a few methods; a part that fills one knows this module
+and no other part.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import JSON, Message
 
 ToolFunction = Callable[..., Any]
-"""A tool's own code: a function or a coroutine function, called with the arguments by name."""
+"""A tool's own code: a function or a coroutine function, called with keyword arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delayed:
-    """What a plain function may return: this value, or this error raised, after so many seconds."""
+    """A possible return value of a plain function: this value, or this error raised, after this many seconds."""
 
     seconds: float
     value: object = None
@@ -68,14 +68,14 @@ class ToolStatus(StrEnum):
 @quick
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What came of one call: `text` is what the model reads, of an error `Type: message`."""
+    """The outcome of one call; `text` is what the model reads, for an error `Type: message`."""
 
     status: ToolStatus
     text: str
 
     @property
     def failed(self) -> bool:
-        """Whether the tool gave no result."""
+        """Whether the tool returned no result."""
         return self.status is not ToolStatus.RETURNED
 
 
@@ -85,21 +85,21 @@ class ToolOutcome:
 @quick
 @dataclass(frozen=True, slots=True)
 class AskModel:
-    """Send a request. The answer is a `RawReply`, or the `ProviderFailure` that came instead of it."""
+    """Send a request. The answer is a `RawReply`, or the `ProviderFailure` raised instead."""
 
     request: ChatRequest
 
 
 CHECK: Final = "check of "
-"""Begins the key of a check whether a call happened: what came of the check is not what came of the call."""
+"""Prefix of the key of a check whether a call happened: the check's outcome is not the call's."""
 
 
 @quick
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One call that is executed now: the tool's code and the seconds it may take (None: as long as it likes).
+    """One call that is executed now: the tool's code and its timeout in seconds (None: no limit).
 
-    `key` names the call among all of its run, whatever process makes it; it is on the call's receipt.
+    `key` identifies the call in its run, in any process; it is on the call's receipt.
     """
 
     call: ToolCall
@@ -109,16 +109,16 @@ class Invocation:
 
     @property
     def checks(self) -> bool:
-        """Whether this is no call but a check whether the call happened: the tool does no work."""
+        """Whether this is not a call but a check whether the call happened: the tool does no work."""
         return self.key.startswith(CHECK)
 
 
 @quick
 @dataclass(frozen=True, slots=True)
 class CallTools:
-    """Call tools at once. The answer is one `ToolOutcome` per call, in their order.
+    """Call tools concurrently. The answer is one `ToolOutcome` per call, in their order.
 
-    `done` is told each call's position and outcome at the moment it ends.
+    `done` is called with each call's position and outcome when it ends.
     """
 
     calls: Sequence[Invocation]
@@ -134,10 +134,10 @@ class LetTimePass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What a gate, or a tool, wants to know of a person, who has `seconds` to say it (None: as long as it takes).
+    """A question of a gate or a tool to a person, who has `seconds` to answer it (None: no limit).
 
-    `confirms`: it asks for leave, so that who prompts people can tell a no from an answer. What a gate or
-    a guard asks always does.
+    `confirms`: it asks for approval, so that a prompt can tell a refusal from an answer. Questions of gates and guards
+    always do.
     """
 
     text: str
@@ -147,7 +147,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question that is out. `token` names it among all of all runs; `tool` is the call it is about."""
+    """An open question. `token` identifies it among all questions of all runs; `tool` is the call that it is about."""
 
     token: str
     job: str
@@ -159,7 +159,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class PersonSaid:
-    """What came of a question: an answer, a refusal with its reason, or nothing until its deadline."""
+    """The result of a question: an answer, a refusal with its reason, or no answer before the deadline."""
 
     kind: Literal["answered", "refused", "expired"]
     text: str = ""
@@ -167,9 +167,9 @@ class PersonSaid:
 
 @dataclass(frozen=True, slots=True)
 class AskPerson:
-    """Ask a person, at once, all of these; the run is suspended meanwhile. The answer is one `PersonSaid` for each.
+    """Ask a person all of these at once; the run is suspended meanwhile. The answer is one `PersonSaid` each.
 
-    `said` is told each question's position and what came of it, at the moment it did.
+    `said` is called with a question's position and result when it is settled.
     """
 
     questions: Sequence[Question]
@@ -178,9 +178,9 @@ class AskPerson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What came of one call (`key` is its invocation's) or one question (its token), `at` which second.
+    """Receipt of a call (`key` is its invocation's) or of a question (its token), `at` a second.
 
-    `status` is a `ToolStatus` or the kind of a `PersonSaid`. Drivers make it durable before the run hears of it.
+    `status` is a `ToolStatus` or the kind of a `PersonSaid`. Drivers save it durably before the run gets the result.
     """
 
     job: str
@@ -198,7 +198,7 @@ def receipt_of(job: str, key: str, came: ToolOutcome | PersonSaid, *, at: float)
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait for something that is awaited, at most `seconds` (None: as long as it takes). The answer is a `Waited`."""
+    """Wait for an awaitable, at most `seconds` (None: no limit). The answer is a `Waited`."""
 
     what: Awaitable[Any]
     seconds: float | None = None
@@ -206,9 +206,9 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """What came of waiting: a value, or the error that it raised; `TimeoutError` when it took too long (`late`).
+    """The result of waiting: a value, or the error raised; `TimeoutError` if it took too long (`late`).
 
-    `CancelledError`: what was waited for was cancelled from inside. A run that is cancelled hears nothing.
+    `CancelledError`: the awaitable was cancelled from inside. A cancelled run is not notified.
     """
 
     value: Any = None
@@ -218,10 +218,9 @@ class Waited:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Make a run's state durable before anything else happens. The answer is None.
+    """Save a run's state durably before anything else happens. The answer is None.
 
-    `snapshot` makes it, of the run as it is then: it is called before anything else happens, or not at all by who
-    needs none.
+    `snapshot` makes the state of the run as it is then: a driver calls it before anything else happens, or not at all.
     """
 
     job: str
@@ -230,17 +229,17 @@ class Commit:
 
 
 Effect = AskModel | CallTools | LetTimePass | AskPerson | Wait | Commit
-"""Everything the loop may ask of a driver."""
+"""Everything that the loop may ask of a driver."""
 
 Answer = RawReply | ProviderFailure | Sequence[ToolOutcome] | Sequence[PersonSaid] | Waited | None
 """What a driver may send back."""
 
 
 class CommitPoint(StrEnum):
-    """When the loop commits: its state can be taken up again from each of these.
+    """When the loop commits; its state can be resumed from each of these points.
 
-    At `calling` tools are about to be called: what has no receipt by the next commit may have happened or not. At
-    `attempted` an attempt of a ladder has ended, and another one follows.
+    At `calling`, tools are about to be called: a call without a receipt at the next commit may or may not have
+    happened. At `attempted`, an attempt of a ladder has ended and another one follows.
     """
 
     BEGAN = "began"
@@ -254,10 +253,10 @@ class CommitPoint(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The state of a run at a commit point, as plain values: what a checkpoint has to hold.
+    """The state of a run at a commit point, as plain values: the contents of a checkpoint.
 
-    `questions` are those that a suspended run waits for. `state` is everything that `resume.resumed` needs; the
-    other fields are the part of it that people read.
+    `questions` are those that a suspended run waits for. `state` is everything that `resume.resumed` needs; the other
+    fields are the part of it for people.
     """
 
     job: str
@@ -282,11 +281,11 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a reply's text turned out to say.
+    """The interpretation of a reply's text.
 
-    `calls` in it with the text around them, or neither and `refused`, a reason for the model to read. `shown` is the
-    tool whose call stands beside other text in a refused reply: the model is corrected once, and a second such reply
-    in a row is its answer. `stages` are the names of the steps that it took, for the trace.
+    Either `calls` in it with the text around them, or `refused`, a reason for the model to read, or neither. `shown` is
+    the tool whose call stands beside other text in a refused reply: the model is corrected once, and a second such
+    reply in a row is its answer. `stages` are the names of the steps taken, for the trace.
     """
 
     calls: tuple[WrittenCall, ...] = ()
@@ -297,17 +296,17 @@ class Reading:
 
 
 class ReplyReader(Protocol):
-    """Looks for calls in the text of a reply that has none on the wire."""
+    """Looks for calls in the text of a reply without calls on the wire."""
 
     def __call__(self, text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
-        """Return what `text` says; `offered` are the schemas of the tools of this turn, by name."""
+        """Return the interpretation of `text`; `offered` are the schemas of this turn's tools, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFacts:
-    """One turn as loop protection sees it: what was said, which calls were executed and what they gave.
+    """One turn as loop protection sees it: the reply, the executed calls and their results.
 
-    `progress`: a required step of the workflow was done.
+    `progress`: a required step of the workflow was completed.
     """
 
     turn: int
@@ -319,7 +318,7 @@ class TurnFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What a watcher of turns wants: a nudge with this text, fewer tools from now on, or the end of the run."""
+    """Request of a turn watcher: a nudge with this text, fewer tools from now on, or the end of the run."""
 
     kind: Literal["nudge", "fewer_tools", "stop"]
     reason: str
@@ -328,42 +327,42 @@ class Advice:
 
 @runtime_checkable
 class Saved(Protocol):
-    """A part that knows something of the run: a checkpoint holds it, and a crash resets nothing.
+    """A part with state: checkpoints include it, and a crash does not reset it.
 
-    A part without these methods is taken for one that knows nothing only where that can be seen: a plain function
-    without a closure, or an object whose `stateless` is True.
+    A part without these methods is accepted as stateless only if that is evident: a plain function without a closure,
+    or an object whose `stateless` is True.
     """
 
     def saved(self) -> object:
-        """Return what the part knows, as values that a checkpoint can hold (see `store.codec`)."""
+        """Return the part's state as values that a checkpoint can hold (see `store.codec`)."""
 
     def restore(self, saved: Any) -> None:
-        """Go on from what `saved` returned, maybe in another process."""
+        """Restore what `saved` returned, possibly in another process."""
 
 
 class TurnWatcher(Protocol):
     """Looks at every turn after its calls were executed (loop protection)."""
 
     def __call__(self, turn: TurnFacts) -> Advice | None:
-        """Return what should be done, None for nothing."""
+        """Return what to do, None for nothing."""
 
 
 class CallGate(Protocol):
-    """Stands before every call (a circuit breaker, a rate limit, a permission).
+    """Checked before every call (a circuit breaker, a rate limit, a permission).
 
-    What it admits it is told about once more: how the call ended, or that nobody will hear of it.
+    For a call that it admits, it is also told how the call ended, or that the outcome is unknown.
     """
 
     def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
-        """Return why `call` must not be executed now, what a person has to allow first, or None when it may."""
+        """Return why `call` must not be executed now, the question for a person, or None if it may be executed."""
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Take note of the outcome of a call that was admitted."""
+        """Record the outcome of an admitted call."""
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Take note that nobody hears how a call ended that was admitted.
+        """Record that the outcome of an admitted call is unknown.
 
-        It is not made, since a later gate or a guard refused it; or its run was cancelled meanwhile.
+        Either it is not made, because a later gate or a guard refused it, or its run was cancelled meanwhile.
         """
 
 
@@ -375,9 +374,9 @@ SUMMARY_PROMPT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideModel:
-    """A model beside the agent's own, with a prompt of its own: it writes summaries, or judges.
+    """A model beside the agent's own, with its own prompt: it writes summaries, or judges.
 
-    `role` is the name that its script has in a scenario.
+    `role` is the name of its script in a scenario.
     """
 
     model: str
@@ -390,7 +389,7 @@ class SideModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextWanted:
-    """What a step or a guard asks of a model: the messages, and how many tokens the answer may have."""
+    """A request of a step or a guard to a model: the messages, and the maximum tokens of the answer."""
 
     by: SideModel
     messages: tuple[Message, ...]
@@ -399,9 +398,9 @@ class TextWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """A shorter history: `messages` in the place of all, and how they came about.
+    """A shorter history: `messages` replace all others, with an account of what was done.
 
-    `cleared` and `cut` count results, `summarised` turns, `dropped` messages; a compactor of your own may leave them.
+    `cleared` and `cut` count results, `summarised` turns, `dropped` messages; your own compactor may omit them.
     """
 
     messages: Sequence[Message]
@@ -414,7 +413,7 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which of the registry's tools are offered; what is said must all fit, and nothing said is everything."""
+    """A selection from the registry's tools; all given conditions must match, and no condition selects everything."""
 
     names: Sequence[str] | None = None
     task: str | None = None
@@ -424,7 +423,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnAhead:
-    """What is known before a request: its number, the user's last message, executed calls, steps that are open."""
+    """The facts before a request: its number, the user's last message, executed calls, open steps."""
 
     turn: int
     message: str
@@ -433,27 +432,27 @@ class TurnAhead:
 
 
 class ToolChooser(Protocol):
-    """Asked before every request which tools it offers (harness document §2, dynamic loading)."""
+    """Called before every request to choose the tools that it offers (harness document §2, dynamic loading)."""
 
     def __call__(self, ahead: TurnAhead) -> Choice | None:
         """Return a choice, None for the agent's own."""
 
 
 class Compactor(Protocol):
-    """Asked before every request whether the history should be shorter (agent document §5)."""
+    """Called before every request to shorten the history if needed (agent document §5)."""
 
     def __call__(
         self, messages: Sequence[Message], *, tokens: int
     ) -> Compaction | Generator[TextWanted, str | None, Compaction | None] | None:
-        """Return a shorter history, None to leave it. `tokens` are those of the whole prompt.
+        """Return a shorter history, None to keep it. `tokens` are those of the whole prompt.
 
-        A generator yields what it wants summarised by a model, is sent the text (None: there is none), and returns
-        the history. `ContextOverflow` ends the run before the provider is asked.
+        A generator yields requests for a model's summary, is sent the text (None: there is none), and returns the
+        history. `ContextOverflow` ends the run before the provider is called.
         """
 
 
 class GuardPoint(StrEnum):
-    """Where a guard may stand (harness document §3, and the fifth point that it leaves out)."""
+    """The points where a guard can run (harness document §3, plus a fifth point that it omits)."""
 
     INPUT = "input"
     CALL = "call"
@@ -464,7 +463,7 @@ class GuardPoint(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What a session has used so far; `seconds` and `cost` may be virtual. `cost` is None where no prices are known."""
+    """A session's usage so far; `seconds` and `cost` may be virtual. `cost` is None if no prices are known."""
 
     tokens: int = 0
     cost: float | None = 0.0
@@ -474,10 +473,10 @@ class Spent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What a guard looks at: a text at a point, and what is known around it.
+    """What a guard checks: a text at a point, and its context.
 
-    `arguments` and `tool` are of a call; `sources` the texts that an answer may cite (in the loop: what tools
-    returned, oldest first); `at` seconds of the caller's clock; `role` and `tier` the user's.
+    `arguments` and `tool` belong to a call; `sources` are the texts that an answer may cite (in the loop: tool results,
+    oldest first); `at` is in seconds of the caller's clock; `role` and `tier` are the user's.
     """
 
     point: GuardPoint
@@ -494,9 +493,9 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a guard found: the text may pass (changed, when `text` is there), or it is blocked for a reason.
+    """The result of a guard: the text may pass (changed, if `text` is set), or it is blocked for a reason.
 
-    `ask`: a person has to allow the call first; `asks` are the questions, without any the reason is one.
+    `ask`: a person has to allow the call first; `asks` are the questions; without any, the reason is the question.
     """
 
     action: Literal["pass", "warn", "modify", "ask", "block"] = "pass"
@@ -506,27 +505,27 @@ class Verdict:
 
 
 PASS: Final = Verdict()
-"""Nothing found."""
+"""A verdict without findings."""
 
 
 Judging = Generator["TextWanted | Wait", "str | Waited | None", Verdict]
-"""A guard that waits, or asks a model: yields what it wants, is sent what came of it, returns its verdict."""
+"""A guard that waits or asks a model: yields requests, is sent their results, returns its verdict."""
 
 
 class Guard(Protocol):
-    """Looks at one text at one point.
+    """Checks one text at one point.
 
-    One that has a method `withdrawn`, called with the subject of a call that it let pass, is told that the call is not
-    made after all: a later guard or a person refused it.
+    If a guard has a method `withdrawn`, it is called with the subject of a call that it allowed but that is not made,
+    because a later guard or a person refused it.
     """
 
     def __call__(self, subject: Subject) -> Verdict | Awaitable[Verdict] | Judging:
-        """Return the verdict, now or when it is awaited."""
+        """Return the verdict, directly or as an awaitable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """Everything that can be put into the loop; all of it is optional."""
+    """All parts that can be plugged into the loop; every one is optional."""
 
     chooser: ToolChooser | None = None
     reader: ReplyReader | None = None
@@ -543,7 +542,7 @@ NO_PARTS: Final = Parts()
 
 
 class ToolContext(Protocol):
-    """What a tool gets that asks for it: the time, and a sleep that is virtual where time is."""
+    """Passed to tools that ask for it: the time, and a sleep that is virtual in virtual time."""
 
     def now(self) -> float:
         """Return seconds since the run began."""

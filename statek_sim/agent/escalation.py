@@ -1,4 +1,4 @@
-"""Escalation: a ladder as data, why attempts end, and what is tried next, as a pure function of a value."""
+"""Escalation: a ladder as data, why attempts end, and what is tried next, as pure functions of a value."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from statek_sim.errors import (
 from statek_sim.values import JSON, Message
 
 Carry = Literal["nothing", "reason", "best"]
-"""What an attempt is told of those before: nothing, why the last one failed, or that and the best answer so far."""
+"""What an attempt learns of earlier ones: nothing, why the last one failed, or that and the best answer so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a check thinks of an answer; `score` says which of several bad ones is the best."""
+    """A check's verdict on an answer; `score` ranks several bad ones."""
 
     good: bool
     reason: str = ""
@@ -36,10 +36,10 @@ class Judgement:
 
 
 QualityCheck = Callable[[str, str], Judgement | bool]
-"""Judges an answer, given the task and the answer: a plain function."""
+"""Judges an answer: a plain function of the task and the answer."""
 
 Strategy = Callable[[str], str]
-"""Makes another task of a task: with examples, in parts."""
+"""Turns a task into another task: with examples, or in parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,16 +55,16 @@ class Price:
             )
 
     def cost(self, tokens: int) -> Decimal:
-        """Return what so many tokens cost."""
+        """Return the cost of this many tokens."""
         return tokens * self.per_million / 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """One level: a model, or a person where `model` is None.
+    """One level: a model, or a person if `model` is None.
 
-    `model` is tried `attempts` times; `strategy` changes the task. A person is asked `question`, `{task}` and
-    `{attempts}` filled in, and has `seconds` to answer (None: as long as it takes); the answer is the task's.
+    `model` is tried `attempts` times; `strategy` changes the task. A person is asked `question`, with `{task}` and
+    `{attempts}` filled in, and has `seconds` to answer (None: no limit); that answer is the result of the task.
     """
 
     name: str
@@ -90,9 +90,10 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
-    """The levels from the first to the last, and what holds for all of them.
+    """The levels from first to last, and the settings for all of them.
 
-    `backoff` are the seconds before the second attempt after a cause that time may cure; they double up to `longest`.
+    `backoff` is the number of seconds before the second attempt after a cause that may pass with time; it doubles up to
+    `longest`.
     """
 
     levels: tuple[Level, ...]
@@ -108,7 +109,7 @@ class Ladder:
         if twice is not None:
             raise BadInput(f"level {twice!r} is there twice; expected levels to have names of their own")
         for level in self.levels:
-            # A file may say 1.5, which is never reached by counting.
+            # A file may contain 1.5, which counting never reaches.
             if not _is_number(level.attempts) or level.attempts < 1 or level.attempts != int(level.attempts):
                 raise BadInput(
                     f"level {level.name!r}: attempts is {_shown(level.attempts)}, expected 1 or more"
@@ -123,9 +124,9 @@ class Ladder:
             raise BadInput(f"backoff is {self.backoff:g} s, expected 0 to longest, {self.longest:g} s")
 
     def judged(self, task: str, answer: str) -> Judgement:
-        """Return the first bad judgement of an answer, or a good one; the score is the least of all.
+        """Return the first bad judgement of an answer, or a good one; its score is the lowest of all.
 
-        `BadInput` for a check that returns no judgement, like a coroutine function.
+        `BadInput` for a check that returns no judgement, such as a coroutine function.
         """
         return _together(_judgement(check, check(task, answer)) for check in self.checks)
 
@@ -139,7 +140,7 @@ def _is_number(value: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    """Return a value as a message has it: a number as it is written in a file."""
+    """Return a value for a message: a number as written in a file."""
     return f"{value:g}" if isinstance(value, float) else repr(value)
 
 
@@ -158,12 +159,15 @@ def _judgement(check: QualityCheck, judgement: object) -> Judgement:
 
 
 def _truth(check: QualityCheck, given: object, what: str = "") -> bool:
-    """Return whether a check says yes; a number is a score rather, of which 0.1 would be a yes."""
+    """Return whether a check's result is true; a number is `BadInput`.
+
+    A number is probably a score, of which 0.1 would count as true.
+    """
     if isinstance(given, bool):
         return given
     if inspect.iscoroutine(given):
         given.close()
-    # numpy's comparisons return a truth value of their own.
+    # numpy's comparisons return numpy's own booleans.
     kind = type(given)
     if given is None or not hasattr(kind, "__bool__") or issubclass(kind, int | float | complex | Decimal):
         raise BadInput(
@@ -182,7 +186,7 @@ _TO_FILL: Final = re.compile(r"\{attempts\}|\{task\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One attempt that ended. `number` counts those of its level; `cost` is US dollars, None without prices."""
+    """A finished attempt. `number` counts within its level; `cost` is in US dollars, None without prices."""
 
     level: str
     number: int
@@ -198,7 +202,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Climb:
-    """How far a task is: the level it is on, counted from 0, its next attempt there, and every attempt that ended."""
+    """The progress of a task: its level, counted from 0, its next attempt there, and all finished attempts."""
 
     task: str
     level: int = 0
@@ -207,7 +211,7 @@ class Climb:
 
     @property
     def best(self) -> Attempt | None:
-        """The attempt with the best answer, the first of equals; None when none had an answer."""
+        """The attempt with the best answer, the first of equals; None if there was no answer."""
         answered = [attempt for attempt in self.attempts if attempt.answer is not None]
         return max(answered, key=lambda attempt: attempt.score, default=None)
 
@@ -232,12 +236,12 @@ class Decision:
 
 
 def begun(task: str) -> Climb:
-    """Return a task at the foot of a ladder."""
+    """Return the progress of a new task, at the first level."""
     return Climb(task=task)
 
 
 def after(climb: Climb, attempt: Attempt, ladder: Ladder) -> tuple[Climb, Decision]:
-    """Return how far a task is after an attempt, and what follows."""
+    """Return a task's progress after an attempt, and what follows."""
     climbed = replace(climb, attempts=(*climb.attempts, attempt))
     reaction = REACTIONS[attempt.cause]
     if reaction in ("done", "stop"):
@@ -259,7 +263,7 @@ def _wait(climb: Climb, cause: Cause, ladder: Ladder) -> float:
 
 
 def task_text(climb: Climb, ladder: Ladder) -> str:
-    """Return the task as the next attempt is told it."""
+    """Return the task's text for the next attempt."""
     level = ladder.levels[climb.level]
     task = climb.task if level.strategy is None else level.strategy(climb.task)
     if not isinstance(task, str):
@@ -274,13 +278,13 @@ def task_text(climb: Climb, ladder: Ladder) -> str:
 
 
 def question_text(climb: Climb, level: Level) -> str:
-    """Return what a person is asked."""
+    """Return the question for a person."""
     attempts = "\n".join(
         f"{attempt.level} #{attempt.number}: {attempt.detail or attempt.cause.value}"
         for attempt in climb.attempts
     )
     words = {"{attempts}": attempts, "{task}": climb.task}
-    # At once: what is filled in may have such words itself.
+    # Replace all in one pass: inserted text may contain such placeholders itself.
     return _TO_FILL.sub(lambda found: words[found[0]], level.question)
 
 
@@ -302,7 +306,7 @@ def climb_json(climb: Climb) -> dict[str, JSON]:
 
 
 def climb_of(document: Mapping[str, Any]) -> Climb:
-    """Return the climb that `climb_json` made plain values of."""
+    """Return the climb that `climb_json` converted to plain values."""
     attempts = tuple(
         Attempt(
             **{
@@ -318,9 +322,10 @@ def climb_of(document: Mapping[str, Any]) -> Climb:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Climbing:
-    """Where a run is on a ladder, and what its attempt in hand began with.
+    """A run's position on a ladder, and the start of its current attempt.
 
-    `before` is the conversation before the task; `began` in seconds, `tokens` and `model` are those of the run then.
+    `before` is the conversation before the task; `began` in seconds, `tokens` and `model` are the run's values at the
+    start.
     """
 
     climb: Climb
@@ -337,7 +342,7 @@ class Climbing:
 
 
 def climbing_of(fields: Mapping[str, Any], ladder: Ladder | None, job: str) -> Climbing:
-    """Return what `Climbing.values` made values of; `BadInput` when this ladder has not that level at that place."""
+    """Restore a `Climbing` from its `values`; `BadInput` if the ladder no longer has that level at that position."""
     at, name = fields["climb"]["level"], fields["level"]
     names = [] if ladder is None else [level.name for level in ladder.levels]
     if names[at : at + 1] != [name]:
@@ -375,7 +380,7 @@ class Cause(StrEnum):
 
 
 Reaction = Literal["done", "again", "climb", "stop"]
-"""What follows: nothing; the same level again while it has attempts, then the next; the next at once; the end."""
+"""What follows: nothing; the same level while it has attempts, then the next; the next level at once; the end."""
 
 REACTIONS: Final[Mapping[Cause, Reaction]] = MappingProxyType(
     {
@@ -399,10 +404,10 @@ REACTIONS: Final[Mapping[Cause, Reaction]] = MappingProxyType(
         Cause.EXPIRED: "climb",
     }
 )
-"""What a stronger model could help with climbs; a wrong key, a spent budget, a bug and a ban do not."""
+"""Only causes that a stronger model could help with climb; a wrong key, a spent budget, a bug and a ban do not."""
 
 WAITED_FOR: Final = frozenset({Cause.RATE_LIMITED, Cause.UNAVAILABLE})
-"""Causes that time may cure: the next attempt waits."""
+"""Causes that may pass with time: the next attempt waits."""
 
 _STOPS: Final[Mapping[str, Cause]] = MappingProxyType(
     {
@@ -419,7 +424,7 @@ _STOPS: Final[Mapping[str, Cause]] = MappingProxyType(
 
 
 def cause_of_stop(stop: str, failure: BaseException | None = None) -> Cause:
-    """Return the cause that a run's stop reason is; `failure` is what raised it, where something did."""
+    """Return the cause for a run's stop reason; `failure` is the exception, if there was one."""
     if stop.startswith("budget"):
         return Cause.BUDGET
     if isinstance(failure, ProviderFailure):
@@ -428,7 +433,7 @@ def cause_of_stop(stop: str, failure: BaseException | None = None) -> Cause:
 
 
 def cause_of_failure(failure: ProviderFailure) -> Cause:
-    """Return the cause that a provider's failure is."""
+    """Return the cause for a provider's failure."""
     if not isinstance(failure, ProviderHTTPError):
         return Cause.UNAVAILABLE if isinstance(failure, ProviderTimeout | ProviderUnreachable) else Cause.BUG
     if failure.status == 429:

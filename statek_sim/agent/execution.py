@@ -1,4 +1,4 @@
-"""Running a tool's code: how it is called, and what its result, its exception or its silence is to the model."""
+"""Running a tool's code: how it is called, and how its result, exception or timeout is reported to the model."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from statek_sim.errors import PartBroke, StatekSimError
 from statek_sim.sandbox.ordered_set import without_addresses
 
 OWN_FAILURES: Final = (Exception, SystemExit, asyncio.CancelledError)
-"""What plain code of a user raises as its own failure: a run cannot be cancelled in the middle of such code, and code
-that was a program's ends by `SystemExit`."""
+"""Exceptions that a user's plain code raises as its own failure, besides `Exception`.
+
+A run cannot be cancelled in the middle of plain code, and code that used to be a program ends with `SystemExit`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Context:
 
 
 def started(invocation: Invocation, context: ToolContext) -> Any:
-    """Call the tool's code: what it returns is something to be awaited, a `Delayed`, or the result."""
+    """Call the tool's code; return an awaitable, a `Delayed`, or the result."""
     name = code_of(invocation.run).context
     if name is not None:
         return invocation.run(**invocation.call.arguments, **{name: context})
@@ -50,21 +52,21 @@ async def limited(
     grace: float = GRACE,
     left: Callable[[], None] | None = None,
 ) -> ToolOutcome:
-    """Return what comes of a call under asyncio; it is cancelled when it takes longer than it may.
+    """Return the outcome of a call under asyncio; it is cancelled after its timeout.
 
-    `start` begins it, or gives what it returned when it was begun before. The call is a task of its own, so that code
-    which cancels the task it runs in ends its call and nothing else. Code that goes on when it is cancelled has `grace`
-    seconds more and is closed then; `left` is told of what cannot be closed either and runs on.
+    `start` starts it, or returns what it returned when it was started before. The call is a task of its own, so that
+    code which cancels its own task ends its call and nothing else. Code that ignores cancellation has `grace` more
+    seconds and is closed then; `left` is called for code that cannot be closed either and keeps running.
     """
     call = asyncio.create_task(_limited(invocation, start))
     latest = None if invocation.timeout is None else invocation.timeout + grace
     try:
         await asyncio.wait({call}, timeout=latest)
     except asyncio.CancelledError:
-        # The run is cancelled. Whatever the call makes of that is its own affair.
+        # The run is cancelled, so the call's own outcome no longer matters.
         try:
             over = await cancelled_in_time(call, grace)
-        except asyncio.CancelledError:  # again: nobody wants to wait
+        except asyncio.CancelledError:  # cancelled again: stop waiting at once
             over = await closed(call)
         if not over and left is not None:
             left()
@@ -96,7 +98,7 @@ async def _limited(invocation: Invocation, start: Callable[[], Any]) -> ToolOutc
 
 
 def from_outside(error: BaseException) -> bool:
-    """Return whether an error is the cancellation of the task that runs; else what it awaits has failed."""
+    """Return whether an error is the cancellation of the running task; otherwise the awaited code has failed."""
     if not isinstance(error, asyncio.CancelledError):
         return False
     task = asyncio.current_task()
@@ -104,30 +106,30 @@ def from_outside(error: BaseException) -> bool:
 
 
 def part_cancelled(error: asyncio.CancelledError) -> PartBroke:
-    """Return what it is when plain code of a run's part raises `CancelledError`, which would end the run silently."""
+    """Return the error for plain code that raises `CancelledError`, which would otherwise end the run silently."""
     return PartBroke(f"a part of the run raised {shown_error(error)}, though nobody cancelled the run")
 
 
 async def waited(effect: Wait) -> Waited:
-    """Return what came of waiting; an error of this toolkit concerns the test, and goes on up."""
+    """Return the result of waiting; an error of this toolkit concerns the test and propagates."""
     limit = asyncio.timeout(effect.seconds)
     try:
         async with limit:
             with closed_late(effect.what, effect.seconds):
                 value = await effect.what
-        # What swallows its cancellation ends when it likes, and not in time.
+        # Code that swallows its cancellation may end late.
         return Waited(error=TimeoutError(), late=True) if limit.expired() else Waited(value)
     except StatekSimError:
         raise
     except OWN_FAILURES as error:
         if from_outside(error):
             raise
-        # What is waited for may raise a TimeoutError of its own, of a connection for instance.
+        # The awaited code may raise its own TimeoutError, of a connection for example.
         return Waited(error=error, late=limit.expired() and isinstance(error, TimeoutError))
 
 
 def outcome_of(value: object) -> tuple[float, ToolOutcome]:
-    """Return what a tool's code returned, and after how many seconds."""
+    """Return the result of a tool's code, and after how many seconds."""
     if isinstance(value, str):
         return 0.0, _returned(value)
     if isinstance(value, ToolOutcome):
@@ -145,7 +147,7 @@ def _returned(value: object) -> ToolOutcome:
     if inspect.isasyncgen(value):
         return raised(TypeError("its result is an async generator, which nobody reads; return what it gives"))
     if not inspect.isawaitable(value):
-        # What an iterator raises while it is read here is the tool's.
+        # Exceptions of an iterator while it is read here are the tool's.
         return ToolOutcome(ToolStatus.RETURNED, result_text(value))
     if inspect.iscoroutine(value):
         value.close()
@@ -155,7 +157,7 @@ def _returned(value: object) -> ToolOutcome:
 
 
 def raised(error: BaseException) -> ToolOutcome:
-    """Return what an exception is to the model; one of this toolkit concerns the test, and goes on up."""
+    """Return how an exception is reported to the model; one of this toolkit concerns the test and propagates."""
     if isinstance(error, asyncio.CancelledError):
         return ToolOutcome(ToolStatus.CANCELLED, "CancelledError: the tool was cancelled from inside")
     if isinstance(error, StatekSimError):
@@ -164,7 +166,7 @@ def raised(error: BaseException) -> ToolOutcome:
 
 
 def shown_error(error: BaseException) -> str:
-    """Return an exception as `Type: message`, or its type where it says nothing; addresses in it are left out."""
+    """Return an exception as `Type: message`, or its type if it has no message; memory addresses are left out."""
     try:
         words = str(error)
     except Exception as worse:  # noqa: BLE001  # a user's exception
@@ -173,12 +175,12 @@ def shown_error(error: BaseException) -> str:
 
 
 def timed_out(invocation: Invocation) -> ToolOutcome:
-    """Return what a call is that took too long."""
+    """Return the outcome of a call that timed out."""
     return ToolOutcome(ToolStatus.TIMED_OUT, f"TimeoutError: no result within {invocation.timeout:g} seconds")
 
 
 def went_on(invocation: Invocation, grace: float, *, over: bool) -> ToolOutcome:
-    """Return what a call is that took too long and did not end when it was cancelled."""
+    """Return the outcome of a call that timed out and did not end when it was cancelled."""
     end = (
         f"was ended {grace:g} seconds later" if over else "cannot be ended: it is left behind and still runs"
     )
@@ -189,13 +191,13 @@ def went_on(invocation: Invocation, grace: float, *, over: bool) -> ToolOutcome:
 
 
 def first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first failure of a group that is none itself."""
+    """Return the first failure in a group that is not a group itself."""
     first = failures.exceptions[0]
     return first_of(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 async def in_time(given: object) -> object:
-    """Return what a person says, after the seconds that they take: a `Delayed` says how many."""
+    """Return a person's reply after the time it takes: a `Delayed` says how many seconds."""
     if not isinstance(given, Delayed):
         return given
     await asyncio.sleep(given.seconds)

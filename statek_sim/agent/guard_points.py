@@ -1,4 +1,4 @@
-"""What the loop does with its guards: it shows them a text, and lets it pass, changed, after a question, or not."""
+"""How the loop applies guards to a text: it passes, is changed, needs approval, or is blocked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOTHING: Final[Mapping[str, JSON]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What all guards together say: the text as they leave it, why it is blocked, what a person has to allow."""
+    """The combined result of all guards: the text as they leave it, why it is blocked, what a person has to allow."""
 
     text: str
     blocked: str | None = None
@@ -49,7 +49,7 @@ def guarded(
     tool: str | None = None,
     arguments: Mapping[str, JSON] = NOTHING,
 ) -> Generator[Effect, Answer, Ruling]:
-    """Show a text to the run's guards, in their order, and return what they say; the trace tells what they found."""
+    """Run all guards on a text, in their order, and return the result; the trace records the findings."""
     passed: list[Guard] = []
     asks: list[Ask] = []
     for guard in run.deps.parts.guards:
@@ -71,12 +71,12 @@ def guarded(
 
 
 def call_withdrawn(run: RunState, tool: str, arguments: Mapping[str, JSON]) -> None:
-    """Tell the guards that a call which they let pass is not made."""
+    """Tell the guards that a call which they allowed is not made."""
     withdraw(run.deps.parts.guards, _subject(run, GuardPoint.CALL, "", tool, arguments))
 
 
 def withdraw(guards: Iterable[Guard], subject: Subject) -> None:
-    """Tell those guards that want to know it that a call is not made."""
+    """Tell the guards that have `withdrawn` that a call is not made."""
     if subject.point is GuardPoint.CALL:
         for guard in guards:
             withdrawn = getattr(guard, "withdrawn", None)
@@ -116,7 +116,7 @@ def _verdict(
 
 
 def _judged(run: RunState, steps: Judging) -> Generator[Effect, Answer, Verdict]:
-    """Give a guard what it wants, until it has its verdict."""
+    """Answer a guard's requests until it returns its verdict."""
     reply: str | Waited | None = None
     try:
         while True:

@@ -33,28 +33,27 @@ from statek_sim.trace import Trace
 from statek_sim.usage.tokenizers import TokenizerRegistry
 
 Person = Callable[[Question], PersonSaid | str | bool | Delayed | None]
-"""Answers a question: with a text, True or False to whether something may be done, or a `PersonSaid`; None: never.
+"""Answers a question with a text, True or False (whether something may be done), or a `PersonSaid`; None: never.
 
-A `Delayed` is one of these, or an error that is raised, after so many seconds.
+A `Delayed` is one of these, or an error that is raised, after this many seconds.
 """
 
 CONTEXT: Final = ContextSettings()
-"""What prompts are held to, unless it is said otherwise: the agent document's numbers."""
+"""Default limits of prompts: the agent document's numbers."""
 
 LONGEST: Final = 86_400.0
-"""Virtual seconds that `AgentHarness.run` works on a task, where it is not told otherwise."""
+"""Default limit of virtual seconds that `AgentHarness.run` works on a task."""
 
 
 class AgentHarness:
-    """One agent and what is around it; `run` works on a task in virtual time, `begin` leaves the driving to others.
+    """One agent and its harness; `run` works on a task in virtual time, `begin` leaves the driving to the caller.
 
     `tools` are plain functions, `Tool`s, or a whole `Registry`; `steps` are names of tools, `Step`s, or a `StepPlan`;
-    `BadInput` when one names a tool that is not there.
-    Three protections are on, each run with its own: `rescue` reads calls that are written in text (unless
-    `parts.reader` does), `protection` answers loops and leaves failing tools alone for a while, `context` holds prompts
-    to a budget (unless `parts.compactor` does); False, False and None turn them off. STATEK's `limits` and a `budget`
-    are without bound unless they are given. `person` answers what is asked of people. All runs of a harness share its
-    clock and its trace.
+    `BadInput` if one names an unknown tool. Three protections are on, separate for each run: `rescue` reads calls that
+    are written as text (unless `parts.reader` is set), `protection` responds to loops and pauses failing tools,
+    `context` keeps prompts within a budget (unless `parts.compactor` is set); False, False and None turn them off.
+    STATEK's `limits` and a `budget` are unlimited unless given. `person` answers questions. All runs of a harness share
+    its clock and its trace.
     """
 
     def __init__(
@@ -121,7 +120,7 @@ class AgentHarness:
     def _with_defaults(
         self, parts: Parts, envelopes: Envelopes, context: ContextSettings | None, *, rescue: bool
     ) -> Parts:
-        """Return the parts with what reads replies and what shortens the history, where they have none of their own."""
+        """Return the parts with the default reader and compactor where they have none."""
         if parts.reader is rescued or (rescue and parts.reader is None):
             parts = replace(parts, reader=reader_of(self.spec.model))
         if context is None or (context is CONTEXT and parts.compactor is not None):
@@ -133,12 +132,12 @@ class AgentHarness:
         return replace(parts, compactor=manager)
 
     def plan(self, task: str) -> str:
-        """Return the hash of a task for this agent: what a session of a store is about."""
+        """Return the hash of a task for this agent: the plan of a session in a store."""
         steps = [asdict(step) for step in self.spec.plan.steps]
         return plan_hash(self.spec.role, task, steps, self.spec.plan.order)
 
     def _check_steps(self, *, offered: bool = False) -> None:
-        """Raise `BadInput` for a step whose tool is not there; with `offered` also for one that no turn can offer."""
+        """Raise `BadInput` for a step with an unknown tool; with `offered` also for one that no turn can offer."""
         check_plan(self.spec.plan, (tool.name for tool in self.spec.registry.list()))
         if offered and self._deps.parts.chooser is None and self.spec.plan.required:
             why = never_offered(self.spec.plan, self.spec.offer().names)
@@ -146,15 +145,15 @@ class AgentHarness:
                 raise BadInput(f"agent {self.spec.role!r}: {why}")
 
     def begin(self, task: str, *, clock: Clock | None = None, keeper: Keeper | None = None) -> AgentRun:
-        """Return a run that a driver can take to its end; `clock` is the driver's when it is not this one's.
+        """Return a run for a driver; `clock` is the driver's if it is not this harness's.
 
-        With a `keeper` the run commits, and goes on where its session stood; the clock must not be behind that, and a
-        `LoopClock` that nobody has read yet is set (`BadInput` for another one that is behind). Give
-        the keeper's `save` and `note` (under asyncio) or `committed` and `receipted` to the driver.
+        With a `keeper` the run commits, and continues from its session; the clock must not be behind that. A new
+        `LoopClock` is set; another clock that is behind is `BadInput`. Pass the keeper's `save` and `note` (under
+        asyncio) or `committed` and `receipted` to the driver.
         """
         if not isinstance(task, str):
             raise BadInput(f"task is {task!r}; expected a text")
-        # Here too: a registry of the caller's own may have got its tools since.
+        # Again here: a registry of the caller's own may have received its tools since.
         self._check_steps()
         self._runs += 1
         job = "main" if self._runs == 1 else f"main-{self._runs}"
@@ -169,7 +168,7 @@ class AgentHarness:
         return resumed(job, self.spec, deps, **saved_run(keeper.kept), anew=True)
 
     def _parts(self) -> Parts:
-        """Return the parts of one run: what looks for loops and failing tools remembers that run alone."""
+        """Return the parts of one run; loop and failure detection has state per run."""
         parts = self._deps.parts
         if not self._protects:
             return parts
@@ -191,8 +190,8 @@ class AgentHarness:
     ) -> AgentRun:
         """Work on a task until nothing is left to do, and return the run; `then` are later messages by their second.
 
-        `RunawayJob` when something is left to do after `within` virtual seconds; `Unanswered` when a person is asked
-        who never answers. With a `keeper` every commit is saved, and a session that was begun before goes on.
+        `RunawayJob` if work is left after `within` virtual seconds; `Unanswered` if a question has no answer and no
+        deadline. With a `keeper` every commit is saved, and an existing session is resumed.
         """
         if self.provider is None:
             raise LookupError("this harness has no provider; give it one, or drive `begin` yourself")
@@ -220,13 +219,13 @@ class AgentHarness:
         return run
 
     def _asked(self, driver: Simulation, question: Question, answered: Said) -> None:
-        """Let the person answer a question in their time."""
+        """Let the person answer a question after the time that they take."""
         given = None if self._person is None else self._person(question)
         if given is None:
             return
         later = given if isinstance(given, Delayed) else Delayed(0.0, given)
         if question.seconds is not None and later.seconds > question.seconds:
-            return  # Nobody waits for that any more.
+            return  # Nobody waits for the answer any more.
         if later.error is None:
             say = partial(_say, answered, word_of(question, later.value))
         else:
@@ -243,7 +242,7 @@ def _raise(error: Exception) -> None:
 
 
 def unanswered(questions: Iterable[Question]) -> str:
-    """Return the sentence about questions that nobody ever answers."""
+    """Return the sentence about questions that are never answered."""
     waits = [f"run {question.job!r} waits for an answer to {question.text!r}" for question in questions]
     return (
         f"{'; '.join(waits)}; expected somebody who answers it, or a deadline after which it goes on without"
@@ -251,7 +250,7 @@ def unanswered(questions: Iterable[Question]) -> str:
 
 
 def _wire(api: str) -> FormatName:
-    """Return the format of an API by its name in STATEK; `BadInput` tells the names."""
+    """Return the wire format of an API by its name in STATEK; `BadInput` lists the names."""
     if api.upper() not in PROVIDERS:
         raise BadInput(f"api is {api!r}, expected one of {', '.join(PROVIDERS)}")
     return format_of(api).NAME

@@ -1,7 +1,7 @@
-"""Calls that were in hand when a process died: what has a receipt is not done again, what has none is found out.
+"""Recovery of calls that were in flight when a process died: those with receipts are not repeated.
 
-A call without a receipt may have happened or not. Its tool says what then: it is called again, a check of the tool's
-own finds out, or a person is asked. Nothing is guessed.
+A call without a receipt may or may not have happened. Its tool defines what to do: call it again, run the tool's own
+check, or ask a person. Nothing is guessed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 Checking = Generator[Effect, Answer, list[int]]
 
 AGAIN: Final = "again"
-"""What a person says of a call that did not happen and is to be made now."""
+"""A person's answer that a call did not happen and should be made now."""
 
 _DID_NOT_HAPPEN: Final = ToolOutcome(ToolStatus.CANCELLED, "")
 
 
 class Recall:
-    """A batch that is taken up again from its saved values."""
+    """A batch that is resumed from its saved values."""
 
     def __init__(
         self, run: RunState, saved: Mapping[str, Any], receipts: Sequence[Receipt], committed: float
@@ -56,7 +56,7 @@ class Recall:
         self.batch.restore(saved)
 
     def go(self) -> Steps:
-        """Settle the wave that was in hand, then go on with the batch."""
+        """Settle the interrupted wave, then continue with the batch."""
         batch = self.batch
         match self._stage:
             case "allowing":
@@ -74,7 +74,7 @@ class Recall:
         yield from batch.execute()
 
     def _open(self) -> list[int]:
-        """Return the places of the wave's calls that are not settled and whose tools have code."""
+        """Return the positions of the wave's unsettled calls whose tools have code."""
         wave, outcomes = self.batch.wave, self.batch.outcomes
         return [at for at in range(len(wave)) if outcomes[at] is None and self._tool(at).asks is None]
 
@@ -98,7 +98,7 @@ class Recall:
         yield from self._ask_about(self._open(), None)
 
     def _check(self) -> Checking:
-        """Let tools find out for themselves; return the places of calls that did not happen."""
+        """Run the tools' own checks; return the positions of calls that did not happen."""
         checks = [at for at in self._open() if callable(self._tool(at).after_crash)]
         again: list[int] = []
 
@@ -126,7 +126,7 @@ class Recall:
         yield from self.batch.invoke(places)
 
     def _ask_about(self, places: Sequence[int], waiting: Suspended | None) -> Steps:
-        """Ask a person about calls that nobody knows of."""
+        """Ask a person about calls of unknown outcome."""
         if not places:
             return
         asks = [self._question(at) for at in places]
@@ -165,11 +165,11 @@ class Recall:
 
 
 def _nothing(position: int, answer: PersonSaid) -> None:
-    """Do nothing: answers are looked at when everything is settled."""
+    """Do nothing: answers are read when all are settled."""
 
 
 def _checking(check: Any) -> Callable[..., Any]:
-    """Return a tool's check as code whose result says whether the call happened."""
+    """Return a tool's check as code that returns whether the call happened."""
 
     def code(**arguments: Any) -> Any:
         found = check(**arguments)

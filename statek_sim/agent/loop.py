@@ -1,4 +1,6 @@
-"""The loop (agent document §4): assemble, ask, validate, final answer or tool calls, append, again. No I/O in it.
+"""The loop (agent document §4): assemble, request, validate, final answer or tool calls, append, repeat.
+
+It does no I/O.
 
 `AgentRun.go` is a generator of effects. Limits are checked at stated points: before each iteration
 `max_iterations`, STATEK's turn and exception limits, then the budget for the request; after each answer STATEK's token
@@ -39,7 +41,7 @@ from statek_sim.values import in_common
 
 
 def take(run: RunState, reply: ModelReply, offer: Offer) -> Steps:
-    """Take a reply: execute its calls, or end the run with its text, or correct the model."""
+    """Process a reply: execute its calls, end the run with its text, or correct the model."""
     if reply.truncated:
         fail_reply(run, reply, reply.calls, Failure.TRUNCATED, {})
         return
@@ -74,7 +76,7 @@ def take(run: RunState, reply: ModelReply, offer: Offer) -> Steps:
 
 
 def _corrected(run: RunState, failure: Failure) -> bool:
-    """Whether the reply answers a nudge for this failure: the conversation ends with it."""
+    """Whether the reply answers a nudge for this failure: the conversation ends with the nudge."""
     return run.nudged[-1:] == [failure] and run.conversation.messages[-1]["role"] == ROLE
 
 
@@ -98,21 +100,22 @@ def _take_text(run: RunState, reply: ModelReply, offer: Offer) -> Steps:
 
 
 class AgentRun(RunState):
-    """One run of an agent: its state, and the generator that moves it, `go`."""
+    """One run of an agent: its state, and the generator that advances it, `go`."""
 
     def __init__(
         self, job: str, spec: AgentSpec, deps: RunDeps, message: str, *, saved: Pending | None = None
     ) -> None:
-        """`saved`: where a run stood that is taken up again; see `resume.resumed`, which gives it its state."""
+        """With `saved`, resume a run; see `resume.resumed`, which also restores its state."""
         super().__init__(job, spec, deps, message, saved=saved)
         self._saved = saved
 
     # -- units of work -----------------------------------------------------------------------------------------
 
     def go(self) -> Steps:
-        """Yield the effects of a unit of work, until it is DONE; again after `push` gave it another one.
+        """Yield the effects of a unit of work, until it is DONE; call again after `push` added another one.
 
-        A unit that ended before it took a message leaves it: a limit that holds for good would end the next one too.
+        A unit that ended before it took a message leaves it in the queue: a permanent limit would end the next unit
+        too.
         """
         self.resting = False
         try:
@@ -136,7 +139,7 @@ class AgentRun(RunState):
             self._reactivate()
 
     def _whole_unit(self, saved: Pending | None) -> Steps:
-        """Work until the run is DONE, from its beginning or from where it was saved."""
+        """Work until the run is DONE, from its start or from where it was saved."""
         ladder = self.deps.parts.ladder
         if saved is None:
             self.move("STARTED")
@@ -145,7 +148,7 @@ class AgentRun(RunState):
         self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
 
     def attempt(self, saved: Pending | None = None) -> Steps:
-        """Yield the effects of one attempt at a unit of work, from where it was saved, and note how it ended."""
+        """Yield the effects of one attempt at a unit of work, from where it was saved, and record how it ended."""
         self.failure = None
         try:
             yield from self._unit() if saved is None else self._rest_of_unit(saved)
@@ -155,9 +158,9 @@ class AgentRun(RunState):
             self.stop, self.detail = str(getattr(exceeded, "limit", "harness")), str(exceeded)
 
     def push(self, message: str) -> bool:
-        """Give the run another user message, read at the next safe moment; return whether `go` is to be called again.
+        """Give the run another user message, read at the next safe point; return whether to call `go` again.
 
-        That is so when the run was DONE: it is taken up again.
+        That is the case if the run was DONE: it is resumed.
         """
         self.tell(events.UserMessage(self.now(), self.job, message))
         self.inbox.append(message)
@@ -186,7 +189,7 @@ class AgentRun(RunState):
             yield from self.iterate()
 
     def _taken_up(self, saved: Pending) -> Steps:
-        """Do what was in hand when the run was committed, up to its next iteration."""
+        """Finish the work that was in progress when the run was committed, up to its next iteration."""
         self.tell(events.RunResumed(self.now(), self.job, saved.point.value, self.iteration, saved.committed))
         offer = self.offer_made
         if "wave" in saved.state:
@@ -198,7 +201,7 @@ class AgentRun(RunState):
     # -- one iteration -----------------------------------------------------------------------------------------
 
     def iterate(self) -> Steps:
-        """Yield the effects of one iteration: assemble, ask, take the answer."""
+        """Yield the effects of one iteration: assemble, request, process the answer."""
         if self.iteration >= self.spec.max_iterations:
             raise Ended(
                 "max_iterations", f"Agent did not complete within {self.spec.max_iterations} iterations"
@@ -227,7 +230,7 @@ class AgentRun(RunState):
             yield from self._take_message()
 
     def _take_message(self) -> Steps:
-        """Take the oldest message, which a guard may change; one that it blocks is not looked at again."""
+        """Take the oldest message, which a guard may change; a blocked message is discarded."""
         self.taken += 1
         message = self.inbox.pop(0)
         if self.deps.parts.guards:
@@ -276,15 +279,15 @@ class AgentRun(RunState):
 
 
 def compact(run: RunState) -> Generator[Effect, Answer, None] | tuple[()]:
-    """Return the effects of asking the run's compactor, where it has one, whether its history should be shorter."""
+    """Yield the effects of the run's compactor, if it has one."""
     compactor = run.deps.parts.compactor
     return () if compactor is None else _compacted(run, compactor)
 
 
 def _compacted(run: RunState, compactor: Compactor) -> Generator[Effect, Answer, None]:
-    """Ask a compactor whether the run's history should be shorter, and put what it gives in its place.
+    """Run a compactor, and replace the run's history by its result.
 
-    Ends the run, before the provider is asked, with `context_overflow` where it cannot be made to fit.
+    Ends the run with `context_overflow`, before the provider is called, if the history cannot fit.
     """
     before, tokens = run.conversation.messages, run.conversation.prompt_tokens
     try:

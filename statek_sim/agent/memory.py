@@ -1,4 +1,4 @@
-"""The handoff file of a task, and AGENTS.md and CLAUDE.md: which of them speak to an agent, and how.
+"""The handoff file of a task, and AGENTS.md and CLAUDE.md: which of them apply to an agent, and how.
 
 Source: the agent document §7.
 """
@@ -18,14 +18,14 @@ from statek_sim.store.disk import Disk, write_durably
 
 VERSION: Final = 1
 PATH: Final = ".agent_progress.json"
-"""The document's name for it."""
+"""The document's file name."""
 
 HandoffStatus = Literal["in_progress", "completed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handoff:
-    """The file as values. `completed` are steps with the time at which each was; `started` those that were begun."""
+    """The file as values. `completed` are finished steps with their times; `started` are steps that were begun."""
 
     task: str
     started_at: str
@@ -37,23 +37,23 @@ class Handoff:
     notes: str = ""
     fence: int = 1
     more: Mapping[str, Any] = field(default_factory=dict)
-    """What others put into the file; it stays."""
+    """Fields that others added to the file; they are kept."""
 
     @property
     def done(self) -> tuple[str, ...]:
-        """The steps that are done, in their order."""
+        """The finished steps, in order."""
         return tuple(step for step, _ in self.completed)
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Steps that were begun and may have happened: find out before they are done again."""
+        """Steps that were begun and may have happened: check before repeating them."""
         return tuple(step for step in self.started if step not in self.done)
 
 
 class HandoffFile:
-    """One session's hold on the file; `wall` returns the time as a text, ISO 8601.
+    """One session's claim on the file; `wall` returns the time as ISO 8601 text.
 
-    Raises `Damaged` for a file that is none, `Fenced` when another session has taken the task over.
+    Raises `Damaged` for an invalid file, `Fenced` if another session has taken the task over.
     """
 
     def __init__(self, disk: Disk, *, wall: Callable[[], str], path: str = PATH) -> None:
@@ -63,12 +63,12 @@ class HandoffFile:
         self._fence: int | None = None
 
     def read(self) -> Handoff | None:
-        """Return what the file says, None where there is none."""
+        """Return the file's contents, None if there is no file."""
         content = self._disk.read(self._path)
         return None if content is None else _handoff(content, self._path)
 
     def begin(self, task: str) -> Handoff:
-        """Begin a task; `OtherPlan` while another one is in progress, `Held` while this one is."""
+        """Begin a task; `OtherPlan` while another task is in progress, `Held` while this task is."""
         self._disk.make_folder(self._path.rpartition("/")[0])
         with self._disk.locked(f"{self._path}.lock"):
             there = self.read()
@@ -84,7 +84,7 @@ class HandoffFile:
             return self._put(Handoff(task=task, started_at=now, last_updated=now, fence=fence))
 
     def resume(self) -> Handoff | None:
-        """Take the task in progress over, and fence the session before; None when none is in progress."""
+        """Take over the task in progress, and fence the previous session; None if no task is in progress."""
         with self._disk.locked(f"{self._path}.lock"):
             there = self.read()
             if there is None or there.status != "in_progress":
@@ -92,11 +92,11 @@ class HandoffFile:
             return self._put(replace(there, fence=there.fence + 1))
 
     def start(self, step: str) -> Handoff:
-        """Note that a step is about to be done."""
+        """Record that a step is about to be done."""
         return self._update(lambda old: {"started": _with(old.started, step)})
 
     def finish(self, step: str, artifact: str | None = None) -> Handoff:
-        """Note that a step is done, and what it made; one that is done already stays as it was."""
+        """Record that a step is done, and what it made; a finished step stays unchanged."""
         now = self._wall()
 
         def change(old: Handoff) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class HandoffFile:
         return self._update(change)
 
     def forget(self, step: str) -> Handoff:
-        """Note that a step that was begun did not happen."""
+        """Record that a step that was begun did not happen."""
         return self._update(
             lambda old: {
                 "started": tuple(started_step for started_step in old.started if started_step != step)
@@ -116,11 +116,11 @@ class HandoffFile:
         )
 
     def note(self, notes: str) -> Handoff:
-        """Put notes in the place of those that are there."""
+        """Replace the notes."""
         return self._update(lambda old: {"notes": notes})
 
     def complete(self) -> Handoff:
-        """End the task: nobody resumes it."""
+        """End the task, so that nobody resumes it."""
         return self._update(lambda old: {"status": "completed"})
 
     def _update(self, change: Callable[[Handoff], dict[str, Any]]) -> Handoff:
@@ -166,7 +166,7 @@ _OURS: Final = frozenset(json.loads(_bytes(Handoff(task="", started_at="", last_
 
 
 def _handoff(content: bytes, path: str) -> Handoff:
-    """Read a file, ours or one that the document's code wrote."""
+    """Read a file, ours or one written by the document's code."""
     document = from_bytes(content, what=path)
     try:
         if document.get("version", VERSION) > VERSION:
@@ -203,14 +203,14 @@ def _status(value: object) -> HandoffStatus:
 
 
 MOST_STEPS: Final = 50
-"""Steps that are listed; of more, the newest, and how many there were."""
+"""Maximum listed steps; if there are more, the newest, and the number of the others."""
 
 LONGEST: Final = 200
-"""Characters of one entry."""
+"""Maximum characters of one entry."""
 
 
 def memory_block(handoff: Handoff) -> str:
-    """Return the block for a session that resumes; every entry is one line, quoted, and cannot pass for the block's."""
+    """Return the block for a session that resumes; every entry is one quoted line."""
     listed = handoff.done[-MOST_STEPS:]
     left_out = len(handoff.done) - len(listed)
     lines = [
@@ -241,20 +241,20 @@ def _quoted(text: str) -> str:
 
 
 NAMES: Final = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")
-"""The names of such files; of each folder the first that is there and not empty is taken."""
+"""The names of such files; in each folder the first that exists and is not empty is used."""
 
 _MOST_READ: Final = 16 * 1024 * 1024
-"""Bytes of a file that are looked at."""
+"""Maximum bytes read of a file."""
 MOST: Final = 32 * 1024
 """Bytes of all files together (Codex: `project_doc_max_bytes`)."""
 
 Read = Callable[[str], bytes | None]
-"""Returns what a file has, by its path below the root of the project, with `/`; None where there is none."""
+"""Returns a file's bytes by its path from the root of the project, with `/`; None if there is no file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instructions:
-    """One file that was found. `trusted`: the user's own. `cut`: bytes of it that there was no room for."""
+    """One file found. `trusted`: the user's own. `cut`: bytes of it that did not fit."""
 
     path: str
     text: str
@@ -265,10 +265,10 @@ class Instructions:
 def discover(
     read: Read, folder: str = "", *, own: str = "", names: Sequence[str] = NAMES, most: int = MOST
 ) -> tuple[Instructions, ...]:
-    """Return the files that hold for work in `folder`, from general to specific; `own` is the user's own text.
+    """Return the files that apply to work in `folder`, from general to specific; `own` is the user's own text.
 
-    Together they have at most `most` bytes: the general ones come first, and what there is no room for is cut. A
-    folder outside the project, `..`, is `BadInput`.
+    Together they have at most `most` bytes: general files come first, and the excess is cut. A folder outside the
+    project, `..`, is `BadInput`.
     """
     if most < 1:
         raise BadInput(f"instructions have room for 1 byte or more, not {most}")
@@ -298,7 +298,7 @@ def _all(read: Read, folder: str, own: str, names: Sequence[str]) -> Iterator[tu
 
 
 def _folders(folder: str) -> list[str]:
-    """Return the folders from the root down to this one, the root as an empty text."""
+    """Return the folders from the root down to this one; the root is an empty text."""
     parts = PurePosixPath(folder or ".").parts
     if ".." in parts or folder.startswith("/"):
         raise BadInput(f"{folder!r} is not in the project; expected a folder below its root")
@@ -308,7 +308,8 @@ def _folders(folder: str) -> list[str]:
 def instructions_block(found: Sequence[Instructions]) -> str:
     """Return the files as a layer of the system block (agent document §4: project), joined by empty lines.
 
-    What is not the user's own stands between two marks that hold a digest of it, so that no text can close its own.
+    A text that is not the user's own stands between two marks that contain its digest, so that it cannot close its own
+    frame.
     """
     return "\n\n".join(
         file.text + _missing(file) if file.trusted else _marked(file)
@@ -333,7 +334,7 @@ def _missing(file: Instructions) -> str:
 
 
 def project_of(folder: Path) -> tuple[Path, str]:
-    """Return the root of the project that a folder is in, and the folder below it; the folder itself without `.git`."""
+    """Return the root of a folder's project, and the folder's path in it; without `.git`, the folder is the root."""
     place = folder.resolve()
     root = next((one for one in (place, *place.parents) if (one / ".git").exists()), place)
     below = place.relative_to(root).as_posix()
@@ -341,14 +342,14 @@ def project_of(folder: Path) -> tuple[Path, str]:
 
 
 def reader_of(root: Path) -> Read:
-    """Return what reads files of a project: only regular files that are in it, wherever their links lead."""
+    """Return a reader of project files: only regular files inside the project, after following links."""
     home = root.resolve()
 
     def read(path: str) -> bytes | None:
         try:
             place = (home / path).resolve()
         except RuntimeError:
-            # Before Python 3.13 links that lead to themselves are no OSError; from then on they are no file.
+            # Before Python 3.13 a link loop is not an OSError; from then on it is not a file.
             return None
         if not place.is_relative_to(home) or not place.is_file():
             return None

@@ -1,4 +1,4 @@
-"""One request of a run: sent, tried again after temporary failures, metered."""
+"""One request of a run: sent, retried after temporary failures, metered."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from statek_sim.usage.messages import REPLY_PRIMING
 from statek_sim.usage.totals import TurnUsage
 
 LONGEST: Final = 60.0
-"""Seconds that are waited at most for a provider that says when to ask again."""
+"""Maximum seconds to wait if a provider says when to retry."""
 
 
 def ask_model(run: RunState) -> Generator[Effect, Answer, ModelReply]:
-    """Send the run's conversation to its model, again after temporary failures; return the answer, metered."""
+    """Send the run's conversation to its model, with retries after temporary failures; return the metered answer."""
     run.counters.asked += 1
     sent: int | None = None
 
     def request(attempt: int) -> tuple[ChatRequest, int]:
         nonlocal sent
         made = run.conversation.request(run.job, turn=run.counters.asked, attempt=attempt, at=run.now())
-        # A request that is sent again has all messages of the one before.
+        # A retry contains all messages of the request before it.
         kept = run.conversation.kept if sent is None else sent
         sent = len(made.messages)
         return made, kept
@@ -44,10 +44,10 @@ def ask_model(run: RunState) -> Generator[Effect, Answer, ModelReply]:
 def exchange(
     run: RunState, request: Callable[[int], tuple[ChatRequest, int]]
 ) -> Generator[Effect, Answer, tuple[ChatRequest, RawReply | ProviderFailure]]:
-    """Send a request, again after temporary failures; return the last one and what came of it.
+    """Send a request, with retries after temporary failures; return the last request and its result.
 
-    `request` makes the one of an attempt, from 1, and says how many of its messages were sent before. Whatever a run
-    asks of a model goes this way, so that it is told and tried again alike.
+    `request` makes the request of an attempt, counted from 1, and returns how many of its messages were sent before.
+    All model requests of a run use this function, so that they are traced and retried alike.
     """
     attempt = 1
     while True:
@@ -78,7 +78,7 @@ def exchange(
 
 
 def _delay(run: RunState, failure: ProviderFailure, attempt: int) -> float | None:
-    """Return after how many seconds to ask again, None for never."""
+    """Return the seconds until the next retry, None for no retry."""
     delay = retry_delay(failure, attempt) if run.spec.retry_provider else None
     wanted = failure.retry_after if isinstance(failure, ProviderHTTPError) else None
     if delay is None or wanted is None:
@@ -104,7 +104,10 @@ def _metered(run: RunState, request: ChatRequest, raw: RawReply) -> ModelReply:
 
 
 def charge(run: RunState, request: ChatRequest, usage: TurnUsage, text: str, calls: tuple[str, ...]) -> int:
-    """Tell of an answer and take it off the budget: as reported, else as measured; return the tokens over it."""
+    """Record an answer and charge it to the budget; return the tokens over the budget.
+
+    Reported usage is used if there is any, measured usage otherwise.
+    """
     prompt = usage.reported_prompt if usage.reported_prompt is not None else usage.measured_prompt
     reported = usage.reported_completion
     over = run.budget.replied(
@@ -133,10 +136,10 @@ def charge(run: RunState, request: ChatRequest, usage: TurnUsage, text: str, cal
 def ask_beside(
     run: RunState, wanted: TextWanted, *, part: str, missing: str, then_asks: bool = True
 ) -> Generator[Effect, Answer, str | None]:
-    """Return a model's text, None where it fails or the budget has no room for asking it, which `part` tells.
+    """Return a model's text; None if the request fails or exceeds the budget, which is recorded under `part`.
 
-    It is a request of the run like any other: in its trace, its usage and its budget, but no turn. With `then_asks`
-    the budget must have room for the agent's own next request as well.
+    Like any other request of the run it is in the trace, the usage and the budget, but it is not a turn. With
+    `then_asks` the budget must also have room for the agent's own next request.
     """
     meter = run.deps.envelopes.meter(wanted.by.model)
     prompt = sum(meter.measure(message)[1] for message in wanted.messages) + REPLY_PRIMING
@@ -190,7 +193,7 @@ def _beside(run: RunState, wanted: TextWanted, attempt: int) -> ChatRequest:
 
 
 def _meter_beside(run: RunState, request: ChatRequest, raw: RawReply, reply: ModelReply, prompt: int) -> None:
-    """Meter an answer, one that cannot be read by its whole body: it was written, and is paid for."""
+    """Meter an answer; an unreadable one by its whole body: it was generated and is paid for."""
     if reply.unreadable is not None:
         reply = replace(reply, text=raw.body.decode("utf-8", "replace"))
     tokenizer = run.deps.envelopes.meter(request.model).model_tokenizer

@@ -1,4 +1,4 @@
-"""Loop protection: circuit breakers, one per key, and whether an agent repeats itself. States are values.
+"""Loop protection: circuit breakers by key, and detection of an agent that repeats itself. States are values.
 
 Source: the harness document §6.
 """
@@ -47,13 +47,13 @@ class BreakerSettings:
 
     @property
     def probe_time(self) -> float:
-        """How long a probe keeps others out."""
+        """How long a probe blocks other calls."""
         return self.cooldown if self.lease is None else self.lease
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """The right to make one call, of the breaker's generation that gave it; `probe`: the number of a probe, or 0."""
+    """Permission for one call, with the generation of its breaker; `probe`: the number of a probe, or 0."""
 
     generation: int
     probe: int = 0
@@ -61,14 +61,14 @@ class Permit:
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """One breaker as a value: a checkpoint may hold it. Times are seconds."""
+    """One breaker as a value, which a checkpoint may hold. Times are in seconds."""
 
     circuit: Circuit = Circuit.CLOSED
     failures: int = 0
     generation: int = 0
     opened_at: float = 0.0
     probe: int = 0
-    """The number of the probe that is out; numbers are not used again."""
+    """The number of the probe in flight; numbers are not reused."""
     probe_until: float = 0.0
 
 
@@ -78,7 +78,7 @@ def breaker_saved(breaker: Breaker) -> dict[str, object]:
 
 
 def breaker_from(saved: Mapping[str, Any]) -> Breaker:
-    """Return the breaker whose fields these are."""
+    """Return the breaker with these fields."""
     return Breaker(**{**saved, "circuit": Circuit(saved["circuit"])})
 
 
@@ -120,7 +120,7 @@ def tell(
 
 
 def withdraw(breaker: Breaker, permit: Permit, at: float) -> Breaker:
-    """Return the breaker when the call of `permit` is not made: a probe's lease ends, nothing else changes."""
+    """Return the breaker if the call of `permit` is not made: a probe's lease ends, nothing else changes."""
     if breaker.circuit is not Circuit.HALF_OPEN or _late(breaker, permit):
         return breaker
     return replace(breaker, probe_until=min(breaker.probe_until, at))
@@ -129,14 +129,14 @@ def withdraw(breaker: Breaker, permit: Permit, at: float) -> Breaker:
 def _late(breaker: Breaker, permit: Permit) -> bool:
     if permit.generation != breaker.generation:
         return True
-    # A probe whose lease ended was replaced: only the newest probe speaks for the callee.
+    # A probe whose lease ended was replaced: only the newest probe's result counts.
     return breaker.circuit is Circuit.HALF_OPEN and permit.probe != breaker.probe
 
 
 class Breakers:
-    """Breakers by key, for example one per tool or host: a failure of one key never keeps another from being called.
+    """Breakers by key, for example one per tool or host: a failure of one key never blocks another.
 
-    `state` is a value that a checkpoint may hold and `restore` takes back.
+    `state` is a value that a checkpoint may hold, and `restore` loads it.
     """
 
     def __init__(self, settings: BreakerSettings | None = None) -> None:
@@ -145,11 +145,11 @@ class Breakers:
 
     @property
     def state(self) -> Mapping[str, Breaker]:
-        """Every breaker that is not as new, by key."""
+        """Every breaker that differs from a new one, by key."""
         return {key: breaker for key, breaker in sorted(self._state.items()) if breaker != Breaker()}
 
     def restore(self, state: Mapping[str, Breaker]) -> None:
-        """Go on from `state`. Permits from before still count, by their generation."""
+        """Load `state`. Earlier permits stay valid, by their generation."""
         self._state = dict(state)
 
     def ask(self, key: str, *, at: float) -> Permit | None:
@@ -158,16 +158,16 @@ class Breakers:
         return permit
 
     def tell(self, key: str, permit: Permit, *, at: float, failed: bool) -> None:
-        """Take note of how the call of `permit` ended."""
+        """Record how the call of `permit` ended."""
         breaker = self._state.get(key, Breaker())
         self._state[key] = tell(breaker, permit, at, self._settings, failed=failed)
 
     def withdraw(self, key: str, permit: Permit, *, at: float) -> None:
-        """Take note that the call of `permit` is not made; nothing is learnt of the callee."""
+        """Record that the call of `permit` is not made; the breaker learns nothing from it."""
         self._state[key] = withdraw(self._state.get(key, Breaker()), permit, at)
 
     def why_not(self, key: str, *, at: float) -> str:
-        """Return why `key` is not called at `at`, for the model."""
+        """Return why `key` is not called at second `at`, for the model."""
         breaker = self._state.get(key, Breaker())
         until = breaker.opened_at + self._settings.cooldown
         if breaker.circuit is Circuit.HALF_OPEN:
@@ -176,13 +176,13 @@ class Breakers:
 
 
 _WINDOW: Final = 5
-"""The document's `windowSize`; it looks for a loop from the third output on."""
+"""The document's `windowSize`; loops are detected from the third output on."""
 _THRESHOLD: Final = 0.9
-"""The document's `threshold`: texts more alike than this are the same."""
+"""The document's `threshold`: texts with a higher similarity are equal."""
 
 Response = Literal["nudge", "fewer_tools", "escalate", "stop"]
 STRATEGY: Final[tuple[Response, ...]] = ("nudge", "fewer_tools", "escalate", "stop")
-"""What is done about a loop, one after the other.
+"""The responses to loops, in order.
 
 Source: the harness document, where detection "triggers strategy change", then the hard stop.
 """
@@ -190,7 +190,7 @@ Source: the harness document, where detection "triggers strategy change", then t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSeen:
-    """One executed call and what it gave, as the model sees it."""
+    """One executed call and its result, as the model sees it."""
 
     tool: str
     arguments: Mapping[str, JSON]
@@ -199,7 +199,7 @@ class CallSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnSeen:
-    """One turn. `progress`: something was achieved, for example a required step was done."""
+    """One turn. `progress`: something was achieved, such as a required step."""
 
     text: str = ""
     calls: Sequence[CallSeen] = ()
@@ -208,10 +208,10 @@ class TurnSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings:
-    """When turns are a loop. `periods`: the longest period, in turns; `repeats`: how often it has to come.
+    """Definition of a loop. `periods`: the longest period, in turns; `repeats`: how often it has to occur.
 
-    `polling` maps the names of tools that honestly ask again to how often the same answer is allowed, in a row or in
-    turn with other polls.
+    `polling` maps the names of tools that poll legitimately to how often the same answer is allowed, in a row or
+    alternating with other polls.
     """
 
     periods: int = 4
@@ -238,7 +238,7 @@ class LoopSettings:
 
     @property
     def kept(self) -> int:
-        """How many turns have to be remembered."""
+        """How many turns have to be kept."""
         patience = max(self.polling.values(), default=0) + 1
         return max(self.periods * max(self.repeats, patience), _WINDOW)
 
@@ -249,12 +249,12 @@ class _Turn:
     """Equal for equal calls with equal results; empty for a turn without calls."""
     text: str
     polls: int
-    """How often the same answer is allowed, when all calls of the turn poll; else 0."""
+    """How often the same answer is allowed, if all calls of the turn poll; else 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What was seen so far; a checkpoint may hold it. `found`: how many loops were answered since the last progress."""
+    """The turns so far; a checkpoint may hold it. `found`: number of loops answered since the last progress."""
 
     turns: tuple[_Turn, ...] = ()
     found: int = 0
@@ -267,13 +267,13 @@ def watch_saved(watch: Watch) -> dict[str, object]:
 
 
 def watch_from(saved: Mapping[str, Any]) -> Watch:
-    """Return the watch that `watch_saved` made values of."""
+    """Return the watch that `watch_saved` converted to values."""
     return Watch(tuple(_Turn(**turn) for turn in saved["turns"]), saved["found"], saved["calm"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """The newest turns are `period` turns, `repeats` times; what to do about it, and a sentence for the model."""
+    """A loop: a period of `period` turns, `repeats` times; the response, and a sentence for the model."""
 
     period: int
     repeats: int
@@ -282,11 +282,11 @@ class Loop:
 
 
 def observe(watch: Watch, turn: TurnSeen, settings: LoopSettings | None = None) -> tuple[Watch, Loop | None]:
-    """Return the watch after `turn`, and the loop that it completes, if it does.
+    """Return the watch after `turn`, and the loop that it completes, if any.
 
-    After a loop was found, the same turns are not counted again: the model gets as many turns to change its ways as it
-    took to be found. A loop found after that gets the next response of the strategy; progress, or as many other turns
-    as are remembered, start over at the first.
+    After a loop was found, the same turns are not counted again: the model gets as many turns to change its behaviour
+    as the detection needed. A loop found after that gets the next response of the strategy; progress, or as many other
+    turns as are remembered, restarts at the first.
     """
     settings = settings or LoopSettings()
     if turn.progress:
@@ -316,18 +316,18 @@ def _seen(turn: TurnSeen, settings: LoopSettings) -> _Turn:
 
 
 def signature(call: CallSeen) -> str:
-    """Return a call as text that is equal for equal calls with equal results, whatever the order of arguments."""
+    """Return a call as text that is equal for equal calls with equal results, regardless of argument order."""
     identity = json.dumps([call.tool, dict(call.arguments), call.result], sort_keys=True)
     return f"{call.tool} {sha256(identity.encode()).hexdigest()}"
 
 
 def _period(turns: Sequence[_Turn], settings: LoopSettings) -> tuple[int, int]:
-    """Return the shortest period that the newest turns repeat often enough and how often they do, or zeros."""
+    """Return the shortest period that repeats often enough in the newest turns and its repeats, or zeros."""
     newest = list(reversed(turns))
     for period in range(1, settings.periods + 1):
         pattern = newest[:period]
-        # A period of polls alone may come until the least patient of them had its answer once too often; one that
-        # comes twice in a period has it twice each time.
+        # A period of polls alone may repeat until one of its tools exceeds its allowance; a tool that occurs twice in a
+        # period counts twice.
         came = Counter(turn.signature for turn in pattern)
         patience = min(turn.polls // came[turn.signature] + 1 for turn in pattern) if pattern else 0
         repeats = max(settings.repeats, patience)
@@ -346,19 +346,19 @@ def _same(one: _Turn, other: _Turn, settings: LoopSettings) -> bool:
 
 
 _HEAD: Final = 2_000
-"""Characters of the beginning and of the end that are compared of a long text: the work is bounded."""
+"""Maximum characters compared at each end of a long text, to bound the work."""
 
 
 def similarity(one: str, other: str) -> float:
-    """Return how alike two texts are. Equal ones are 1, and the order does not count."""
+    """Return the similarity of two texts. Equal texts have 1; argument order does not matter."""
     if one == other:
         return 1.0
     longer = max(len(one), len(other))
     if min(len(one), len(other)) < longer / 2:
-        # At most two thirds can be in common; the exact number does not matter.
+        # At most two thirds can be equal; the exact number does not matter.
         return round(2 * min(len(one), len(other)) / (len(one) + len(other)) * 0.99, 6)
     alike = Indel.normalized_similarity(_bounded(one), _bounded(other))
-    # What was not compared may differ: two different texts are never said to be equal.
+    # The part not compared may differ, so two different texts are never reported as equal.
     return round(min(alike, 0.999_999), 6)
 
 
@@ -372,7 +372,7 @@ DOCUMENT_LIMIT: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class StepCount:
-    """How many steps a task took, over all its runs: what a checkpoint holds."""
+    """The number of steps of a task, over all its runs, for a checkpoint."""
 
     taken: int = 0
 
@@ -383,18 +383,18 @@ class StepCount:
 
 @dataclass(frozen=True, slots=True)
 class TooManySteps:
-    """The task asked for one step more than it may take; `message` is the document's."""
+    """The task needs more steps than it may take; `message` is the document's."""
 
     most: int
 
     @property
     def message(self) -> str:
-        """What the run ends with."""
+        """The message with which the run ends."""
         return f"Task exceeded max iterations ({self.most})"
 
 
 def next_step(count: StepCount, most: int = DOCUMENT_LIMIT) -> StepCount | TooManySteps:
-    """Return the count with one step more, or `TooManySteps` when `most` were taken: step 101 of 100 is refused."""
+    """Return the count after one more step, or `TooManySteps` if `most` were taken: step 101 of 100 is refused."""
     if most < 1:
         raise BadInput(f"a step limit is 1 or more, not {most}")
     return TooManySteps(most) if count.taken >= most else StepCount(count.taken + 1)

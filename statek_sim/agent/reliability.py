@@ -1,6 +1,6 @@
 """Rescue parsing and loop protection as parts of the loop: a reader of replies, a watcher of turns, a gate for calls.
 
-The parts themselves know nothing of the loop; here they are given its values. `reader: rescue` in a scenario is
+The protections themselves know nothing of the loop; here they get its values. `reader: rescue` in a scenario is
 `rescued` with the dialect of the agent's model.
 """
 
@@ -49,12 +49,12 @@ def rescued(
     reformat: Reformat | None = None,
     read_only: Collection[str] = (),
 ) -> Reading:
-    """Read a reply's text with rescue parsing: its calls, or the reason why what looks like a call is none.
+    """Read a reply's text with rescue parsing: its calls, or the reason why an apparent call is not one.
 
-    `stages` are how the calls were read, or the reason of the refusal. `dialect` is the format that the model writes
-    (`dialect_of` its name), `read_only` names tools whose calls may stand beside text. `reformat` is the agent
-    document's last resort: it is given a reply that cannot be read and returns a better one, or None. Arguments are
-    converted as those of a call on the wire are.
+    `stages` say how the calls were read, or why they were refused. `dialect` is the format that the model writes (see
+    `dialect_of`), `read_only` names tools whose calls may stand beside text. `reformat` is the agent document's last
+    resort: it gets an unreadable reply and returns a better one, or None. Arguments are converted like those of a call
+    on the wire.
     """
     found = rescue(text, offered, reformat=reformat, dialect=dialect, coerce=True, read_only=read_only)
     if found.calls:
@@ -72,7 +72,10 @@ def rescued(
 
 
 def reader_of(model: str, dialect: str | None = None) -> ReplyReader:
-    """Return `rescued` with a dialect, or with the one that the model's name says. Raises `BadInput` for none such."""
+    """Return `rescued` with a dialect, or with the one for the model's name.
+
+    Raises `BadInput` for an unknown dialect.
+    """
     dialect_called(dialect)
     return partial(rescued, dialect=dialect or dialect_of(model))
 
@@ -82,15 +85,15 @@ def loop_watcher(
     *,
     escalate: Callable[[Loop], None] | None = None,
 ) -> TurnWatcher:
-    """Return a watcher of one run that answers loops: a nudge, then without the tools that loop, then the end.
+    """Return a watcher of one run that responds to loops: a nudge, then without the looping tools, then the end.
 
-    `escalate` is told of a loop whose response is `escalate`; without it that response is a nudge.
+    `escalate` is called for a loop whose response is `escalate`; without it that response is a nudge.
     """
     return LoopWatcher(settings or LoopSettings(), escalate)
 
 
 class LoopWatcher:
-    """A watcher of one run that answers loops; what it saw is a value that a checkpoint holds."""
+    """A watcher of one run that responds to loops; its state is a value that a checkpoint holds."""
 
     def __init__(self, settings: LoopSettings, escalate: Callable[[Loop], None] | None) -> None:
         self._settings = settings
@@ -98,7 +101,7 @@ class LoopWatcher:
         self.watch = Watch()
 
     def __call__(self, turn: TurnFacts) -> Advice | None:
-        """Return what should be done about a loop that this turn completes."""
+        """Return the response to a loop that this turn completes."""
         seen = [
             CallSeen(tool=call.name, arguments=call.arguments, result=f"{outcome.status} {outcome.text}")
             for call, outcome in turn.calls
@@ -115,7 +118,7 @@ class LoopWatcher:
         return Advice(kind="stop" if loop.response == "stop" else "nudge", reason=loop.reason)
 
     def saved(self) -> object:
-        """Return the turns that were seen and how many loops were answered."""
+        """Return the turns so far and the number of answered loops."""
         return watch_saved(self.watch)
 
     def restore(self, saved: Any) -> None:
@@ -131,7 +134,7 @@ class BreakerGate:
         self._out: list[tuple[ToolCall, Permit]] = []
 
     def saved(self) -> object:
-        """Return every breaker, and the permits that are out."""
+        """Return every breaker, and the permits in use."""
         return {
             "breakers": {key: breaker_saved(breaker) for key, breaker in self.breakers.state.items()},
             "permits": [
@@ -147,7 +150,7 @@ class BreakerGate:
         ]
 
     def admit(self, call: ToolCall, *, at: float) -> str | None:
-        """Return why `call` must not be executed now, None when it may."""
+        """Return why `call` must not be executed now, None if it may."""
         permit = self.breakers.ask(call.name, at=at)
         if permit is None:
             return self.breakers.why_not(call.name, at=at)
@@ -155,21 +158,21 @@ class BreakerGate:
         return None
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Hand the permit back with the outcome."""
+        """Return the permit with the outcome."""
         permit = self._taken(call)
         if permit is not None:
             self.breakers.tell(call.name, permit, at=at, failed=outcome.failed)
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Hand the permit back unused."""
+        """Return the permit unused."""
         permit = self._taken(call)
         if permit is not None:
             self.breakers.withdraw(call.name, permit, at=at)
 
     def _taken(self, call: ToolCall) -> Permit | None:
-        """Return the permit of a call: of this very one, since several runs may give calls the same id.
+        """Remove and return the permit of a call: of this exact call, since several runs may use the same id.
 
-        After a restart calls are made anew, and the oldest of this tool and id is the one.
+        After a restart, calls are new objects; then it is the oldest permit for this tool and id.
         """
         same = [at for at, (other, _) in enumerate(self._out) if other is call]
         same += [

@@ -1,4 +1,4 @@
-"""Taking a run up again from what was committed of it, in this process or another one (harness document §4)."""
+"""Resuming a committed run, in this process or another one (harness document §4)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def resumed(
     made: Callable[..., AgentRun] = AgentRun,
     anew: bool = False,
 ) -> AgentRun:
-    """Return a run that goes on from the `state` of a snapshot, committed at `point` at second `committed`.
+    """Return a run that resumes from the `state` of a snapshot, committed at `point` at second `committed`.
 
-    `receipts` are those that came after that commit. The clock of `deps` must not be behind `committed`. Give the
-    run to a driver as a new one; one that was DONE waits for `push`. `made` makes the run, as `AgentRun` does; `anew`
-    where the trace that it is told in knows nothing of it yet. `BadInput` for a state that does not fit the agent.
+    `receipts` are those after that commit. The clock of `deps` must not be behind `committed`. Start the run in a
+    driver like a new one; one that was DONE waits for `push`. `made` creates the run, like `AgentRun`; set `anew` if
+    its trace does not know it yet. `BadInput` for a state that does not fit the agent.
     """
     pending = Pending(point, committed, state["pending"], tuple(receipts))
     on_ladder = state["climbing"]
@@ -66,7 +66,7 @@ def _restore_offer(run: AgentRun, names: Sequence[str] | None) -> None:
         return
     _check_tools(run, names, lambda name: run.spec.registry.get(name) is not None)
     run.offer_made = run.spec.offer(Choice(names=names))
-    # A server may say only now that its list is another one.
+    # A server may report only now that its list has changed.
     _check_tools(run, names, run.offer_made.tools.__contains__)
     run.conversation.offer(run.offer_made)
 

@@ -1,7 +1,7 @@
-"""The state of one run, and what the parts of the loop do with it: no step of the loop is here.
+"""The state of one run, and what the parts of the loop do with it; the loop's steps are not here.
 
-Everything a run knows is a field of `RunState`; `values` makes plain values of them (texts, numbers, lists, tuples,
-mappings), of which `store.codec` makes text and `resume.resumed` a run again.
+Everything that a run knows is a field of `RunState`; `values` converts the fields to plain values (texts, numbers,
+lists, tuples, mappings), which `store.codec` encodes as text and `resume.resumed` converts back to a run.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def saved_reply(reply: ModelReply) -> dict[str, object]:
 
 
 def reply_from(saved: Mapping[str, Any]) -> ModelReply:
-    """Return the reply that `saved_reply` made values of."""
+    """Return the reply that `saved_reply` converted to values."""
     return ModelReply(
         saved["text"],
         tuple(WrittenCall(*call) for call in saved["calls"]),
@@ -78,7 +78,7 @@ def calls_from(saved: Mapping[str, Any]) -> tuple[WrittenCall, ...]:
 
 
 def written_values(call: WrittenCall) -> tuple[str, str, str]:
-    """Return a call as it was written, as values."""
+    """Return a call, as it was written, as values."""
     return call.id, call.name, call.arguments
 
 
@@ -88,7 +88,7 @@ def call_values(call: ToolCall) -> tuple[str, str, dict[str, object]]:
 
 
 def outcome_values(outcome: ToolOutcome) -> tuple[str, str]:
-    """Return what came of a call as values."""
+    """Return a call's outcome as values."""
     return outcome.status.value, outcome.text
 
 
@@ -97,15 +97,15 @@ SINGLE: Final = ("chooser", "reader", "compactor")
 
 
 def saved_parts(parts: Parts) -> dict[str, list[object]]:
-    """Return what the parts know, those of each seam in their order."""
+    """Return the states of the parts, in the order of each seam."""
     return {seam: [_known(seam, part) for part in stateful(parts, seam)] for seam in (*SEAMS, *SINGLE)}
 
 
 def stateful(parts: Parts, seam: str) -> list[Any]:
-    """Return the parts of a seam that say what they know."""
+    """Return the parts of a seam that have a state."""
     found = getattr(parts, seam)
     given: Iterable[Any] = found if seam in SEAMS else () if found is None else (found,)
-    # A part may stand in another one, which looks after it.
+    # A part may be nested in another one, which saves its state.
     every = [getattr(part, "inner", part) for part in given]
     return [part for part in every if not _is_stateless(seam, part)]
 
@@ -115,7 +115,7 @@ def _known(seam: str, part: Saved) -> object:
 
 
 def _is_stateless(seam: str, part: Any) -> bool:
-    """Return whether a part has nothing to save; `BadInput` where that cannot be seen."""
+    """Return whether a part has no state; `BadInput` if that is not evident."""
     if isinstance(part, Saved):
         return False
     code = part.func if isinstance(part, partial) else part
@@ -130,16 +130,16 @@ def _is_stateless(seam: str, part: Any) -> bool:
 
 
 def _named(code: Any) -> str:
-    """Return what a part is called, without its place in memory."""
+    """Return the name of a part, without its memory address."""
     name = getattr(code, "__qualname__", type(code).__qualname__)
     return f"a {name}" if isinstance(code, types.FunctionType) else f"{name!r}"
 
 
 Steps = Generator[Effect, Answer, None]
 InHand = Mapping[str, object] | Callable[[], Mapping[str, object]]
-"""What is in hand at a commit beside the state of the run, or how to say it, where that takes time."""
+"""Work in progress at a commit beside the state of the run; or a callable that returns it, if that takes time."""
 NothingToDo = tuple[()]
-"""What a part of a turn returns that has no effects: most have none on most turns, and a generator takes time."""
+"""The result of a part of a turn without effects: most turns have none, and a generator is slower."""
 
 PLAIN: Final = (
     "task",
@@ -163,7 +163,7 @@ PARTS: Final = ("counters", "enforcer", "nudges", "budget", "conversation")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDeps:
-    """What a run needs around it: the time, the trace, limits, what counts tokens, and the parts put in."""
+    """The environment of a run: the time, the trace, limits, token counters, and its parts."""
 
     clock: Clock
     trace: Trace
@@ -174,7 +174,7 @@ class RunDeps:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Where a saved run stands: the commit it is taken up from, and what came of its calls and questions since."""
+    """The position of a saved run: the commit it resumes from, and the outcomes of its calls and questions since."""
 
     point: CommitPoint
     committed: float
@@ -183,23 +183,23 @@ class Pending:
 
 
 class InFlight(Protocol):
-    """The calls of one reply while they are executed."""
+    """The calls of one reply during their execution."""
 
     def dropped(self) -> None:
-        """Tell gates of admitted calls that nobody hears of them."""
+        """Tell the gates of admitted calls that the outcome is unknown."""
 
 
 class RunState:
     """One run of an agent as it is now.
 
-    `status` is READY, STARTED, SUSPENDED (a person is asked) or DONE; `stop` why the last unit of work ended;
-    `answer` its final text; `climbed` what came of each attempt of a ladder, when its last task has ended.
+    `status` is READY, STARTED, SUSPENDED (a person is asked) or DONE; `stop` is why the last unit of work ended;
+    `answer` its final text; `climbed` the result of a ladder's attempts, once its last task has ended.
     """
 
     def __init__(
         self, job: str, spec: AgentSpec, deps: RunDeps, message: str, *, saved: Pending | None = None
     ) -> None:
-        """`saved`: where a run stood that is taken up again; see `resume.resumed`, which gives it its state."""
+        """With `saved`, resume a run; see `resume.resumed`, which also restores its state."""
         self.job = job
         self.task = message
         self.spec = spec
@@ -239,23 +239,23 @@ class RunState:
 
     @property
     def trace(self) -> Trace:
-        """The trace of this run and of all others of its harness."""
+        """The trace shared by all runs of its harness."""
         return self.deps.trace
 
     @property
     def offered(self) -> tuple[str, ...]:
-        """The names of the tools that were offered last."""
+        """The names of the tools that were last offered."""
         return () if self.offer_made is None else self.offer_made.names
 
     def move(self, status: str) -> None:
-        """Change the status, which the trace tells."""
+        """Change the status, and record it in the trace."""
         self.tell(events.StatusChanged(self.now(), self.job, self.status, status))
         self.status = status
 
     def begin_attempt(self, model: str, task: str, history: Sequence[Message] | None) -> None:
-        """Have the next attempt ask `model` for `task`; with `history` it starts over from there, its steps undone.
+        """Let the next attempt ask `model` for `task`; with `history` it restarts from there, without later steps.
 
-        None: the first attempt, which goes on from where the run is.
+        None: the first attempt, which continues from the current state.
         """
         if history is not None or model != self.spec.model:
             self.spec = replace(self.spec, model=model)
@@ -273,7 +273,7 @@ class RunState:
         self.inbox.insert(0, task)
 
     def end_attempt(self) -> None:
-        """Leave no task behind that an attempt ended before it took."""
+        """Remove a task that an attempt did not take before it ended."""
         if self.waiting_task is not None and self.inbox[:1] == [self.waiting_task]:
             self.inbox.pop(0)
         self.waiting_task = None
@@ -294,10 +294,10 @@ class RunState:
         *,
         pending: InHand | None = None,
     ) -> Steps | NothingToDo:
-        """Return the effects of a commit of the state as it is now, where commits are asked for.
+        """Return the effects of committing the current state, if commits are requested.
 
-        `pending`: what is in hand at this point, beside the state of the run; what takes time to say is asked for
-        where commits are.
+        `pending`: work in progress at this point, beside the state of the run; a callable is called only if commits are
+        requested.
         """
         return self._committed(point, questions, pending) if self.deps.parts.commits else ()
 
@@ -336,7 +336,7 @@ class RunState:
         )
 
     def values(self, pending: Mapping[str, object]) -> dict[str, object]:
-        """Return everything the run knows; `BadInput` for a part that may know something and does not say it."""
+        """Return everything that the run knows; `BadInput` for a part that may have a state but cannot save it."""
         state: dict[str, object] = {name: getattr(self, name) for name in PLAIN}
         state |= {name: getattr(self, name).saved() for name in PARTS}
         return state | {
@@ -367,7 +367,7 @@ class RunState:
 
     @property
     def exception_count(self) -> int:
-        """Replies that were refused and tools that failed, so far."""
+        """Refused replies and failed tools so far."""
         return self.counters.exceptions
 
     @property
@@ -392,10 +392,10 @@ class RunState:
 
     @property
     def num_completions(self) -> int | None:
-        """How often the run gave a final answer; None before the first one."""
+        """How many final answers the run gave; None before the first one."""
         return self.completions
 
     @property
     def difficulty_token_extension(self) -> int:
-        """Nothing: difficulty is STATEK's."""
+        """Zero: difficulty is a concept of STATEK."""
         return 0

@@ -1,7 +1,7 @@
-"""JSON that a model wrote, and a tool's JSON Schema (2020-12), read in one way.
+"""Reads JSON that a model wrote, and a tool's JSON Schema (2020-12), in one way.
 
-Calls on the wire (`replies.calls`, `tools.arguments`) and calls in text (`rescue`) are held against schemas here, so
-that the same words are the same arguments on both ways.
+Calls on the wire (`replies.calls`, `tools.arguments`) and calls in text (`rescue`) are validated here, so that the same
+words mean the same arguments in both.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from referencing.jsonschema import DRAFT202012
 from statek_sim.values import JSON
 
 Validator = Draft202012Validator
-"""The version of JSON Schema that everything is held against."""
+"""The version of JSON Schema used for validation."""
 
 _INTEGERS: Final = (-(2**63), 2**64 - 1)
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _WORDS: Final[dict[str, JSON]] = {"true": True, "false": False}
 _FOLLOWED: Final = 16
-"""References to references that are followed."""
+"""Maximum chained references that are followed."""
 _NULLS: Final = ("null", "None")
 _ALIASES: Final = {
     "str": "string", "text": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean",
     "dict": "object", "list": "array", "tuple": "array", "none": "null",
 }  # fmt: skip
-"""What people write for JSON Schema's types."""
+"""Names that people write for JSON Schema's types."""
 
 
 # -- JSON -------------------------------------------------------------------------------------------------------
 
 
 class NoJSON(ValueError):
-    """What only looks like JSON, in words: a key that is there twice, NaN, a number out of range."""
+    """Text that only looks like JSON: a duplicate key, NaN, a number out of range."""
 
 
 def whole(digits: str) -> int:
-    """Return an integer of at most 64 bits; a larger one is `NoJSON`."""
+    """Return an integer of at most 64 bits; `NoJSON` for a larger one."""
     number = int(digits) if len(digits) <= 20 else None
     if number is None or not _INTEGERS[0] <= number <= _INTEGERS[1]:
         raise NoJSON(f"the integer {digits[:24]} has more than 64 bits")
@@ -64,7 +64,7 @@ def real(digits: str) -> float:
 
 
 def once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-    """Return an object's members; a key that is there twice is `NoJSON`."""
+    """Return an object's members; `NoJSON` for a duplicate key."""
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
@@ -83,18 +83,18 @@ def no_constant(name: str) -> NoReturn:
 STRICT: Final = json.JSONDecoder(
     object_pairs_hook=once, parse_int=whole, parse_float=real, parse_constant=no_constant
 )
-"""Made once: `loads` makes a decoder for every text."""
+"""Created once: `loads` creates a decoder for every text."""
 
 
-# The scanner of CPython's `json`, which typeshed leaves out.
+# The scanner of CPython's `json`, which typeshed omits.
 _SCAN: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 
 def _flat(text: str) -> dict[str, JSON] | None:
-    """Return an object of plain texts, whole numbers and truth values, as most arguments are; None: look closer.
+    """Return an object of plain texts, integers and booleans, as most arguments are; None: use the full parser.
 
-    A key that is there twice leaves quotes over, and without a backslash there are no others. So the scanner need not
-    ask about every member.
+    A duplicate key leaves surplus quotes, and without a backslash there are no other quotes. So the scanner need not
+    check every member.
     """
     if text[:1] != "{" or "\\" in text:
         return None
@@ -116,12 +116,12 @@ def _flat(text: str) -> dict[str, JSON] | None:
 
 
 def read_json(text: str) -> JSON:
-    """Return the value that `text` is; `ValueError` (`NoJSON` among them) with the reason when it is none."""
+    """Return the value of `text`; `ValueError` (such as `NoJSON`) with the reason if it is invalid."""
     flat = _flat(text)
     if flat is not None:
         return flat
     try:
-        # A byte order mark has a sentence of its own in `loads`.
+        # `loads` reports a byte order mark with its own message.
         found: JSON = json.loads(text) if text.startswith("\ufeff") else STRICT.decode(text)
     except RecursionError:
         raise NoJSON("it is nested too deeply") from None
@@ -129,7 +129,7 @@ def read_json(text: str) -> JSON:
 
 
 def changed_arguments(before: Mapping[str, JSON], text: str) -> Mapping[str, JSON]:
-    """Return the arguments that `text` is, or those before where it is none."""
+    """Return the arguments in `text`, or the previous ones if it is invalid."""
     try:
         found = read_json(text)
     except ValueError:
@@ -144,14 +144,14 @@ def changed_arguments(before: Mapping[str, JSON], text: str) -> Mapping[str, JSO
 def _validator(schema: str) -> Validator:
     parsed = json.loads(schema)
     Validator.check_schema(parsed)
-    # An empty registry: a `$ref` to somewhere else is an error, never a request.
+    # An empty registry: a `$ref` to another document is an error, never a request.
     return Validator(parsed, registry=Registry())
 
 
 def validator_of(schema: Mapping[str, JSON]) -> Validator:
-    """Return what holds arguments against `schema`; `SchemaError` for what is none.
+    """Return a validator of `schema`; `SchemaError` if it is invalid.
 
-    It is kept by the schema's text, since the same tools are offered turn after turn.
+    Cached by the schema's text, since the same tools are offered turn after turn.
     """
     return _validator(json.dumps(schema))
 
@@ -163,7 +163,7 @@ def _exact(schema: str) -> Validator:
 
 
 def exact_validator_of(schema: Mapping[str, JSON]) -> Validator:
-    """Return a validator to which `4.0` is no integer, as it is none to Python; of a schema that is one."""
+    """Return a validator of a valid schema for which `4.0` is not an integer, as in Python."""
     return _exact(json.dumps(schema))
 
 
@@ -177,9 +177,9 @@ _EXACT: Final = extend(  # type: ignore[no-untyped-call]  # the stubs leave it o
 
 
 def unresolved(schema: Mapping[str, JSON]) -> str | None:
-    """Return the first `$ref` that leads nowhere: to what is not in the schema, or to another document.
+    """Return the first unresolvable `$ref`: to a missing part of the schema, or to another document.
 
-    It is looked for once per text of a schema: every run of a tool's world registers the same ones.
+    Computed once per schema text: every run of a tool's world registers the same ones.
     """
     return _unresolved(json.dumps(schema))
 
@@ -210,7 +210,7 @@ def _unresolved(text: str) -> str | None:
 
 
 def errors_of(validator: Validator, arguments: Mapping[str, JSON] | JSON) -> list[ValidationError]:
-    """Return what is wrong with arguments, by their paths; a schema that cannot be followed is wrong with all."""
+    """Return the errors in arguments, by path; a schema that cannot be resolved is an error for all."""
     try:
         found = validator.iter_errors(dict(arguments) if isinstance(arguments, Mapping) else arguments)
         return sorted(found, key=lambda error: [str(step) for step in error.absolute_path])
@@ -224,7 +224,7 @@ def errors_of(validator: Validator, arguments: Mapping[str, JSON] | JSON) -> lis
 
 
 def followed(schema: object, root: Mapping[str, JSON]) -> object:
-    """Return the part of `root` that a schema's `$ref` names (`#/$defs/NAME`), or the schema when it has none."""
+    """Return the part of `root` that a schema's `$ref` names (`#/$defs/NAME`), or the schema if it has none."""
     for _ in range(_FOLLOWED):
         reference = schema.get("$ref") if isinstance(schema, Mapping) else None
         if not isinstance(reference, str) or not reference.startswith("#"):
@@ -237,7 +237,7 @@ def followed(schema: object, root: Mapping[str, JSON]) -> object:
 
 
 def aliased(schema: JSON) -> JSON:
-    """Return a schema with JSON Schema's names for types where people write `float`, `dict` and the like."""
+    """Return a schema with JSON Schema's type names in place of `float`, `dict` and the like."""
     if isinstance(schema, list):
         return [aliased(member) for member in schema]
     if not isinstance(schema, dict):
@@ -246,7 +246,7 @@ def aliased(schema: JSON) -> JSON:
     if "type" not in schema:
         return made
     kind_names = schema["type"]
-    if isinstance(kind_names, dict):  # an argument that is called "type"
+    if isinstance(kind_names, dict):  # an argument named "type"
         return {**made, "type": aliased(kind_names)}
     kinds = [
         _ALIASES.get(kind.lower(), kind) if isinstance(kind, str) else kind for kind in _listed(kind_names)
@@ -259,7 +259,7 @@ def _listed(kind_names: JSON) -> list[JSON]:
 
 
 def kinds_of(schema: object) -> set[str]:
-    """Return the JSON types that a schema takes; empty: it does not say."""
+    """Return the JSON types that a schema accepts; empty: not specified."""
     if not isinstance(schema, Mapping):
         return set()
     kinds = set(_kinds(schema))
@@ -306,10 +306,10 @@ def _kind(value: object) -> str:
 
 
 def converted(value: JSON, kinds: set[str]) -> JSON:
-    """Return a value of one of `kinds` that loses nothing, or `value` itself.
+    """Return a value converted to one of `kinds` without loss, or `value` itself.
 
-    A text where no text is wanted is read by `from_text`; a whole number where a text and no number is, is one; `4.0`
-    where an integer is wanted is 4, which is the same to JSON Schema and not to Python.
+    A text where no text is accepted is read by `from_text`; an integer becomes a text where a text but no number is
+    accepted; `4.0` becomes 4 where an integer is accepted: they are equal in JSON Schema, but not in Python.
     """
     if isinstance(value, str) and "string" not in kinds:
         return from_text(value, kinds)
@@ -321,10 +321,10 @@ def converted(value: JSON, kinds: set[str]) -> JSON:
 
 
 def from_text(text: str, kinds: set[str]) -> JSON:
-    """Return `text` as the first of `kinds` that it can be without loss, or as the text that it is.
+    """Return `text` as the first of `kinds` that fits without loss, or unchanged.
 
-    In this order: null (`null`, `None`), boolean (`true`, `false` in any letter case), integer and number (as JSON
-    writes them; `1.0` and `1e3` are integers, as for JSON Schema), object and array (JSON).
+    In this order: null (`null`, `None`), boolean (`true`, `false` in any letter case), integer and number (in JSON
+    notation; `1.0` and `1e3` are integers, as in JSON Schema), object and array (JSON).
     """
     word = text.strip()
     if "null" in kinds and word in _NULLS:

@@ -1,7 +1,7 @@
-"""The simulated driver: runs in virtual time, one thing after another, in an order that is the same everywhere.
+"""The simulated driver: runs in virtual time, one thing after another, in the same order everywhere.
 
-Effects are carried out by the asyncio driver, on a loop whose time is virtual. What is added here is what no run knows
-of: things that the world does at some second, the death of the process, and choices of what goes on first.
+The asyncio driver performs the effects, on a loop whose time is virtual. This module adds what no run knows of: actions
+of the world at a given second, the death of the process, and choices of what continues first.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from statek_sim.errors import AsyncToolStuck, ProviderFailure
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply, ask, bug_of
 
 Said = Callable[[PersonSaid], bool]
-"""Is told what came of a question; returns whether it was still open."""
+"""Called with the result of a question; returns whether the question was still open."""
 
 Asked = Callable[[Question, Said], None]
-"""Is asked a question, and says what came of it by calling what it is given, now or later."""
+"""Gets a question, and answers it by calling the given function, now or later."""
 
 Renewal = tuple[float, Callable[[], None]]
-"""Seconds, and what is called each time they have passed, to say that the process is alive."""
+"""An interval in seconds, and a function called after each, which reports that the process is alive."""
 
 _JOB: Final[ContextVar[str | None]] = ContextVar("job", default=None)
-"""The job of the run that code belongs to, None: the world's."""
+"""The job of the run that is executing, None: the world's."""
 
 
 class Simulation:
-    """Carries out the effects of runs. What is due at one second comes in the order in which it was planned.
+    """Performs the effects of runs. Actions due at the same second happen in the order in which they were planned.
 
-    `person` is asked what runs want to know; `committed` is given every snapshot, and `receipted` what came of every
-    call and question, before the run hears of it. `renewed` is called every so many virtual seconds, until a `kill`.
+    `person` answers questions of runs; `committed` gets every snapshot, and `receipted` the outcome of every call and
+    question, before the run does. `renewed` is called at an interval of virtual seconds, until a `kill`.
     """
 
     def __init__(
@@ -61,17 +61,17 @@ class Simulation:
         self._renewal = renewed
         self._heard = clock.now()
         self.tool_worked: Callable[[AgentRun, str], None] | None = None
-        """Is told of a tool that has done its work, before there is a receipt."""
+        """Called when a tool has finished, before the receipt is written."""
         self.after_tool: Callable[[AgentRun, str], None] | None = None
         self.choose: Callable[[Sequence[str]], int] | None = None
-        """Is asked which of several goes on first, by names: runs that may at the same second, calls that end. Without
-        it, or at place 0, runs go on as long as they can, and calls end when they say.
+        """Chooses by name which of several continues first: runs that may at the same second, or calls that end.
+        Without it, or for choice 0, runs continue as long as they can, and calls end at their declared times.
         """
         self.waiting: dict[str, Question] = {}
-        """Questions that are open, by their tokens."""
+        """Open questions by token."""
         self._life = 0
         self._open = 0
-        """How many things are planned, and how many runs go on."""
+        """Number of planned actions and of continuing runs."""
         self._failure: BaseException | None = None
         self._goes_on = False
         self._loop = _Agenda(self, clock)
@@ -90,11 +90,11 @@ class Simulation:
         self._driver.in_order = self._in_order
 
     def at(self, seconds: float, act: Callable[[], None]) -> None:
-        """Do something at virtual second `seconds`, after what was planned for it before."""
+        """Do something at virtual second `seconds`, after everything planned for that second before."""
         self._plan(seconds, act, self._outside.copy())
 
     def start(self, run: AgentRun) -> None:
-        """Let a run begin, or go on after it was pushed a message, once everything else that is due now is done."""
+        """Let a run start, or continue after a message was pushed to it, once everything else due now is done."""
         context = self._outside.copy()
         context.run(_JOB.set, run.job)
         self._plan(self._clock.now(), partial(self._begin, run, self._life), context)
@@ -135,7 +135,7 @@ class Simulation:
             self._loop.stop()
 
     def kill(self) -> None:
-        """Let the process die that runs the runs: they do nothing any more. What `at` planned still happens."""
+        """Let the process that executes the runs die: they stop. Actions planned with `at` still happen."""
         self._life += 1
         self.waiting.clear()
         self._renewal = None
@@ -143,7 +143,7 @@ class Simulation:
             task.cancel()
 
     def run(self, until: float) -> bool:
-        """Do everything that is due by `until`; return whether nothing is left and nobody is waited for."""
+        """Do everything due by `until`; return whether nothing is left and nobody is waited for."""
         loop = self._loop
         loop.until = until
         with apart():
@@ -160,7 +160,7 @@ class Simulation:
                     loop.run_until_complete(all_cancelled(left))
             else:
                 for task in left:
-                    # It goes on in another `run`, or never.
+                    # It continues in another `run`, or never.
                     task._log_destroy_pending = False  # type: ignore[attr-defined]
         failure, self._failure = self._failure, None
         if failure is not None:
@@ -170,7 +170,7 @@ class Simulation:
         return not self._open
 
     def advance_to(self, seconds: float) -> None:
-        """Let time pass, in which the process says that it is alive."""
+        """Let time pass, while the process reports that it is alive."""
         if self._renewal is not None:
             every, renew = self._renewal
             while (next_ := self._heard + every) < seconds:
@@ -179,11 +179,11 @@ class Simulation:
                 renew()
         self._clock.advance_to(seconds)
 
-    # -- what the asyncio driver asks --------------------------------------------------------------------------
+    # -- callbacks of the asyncio driver -----------------------------------------------------------------------
 
     @contextmanager
     def _deadly(self) -> Iterator[None]:
-        """End the run that goes on where what is done inside lets its process die."""
+        """End the current run if the code inside lets its process die."""
         life = self._life
         yield
         if life != self._life:
@@ -200,7 +200,7 @@ class Simulation:
         if came.latency:
             await asyncio.sleep(came.latency)
         elif self.choose is not None:
-            # It goes on now, before all others unless one of these is chosen.
+            # It continues now, before all others unless another one is chosen.
             turn = asyncio.Event()
             self._loop.call_first(turn.set)
             await turn.wait()
@@ -248,10 +248,10 @@ class Simulation:
                 self.after_tool(run, tool)
 
     def _in_order(self, calls: Sequence[Invocation], taking: Mapping[int, Delayed]) -> Mapping[int, Delayed]:
-        """Return when each call ends, by its position: where others are chosen first, these end at its second."""
+        """Return when each call ends, by its position: a call chosen to end after others ends at their second."""
         seconds = {at: min(one.seconds, calls[at].timeout or math.inf) for at, one in taking.items()}
         last = max(seconds.values())
-        # One with a timeout cannot take as long as any other, and one that ended by it takes just that long.
+        # A call with a timeout cannot take longer than that, and a timed-out call takes exactly that long.
         free = [at for at in taking if (calls[at].timeout or last + 1) > last]
         if self.choose is None or len(free) < 2:
             return taking
@@ -271,7 +271,7 @@ class Simulation:
 
 
 class _Agenda(VirtualLoop):
-    """The loop of a simulation: goes on until a second, and asks which of several runs goes on first."""
+    """The loop of a simulation: runs up to a given second, and chooses which of several runs continues first."""
 
     def __init__(self, simulation: Simulation, clock: VirtualClock) -> None:
         super().__init__()
@@ -291,7 +291,7 @@ class _Agenda(VirtualLoop):
             self._simulation._fail(failure)
 
     def next_timer(self) -> None:
-        """Go to the next timer, unless none is due."""
+        """Advance to the next timer, unless none is due."""
         self.forget_cancelled()
         if self.timers and self.timers[0][0] <= self.until:
             super().next_timer()
@@ -299,7 +299,7 @@ class _Agenda(VirtualLoop):
             self.stop()
 
     def take(self) -> Timer:
-        """Return the next timer: of those of several runs at one second, one that is chosen."""
+        """Return the next timer, chosen among those of several runs at one second."""
         choose = self._simulation.choose
         first = super().take()
         if choose is None or _job_of(first) is None:
@@ -309,7 +309,7 @@ class _Agenda(VirtualLoop):
             other = super().take()
             others.append(other)
             self.forget_cancelled()
-        # Of one run its first: what comes of it comes in this order.
+        # The first timer of each run: timers of one run stay in order.
         runs: dict[str | None, Timer] = {}
         for timer in others:
             runs.setdefault(_job_of(timer), timer)
@@ -322,13 +322,13 @@ class _Agenda(VirtualLoop):
 
 
 def _job_of(timer: Timer) -> str | None:
-    """Return the job of the run that planned a timer, None: what the world does has its own time."""
+    """Return the job of the run that planned a timer, None for actions of the world."""
     context: Context = timer[2]._context  # type: ignore[attr-defined]  # asyncio keeps it there
     return context.get(_JOB)
 
 
 def _told_apart(names: Sequence[str]) -> list[str]:
-    """Return names, a second one of its kind with its number."""
+    """Return unique names: duplicates get a number."""
     return [
         f"{name}-{n}" if (n := [*names[: at + 1]].count(name)) > 1 else name for at, name in enumerate(names)
     ]

@@ -1,4 +1,4 @@
-"""Slots: many agents share one model, the most urgent first. The queue itself never waits."""
+"""Slots: many agents share one model, most urgent first. The queue itself never waits."""
 
 from __future__ import annotations
 
@@ -12,37 +12,40 @@ from typing import Final, Literal, TypeVar
 from statek_sim.errors import BadInput, SlotRefused
 
 URGENT, BACKGROUND = 1, 10
-"""The most and the least urgent priority."""
+"""The most and least urgent priority."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotRules:
-    """The rules of one pool of slots. Priority 1 is the most urgent, 10 background work (agent document §9).
+    """Settings of a pool of slots. Priority 1 is the most urgent, 10 background work (agent document §9).
 
-    `slots`: how many jobs run at a time. `waiting`: how many may wait beside them; None: any number.
+    `slots`: how many jobs run at a time. `waiting`: how many more may wait; None: no limit.
     """
 
     slots: int = 1
     waiting: int | None = 50
 
     aging: float | None = 60.0
-    """Seconds of waiting that are worth one level of priority; None: priority alone decides, and background work may
-    wait for ever (agent document §9: it ran 901st of 901)."""
+    """Seconds of waiting that equal one level of priority; None: priority alone decides, and background work may wait
+    forever (agent document §9: it ran 901st of 901).
+    """
 
     share: float | None = 1.0
-    """Seconds by which a submitter's further waiting job counts as later than the one before it, so that a submitter
-    with a hundred jobs keeps nobody waiting who has one; None: submitters are not told apart (agent document §9)."""
+    """Seconds by which each further waiting job of a submitter counts as later, so that a submitter with a hundred jobs
+    does not block one with a single job; None: submitters are not distinguished (agent document §9).
+    """
 
     preempts: Literal["never", "step"] = "step"
-    """What a more urgent job does to one that runs: nothing; it gets the slot at that job's next step, and the job goes
-    on later.
+    """How a more urgent job affects a running one: not at all; or it gets the slot at that job's next step, and the job
+    continues later.
 
-    Source: the agent document §9, whatever its text claims.
+    Source: the agent document §9, as coded there rather than as described.
     """
 
     full: Literal["refuse", "displace"] = "displace"
-    """Who goes when one job too many waits: the newcomer, or the one that would be served last. In the agent document
-    §9 the put blocks, so that an urgent job waits in front of the queue."""
+    """Which job goes if too many wait: the new one, or the one that would be served last. In the agent document §9 the
+    put blocks, so that an urgent job waits in front of the queue.
+    """
 
     def __post_init__(self) -> None:
         if self.slots < 1:
@@ -59,7 +62,7 @@ DEFAULT: Final = SlotRules()
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Ticket:
-    """One job's place. Times are seconds of the caller's clock; `waited` is what it spent waiting in all."""
+    """One job's place in the queue. Times are in seconds of the caller's clock; `waited` is its total waiting time."""
 
     submitter: str
     priority: int
@@ -73,12 +76,12 @@ class Ticket:
 
     @property
     def order(self) -> tuple[float, float, int]:
-        """What decides between two that wait."""
+        """Sort key for waiting jobs."""
         return (self.due, self.came, self.number)
 
 
 class SlotQueue:
-    """Gives `rules.slots` slots to the jobs that wait for them."""
+    """Assigns `rules.slots` slots to waiting jobs."""
 
     def __init__(self, rules: SlotRules) -> None:
         self.rules = rules
@@ -92,11 +95,11 @@ class SlotQueue:
 
     @property
     def waiting(self) -> int:
-        """How many jobs wait."""
+        """Number of waiting jobs."""
         return self._waiting
 
     def add(self, submitter: str, priority: int, *, now: float) -> tuple[Ticket, Ticket | None]:
-        """Let a job wait; return its ticket and the one that has to go for it, which may be its own."""
+        """Queue a job; return its ticket and the ticket that is displaced by it, possibly its own."""
         if priority not in range(URGENT, BACKGROUND + 1):
             raise BadInput(
                 f"a priority is a whole number from {URGENT} (urgent) to {BACKGROUND}, not {priority!r}"
@@ -116,13 +119,13 @@ class SlotQueue:
             return ticket, None
         last = ticket
         if self.rules.full == "displace":
-            # Not those that have begun and gave way: what they did would be lost.
+            # Jobs that have begun and yielded are kept: their work would be lost.
             last = max((job for job in self._all_waiting() if not job.started), key=lambda job: job.order)
         self.leave(last, now=now)
         return ticket, last
 
     def _due(self, submitter: str, priority: int, now: float) -> float:
-        """Return a new job's place: start-time fair queuing, with an allowance for urgency."""
+        """Return a new job's position: start-time fair queuing, with an allowance for urgency."""
         aging = self.rules.aging
         if aging is None and self.rules.share is None:
             return float(priority)
@@ -134,7 +137,7 @@ class SlotQueue:
         return start + priority * (aging if aging is not None else _NO_AGING)
 
     def take(self, *, now: float) -> Ticket | None:
-        """Give a free slot to the next job and return its ticket; None when no slot is free or nobody waits."""
+        """Assign a free slot to the next job and return its ticket; None if no slot is free or no job waits."""
         if not self._has_slot():
             return None
         while self._heap:
@@ -150,7 +153,7 @@ class SlotQueue:
         return None
 
     def leave(self, ticket: Ticket, *, now: float) -> None:
-        """Take out a job that has ended, was cancelled, or has to go."""
+        """Remove a job that has ended, was cancelled, or was displaced."""
         if ticket.state == "gone":
             return
         if ticket.state == "running":
@@ -166,25 +169,25 @@ class SlotQueue:
         if left > 0:
             self._left[ticket.submitter] = left
         else:
-            # What a submitter has no job for is forgotten, so that a million submitters take no room.
+            # Submitters without jobs are forgotten, so that a million submitters use no memory.
             self._left.pop(ticket.submitter, None)
             self._last_start.pop(ticket.submitter, None)
 
     def gives_way(self, ticket: Ticket) -> bool:
-        """Return whether a job of a more urgent priority waits for the slot of one that runs."""
+        """Return whether a more urgent job waits for a running job's slot."""
         following = self.next_waiting()
         return (
             following is not None and following.priority < ticket.priority and following.order < ticket.order
         )
 
     def give_back(self, ticket: Ticket, *, now: float) -> None:
-        """Let a job that runs wait again, where it stood before."""
+        """Put a running job back in the queue, at its former position."""
         self.running.remove(ticket)
         ticket.state, ticket.since = "waiting", now
         self._push(ticket)
 
     def next_waiting(self) -> Ticket | None:
-        """Return who is next, without giving anything."""
+        """Return the next ticket without assigning a slot."""
         while self._heap and self._heap[0][1].state != "waiting":
             heapq.heappop(self._heap)
         return self._heap[0][1] if self._heap else None
@@ -201,16 +204,16 @@ class SlotQueue:
 
 
 _SLACK = 64
-"""Tickets of jobs that have gone, which the heap may hold beside as many as wait."""
+"""Maximum removed tickets in the heap beyond the number of waiting ones."""
 
 _NO_AGING = 1e9
-"""Seconds between two levels of priority when there is no aging: no wait makes up for them."""
+"""Seconds per level of priority without aging: no wait makes up for one level."""
 
 
 T = TypeVar("T")
 
 _HELD: ContextVar[Slot | None] = ContextVar("statek_sim_held_slot", default=None)
-"""The slot for whose job the running code works."""
+"""The slot of the running code's job."""
 
 
 class Slot:
@@ -232,18 +235,18 @@ class Slot:
 
     @property
     def is_held(self) -> bool:
-        """Whether the job has not ended."""
+        """Whether the job is still active."""
         return self._ticket.state != "gone"
 
     async def step(self) -> None:
-        """Say that a step is done: a more urgent job gets the slot here, and this one waits until it has it again."""
+        """Mark the end of a step: a more urgent job gets the slot here, and this one waits until it has it again."""
         await self._worker._step(self._ticket)
 
 
 class SlotWorker:
-    """Runs jobs on a few slots. `submit` waits for a slot and for the result; the rest of the rules is `rules`.
+    """Runs jobs on a few slots, by `rules`. `submit` waits for a slot and for the result.
 
-    A job holds one slot: it cannot submit to a worker, its own or another one, which could wait for it.
+    A job holds one slot: it cannot submit to any worker, because the new job might wait for the slot of the first.
     """
 
     def __init__(self, rules: SlotRules = DEFAULT) -> None:
@@ -256,28 +259,28 @@ class SlotWorker:
         self._idle.set()
 
     async def __aenter__(self) -> SlotWorker:
-        """Take jobs."""
+        """Accept jobs."""
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Drain at the end of the block, or stop when it failed."""
+        """Drain at the end of the block, or stop if it failed."""
         await (self.drain() if kind is None else self.stop())
 
-    # -- what people look at -----------------------------------------------------------------------------------
+    # -- monitoring --------------------------------------------------------------------------------------------
 
     @property
     def waiting(self) -> int:
-        """How many jobs wait for a slot."""
+        """Number of jobs waiting for a slot."""
         return self._queue.waiting
 
     @property
     def running(self) -> int:
-        """How many jobs hold a slot."""
+        """Number of jobs holding a slot."""
         return len(self._queue.running)
 
     @property
     def longest_wait(self) -> float:
-        """Seconds of the longest wait that ended in a slot."""
+        """The longest wait so far that ended in a slot, in seconds."""
         return self._queue.longest_wait
 
     # -- jobs --------------------------------------------------------------------------------------------------
@@ -285,8 +288,8 @@ class SlotWorker:
     async def submit(self, job: Callable[[Slot], Awaitable[T]], *, submitter: str, priority: int = 5) -> T:
         """Run `job` once a slot is free, and return its result or raise its error.
 
-        `priority` is 1 (urgent) to 10. Raises `SlotRefused` when too many wait, when the worker is closed, and when the
-        caller holds a slot.
+        `priority` is 1 (urgent) to 10. Raises `SlotRefused` if too many wait, if the worker is closed, or if the caller
+        holds a slot.
         """
         self._check_open(submitter)
         _check_outside(f"{submitter}: submitted")
@@ -318,7 +321,7 @@ class SlotWorker:
         )
         if displaced is newcomer:
             raise error
-        # One that was cancelled a moment ago has gone already.
+        # A job cancelled a moment ago is already removed.
         if not self._granted[displaced].done():
             self._granted[displaced].set_exception(error)
 
@@ -326,13 +329,13 @@ class SlotWorker:
         while (ticket := self._queue.take(now=_now())) is not None:
             granted = self._granted[ticket]
             if granted.done():
-                # Cancelled or refused a moment ago: its submitter has not been told yet.
+                # Cancelled or refused a moment ago, but its submitter does not know yet.
                 self._queue.leave(ticket, now=_now())
             else:
                 granted.set_result(None)
 
     def _end_early(self, ticket: Ticket, why: str) -> None:
-        """End a job that has its slot: one that has not begun does not begin."""
+        """End a job that has its slot: if it has not begun, it never begins."""
         if ticket not in self._ended_early:
             self._ended_early[ticket] = why
             if ticket in self._tasks:
@@ -349,13 +352,13 @@ class SlotWorker:
             return await job(slot)
         except asyncio.CancelledError:
             why = self._ended_early.get(ticket)
-            # Cancelled by somebody else as well: that is theirs to see.
+            # Also cancelled by another party: pass the cancellation on.
             if why is None or task.cancelling() > before + 1:
                 raise
             raise SlotRefused(f"{ticket.submitter}: {why}") from None
         finally:
             if ticket in self._ended_early and task.cancelling() > before:
-                # However it ended: the cancellation was ours, and the submitter's task goes on without it.
+                # We cancelled the job, so the submitter's task continues, however the job ended.
                 task.uncancel()
             _HELD.reset(held)
 
@@ -383,15 +386,15 @@ class SlotWorker:
     # -- the end -----------------------------------------------------------------------------------------------
 
     async def drain(self) -> None:
-        """Take no more jobs and wait until those there are have ended."""
+        """Accept no more jobs and wait until the present ones have ended."""
         _check_outside("drained")
         self._closed = self._closed or "is being drained"
         await self._idle.wait()
 
     async def stop(self) -> None:
-        """Take no more jobs, refuse those that wait, cancel those that run, and wait until they have ended.
+        """Accept no more jobs, refuse waiting ones, cancel running ones, and wait until they have ended.
 
-        Their submitters get a `SlotRefused`; their own tasks go on.
+        Their submitters get a `SlotRefused`; their own tasks continue.
         """
         _check_outside("stopped")
         self._closed = "was stopped"
@@ -408,7 +411,7 @@ class SlotWorker:
 
 
 def _check_outside(what: str) -> None:
-    """Refuse what is done from a job that holds a slot."""
+    """Refuse an operation by a job that holds a slot."""
     held = _HELD.get()
     if held is not None and held.is_held:
         raise SlotRefused(

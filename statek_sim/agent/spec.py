@@ -1,4 +1,4 @@
-"""What an agent is: its model, prompt, tools, steps and settings; frozen, so that many runs share one."""
+"""Definition of an agent: its model, prompt, tools, steps and settings; frozen, so that many runs share one."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from statek_sim.errors import BadInput
 from statek_sim.providers.wire.request import FormatName
 
 MAX_ITERATIONS = 20
-"""Iterations before a run is given up (agent document §4)."""
+"""Maximum iterations of a run (agent document §4)."""
 
 TOOL_TIMEOUT = 30.0
-"""Virtual seconds that a tool may take, unless it has a timeout of its own."""
+"""Default timeout of tools in virtual seconds."""
 
 PROFILE: Final = "hardened"
-"""The profile that traces and results of agents name."""
+"""The profile name in traces and results of agents."""
 
 
 SEPARATOR: Final = "\n\n---\n\n"
-"""What stands between the layers (agent document §4, `_build_system_block`)."""
+"""Separator of the layers (agent document §4, `_build_system_block`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers:
-    """The layers of the system block, from the most general to the most specific; later ones override earlier ones.
+    """The layers of the system block, from general to specific; later ones override earlier ones.
 
-    They are set once: whatever changes between turns (the time, say) would make every prompt a new one for the
-    provider's cache, so it belongs into the history.
+    They are fixed: text that changes between turns (the time, for example) would invalidate the provider's prompt
+    cache, so it belongs in the history.
     """
 
     rules: str = ""
@@ -42,17 +42,18 @@ class Layers:
     environment: str = ""
 
     def block(self) -> str:
-        """Return the system block: the layers that say something, in this order."""
+        """Return the system block: the non-empty layers, in order."""
         parts = (self.rules, self.project, self.session, self.environment)
         return SEPARATOR.join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """One agent. `max_iterations` and `nudges` are the documents'; `budget` limits nothing by default.
+    """One agent. `max_iterations` and `nudges` are the documents'; `budget` is unlimited by default.
 
-    `nudges_in_all` bounds what progress sets back (`NudgeBudget`); `tool_timeout` is in seconds, None: for ever;
-    `retry_provider`: temporary failures of the provider are tried again, as STATEK's client does (behaviour 8).
+    `nudges_in_all` limits the nudges that progress would otherwise reset (`NudgeBudget`); `tool_timeout` is in seconds,
+    None: no limit; `retry_provider`: temporary failures of the provider are retried, as STATEK's client does (behaviour
+    8).
     """
 
     role: str = "agent"
@@ -72,7 +73,7 @@ class AgentSpec:
     retry_provider: bool = True
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for limits that are none."""
+        """Raise `BadInput` for invalid limits."""
         if self.max_iterations < 1:
             raise BadInput(
                 f"agent {self.role!r}: max_iterations is {self.max_iterations}, expected 1 or more"
@@ -85,7 +86,7 @@ class AgentSpec:
             raise BadInput(f"agent {self.role!r}: tool_timeout is {self.tool_timeout}, expected more than 0")
 
     def offer(self, choice: Choice | None = None, *, without: Set[str] = frozenset()) -> Offer:
-        """Return the tools of a turn as the registry has them now, without these; None: this agent's choice."""
+        """Return the tools of a turn, as the registry has them now, without these; None: this agent's choice."""
         choice = self.choice if choice is None else choice
         return self.registry.offer(
             names=choice.names,

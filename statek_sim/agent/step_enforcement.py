@@ -17,7 +17,7 @@ from statek_sim.errors import BadInput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step: a tool that has to succeed `times`; one that is not `required` may.
+    """One step: a tool that has to succeed `times`; if it is not `required`, it may.
 
     `after` are tools that must have succeeded before.
     """
@@ -37,7 +37,7 @@ class StepPlan:
     helpers: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for a plan that can never be done."""
+        """Raise `BadInput` for a plan that can never be completed."""
         if self.order not in ("ordered", "any"):
             raise BadInput(f"steps: order is {self.order!r}, expected ordered or any")
         for name in ("steps", "helpers"):
@@ -52,7 +52,7 @@ class StepPlan:
 
     @property
     def required(self) -> bool:
-        """Whether a run needs certain tools to end well."""
+        """Whether a run needs certain tools to succeed."""
         return any(step.required for step in self.steps)
 
 
@@ -70,7 +70,7 @@ def _refuse_cycles(steps: Sequence[Step]) -> None:
 
 
 def check_plan(plan: StepPlan, tools: Iterable[str]) -> None:
-    """Raise `BadInput` for a plan that names a tool which is not among these: a model cannot take that step."""
+    """Raise `BadInput` for a plan with a tool that is not among these: a model cannot take that step."""
     known = list(tools)
     named = [("steps", step.tool) for step in plan.steps]
     named += [("steps: after", name) for step in plan.steps for name in step.after]
@@ -82,16 +82,16 @@ def check_plan(plan: StepPlan, tools: Iterable[str]) -> None:
 
 
 def never_offered(plan: StepPlan, offered: Iterable[str]) -> str | None:
-    """Return why a plan cannot be done with a choice of tools that is the same on every turn, None when it can.
+    """Return why a plan cannot be completed with a fixed choice of tools, None if it can.
 
-    A required step, or what it comes after, is not among them.
+    A required step, or one of its prerequisites, is not among them.
     """
     names = set(offered)
     return next((problem for _, problem in beyond(plan.steps, lambda tool: tool not in names)), None)
 
 
 def beyond(steps: Sequence[Step], left_out: Callable[[str], bool]) -> Iterator[tuple[int, str]]:
-    """Yield what of a plan an offer leaves out: the position of its step, and the problem."""
+    """Yield what an offer omits of a plan: the position of the step, and the problem."""
     for position, step in enumerate(steps):
         for tool in (*step.after, step.tool) if step.required else ():
             if left_out(tool):
@@ -103,7 +103,7 @@ def _tools(steps: Iterable[Step]) -> list[str]:
 
 
 NO_STEPS = StepPlan()
-"""A workflow in which anything may be called and answered."""
+"""A workflow without restrictions on calls and answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +115,9 @@ class StepRefusal:
 
 
 class StepEnforcer:
-    """Holds calls against a plan: `check`, then `commit` or `roll_back` when the tool has ended.
+    """Enforces a plan: `check`, then `commit` or `roll_back` when the tool has ended.
 
-    A step is done when its tool has succeeded: another step that waits for it waits for its result.
+    A step is done when its tool has succeeded: a step that depends on another waits for its result.
     """
 
     def __init__(self, plan: StepPlan) -> None:
@@ -128,10 +128,10 @@ class StepEnforcer:
         self._order: list[str] = []
         self._open: tuple[str, ...] | None = None
         self.active = bool(plan.steps)
-        """Whether there is anything to hold calls against."""
+        """Whether there is anything to enforce."""
 
     def saved(self) -> dict[str, object]:
-        """Return what is done, as values that a checkpoint can hold."""
+        """Return the completed steps as values that a checkpoint can hold."""
         return {"done": dict(self._done), "order": list(self._order)}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -141,12 +141,12 @@ class StepEnforcer:
 
     @property
     def done(self) -> tuple[str, ...]:
-        """The tools of steps that are done, in the order in which they were; a repeated one several times."""
+        """The tools of completed steps, in the order of completion; a repeated one several times."""
         return tuple(self._order)
 
     @property
     def open(self) -> tuple[str, ...]:
-        """The tools of required steps that are still to be done, a repeated one as often as it is."""
+        """The tools of required steps that are still open, a repeated one as often as needed."""
         if self._open is None:
             self._open = self._still_open()
         return self._open
@@ -165,7 +165,7 @@ class StepEnforcer:
         return tuple(found)
 
     def check(self, tool: str) -> StepRefusal | None:
-        """Return why `tool` may not be called now, None when it may."""
+        """Return why `tool` may not be called now, None if it may."""
         open_ = self.open
         missing = next((name for name in self._after(tool) if self._done[name] == 0), None)
         if missing is not None:
@@ -174,7 +174,7 @@ class StepEnforcer:
             return None
         expected = self._next(open_)
         if tool in self._steps:
-            # One that is optional, or done already, may be taken at any time; an open one has to wait its turn.
+            # An optional or completed step may be taken at any time; an open one has to wait its turn.
             if self._plan.order == "any" or tool == expected or tool not in open_:
                 return None
         elif self._is_helper(tool):
@@ -182,7 +182,10 @@ class StepEnforcer:
         return StepRefusal(Failure.WRONG_TOOL, {"called": tool, "expected": expected})
 
     def _next(self, open_: Sequence[str]) -> str:
-        """Return the first open step whose prerequisites are done; one always is, or will be by the others."""
+        """Return the first open step whose prerequisites are done.
+
+        There always is one, now or after the calls in progress.
+        """
         ready = (name for name in open_ if all(self._done[before] for before in self._after(name)))
         return next(ready, open_[0])
 
@@ -193,7 +196,7 @@ class StepEnforcer:
         return self._plan.helpers is None or tool in self._plan.helpers
 
     def commit(self, tool: str) -> bool:
-        """Note that a call succeeded; return whether that was a step."""
+        """Record that a call succeeded; return whether it was a step."""
         if tool not in self._watched:
             return False
         self._done[tool] += 1
@@ -203,11 +206,11 @@ class StepEnforcer:
         return tool in self._steps
 
     def roll_back(self, tool: str) -> bool:
-        """Note that a call failed, so that it may be tried again; return whether that was a step taken back."""
+        """Record that a call failed, so that it may be retried; return whether a step was rolled back."""
         return tool in self._steps
 
     def final(self) -> StepRefusal | None:
-        """Return why a final answer has to wait, None when it need not."""
+        """Return why a final answer has to wait, None if it need not."""
         open_ = self.open
         if not open_:
             return None

@@ -1,6 +1,6 @@
-"""An event loop whose time is virtual: when nothing is left to do it goes to the next timer, one timer at a time.
+"""An event loop with virtual time: when nothing is left to do, it advances to the next timer, one at a time.
 
-Equal times come in the order in which their timers were made, which asyncio's own loops do not promise.
+Timers with equal times run in the order of their creation, which asyncio's own loops do not guarantee.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from statek_sim.clock import checked_moment
 from statek_sim.errors import AsyncToolStuck
 
 GRACE: Final = 5.0
-"""Seconds that code has for its end after it was cancelled, before it is closed where it waits."""
+"""Seconds for code to finish after it was cancelled, before it is closed where it waits."""
 
 _WAKING: Final = 3
-"""Passes of an event loop in which a task that was woken finds its coroutine closed."""
+"""Loop passes after which a task that was woken finds its coroutine closed."""
 
 
 async def cancelled_in_time(task: asyncio.Task[Any], grace: float) -> bool:
-    """Cancel a task and give it `grace` seconds for its end, then close it; return whether it is over."""
+    """Cancel a task and give it `grace` seconds to finish, then close it; return whether it is over."""
     task.cancel()
     await asyncio.wait({task}, timeout=grace)
     return await closed(task)
@@ -32,13 +32,13 @@ async def cancelled_in_time(task: asyncio.Task[Any], grace: float) -> bool:
 async def closed(task: asyncio.Task[Any]) -> bool:
     """Close a task's coroutine where it waits, unless the task is done; return whether it is over.
 
-    Code that catches `GeneratorExit` as well cannot be ended by anybody. It is taken off asyncio's list of tasks then:
-    `asyncio.run` would wait for it at the program's end, for ever.
+    Code that also catches `GeneratorExit` cannot be ended at all. It is then removed from asyncio's list of tasks:
+    `asyncio.run` would otherwise wait for it forever at the program's end.
     """
     if task.done():
         return True
     coroutine: Any = task.get_coro()
-    # What a user's code raises on its way out is nobody's; whether it has ended is seen below.
+    # Exceptions of a user's code while it is closed are ignored; whether it has ended is checked below.
     with suppress(Exception, asyncio.CancelledError, SystemExit):
         coroutine.close()
     task.add_done_callback(_looked_at)
@@ -52,10 +52,10 @@ async def closed(task: asyncio.Task[Any]) -> bool:
 
 
 class closed_late:  # noqa: N801  # used as a function is, like `contextlib.suppress`
-    """Closes what is awaited inside when it goes on `grace` seconds after a timeout of `seconds` cancelled it.
+    """Closes an awaited coroutine that continues `grace` seconds after a timeout of `seconds` cancelled it.
 
-    It belongs inside of `asyncio.timeout(seconds)`, and its end is that one's `TimeoutError`. Without a timeout, or for
-    what is no coroutine, it does nothing.
+    It belongs inside of `asyncio.timeout(seconds)`, which then raises `TimeoutError`. Without a timeout, or for
+    anything but a coroutine, it does nothing.
     """
 
     def __init__(self, work: object, seconds: float | None, grace: float = GRACE) -> None:
@@ -83,14 +83,14 @@ class closed_late:  # noqa: N801  # used as a function is, like `contextlib.supp
             self._timer.cancel()
         if not self._forced or self._task is None:
             return
-        # One cancellation was this one's, and one the timeout's; a third is somebody else's.
+        # One cancellation is ours, and one the timeout's; a third is somebody else's.
         if self._task.uncancel() > self._before + 1:
             raise asyncio.CancelledError from None
         raise TimeoutError from None
 
 
 def _looked_at(task: asyncio.Task[Any]) -> None:
-    """Take the error of a task that nobody waits for any more, so that asyncio does not complain of it."""
+    """Retrieve the error of a task that nobody waits for any more, so that asyncio does not warn about it."""
     if not task.cancelled():
         task.exception()
 
@@ -98,7 +98,7 @@ def _looked_at(task: asyncio.Task[Any]) -> None:
 T = TypeVar("T")
 
 Timer = tuple[float, int, asyncio.TimerHandle]
-"""When something is done, its number among those of that second, and what."""
+"""When something is done, its sequence number within that second, and the action."""
 
 STUCK: Final = (
     "async code awaits something that virtual time cannot bring "
@@ -107,11 +107,11 @@ STUCK: Final = (
 
 
 MOST_PASSES = 1_000_000
-"""Passes of a loop at one moment, after which time goes on all the same: code that never waits would stop it."""
+"""Loop passes at one moment, after which time advances anyway: code that never waits would stop it."""
 
 
 class _Waiting:
-    """Stands where a loop waits for sockets: instead of waiting, time goes on."""
+    """Replaces the selector of a loop: instead of waiting for sockets, time advances."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
@@ -126,7 +126,7 @@ class _Waiting:
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """A loop without sockets and threads. `moved` is told every new time."""
+    """A loop without sockets and threads. `moved` is called with every new time."""
 
     def __init__(self, *, start: float = 0.0, moved: Callable[[float], None] | None = None) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self._now
 
     def __del__(self) -> None:
-        """Close it: without sockets and threads nobody has to."""
+        """Close the loop: without sockets and threads, nobody else has to."""
         if not self.is_closed() and not self.is_running():
             self.close()
 
@@ -166,20 +166,20 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.put((self.time(), -self._made, asyncio.TimerHandle(self.time(), callback, (), self)))
 
     def put(self, timer: Timer) -> None:
-        """Plan a timer, or once more one that was taken."""
+        """Plan a timer, or plan a taken one again."""
         heapq.heappush(self.timers, timer)
 
     def take(self) -> Timer:
-        """Return the next timer, which is planned no more."""
+        """Return the next timer and remove it from the plan."""
         return heapq.heappop(self.timers)
 
     def forget_cancelled(self) -> None:
-        """Leave out timers that were cancelled, up to the next one that was not."""
+        """Remove cancelled timers, up to the next one that is not cancelled."""
         while self.timers and self.timers[0][2].cancelled():
             heapq.heappop(self.timers)
 
     def next_timer(self) -> None:
-        """Go to the next timer that was not cancelled and make it ready; without one nothing can ever happen."""
+        """Advance to the next timer that is not cancelled and make it ready; without one, nothing can ever happen."""
         self.forget_cancelled()
         if not self.timers:
             raise AsyncToolStuck(STUCK)
@@ -189,10 +189,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._ready.append(timer)  # type: ignore[attr-defined]  # where asyncio keeps what it runs next
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """A cancelled timer is passed over when its time comes."""
+        """Nothing to do: a cancelled timer is skipped when its time comes."""
 
     def _process_events(self, event_list: list[object]) -> None:
-        """There are no file descriptors, so there are no events."""
+        """Nothing to do: there are no file descriptors."""
 
     def _write_to_self(self) -> None:
         """Nothing to wake: the loop never sleeps."""
@@ -200,7 +200,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 @contextmanager
 def apart() -> Iterator[None]:
-    """Let a loop run inside of a running one, which is left as it was."""
+    """Let a loop run inside of a running one, which is restored afterwards."""
     outer = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     try:
@@ -210,9 +210,9 @@ def apart() -> Iterator[None]:
 
 
 def run_in(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run `coroutine` to its end and close the loop; works inside a running loop too, which it leaves as it was.
+    """Run `coroutine` to its end and close the loop; works inside a running loop too, which is restored.
 
-    Tasks that it started and did not await are cancelled, and closed when they go on: nothing outlives the call.
+    Tasks that it started but did not await are cancelled, and closed if they continue: nothing outlives the call.
     """
     with apart():
         try:
@@ -227,5 +227,5 @@ def run_in(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def all_cancelled(tasks: Set[asyncio.Task[Any]]) -> None:
-    """Cancel tasks, and close those that go on."""
+    """Cancel tasks, and close those that continue."""
     await asyncio.gather(*(cancelled_in_time(task, GRACE) for task in tasks))

@@ -1,1 +1,1 @@
-"""Checkpoints: a run is saved, and taken up again in another process (harness document §4)."""
+"""Checkpoints: save a run and resume it in another process (harness document §4)."""

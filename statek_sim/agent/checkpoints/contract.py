@@ -1,10 +1,10 @@
-"""A public checker that every store of checkpoints passes, ours or a user's, through a small adapter.
+"""A public checker for checkpoint stores, ours or a user's, through a small adapter.
 
     def test_my_store_keeps_what_it_was_given() -> None:
         check_checkpoint_store(lambda folder: MyAdapter(folder / "my.db"))
 
-The adapter is opened on a folder, again and again, as processes would: what is stored is what is in it. The checker
-also edits the folder, cuts files and puts older copies back, which a store has to notice.
+The adapter is opened on a folder several times, as several processes would; the folder is all that they share. The
+checker also edits the folder, truncates files and restores older copies, which a store must notice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from statek_sim.errors import ContractViolation
 
 
 class StoreFinding(StrEnum):
-    """What can be wrong with a store, the gravest first."""
+    """What can be wrong with a store, most severe first."""
 
     LOST = "what was saved is not there for the next process"
     CHANGED = "a value comes back as another one"
@@ -32,37 +32,40 @@ class StoreFinding(StrEnum):
 
 
 class StoreAdapter(Protocol):
-    """One store as one process has it open."""
+    """One store, as one process has it open."""
 
     def save(self, session: str, state: Mapping[str, Any]) -> None:
-        """Make a state durable as the newest of a session; may raise when it must not be."""
+        """Save a state as the newest of a session; may raise if saving is not allowed."""
 
     def load(self, session: str) -> Mapping[str, Any] | None:
-        """Return the newest state, None for a session that is not there; may raise for damage."""
+        """Return the newest state, None for an unknown session; may raise if the store is damaged."""
 
     def close(self) -> None:
-        """Let go of files."""
+        """Release files."""
 
 
 MakeStore = Callable[[Path], StoreAdapter]
 """Opens the store in a folder; the same folder is the same store."""
 
 VALUES: Final[tuple[Any, ...]] = ("", "a\0§", 0, 1.0, True, None, [], 2**70, 1e300, -0.0, {"b": 1, "a": 2})
-"""Values that come back as they are, types and order of keys too."""
+"""Values that must come back unchanged, including types and key order."""
 
 _SESSIONS: Final = ("a", "b", "A", "a/b", "a.b")
 _GENUINE, _FORGED = b"genuine-state", b"altered-state"
 
 
 def check_checkpoint_store(make_store: MakeStore, *, allow: frozenset[StoreFinding] = frozenset()) -> None:
-    """Try a store; raise `ContractViolation` with the gravest `StoreFinding`. `allow`: what it does not promise."""
+    """Check a store; raise `ContractViolation` with the most severe `StoreFinding`.
+
+    `allow` lists the findings that the store does not promise to avoid.
+    """
     for finding, wrong in store_findings(make_store).items():
         if finding not in allow:
             raise ContractViolation(f"{finding}: {wrong}")
 
 
 def store_findings(make_store: MakeStore) -> dict[StoreFinding, str]:
-    """Return everything that is wrong with a store, each with an example."""
+    """Return all findings for a store, each with an example."""
     found: dict[StoreFinding, str] = {}
     for finding, probe in _PROBES.items():
         with tempfile.TemporaryDirectory(prefix="statek-store-") as folder:
@@ -95,14 +98,14 @@ class _Place:
             self._open.pop().close()
 
     def saved(self, *states: Mapping[str, Any]) -> None:
-        """Let one process save states of the session `s`, and end."""
+        """Let one process save states of the session `s`, then end it."""
         store = self.process()
         for state in states:
             store.save("s", state)
         self.close()
 
     def loaded(self) -> Mapping[str, Any] | Exception | None:
-        """Let another process load `s`; return what it got, or what it raised."""
+        """Let another process load `s`; return what it got, or the exception."""
         try:
             return self.process().load("s")
         except Exception as error:  # noqa: BLE001  # a foreign store's
@@ -160,7 +163,7 @@ def _overwritten(place: _Place) -> str | None:
 
 
 def _holding(place: _Place) -> list[Path]:
-    """Return the files in which the genuine state can be read."""
+    """Return the files that contain the genuine state in readable form."""
     every = sorted(path for path in place.folder.rglob("*") if path.is_file())
     return [path for path in every if _GENUINE in path.read_bytes()]
 

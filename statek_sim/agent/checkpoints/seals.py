@@ -1,14 +1,14 @@
-"""Seals: each record's seal covers its content, its place and the seal of the record before it.
+"""Seals: each record's seal covers its content, its position and the seal of the record before it.
 
-Without a key a seal shows damage; with one, also edits by whoever can write to the store. What a seal cannot show is a
-whole store put back as it was yesterday: for that the newest seal is kept somewhere else, in an `Anchor`.
+Without a key a seal detects damage; with one, also edits by anyone who can write to the store. A seal cannot detect
+that the whole store was restored from an older copy: for that, keep the newest seal elsewhere, in an `Anchor`.
 
     head.json                       first and newest checkpoint with its seal
     checkpoints/cp-0001.json        metadata, state
-    receipts/cp-0001-0001.json      a receipt that came after that checkpoint
+    receipts/cp-0001-0001.json      a receipt written after that checkpoint
 
-A row is JSON: `{"of": content, "seal": ...}`. A seal covers the row's name and content, and a content names the seal of
-the record before it, so that rows cannot be edited, moved, removed or added unnoticed.
+A row is JSON: `{"of": content, "seal": ...}`. A seal covers the row's name and content, and the content includes the
+seal of the record before it, so that rows cannot be edited, moved, removed or added unnoticed.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from statek_sim.store.codec import canonical, decoded, encoded, from_text
 from statek_sim.values import JSON
 
 SCHEMA: Final = 1
-"""The version of what a checkpoint's state looks like; a newer one is refused."""
+"""The schema version of a checkpoint's state; newer versions are refused."""
 
 SessionStatus = Literal["running", "paused", "completed", "failed"]
-"""What a session is, in the words of the harness document section 4."""
+"""Status of a session, in the words of the harness document, section 4."""
 
 STATUSES: Final[tuple[SessionStatus, ...]] = ("running", "paused", "completed", "failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What is saved at one commit.
+    """What one commit saves.
 
-    `progress` is what people read: which steps are done and open, tokens, cost. `results` are outputs of steps, by
-    name, in their order, for stores that write them for people; the state has them too, and they are not read back.
-    `at` is in seconds of the session's own clock.
+    `progress` is for people: completed and open steps, tokens, cost. `results` are the outputs of steps in their order,
+    by name, for stores that write them for people; the state has them too, and they are never read back. `at` is in
+    seconds of the session's own clock.
     """
 
     point: str
@@ -53,7 +53,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """One that was saved: `number` counts a session's from 1, `plan` is the hash of what the session is about."""
+    """A saved checkpoint. `number` counts from 1 in each session; `plan` is the hash of the session's plan."""
 
     session: str
     number: int
@@ -63,14 +63,14 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A session as a store has it: its newest checkpoint, and the receipts that came after it."""
+    """A session as stored: its newest checkpoint and the receipts after it."""
 
     checkpoint: Checkpoint
     receipts: tuple[Receipt, ...] = ()
 
 
 def session_notes(session: str, number: int, entry: Entry) -> dict[str, str]:
-    """Return the texts for people by their paths in the session's folder."""
+    """Return the files for people, by path in the session's folder."""
     results = {
         f"results/step-{at:02}-output.md": f"# {name}\n\n{text}\n"
         for at, (name, text) in enumerate(entry.results, start=1)
@@ -79,7 +79,7 @@ def session_notes(session: str, number: int, entry: Entry) -> dict[str, str]:
 
 
 def _progress(session: str, number: int, entry: Entry) -> str:
-    """Return the lines of the document's progress file, with the session's status; `Updated` is its own second."""
+    """Return the lines of the document's progress file, with the session's status; `Updated` has its own time."""
     progress = entry.progress
     lines = {
         "Session": session,
@@ -96,7 +96,7 @@ def _progress(session: str, number: int, entry: Entry) -> str:
 
 
 def _one_line(value: object) -> str:
-    """Return a value that cannot pass for another line."""
+    """Return a value on one line, so that it cannot imitate another line."""
     return " ".join(str(value).split())
 
 
@@ -111,18 +111,18 @@ class Sealer:
             raise ValueError(f"a key of seals has 16 bytes or more, not {len(self.key)}")
 
     def seal(self, content: JSON) -> str:
-        """Return the seal of JSON, whose keys keep their order."""
+        """Return the seal of JSON; the order of keys is kept."""
         data = canonical(content).encode("ascii")
         if self.key is None:
             return "sha256:" + hashlib.sha256(data).hexdigest()
         return "hmac-sha256:" + hmac.new(self.key, data, hashlib.sha256).hexdigest()
 
     def check(self, content: JSON, seal: object, *, what: str) -> None:
-        """Raise `Damaged` when `seal`, which a database may make anything of, is not the one of this content."""
+        """Raise `Damaged` unless `seal`, which may have any type, is the seal of this content."""
         try:
             expected = self.seal(content)
         except ValueError:
-            # NaN, or an infinite number: Python reads what no JSON holds and none of ours was written with.
+            # NaN or infinity: Python's parser accepts them, but JSON has none and we never write them.
             expected = ""
         fits = isinstance(seal, str) and hmac.compare_digest(
             expected.encode(), seal.encode("utf-8", "replace")
@@ -135,37 +135,37 @@ class Sealer:
 
 
 class Anchor(Protocol):
-    """Keeps the newest seal of each session where whoever can write to the store cannot."""
+    """Keeps the newest seal of each session where writers of the store cannot reach it."""
 
     def read(self, session: str) -> tuple[int, str] | None:
-        """Return number and seal of the newest checkpoint that was anchored."""
+        """Return the number and seal of the newest anchored checkpoint."""
 
     def write(self, session: str, number: int, seal: str) -> None:
-        """Anchor a checkpoint that is durable."""
+        """Anchor a checkpoint that is already durable."""
 
 
 class MemoryAnchor:
-    """An anchor in this process: enough for one that outlives its store's accidents, and for tests."""
+    """An anchor in this process: sufficient for a process that outlives its store, and for tests."""
 
     def __init__(self) -> None:
         self._seals: dict[str, tuple[int, str]] = {}
 
     def read(self, session: str) -> tuple[int, str] | None:
-        """Return number and seal of the newest checkpoint that was anchored."""
+        """Return the number and seal of the newest anchored checkpoint."""
         return self._seals.get(session)
 
     def write(self, session: str, number: int, seal: str) -> None:
-        """Anchor a checkpoint that is durable."""
+        """Anchor a checkpoint that is already durable."""
         self._seals[session] = (number, seal)
 
 
 def check_anchor(
     anchor: Anchor | None, session: str, newest: tuple[int, str] | None, before: str, *, where: str
 ) -> None:
-    """Raise `Damaged`, which begins with `where`, for a store that is older than its anchor.
+    """Raise `Damaged`, with the prefix `where`, if a store is older than its anchor.
 
-    The newest checkpoint may be one ahead: the process died before it anchored it. `before` is the seal that it
-    follows.
+    The newest checkpoint may be one ahead, if the process died before anchoring it. `before` is the seal of the
+    checkpoint before it.
     """
     anchored = None if anchor is None else anchor.read(session)
     if anchored is None or anchored == newest:
@@ -180,25 +180,25 @@ def check_anchor(
 
 
 HEAD: Final = "head.json"
-"""The row that says which checkpoints a session has."""
+"""Name of the row that lists a session's checkpoints."""
 
 CHECKPOINTS: Final = "checkpoints/"
 RECEIPTS: Final = "receipts/"
 
 
 def checkpoint_row(number: int) -> str:
-    """Return the name of a checkpoint's row."""
+    """Return the row name of a checkpoint."""
     return f"{CHECKPOINTS}cp-{number:04}.json"
 
 
 def receipt_row(number: int, position: int) -> str:
-    """Return the name of the row of a receipt, `position` counts from 1 after checkpoint `number`."""
+    """Return the row name of a receipt; `position` counts from 1 after checkpoint `number`."""
     return f"{RECEIPTS}cp-{number:04}-{position:04}.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Which checkpoints a session has: numbers `first` to `newest` (0: none yet), and the newest one's seal."""
+    """Range of a session's checkpoints, `first` to `newest` (0: none yet), and the newest one's seal."""
 
     plan: str
     first: int = 1
@@ -207,13 +207,13 @@ class Head:
 
     @property
     def content(self) -> dict[str, JSON]:
-        """What its row holds."""
+        """Return the content of its row."""
         return {"plan": self.plan, "first": self.first, "newest": self.newest, "seal": self.seal}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCheckpoint:
-    """One checkpoint as it is stored: its number, its content, its seal."""
+    """One stored checkpoint: its number, content and seal."""
 
     number: int
     content: Mapping[str, Any]
@@ -221,7 +221,7 @@ class StoredCheckpoint:
 
 
 class SealedRows:
-    """Writes and reads the rows of one session, whose name every seal covers; `address` begins errors."""
+    """Writes and reads the rows of one session. Seals cover its name; errors start with `address`."""
 
     def __init__(self, address: str, session: str, sealer: Sealer) -> None:
         self._where = f"{address}: session {session!r}"
@@ -234,7 +234,7 @@ class SealedRows:
         return canonical({"of": dict(content), "seal": seal}), seal
 
     def opened(self, name: str, row: str) -> tuple[dict[str, Any], str]:
-        """Return the content of a row and its seal; `Damaged` for a row that is not what was saved."""
+        """Return the content of a row and its seal; `Damaged` if the row was changed."""
         what = f"{self._where}, {name}"
         document = from_text(row, what=what)
         if not isinstance(document, dict) or not isinstance(document.get("of"), dict):
@@ -249,7 +249,7 @@ class SealedRows:
         return content, str(seal)
 
     def head(self, rows: Mapping[str, str], plan: str) -> Head:
-        """Return a session's head, that of a new one where it has no rows."""
+        """Return a session's head; a session without rows has a new one."""
         if HEAD not in rows:
             if rows:
                 raise Damaged(f"{self._where}: {HEAD} was removed")
@@ -257,7 +257,7 @@ class SealedRows:
         return Head(**self.opened(HEAD, rows[HEAD])[0])
 
     def checkpoints(self, rows: Mapping[str, str], head: Head) -> list[StoredCheckpoint]:
-        """Return a session's checkpoints, the oldest first; `Damaged` unless each follows the one before it."""
+        """Return a session's checkpoints, oldest first; `Damaged` unless each follows the one before it."""
         expected = {checkpoint_row(number): number for number in range(head.first, head.newest + 1)}
         got = [name for name in rows if name.startswith(CHECKPOINTS)]
         if set(got) != set(expected):
@@ -281,7 +281,7 @@ class SealedRows:
         return found
 
     def check_anchor(self, anchor: Anchor | None, found: Sequence[StoredCheckpoint]) -> None:
-        """Raise `Damaged` for a store that is older than its anchor."""
+        """Raise `Damaged` if the store is older than its anchor."""
         newest = (found[-1].number, found[-1].seal) if found else None
         before = found[-1].content["previous"] if found else ""
         check_anchor(anchor, self._session, newest, before, where=self._where)
@@ -304,7 +304,7 @@ class SealedRows:
 
 
 def checkpoint_content(entry: Entry, *, plan: str, fence: int, previous: str) -> dict[str, JSON]:
-    """Return what a checkpoint's row holds; `previous` is the seal of the checkpoint before it."""
+    """Return the content of a checkpoint's row; `previous` is the seal of the checkpoint before it."""
     return {
         "schema": SCHEMA,
         "plan": plan,
@@ -319,7 +319,7 @@ def checkpoint_content(entry: Entry, *, plan: str, fence: int, previous: str) ->
 
 
 def receipt_content(receipt: Receipt, *, previous: str) -> dict[str, JSON]:
-    """Return what a receipt's row holds; `previous` is the seal of the record before it."""
+    """Return the content of a receipt's row; `previous` is the seal of the record before it."""
     fields = {
         "job": receipt.job,
         "key": receipt.key,
@@ -331,7 +331,7 @@ def receipt_content(receipt: Receipt, *, previous: str) -> dict[str, JSON]:
 
 
 def checkpoint_of(session: str, stored: StoredCheckpoint) -> Checkpoint:
-    """Return a stored checkpoint that was checked, as values."""
+    """Return a checked, stored checkpoint as values."""
     content = stored.content
     entry = Entry(
         point=content["point"],

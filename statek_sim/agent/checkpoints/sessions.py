@@ -1,4 +1,4 @@
-"""Sessions of agents in a store: each is saved checkpoint by checkpoint, with receipts after the newest one."""
+"""Sessions of agents in a store: one checkpoint after another, with receipts after the newest one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from statek_sim.store.protocol import Changes, Lease, Status, Store, Stored
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Open:
-    """A session as its worker committed it last: `before` is the seal of the last of `receipts` after the head."""
+    """A session as its worker last committed it; `before` is the seal of the last of the `receipts` after the head."""
 
     lease: Lease
     head: Head
@@ -43,9 +43,9 @@ class _Open:
 class SessionStore:
     """Sessions in a store of any kind; closing it closes the store.
 
-    `key` is a secret of at least 16 bytes: without it seals show damage, with it also edits by whoever can write to the
-    store. An `anchor` also shows that an older copy of the store was put back. Every session belongs to one worker at a
-    time: its newest `claim` fences all earlier ones.
+    `key` is a secret of at least 16 bytes. Without it seals detect damage; with it, also edits by anyone who can write
+    to the store. An `anchor` also detects that an older copy of the store was restored. Every session belongs to one
+    worker at a time: the newest `claim` fences all earlier ones.
     """
 
     def __init__(self, store: Store, *, key: bytes | None = None, anchor: Anchor | None = None) -> None:
@@ -56,7 +56,7 @@ class SessionStore:
 
     @property
     def lease_seconds(self) -> float:
-        """Seconds of one lease."""
+        """Duration of a lease."""
         return self._store.lease_seconds
 
     def close(self) -> None:
@@ -66,9 +66,9 @@ class SessionStore:
     # -- leases ------------------------------------------------------------------------------------------------
 
     def claim(self, session: str, *, worker: str, plan: str) -> Lease:
-        """Take a session, which is made when it is new; raises `Held`, and `OtherPlan` when it is about something else.
+        """Claim a session, creating it if it is new; raises `Held`, and `OtherPlan` if its plan is another one.
 
-        A worker may claim its own session again at once.
+        A worker may claim its own session again at any time.
         """
         try:
             saved = _plan_of(self._store.load(session))
@@ -82,22 +82,22 @@ class SessionStore:
         return self._store.claim(session, worker=worker, kind="session", about={"plan": plan})
 
     def claim_next(self, *, worker: str) -> Lease | None:
-        """Take the session that waits longest of those that are running and free, None when there is none."""
+        """Claim the running, unclaimed session that has waited longest; None if there is none."""
         return self._store.claim_next(worker=worker, kind="session")
 
     def renew(self, lease: Lease) -> None:
-        """Begin a lease anew, for a worker that is alive and has nothing to save yet; raises `Fenced`."""
+        """Restart a lease for a worker that is alive but has nothing to save yet; raises `Fenced`."""
         self._store.renew(lease)
 
     def release(self, lease: Lease) -> None:
-        """Give a session back, so that anybody may claim it; nothing happens to one that was taken over."""
+        """Release a session so that any worker may claim it; does nothing if another worker took it over."""
         self._open.pop(lease.run, None)
         self._store.release(lease)
 
     # -- saving ------------------------------------------------------------------------------------------------
 
     def save(self, lease: Lease, entry: Entry) -> int:
-        """Make an entry durable and return its number; raises `Fenced`."""
+        """Save an entry durably and return its number; raises `Fenced`."""
         session, opened = lease.run, self._opened(lease)
         head, number = opened.head, opened.head.newest + 1
         rows = self._rows(session)
@@ -116,9 +116,9 @@ class SessionStore:
         return number
 
     def save_again(self, lease: Lease, number: int) -> int:
-        """Save an earlier checkpoint as the newest, to resume from it, and return its new number; raises `Fenced`.
+        """Save an earlier checkpoint as the newest, to resume from it; return its new number; raises `Fenced`.
 
-        `BadInput` for one that is not kept. Calls that were made after it may be made again.
+        `BadInput` if that checkpoint is not kept. Calls that were made after it may be made again.
         """
         stored, rows = self._store.load(lease.run), self._rows(lease.run)
         found = rows.checkpoints(stored.rows, rows.head(stored.rows, _plan_of(stored)))
@@ -132,7 +132,7 @@ class SessionStore:
         return self.save(lease, replace(entry, results=_results(entry.state.get("calls", ()))))
 
     def note(self, lease: Lease, receipt: Receipt) -> None:
-        """Make a receipt durable that came after the newest checkpoint; raises `Fenced`."""
+        """Save a receipt durably after the newest checkpoint; raises `Fenced`."""
         opened = self._opened(lease)
         name = receipt_row(opened.head.newest, opened.receipts + 1)
         row, seal = self._rows(lease.run).sealed(name, receipt_content(receipt, previous=opened.before))
@@ -140,7 +140,7 @@ class SessionStore:
         self._commit(opened, changes, head=opened.head, receipts=opened.receipts + 1, before=seal)
 
     def prune(self, lease: Lease, keep: int) -> int:
-        """Remove all but the newest `keep` (1 or more) checkpoints; return how many."""
+        """Remove all but the newest `keep` (1 or more) checkpoints; return how many were removed."""
         check_keep(keep)
         opened = self._opened(lease)
         head = opened.head
@@ -154,7 +154,7 @@ class SessionStore:
         return len(gone)
 
     def _opened(self, lease: Lease) -> _Open:
-        """Return a session as its worker committed it last, from the store where this process does not know it yet."""
+        """Return a session as its worker last committed it, from the store if this process has not opened it."""
         known = self._open.get(lease.run)
         if known is not None and known.lease.fence == lease.fence:
             return known
@@ -170,7 +170,7 @@ class SessionStore:
         )
 
     def _commit(self, opened: _Open, changes: Changes, *, head: Head, receipts: int, before: str) -> None:
-        # After a commit that fails the next one looks into the store.
+        # After a failed commit the next one reads from the store.
         self._open.pop(opened.lease.run, None)
         lease = self._store.commit(opened.lease, changes)
         self._open[lease.run] = _Open(
@@ -180,9 +180,9 @@ class SessionStore:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def latest(self, session: str) -> Kept | None:
-        """Return a session's newest checkpoint, None where there is none yet; raises `Damaged`.
+        """Return a session's newest checkpoint, None if there is none; raises `Damaged`.
 
-        Anybody may ask, also while the session's worker saves and prunes.
+        Any process may call this, even while the session's worker saves and prunes.
         """
         seen = -1
         while True:
@@ -193,7 +193,7 @@ class SessionStore:
             try:
                 return self._checked(session, stored)
             except Damaged:
-                # Its worker may have saved, and anchored, meanwhile.
+                # Its worker may have saved and anchored in the meantime.
                 revision = 0 if stored is None else stored.revision
                 if revision == seen:
                     raise
@@ -216,7 +216,7 @@ class SessionStore:
         return Kept(checkpoint_of(session, found[-1]), tuple(receipts)) if found else None
 
     def numbers(self, session: str) -> Sequence[int]:
-        """Return the numbers of a session's checkpoints, the oldest first."""
+        """Return the numbers of a session's checkpoints, oldest first."""
         try:
             stored = self._store.load(session)
         except NoSuchRun:
@@ -225,9 +225,9 @@ class SessionStore:
         return range(head.first, head.newest + 1)
 
     def sessions(self, status: SessionStatus | None = None) -> Sequence[str]:
-        """Return the names of sessions, of one status if it is given, sorted.
+        """Return the sorted names of sessions, with this status if it is given.
 
-        Damaged ones have no status, and are there when none is given.
+        Damaged sessions have no status; they are included only without `status`.
         """
         return sorted(
             listed.run for listed in self._store.runs("session") if status is None or listed.status == status
@@ -238,7 +238,7 @@ class SessionStore:
 
 
 def check_keep(keep: int) -> None:
-    """Raise `BadInput` for a number of checkpoints that would not leave the newest one."""
+    """Raise `BadInput` for a number of checkpoints that would remove the newest one."""
     if keep < 1:
         raise BadInput(
             f"prune keeps 1 checkpoint or more, not {keep}: the newest one is what a run resumes from"
@@ -250,20 +250,20 @@ def _plan_of(stored: Stored) -> str:
 
 
 KEEP = 5
-"""Checkpoints of a session that stay; only the newest is needed, from the others people may resume."""
+"""Number of checkpoints kept per session; a run needs only the newest, people may resume from the others."""
 
 
 def plan_hash(*what: object) -> str:
-    """Return the hash of what a session is about: its task, its agent, the steps of its plan."""
+    """Return the hash of a session's plan: its task, its agent, its steps."""
     return sha256(canonical(encoded(list(what), path="plan")).encode("ascii")).hexdigest()[:16]
 
 
 class Keeper:
     """Holds one session for one worker.
 
-    `kept` is what the store had of it when the session was claimed, None when it is new. With `resume` the run goes
-    on from that earlier checkpoint. Raises what `claim`, `save_again` and `latest` raise. Under asyncio `save` and
-    `note` take the event loop's time while the store writes.
+    `kept` is what the store had when the session was claimed, None if it is new. With `resume` the run continues from
+    that earlier checkpoint. Raises what `claim`, `save_again` and `latest` raise. Under asyncio, `save` and `note`
+    block the event loop while the store writes.
     """
 
     def __init__(
@@ -286,27 +286,27 @@ class Keeper:
         self.kept: Kept | None = store.latest(session)
 
     def committed(self, snapshot: Snapshot) -> None:
-        """Make a snapshot durable."""
+        """Save a snapshot durably."""
         number = self._store.save(self.lease, entry_of(snapshot))
         if number % self._keep == 0:
             self._store.prune(self.lease, self._keep)
 
     def receipted(self, receipt: Receipt) -> None:
-        """Make a receipt durable."""
+        """Save a receipt durably."""
         self._store.note(self.lease, receipt)
 
     async def save(self, snapshot: Snapshot) -> None:
-        """Make a snapshot durable, for `AsyncDriver(committed=...)`."""
+        """Save a snapshot durably, for `AsyncDriver(committed=...)`."""
         self.committed(snapshot)
 
     async def note(self, receipt: Receipt) -> None:
-        """Make a receipt durable, for `AsyncDriver(receipted=...)`."""
+        """Save a receipt durably, for `AsyncDriver(receipted=...)`."""
         self.receipted(receipt)
 
     def renew(self) -> None:
-        """Say that this worker is alive; raises `Fenced` when the session was taken from it.
+        """Renew the lease; raises `Fenced` if another worker took the session.
 
-        `asynchronous.holding` does so beside a run, a `Simulation` in virtual time.
+        `asynchronous.holding` does this beside a run, a `Simulation` in virtual time.
         """
         self._store.renew(self.lease)
 
@@ -316,12 +316,12 @@ class Keeper:
         return self._store.lease_seconds / 3
 
     def release(self) -> None:
-        """Give the session back."""
+        """Release the session."""
         self._store.release(self.lease)
 
 
 def entry_of(snapshot: Snapshot) -> Entry:
-    """Return a snapshot as it is saved: the state, and what people read of it."""
+    """Return a snapshot as an entry to save: the state, and the progress for people."""
     remaining = list(snapshot.steps_open)
     return Entry(
         point=snapshot.point.value,
@@ -345,7 +345,7 @@ def _results(calls: Any) -> Sequence[tuple[str, str]]:
 
 
 def status_of(snapshot: Snapshot) -> SessionStatus:
-    """Return what a session is at a commit, in the document's words."""
+    """Return a session's status at a commit, in the document's words."""
     if snapshot.point is CommitPoint.SUSPENDED:
         return "paused"
     if snapshot.point is not CommitPoint.ENDED:
@@ -354,7 +354,7 @@ def status_of(snapshot: Snapshot) -> SessionStatus:
 
 
 def saved_run(kept: Kept) -> dict[str, Any]:
-    """Return a kept session as the arguments of `resume.resumed`; `BadStore` for one of another kind."""
+    """Return a stored session as the arguments of `resume.resumed`; `BadStore` for a session of another kind."""
     entry = kept.checkpoint.entry
     try:
         point = CommitPoint(entry.point)

@@ -1,1 +1,1 @@
-"""Where programs run that a model wrote or asked for: bubblewrap, Docker, and scripted ones for tests."""
+"""Containers for programs that a model wrote or requested: bubblewrap, Docker, and scripted ones for tests."""

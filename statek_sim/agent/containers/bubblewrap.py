@@ -1,7 +1,7 @@
-"""Programs in bubblewrap: new namespaces, a read-only root, a filter of the kernel's calls, and limits.
+"""Programs in bubblewrap: new namespaces, a read-only root, a seccomp filter, and limits.
 
-The caller may be anybody. Where it is root, the program is nobody (uid 65534), for real: bubblewrap makes the sandbox
-as root, so that folders of root can be shown in it, and `setpriv` gives root up before the program starts.
+The caller may be any user. If it is root, the program runs as nobody (uid 65534): bubblewrap creates the sandbox as
+root, so that folders owned by root can be mounted, and `setpriv` drops root before the program starts.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from statek_sim.agent.containers.supervision import Cgroup, cgroup_place, memory
 from statek_sim.errors import ContainerFailed
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""What a program sees of this machine's system: programs and libraries, and nothing of /etc."""
+"""The parts of the host system that a program sees: programs and libraries, and nothing of /etc."""
 CONFIGURATION: Final = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _DEFAULTS: Final = Limits()
 _PATIENCE: Final = 10_000
-"""Milliseconds that the kernel has to end what was killed."""
+"""Milliseconds for the kernel to end a killed process."""
 _JOIN: Final = 'echo $$ > "$GROUP_" || exit 126; unset GROUP_; exec "$@"'
 
 
 class Bubblewrap:
-    """Runs programs in bubblewrap; `visible` are folders beside the system's that every program may read.
+    """Runs programs in bubblewrap; `visible` lists folders, beside the system's, that every program may read.
 
-    `limits` says how limits are held here: by a control group (version 2), which counts all processes
-    together, or, where no group can be made, by limits of each single process, which is weaker.
+    `limits` says how limits are enforced: by a control group (version 2), which counts all processes together, or, if
+    no group can be created, per process, which is weaker.
     """
 
     name = "bubblewrap"
@@ -65,7 +65,7 @@ class Bubblewrap:
 
     @property
     def limits(self) -> str:
-        """How memory, processes and processor time are limited here."""
+        """How memory, processes and processor time are limited."""
         return "rlimits" if self._place is None else "cgroup v2"
 
     def run(self, program: Program, limits: Limits = _DEFAULTS, *, stop: Event | None = None) -> Ended:
@@ -100,7 +100,7 @@ class Bubblewrap:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                # Bubblewrap itself can be looked at from inside: it has nothing of ours.
+                # The program can inspect bubblewrap's process, so that process gets nothing of ours.
                 env=_environment(group),
                 pass_fds=[number for number in (tells, filtered) if number is not None],
                 start_new_session=True,
@@ -115,7 +115,7 @@ class Bubblewrap:
                 if inner is None:
                     raise ContainerFailed(_why_not(child))
                 kill = _killer(child, inner, group)
-                # Without a group each process is held to the limit by itself: all of them are looked at together.
+                # Without a group, limits apply to each process; the supervisor therefore also checks their sum.
                 memory = partial(memory_of, inner) if group is None else None
                 ended = watch(
                     child,
@@ -212,7 +212,7 @@ def _gives_up_root() -> Sequence[str]:
 
 
 def _rlimits(limits: Limits, *, alone: bool) -> Sequence[str]:
-    """Return what limits each process; `alone`: memory and processes are limited by nothing else."""
+    """Return the limits for each process; with `alone`, memory and processes have no other limit."""
     found = ["/usr/bin/prlimit", "--core=0", f"--fsize={limits.file}", f"--nofile={limits.open_files}"]
     found.append(f"--cpu={int(limits.seconds) + 1}")
     if alone:
@@ -225,7 +225,7 @@ def _environment(group: Cgroup | None) -> dict[str, str]:
 
 
 def _filter() -> int | None:
-    """Return a file with the filter of calls, None where there is none for this processor."""
+    """Return a file with the seccomp filter, None if there is none for this processor."""
     code = seccomp.program()
     if code is None:
         return None
@@ -239,7 +239,7 @@ def _filter() -> int | None:
 
 
 def _inner(status_pipe: int) -> tuple[int | None, bytes]:
-    """Return the number of the sandbox's first process, None when there is none, and what was read beyond it."""
+    """Return the pid of the sandbox's first process, None if there is none, and the output read after it."""
     text = b""
     while b"}" not in text:
         piece = os.read(status_pipe, 4096)
@@ -251,7 +251,7 @@ def _inner(status_pipe: int) -> tuple[int | None, bytes]:
 
 
 def _rest(status_pipe: int) -> bytes:
-    """Return what bubblewrap says after that: the program's exit code, when it was started at all."""
+    """Return the rest of bubblewrap's status output: the program's exit code, if it was started."""
     text = b""
     while piece := os.read(status_pipe, 4096):
         text += piece
@@ -264,7 +264,7 @@ def _why_not(child: subprocess.Popen[bytes]) -> str:
 
 
 def _killer(child: subprocess.Popen[bytes], inner: int, group: Cgroup | None) -> Callable[[], None]:
-    # A number can be given to another process once this one is gone; a descriptor cannot.
+    # A pid can be reused once the process is gone; a descriptor cannot.
     try:
         first: int | None = os.pidfd_open(inner)
     except ProcessLookupError:
@@ -277,7 +277,7 @@ def _killer(child: subprocess.Popen[bytes], inner: int, group: Cgroup | None) ->
                 signal.pidfd_send_signal(first, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-            # The first process of a sandbox has ended when all others of it have.
+            # The first process of a sandbox ends only after all others have ended.
             gone = select.poll()
             gone.register(first, select.POLLIN)
             gone.poll(_PATIENCE)

@@ -1,7 +1,7 @@
 """Programs in Docker, through its SDK (extra `docker`): create, start, wait, kill, inspect, remove.
 
-The agent document §8 has one call, `containers.run(..., timeout=)`, whose timeout is a TypeError and without which
-there is none; here the time is ours, and what came of the program is told whole.
+The agent document §8 uses one call, `containers.run(..., timeout=)`. That timeout is a TypeError, and without it there
+is no time limit; here we measure the time, and report the whole outcome of the program.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from statek_sim.errors import ContainerFailed
 
 _DEFAULTS: Final = Limits()
 _TICK: Final = 0.05
-"""Seconds between looks at the clock."""
+"""Seconds between checks of the time."""
 _PATIENCE: Final = 30.0
-"""Seconds that a daemon has to end what it was told to kill."""
+"""Seconds for the daemon to end a container that it was told to kill."""
 _PERIOD: Final = 100_000
 _OLDEST: Final = 25
 
 
 class Docker:
-    """Runs each program in a new container of `image`, which has to be there: nothing is ever pulled.
+    """Runs each program in a new container of `image`, which must exist locally: nothing is ever pulled.
 
-    `address` is the daemon's, like `unix:///var/run/docker.sock`; None: what the environment says. A daemon older than
-    version `oldest` is a `ContainerFailed`: before 25 its own filter of calls lets `io_uring` pass.
+    `address` is the daemon's, such as `unix:///var/run/docker.sock`; None reads it from the environment. A daemon older
+    than version `oldest` raises `ContainerFailed`: before 25 its own seccomp filter allows `io_uring`.
     """
 
     name = "docker"
@@ -73,7 +73,7 @@ class Docker:
             with self._told("the container"):
                 made = self._api.create_container(**self._settings(program, limits))["Id"]
                 until_the_end.callback(self._remove, made)
-                # Its own clock starts with the program, as bubblewrap's does.
+                # The program's clock starts with the program, as under bubblewrap.
                 return self._watched(
                     made, program, Bounds(limits, stop, [mount.path for mount in writable]), limits
                 )
@@ -84,7 +84,7 @@ class Docker:
 
     @contextmanager
     def _told(self, what: str) -> Iterator[None]:
-        """What the daemon says is wrong becomes `ContainerFailed`."""
+        """Raise an error of the daemon as `ContainerFailed`."""
         try:
             yield
         except (self._errors.DockerException, OSError) as error:
@@ -120,7 +120,7 @@ class Docker:
         try:
             self._api.kill(made)
         except self._errors.APIError as error:
-            if error.status_code != 409:  # It has ended meanwhile.
+            if error.status_code != 409:  # It has ended in the meantime.
                 raise
 
     def _stdin(self, made: str) -> Any:
@@ -165,7 +165,7 @@ class Docker:
 
 
 def _uid() -> int:
-    """Return who the program is: nobody where we are root, and we ourselves otherwise, who own the folders."""
+    """Return the program's user: nobody if we are root, otherwise our own user, who owns the folders."""
     return os.geteuid() or NOBODY
 
 
@@ -211,19 +211,19 @@ def _connected(address: str | None) -> tuple[Any, Any]:
 
 
 def _kept(stream: Iterator[tuple[bytes | None, bytes | None]], out: Output, errors: Output) -> None:
-    """Keep what comes until the end of both streams."""
+    """Collect both streams until their end."""
     for first, second in stream:
         out.add(first or b"")
         errors.add(second or b"")
 
 
 def _fed(attached: Any, stdin: bytes) -> None:
-    """Write the program's input, and close it."""
+    """Write the program's input and close it."""
     raw = getattr(attached, "_sock", attached)
     try:
         raw.sendall(stdin)
         raw.shutdown(socket.SHUT_WR)
-    except OSError:  # It did not want it all.
+    except OSError:  # The program did not read all of it.
         pass
     finally:
         attached.close()

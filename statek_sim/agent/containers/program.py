@@ -1,4 +1,4 @@
-"""What runs in a container, how much it may use, and what came of it: values."""
+"""A program in a container, its limits, and its outcome: values."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from statek_sim.errors import BadInput, ContainerRefused
 
 MIB: Final = 1024 * 1024
 NOBODY: Final = 65534
-"""The user and group that programs run as, where the caller is root: nobody, who owns nothing."""
+"""The user and group of programs if the caller is root: nobody, who owns nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A folder of this machine that the program sees, under the same path.
+    """A folder of this machine that the program sees under the same path.
 
-    `protected` are names in it that stay read-only although it is `writable`, at any depth and in any case of letters;
-    one that is not there cannot be made, or is removed when the program ends.
-    A writable folder with files that have another name outside of it is refused, unless `hard_links` are allowed.
+    `protected` lists names in it that stay read-only in a `writable` folder, at any depth and in any letter case; a
+    protected name that does not exist cannot be created, or is removed when the program ends. A writable folder is
+    refused if a file in it has a hard link outside, unless `hard_links` are allowed.
     """
 
     path: Path
@@ -39,7 +39,10 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """One program. `folder` is where it starts (None: the first mount, or /tmp); it gets no other environment."""
+    """One program.
+
+    `folder` is its working directory (None: the first mount, or /tmp); its environment is only `environment`.
+    """
 
     argv: Sequence[str]
     stdin: bytes = b""
@@ -60,7 +63,7 @@ class Program:
 
     @property
     def starts_in(self) -> str:
-        """The folder that the program starts in."""
+        """The program's working directory."""
         if self.folder is not None:
             return str(self.folder)
         return str(self.mounts[0].path) if self.mounts else "/tmp"  # the container's own
@@ -68,10 +71,10 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much a program may use; the defaults are those of the agent document §8, and what it leaves out.
+    """Limits of a program; the defaults are those of the agent document §8, with defaults for what it omits.
 
-    `seconds` until everything is killed; `memory`, `tmp` (each of /tmp and /dev/shm), `output` (of each stream that is
-    kept), `file` (one file) and `folder` (what writable folders may grow by) in bytes; `cpu` in cores.
+    `seconds` until everything is killed. In bytes: `memory`, `tmp` (each of /tmp and /dev/shm), `output` (kept per
+    stream), `file` (one file) and `folder` (growth of writable folders). `cpu` is in cores.
     """
 
     seconds: float = 30.0
@@ -93,12 +96,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """What came of a program.
+    """The outcome of a program.
 
-    `exit` is its exit code, None when it was killed; `signal` the signal then. A program that exits with 128 + N is
-    told from one that signal N killed by nobody, and counts as killed. `oom`: the kernel killed something for memory.
-    `timed_out`, `overfull` (a folder grew too much) and `stopped` (the caller gave up) say why it was killed by us.
-    `truncated`: there was more output than is kept.
+    `exit` is its exit code, None if it was killed; then `signal` is the signal. An exit code of 128 + N cannot be told
+    apart from signal N, and counts as killed. `oom`: the kernel killed a process for lack of memory. `timed_out`,
+    `overfull` (a folder grew too much) and `stopped` (the caller gave up) say why we killed it. `truncated`: there was
+    more output than is kept.
     """
 
     exit: int | None
@@ -113,7 +116,7 @@ class Ended:
 
     @property
     def killed(self) -> bool:
-        """Whether it did not end by itself."""
+        """Whether it was killed."""
         return self.exit is None
 
     @property
@@ -131,22 +134,22 @@ class Ended:
 
 
 class Container(Protocol):
-    """Runs programs, each in a container of its own that is gone afterwards."""
+    """Runs programs, each in its own container that is removed afterwards."""
 
     @property
     def name(self) -> str:
-        """What it is, for people."""
+        """Display name."""
 
     def run(self, program: Program, limits: Limits = ..., *, stop: Event | None = None) -> Ended:
-        """Run a program to its end, which may block for `limits.seconds` and a little more.
+        """Run a program to its end; may block for slightly longer than `limits.seconds`.
 
-        When `stop` is set by another thread it is killed at once. `ContainerFailed` when no container can be made,
-        which is no fault of the program.
+        If another thread sets `stop`, the program is killed at once. `ContainerFailed` if no container can be created,
+        which is not the program's fault.
         """
 
 
 def check_writable(mount: Mount) -> None:
-    """Raise `ContainerRefused` for a folder that cannot be written in, or where that would write elsewhere too."""
+    """Raise `ContainerRefused` for a folder that is not writable, or where writes would also change files elsewhere."""
     if not mount.path.is_dir():
         raise ContainerRefused(f"{mount.path}: is no folder, so nothing can be written in it")
     if os.geteuid() == 0 and not _made_by_nobody(mount.path):
@@ -159,7 +162,7 @@ def check_writable(mount: Mount) -> None:
     try:
         found = linked_elsewhere(mount.path)
     except OSError as error:
-        # What we cannot look into could grow without our seeing it.
+        # A folder that we cannot read could grow unnoticed.
         raise ContainerRefused(f"{error.filename}: cannot be looked into: {error.strerror}") from error
     if not mount.hard_links and found is not None:
         raise ContainerRefused(
@@ -169,7 +172,7 @@ def check_writable(mount: Mount) -> None:
 
 
 def protected_places(mount: Mount) -> list[Path]:
-    """Return what is protected in a folder, at any depth and in any case of its letters: `vendor/.GIT` too."""
+    """Return the protected paths in a folder, at any depth and in any letter case: `vendor/.GIT` too."""
     names = {name.casefold() for name in mount.protected}
     found, folders = [], [mount.path]
     while folders:
@@ -185,14 +188,14 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return list(entries)
-    except FileNotFoundError:  # Another program of the folder has removed it.
+    except FileNotFoundError:  # Another program in the folder has removed it.
         return []
     except OSError as error:
         raise ContainerRefused(f"{error.filename}: cannot be looked into: {error.strerror}") from error
 
 
 def _made_by_nobody(folder: Path) -> bool:
-    """Return whether nobody (uid 65534) may make files in a folder."""
+    """Return whether nobody (uid 65534) may create files in a folder."""
     found = folder.stat()
     if found.st_uid == NOBODY:
         return bool(found.st_mode & stat.S_IWUSR)
@@ -202,7 +205,7 @@ def _made_by_nobody(folder: Path) -> bool:
 
 
 def linked_elsewhere(folder: Path) -> Path | None:
-    """Return a file in a folder that has another name outside of it, None when there is none."""
+    """Return a file in a folder that has a hard link outside of it, None if there is none."""
     names: Counter[tuple[int, int]] = Counter()
     files: dict[tuple[int, int], tuple[int, str]] = {}
     for entry in _files(folder):
@@ -228,15 +231,15 @@ def _files(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 _HELD: Final[Counter[Path]] = Counter()
 _LOCK: Final = threading.Lock()
-"""Programs of one folder may run at once: what holds a place stays until the last of them has ended."""
+"""Programs may share a folder: a placeholder stays until the last of them has ended."""
 
 
 @contextmanager
 def kept_from_being_made(mount: Mount) -> Iterator[None]:
-    """Hold the protected places that are not there by empty folders, which are gone again afterwards.
+    """Block missing protected paths with empty folders, which are removed afterwards.
 
-    Deeper in the folder nothing can be held. Raises `ContainerRefused` for a protected place that was made there; it is
-    removed, because what is in it would run outside of the container.
+    This works only at the top of the folder. Raises `ContainerRefused` if the program created a protected path deeper
+    in it; that path is removed, because its contents would run outside of the container.
     """
     held = list(_hold(mount))
     before = set(protected_places(mount))
@@ -280,5 +283,5 @@ def _hold(mount: Mount) -> Iterator[Path]:
 def _let_go(place: Path) -> None:
     try:
         place.rmdir()
-    except OSError:  # Somebody outside put something into it, and then it is theirs.
+    except OSError:  # Somebody outside put something into it, so it is theirs now.
         pass

@@ -1,7 +1,7 @@
-"""Which calls of the kernel a program in bubblewrap may not make, as a filter for `bwrap --seccomp`.
+"""System calls that a program in bubblewrap may not make, as a filter for `bwrap --seccomp`.
 
-A list of what is refused, like that of Docker 25 in its effect: what makes namespaces, mounts, looks into others, loads
-code into the kernel, or has had more holes than uses. On a processor without a table here there is no filter.
+A deny list with the effect of Docker 25's: calls that create namespaces or mounts, inspect other processes, load code
+into the kernel, or are more often exploited than needed. A processor without a table here gets no filter.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _AT_LEAST: Final = 0x35
 _ANY_BIT: Final = 0x45
 _RETURN: Final = 0x06
 _NAMESPACES: Final = 0x7E020000 | 0x00000080
-"""The flags of `clone` that ask for a namespace: all seven, and that of time."""
+"""The `clone` flags that create a namespace: all seven, and the time namespace."""
 _X32: Final = 0x40000000
 
 _ARCHITECTURES: Final[Mapping[str, tuple[int, int]]] = {
     "x86_64": (0xC000003E, 0),
     "aarch64": (0xC00000B7, 1),
 }
-"""What the kernel calls a processor, and which of the two numbers below is its own."""
+"""The kernel's name of a processor, and which of the two numbers below applies to it."""
 
 
 @cache
@@ -46,14 +46,14 @@ _CLONE: Final = (56, 220)
 _CLONE3: Final = (435, 435)
 _SOCKET: Final = (41, 198)
 _FAMILIES: Final = (1, 2, 10, 16)
-"""What sockets may be of: files, both kinds of addresses, and what the kernel says of them. A namespace holds these.
+"""Allowed socket families: files, both internet families, and netlink, which a namespace isolates.
 
-It does not hold all others: one of `AF_VSOCK` speaks to the machine that this one runs on.
+A namespace does not isolate every family: an `AF_VSOCK` socket reaches the machine that hosts this one.
 """
 
 
 def program(machine: str = "") -> bytes | None:
-    """Return the filter as the kernel reads it, None for a processor without a table; `machine` as `uname -m`."""
+    """Return the filter in the kernel's format, None for a processor without a table; `machine` is from `uname -m`."""
     known = _ARCHITECTURES.get(machine or platform.machine())
     if known is None:
         return None
@@ -64,10 +64,10 @@ def program(machine: str = "") -> bytes | None:
         _op(_EQUAL, audit, yes=1),
         _op(_RETURN, _KILL),
         _op(_LOAD, 0),
-        # Another numbering of the same calls, on x86_64.
+        # The x32 numbering of the same calls, on x86_64.
         _op(_AT_LEAST, _X32, no=1),
         _op(_RETURN, missing),
-        # Its flags are in memory, where a filter cannot look; told that it is not there, libraries use `clone`.
+        # Its flags are in memory, where a filter cannot read them; on ENOSYS libraries fall back to `clone`.
         _op(_EQUAL, _CLONE3[own], no=1),
         _op(_RETURN, missing),
         _op(_EQUAL, _CLONE[own], no=4),
@@ -87,5 +87,5 @@ def program(machine: str = "") -> bytes | None:
 
 
 def _op(code: int, value: int, *, yes: int = 0, no: int = 0) -> bytes:
-    """Return one instruction; `yes` and `no` are how many are skipped."""
+    """Return one instruction; `yes` and `no` are the numbers of instructions to skip."""
     return struct.pack("=HBBI", code, yes, no, value)

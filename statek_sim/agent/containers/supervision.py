@@ -1,4 +1,4 @@
-"""Watching a child process: what it writes, up to a bound, how long it takes, and that nothing of it is left."""
+"""Supervision of a child process: bounded output, a time limit, and no process left behind."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from typing import Final
 from statek_sim.agent.containers.program import Ended, Limits
 
 _TICK: Final = 0.05
-"""Seconds between looks at what does not wake us."""
+"""Seconds between polls for conditions that do not wake us."""
 _PIECE: Final = 65536
 _LEFT: Final = 32
-"""Pieces that are read after the end: more than a pipe holds, and a bound when somebody still writes."""
+"""Chunks read after the end: more than a pipe holds, and a bound in case somebody still writes."""
 
 
 class Output:
-    """The first bytes of a stream; the rest is counted and dropped, so that the writer is never held up."""
+    """The first bytes of a stream; the rest is counted and dropped, so that the writer never blocks."""
 
     def __init__(self, limit: int) -> None:
         self._kept = bytearray()
@@ -33,14 +33,14 @@ class Output:
         self.truncated = False
 
     def add(self, piece: bytes) -> None:
-        """Take what was read."""
+        """Add a chunk."""
         room = self._limit - len(self._kept)
         self._kept += piece[:room]
         self.truncated |= len(piece) > room
 
     @property
     def text(self) -> str:
-        """What is kept; bytes that are no UTF-8 are shown as question marks."""
+        """The kept output; bytes that are not UTF-8 become question marks."""
         return self._kept.decode(errors="replace")
 
 
@@ -54,9 +54,9 @@ def watch(
     folders: Sequence[Path] = (),
     memory: Callable[[], int] | None = None,
 ) -> Ended:
-    """Feed a child and read it until it ends, or kill it; `kill` takes everything that it started with it.
+    """Feed a child and read it until it ends, or kill it; `kill` must end all processes that it started.
 
-    `memory` says how many bytes it has, where nothing else holds it to its limit.
+    `memory` returns the bytes it uses, if nothing else enforces its memory limit.
     """
     assert child.stdin is not None and child.stdout is not None and child.stderr is not None  # noqa: PT018
     kept = {child.stdout.fileno(): Output(limits.output), child.stderr.fileno(): Output(limits.output)}
@@ -88,7 +88,7 @@ def watch(
                     kill()
                     over = True
     finally:
-        # Also when somebody interrupts us: what it started must not outlive it, and may hold the pipes.
+        # Also after an interrupt: processes it started must not outlive it, and may hold the pipes open.
         kill()
         child.wait()
         os.close(ended)
@@ -103,7 +103,7 @@ def watch(
 
 
 class Bounds:
-    """Why a program may be given up: its time, the folders it writes in, and nobody who waits for it."""
+    """The reasons to give up a program: its time, the size of its folders, or a caller who stopped waiting."""
 
     def __init__(
         self,
@@ -122,11 +122,11 @@ class Bounds:
         self.start()
 
     def start(self) -> None:
-        """Let the program's time begin now."""
+        """Start the program's clock now."""
         self._until = time.monotonic() + self._limits.seconds
 
     def give_up(self) -> bool:
-        """Return whether the program is to be killed now."""
+        """Return whether to kill the program now."""
         if self._stop is not None and self._stop.is_set():
             self._reason = "stopped"
         elif time.monotonic() >= self._until:
@@ -138,7 +138,7 @@ class Bounds:
         return bool(self._reason)
 
     def _overfull(self) -> bool:
-        """Look at the folders, as often as costs a tenth of the time at most."""
+        """Measure the folders, using at most a tenth of the time."""
         started = time.monotonic()
         if not self._folders or started < self._looks_again:
             return False
@@ -148,9 +148,9 @@ class Bounds:
         return size > self._room
 
     def ended(self, code: int, out: Output, errors: Output, *, oom: bool = False) -> Ended:
-        """Return what came of the program; it may have grown a folder too much and ended before we looked.
+        """Return the program's outcome; a folder may have grown too much just before the program ended.
 
-        `code` is negative for a signal, or 128 and its number.
+        `code` is negative for a signal, or 128 plus its number.
         """
         if not self._reason and self._folders and sum(map(size_of, self._folders)) > self._room:
             self._reason = "overfull"
@@ -171,7 +171,7 @@ class Bounds:
 
 
 def memory_of(first: int) -> int:
-    """Return the bytes of memory that a process and all below it have of their own."""
+    """Return the private memory of a process and its descendants, in bytes."""
     total, left = 0, [first]
     while left:
         place = Path(f"/proc/{left.pop()}")
@@ -181,15 +181,15 @@ def memory_of(first: int) -> int:
             for line in (place / "status").read_text().splitlines():
                 if line.startswith(("RssAnon:", "RssShmem:")):
                     total += int(line.split()[1]) * 1024
-        except OSError:  # It is gone.
+        except OSError:  # It has exited.
             continue
     return total
 
 
 def size_of(folder: Path) -> int:
-    """Return the bytes that the files in a folder take on disk, without following links.
+    """Return the disk usage of a folder's files in bytes, without following links.
 
-    A folder that a program has closed to us counts as too much.
+    A folder that a program made unreadable counts as too much.
     """
     total, folders = 0, [str(folder)]
     while folders:
@@ -197,7 +197,7 @@ def size_of(folder: Path) -> int:
             entries = list(os.scandir(folders.pop()))
         except PermissionError:
             return sys.maxsize
-        except OSError:  # It is gone.
+        except OSError:  # It has been removed.
             continue
         for entry in entries:
             try:
@@ -211,7 +211,7 @@ def size_of(folder: Path) -> int:
 
 
 def _read(number: int, output: Output) -> bytes | None:
-    """Take what is there and return it: nothing at the end of the stream, None when there is nothing now."""
+    """Read and return the available bytes: empty at the end of the stream, None if there are none now."""
     try:
         piece = os.read(number, _PIECE)
     except BlockingIOError:
@@ -238,13 +238,13 @@ def _close(pipe: object) -> None:
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _PERIOD: Final = 100_000
-"""Microseconds over which processor time is shared out."""
+"""Period of the CPU quota, in microseconds."""
 _NUMBERS: Final = itertools.count(1)
 
 
 @cache
 def cgroup_place() -> Path | None:
-    """Return the folder in which this process can make groups, None for nowhere; tried once."""
+    """Return the folder in which this process can create groups, None if there is none; tried once."""
     inside = _CGROUPS / _own_cgroup().lstrip("/")
     for folder in (inside, *inside.parents):
         try:
@@ -259,7 +259,7 @@ def cgroup_place() -> Path | None:
 
 
 def _own_cgroup() -> str:
-    """Return the group of version 2 that this process is in."""
+    """Return the version 2 group of this process."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -268,7 +268,7 @@ def _own_cgroup() -> str:
 
 
 def _can_make(folder: Path) -> bool:
-    """Return whether a group can be made here, by making one, and a process put into it."""
+    """Return whether a group can be created here, by creating one and adding a process to it."""
     trial = folder / f"statek-trial-{os.getpid()}"
     try:
         trial.mkdir()
@@ -282,7 +282,7 @@ def _can_make(folder: Path) -> bool:
 
 
 class Cgroup:
-    """One group, there until `remove`. `file` is what a process writes its number into to join."""
+    """One control group, which exists until `remove`. A process joins by writing its number into `file`."""
 
     def __init__(self, where: Path, limits: Limits) -> None:
         self._folder = where / f"statek-{os.getpid()}-{next(_NUMBERS)}"
@@ -300,21 +300,21 @@ class Cgroup:
 
     @property
     def file(self) -> str:
-        """What a process joins by."""
+        """The file through which a process joins."""
         return str(self._folder / "cgroup.procs")
 
     @property
     def out_of_memory(self) -> bool:
-        """Whether the kernel killed something in the group because it had no memory left."""
+        """Whether the kernel killed a process of the group for lack of memory."""
         lines = (self._folder / "memory.events").read_text().splitlines()
         return int(dict(line.split()[:2] for line in lines).get("oom_kill", "0")) > 0
 
     def kill(self) -> None:
-        """Kill everything in the group, what is started meanwhile too (Linux 5.14)."""
+        """Kill everything in the group, including processes started meanwhile (Linux 5.14)."""
         (self._folder / "cgroup.kill").write_text("1")
 
     def remove(self) -> None:
-        """Kill what is left, and take the group away."""
+        """Kill what is left and remove the group."""
         while self._folder.exists():
             try:
                 self._folder.rmdir()

@@ -1,4 +1,4 @@
-"""A shell as a tool of an agent, whose commands run in a container and nowhere else; and a scripted container."""
+"""A shell tool for agents, whose commands run only in a container; and a scripted container."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEFAULTS: Final = Limits()
 
 
 async def run_async(container: Container, program: Program, limits: Limits = _DEFAULTS) -> Ended:
-    """Run a program under asyncio, in a thread; when this is cancelled the program is killed before it goes on."""
+    """Run a program under asyncio, in a thread; cancelling this kills the program first."""
     stop = Event()
     running = asyncio.ensure_future(asyncio.to_thread(container.run, program, limits, stop=stop))
     try:
@@ -38,10 +38,10 @@ def shell_tool(
     name: str = "run_shell",
     shell: Sequence[str] = ("/bin/sh", "-c"),
 ) -> Tool:
-    """Return a tool that runs a command of a shell in a container, each in a new one.
+    """Return a tool that runs each shell command in a new container.
 
-    Its result is what the command wrote, and how it ended where that is not with exit code 0. It may take a little
-    longer than `limits.seconds`.
+    The result is the command's output, and how it ended unless the exit code is 0. It may take slightly longer than
+    `limits.seconds`.
     """
 
     def program(command: str) -> Program:
@@ -75,7 +75,7 @@ def shell_tool(
 
 
 def told(ended: Ended) -> str:
-    """Return what a model reads of a program that ended."""
+    """Return the text that a model reads about a program that ended."""
     lines = [ended.stdout.rstrip("\n")] if ended.stdout else []
     if ended.stderr:
         lines.append(f"[stderr]\n{ended.stderr.rstrip()}")
@@ -88,7 +88,7 @@ def told(ended: Ended) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What comes of one program, after so many virtual seconds; `runs` is the text that its arguments must have."""
+    """The outcome of one program after this many virtual seconds; `runs` is the text its arguments must contain."""
 
     ended: Ended
     seconds: float = 0.0
@@ -96,7 +96,7 @@ class Answer:
 
 
 class ScriptedContainer:
-    """Gives its answers in their order. `programs` are those that it was asked to run."""
+    """Returns its answers in order; `programs` records the programs that it was asked to run."""
 
     name = "scripted"
 
@@ -105,11 +105,11 @@ class ScriptedContainer:
         self.programs: list[Program] = []
 
     def run(self, program: Program, limits: Limits = _DEFAULTS, *, stop: Event | None = None) -> Ended:
-        """Return the next answer at once; the time it takes is for who asks `answer`."""
+        """Return the next answer at once; a caller that needs the duration calls `answer`."""
         return self.answer(program, limits)[1]
 
     def answer(self, program: Program, limits: Limits = _DEFAULTS) -> tuple[float, Ended]:
-        """Return how long a program takes, and what comes of it: what takes too long is killed at its limit."""
+        """Return a program's duration and its outcome; one that takes too long is killed at its limit."""
         self.programs.append(program)
         shown = " ".join(program.argv)
         if len(self.programs) > len(self._answers):

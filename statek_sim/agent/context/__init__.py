@@ -1,1 +1,1 @@
-"""What an agent remembers (agent document §5): a history made shorter before it overflows and checked for the wire."""
+"""Context of an agent (agent document §5): compacts a history before it overflows, and checks it for the wire."""

@@ -1,4 +1,4 @@
-"""A public checker that every compactor passes, ours or a user's.
+"""A public checker for compactors, ours or a user's.
 
 def test_my_compactor_keeps_the_contract() -> None:
     check_compaction(lambda limits: lambda messages: my_trim(messages, limits.budget, limits.count))
@@ -21,21 +21,21 @@ from statek_sim.usage.tokenizers import tokenizer_for_model
 from statek_sim.values import Message
 
 PINNED: Final = "the budget is 4711 euros"
-"""The fact that is pinned in every history that has one."""
+"""The fact that is pinned in every history that has a pinned fact."""
 
 _TASK: Final = "Task: find out who broke the build"
 _SYSTEM: Final = "System: never delete anything"
 _ALPHABET: Final = ("text", "call", "batch", "large", "nudge", "user", "pinned")
 _SHARES: Final = (1.0, 0.9, 0.6, 0.35, 0.15)
-"""Budgets that are tried, as shares of the history's tokens."""
+"""Budgets to try, as shares of the history's tokens."""
 
 Compact = Callable[[list[Message]], Sequence[Message] | None]
-"""Takes a history and returns a shorter one; None, or the same, where it may stay."""
+"""Takes a history and returns a shorter one; None, or the same one, if nothing has to change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a compactor has to keep to: `budget` tokens of messages by `count`, and the texts that are pinned."""
+    """The limits of a compactor: `budget` tokens of messages, measured by `count`, and the pinned texts."""
 
     budget: int
     pinned: tuple[str, ...]
@@ -44,7 +44,7 @@ class Limits:
 
 
 MakeCompact = Callable[[Limits], Compact]
-"""Returns a fresh compactor for these limits."""
+"""Returns a new compactor for these limits."""
 
 
 def check_compaction(
@@ -54,13 +54,13 @@ def check_compaction(
     overflow: type[Exception] | tuple[type[Exception], ...] = ContextOverflow,
     most: int = 3,
 ) -> int:
-    """Try a compactor on every history of up to `most` units and five budgets each; return how many were tried.
+    """Check a compactor on every history of up to `most` units, with five budgets each; return how many were tried.
 
-    Units are a text of the model, a call with its result, a batch of two calls, one with a large result, a correction,
-    a later message of the user, and a fact that is pinned. `overflow`: what it raises for a history that cannot be
-    made to fit. Raises `ContractViolation` with the smallest history that is torn, refused by a provider of the format
-    `wire`, without the system prompt, the task, a pinned fact or what has to be answered, reordered, over the budget,
-    given up for no reason, changed where it fits, or not the same twice.
+    Units are a text of the model, a call with its result, a batch of two calls, a call with a large result, a
+    correction, a later message of the user, and a pinned fact. `overflow` is what the compactor raises for a history
+    that cannot fit. Raises `ContractViolation` with the smallest history that is torn, reordered, over the budget,
+    refused by a provider of the format `wire`, changed although it fits, given up for no reason, compacted differently
+    the second time, or that loses the system prompt, the task, a pinned fact or a message that has to be answered.
     """
     if most < 1:
         raise BadInput(f"histories have up to {most} units, expected 1 or more")
@@ -81,7 +81,7 @@ def check_compaction(
 
 
 def _histories(most: int, wire: FormatName) -> Iterator[tuple[tuple[str, ...], list[Message]]]:
-    """Yield the histories that a provider takes, small ones first."""
+    """Yield the histories that a provider accepts, small ones first."""
     for length in range(1, most + 1):
         for words in product(_ALPHABET, repeat=length):
             history = history_of(words)
@@ -100,7 +100,7 @@ def _tokens(messages: Sequence[Message]) -> int:
 # -- one history under one budget ----------------------------------------------------------------------------------
 
 _Wrong = tuple[str, str]
-"""What the compactor does, and how that is seen."""
+"""The fault of the compactor, and the evidence for it."""
 
 
 def _wrong(
@@ -109,7 +109,7 @@ def _wrong(
     limits: Limits,
     overflow: type[Exception] | tuple[type[Exception], ...],
 ) -> _Wrong | None:
-    """Return the first thing that is wrong, in the order of what explains the others."""
+    """Return the first fault; faults that explain others come first."""
     made = []
     for _ in range(2):
         try:
@@ -133,7 +133,7 @@ def _given_up(history: list[Message], limits: Limits) -> _Wrong | None:
     units = units_of(history, _one, limits.pinned)
     at = open_from(units)
     must = messages_of([unit for position, unit in enumerate(units) if unit.stays or position >= at])
-    # What is in between may be needed for the provider to take it: then there is more to keep than that.
+    # The provider may need messages in between too; then more has to be kept than this.
     if wire_faults(must, limits.wire) or limits.count(must) > limits.budget:
         return None
     needed = f"the system prompt, the task, pinned facts and what has to be answered are {limits.count(must)} tokens"
@@ -182,7 +182,7 @@ def _other(made: list[Message], history: list[Message], limits: Limits) -> _Wron
 
 
 def history_of(words: Sequence[str]) -> list[Message]:
-    """Return a history of these units behind a system prompt and a task; every message is one of a kind."""
+    """Return a history of these units after a system prompt and a task; every message is unique."""
     messages: list[Message] = [
         {"role": "system", "content": _SYSTEM},
         {"role": "user", "content": _TASK},

@@ -1,8 +1,8 @@
-"""A history in units that are kept or lost as a whole: a call and its results never without one another.
+"""A history as units that are kept or removed as a whole: a call is never separated from its results.
 
-What the agent is there for (the system's messages, the task, pinned facts) and what it has to answer now (the newest
-turn with its results, and what was said after it) are told apart from the past, which may be made shorter. `Past` is a
-history on its way to that.
+Some parts always stay: the agent's purpose (the system's messages, the task, pinned facts) and what it has to answer
+now (the newest turn with its results, and later messages). The rest is the past, which may be shortened. `Past` is a
+history during compaction.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from statek_sim.agent.effects import SideModel, TextWanted
 from statek_sim.values import JSON, Message
 
 NOTE_OPENING: Final = "[CONTEXT SUMMARY — earlier conversation compressed]"
-"""What a summary begins with (agent document §5)."""
+"""Start of a summary (agent document §5)."""
 
 NUDGE_OPENING: Final = "[CORRECTION REQUIRED]"
-"""What the harness's own corrections begin with; they have the role of the user and are none of his.
+"""Starts of the harness's own corrections, which have the role of the user but are not written by a user.
 
 Source: the agent document §6.
 """
 
 Kind = Literal["system", "task", "user", "nudge", "note", "turn", "stray"]
-"""What a unit is. `turn`: what the model said, with the results of its calls; `stray`: results without their call."""
+"""The kind of a unit. `turn`: a message of the model with the results of its calls; `stray`: results without their
+call.
+"""
 
 Count = Callable[[Message], int]
 """Returns the tokens of one message."""
@@ -32,9 +34,9 @@ Count = Callable[[Message], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """Messages that belong together. `pinned`: one of them holds a pinned fact.
+    """Messages that belong together. `pinned`: one of them contains a pinned fact.
 
-    `uncleared`: what they were before their results were cleared a moment ago, for a summary that comes after that.
+    `uncleared` are the messages before their results were cleared in this compaction, for a summary that follows.
     """
 
     kind: Kind
@@ -50,7 +52,7 @@ class Unit:
 
     @property
     def stays(self) -> bool:
-        """Whether nothing may take it away."""
+        """Whether the unit may never be removed."""
         return self.pinned or self.kind in ("system", "task")
 
 
@@ -98,18 +100,18 @@ def _kind(message: Message, *, first_user: bool) -> Kind:
 
 
 def open_from(units: Sequence[Unit]) -> int:
-    """Return where the part of a history begins that the model has to answer now.
+    """Return the start of the part that the model has to answer now.
 
-    That is its newest turn, for a correction is read beside what it corrects and a result beside its call, and what
-    follows it; where the model has said nothing yet, or the newest turn was answered by the user long since, all
-    that was said at the end.
+    This is its newest turn, with everything after it: a correction belongs to what it corrects, and a result to its
+    call. If the model has not answered yet, or the user has already answered its newest turn, it is all messages at the
+    end.
     """
     last = next((at for at in range(len(units) - 1, -1, -1) if units[at].kind == "turn"), None)
     return 0 if last is None else last
 
 
 def recent_from(units: Sequence[Unit], keep: int) -> int:
-    """Return where the newest `keep` turns begin; never after what has to be answered now."""
+    """Return the start of the newest `keep` turns; never after the part that has to be answered now."""
     turns = [at for at, unit in enumerate(units) if unit.kind == "turn"]
     return min(turns[-keep] if 0 < keep <= len(turns) else 0 if keep else len(units), open_from(units))
 
@@ -132,7 +134,7 @@ def texts_of(message: Message) -> Iterator[str]:
 
 
 def calls_of(message: Message) -> list[tuple[str, str]]:
-    """Return name and arguments of a message's calls, as written."""
+    """Return the name and arguments of a message's calls, as written."""
     calls = message.get("tool_calls")
     found = []
     for call in calls if isinstance(calls, list) else ():
@@ -154,9 +156,9 @@ def _part_text(part: JSON) -> JSON:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What has to come out: at most `room` tokens of messages, and `target` where a step has to act at all.
+    """The goal of a compaction: at most `room` tokens of messages, and `target` once a step has to act.
 
-    `prompt_room` are the tokens of a whole prompt; `pinned`, `summary` and `max_summary` are those of the settings.
+    `prompt_room` is the limit of a whole prompt; `pinned`, `summary` and `max_summary` are those of the settings.
     """
 
     room: int
@@ -167,21 +169,23 @@ class Goal:
     summary: SideModel | None = None
     max_summary: int
     last: bool = False
-    """Whether this is the last round, in which all but what has to be answered now may be touched."""
+    """Whether this is the last round, in which everything but the part to be answered now may change."""
 
     @property
     def enough(self) -> int:
-        """Tokens at which nothing is summarised: half way from the target to what there is room for.
+        """Below this many tokens nothing is summarised: half way from the target to the limit.
 
-        Where clearing leaves more it would be due again with the next turn, and each time the prefix in the cache is
-        lost.
+        If clearing left more, the next turn would need compaction again, which invalidates the prefix cache each time.
         """
         return (self.target + self.room) // 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """Units before `recent` may be touched; the counts are of results, turns and messages that were."""
+    """A history during compaction: units before `recent` may change.
+
+    The counts are of changed results, turns and messages.
+    """
 
     units: tuple[Unit, ...]
     recent: int
@@ -190,7 +194,7 @@ class Past:
     dropped: int = 0
     cut: int = 0
     told: tuple[str, ...] = ()
-    """What was done, in words, for the trace."""
+    """Descriptions of the steps taken, for the trace."""
 
     @property
     def tokens(self) -> int:
@@ -198,11 +202,11 @@ class Past:
         return sum(unit.tokens for unit in self.units)
 
     def said(self, what: str) -> Past:
-        """Return it with one thing more that was done."""
+        """Return a copy with one more step description."""
         return self if what in self.told else replace(self, told=(*self.told, what))
 
     def with_units(self, units: Sequence[Unit]) -> Past:
-        """Return it with these units; what may be touched ends where it did, whatever is gone before that."""
+        """Return a copy with these units; the changeable part ends at the same unit as before."""
         made = tuple(units)
         if len(made) == len(self.units):
             return replace(self, units=made)
@@ -211,9 +215,9 @@ class Past:
         return replace(self, units=made, recent=recent)
 
     def without(self, lost: Collection[int], note: Unit | None = None) -> Past:
-        """Return it without the units at these positions; `note` stands where the first of them stood.
+        """Return a copy without the units at these positions; `note` takes the place of the first one.
 
-        A message between two turns of the model stays where its loss would put them side by side, which Gemini refuses.
+        A message stays if removing it would make two turns of the model adjacent, which Gemini refuses.
         """
         at = min(lost, default=len(self.units))
         lost = _loosened(self.units, lost, bridge=at if note is not None else None)
@@ -232,24 +236,24 @@ class Past:
         return replace(self, units=tuple(kept), recent=recent)
 
     def in_last_round(self) -> Past:
-        """Return it with everything touchable but what has to be answered now."""
+        """Return a copy in which everything but the part to be answered now may change."""
         return replace(self, recent=open_from(self.units))
 
 
 Summarising = Generator[TextWanted, str | None, Past]
-"""A step that needs a model: it yields what it wants and is sent the text, None where there is none."""
+"""A step that needs a model: yields a request and is sent the text, None if there is none."""
 
 Step = Callable[[Past, Goal], Past | Summarising]
-"""One way to make a history shorter; any plain callable is one."""
+"""One way to shorten a history; any plain callable is one."""
 
 
 def past_of(units: Sequence[Unit], keep: int) -> Past:
-    """Return a history before anything was done; the newest `keep` turns may not be touched."""
+    """Return a history before compaction; the newest `keep` turns may not change."""
     return Past(units=tuple(units), recent=recent_from(units, keep))
 
 
 def _loosened(units: Sequence[Unit], lost: Collection[int], bridge: int | None) -> set[int]:
-    """Return the positions that can be lost without putting two turns of the model side by side."""
+    """Return the positions that can be removed without making two turns of the model adjacent."""
     gone = set(lost)
     for position in sorted(lost):
         if units[position].kind in ("turn", "stray"):

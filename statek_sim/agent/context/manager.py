@@ -1,4 +1,4 @@
-"""The context manager of an agent: asked before every request, it makes a history shorter that is too long.
+"""The context manager of an agent: called before every request, it compacts a history that is too long.
 
 `ContextManager` is a part of the loop. `compacted` is the same as a plain function, for other loops and for tests.
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSettings:
-    """What a prompt may have, in tokens, and how it is kept.
+    """Limits of a prompt, in tokens, and how to keep them.
 
-    `budget`: the prompt and the `reserve` for its answer. `target`: what a step that has to act comes down to, so that
-    the next one is some turns away; None: half of the budget less the reserve. `keep`: newest turns that stay as they
-    are while there is anything else. `pinned`: facts; what holds one is never touched. `steps`: names of steps or
-    callables in their order. `summary`: the model that writes summaries, None for a rule. The
-    defaults are those of the agent document §5.
+    `budget`: the prompt and the `reserve` for its answer. `target`: the size to which a compaction reduces the
+    messages, so that the next one is some turns away; None: half of the budget less the reserve. `keep`: newest turns
+    that stay unchanged as long as possible. `pinned`: facts; a message that contains one never changes. `steps`: names
+    of steps, or callables, in order. `summary`: the model that writes summaries, None for a rule. The defaults are
+    those of the agent document §5.
     """
 
     budget: int = 8192
@@ -55,7 +55,7 @@ class ContextSettings:
     max_summary: int = 512
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for numbers that contradict each other."""
+        """Raise `BadInput` for invalid or contradictory numbers."""
         for name in ("budget", "max_summary"):
             if getattr(self, name) < 1:
                 raise BadInput(f"context: {name} is {getattr(self, name)}, expected 1 token or more")
@@ -79,27 +79,27 @@ class ContextSettings:
 
     @property
     def room(self) -> int:
-        """Tokens that a prompt may have."""
+        """Maximum tokens of a prompt."""
         return self.budget - self.reserve
 
     @property
     def aim(self) -> int:
-        """Tokens that a step comes down to."""
+        """Target size of a compaction, in tokens."""
         return max(1, self.room // 2) if self.target is None else self.target
 
 
 Compacting: TypeAlias = Generator[TextWanted, str | None, Compaction | None]  # Python 3.11
-"""A compaction that may need a model on its way."""
+"""A compaction that may need a model."""
 
 Summarise = Callable[[TextWanted], str | None]
-"""Answers what a step wants of a model; None: there is no answer."""
+"""Answers a step's request to a model; None: there is no answer."""
 
 
 class ContextManager:
-    """Holds one agent's prompts to a budget.
+    """Keeps one agent's prompts within a budget.
 
-    `count` returns the tokens of one message, `wire` is the format that requests are sent in. A manager remembers
-    nothing: what it gives depends on the history alone.
+    `count` returns the tokens of one message; `wire` is the format of requests. A manager is stateless: its result
+    depends on the history alone.
     """
 
     stateless: Final = True
@@ -117,10 +117,10 @@ class ContextManager:
         self._steps = _steps(settings)
 
     def __call__(self, messages: Sequence[Message], *, tokens: int) -> Compacting | None:
-        """Return what makes the history shorter, None while the prompt's `tokens` fit.
+        """Return a compaction, None if the prompt's `tokens` fit.
 
-        Raises, when it is run, `ContextOverflow` for a history that cannot be made to fit, and `CompactionFailed` for
-        one that no provider would take.
+        When run, the compaction raises `ContextOverflow` for a history that cannot fit, and `CompactionFailed` for a
+        result that no provider would accept.
         """
         return None if tokens <= self.settings.room else self._compacting(messages, tokens)
 
@@ -164,7 +164,7 @@ class ContextManager:
         return past
 
     def _least(self, past: Past, goal: Goal) -> Past:
-        """Return a history that did not fit in the last round without what is given up after everything else."""
+        """Return a history that did not fit in the last round, without the parts that are removed as a last resort."""
         if past.tokens > goal.room and drop in self._steps:
             past = drop_the_rest(past, goal)
         if past.tokens > goal.room and cut in self._steps:
@@ -172,7 +172,7 @@ class ContextManager:
         return past
 
     def _check(self, before: Sequence[Message], after: Sequence[Message]) -> None:
-        """Raise `CompactionFailed` for what the provider would not take."""
+        """Raise `CompactionFailed` if the provider would not accept the history."""
         faults = wire_faults(after, self._wire)
         if faults:
             whose = "the history was so before" if wire_faults(before, self._wire) else "the steps made it so"
@@ -194,7 +194,7 @@ def _steps(settings: ContextSettings) -> tuple[Step, ...]:
 
 
 def _overflow(past: Past, around: int, settings: ContextSettings) -> str:
-    """Return what there is no room for, by what holds it."""
+    """Return an overflow error that lists the tokens by what uses them."""
     at = open_from(past.units)
     parts = {"tools and framing": around}
     for position, unit in enumerate(past.units):
@@ -225,9 +225,9 @@ def compacted(
     around: int = 0,
     wire: FormatName = "openai",
 ) -> Compaction | None:
-    """Return a shorter history, None where it fits; `around`: tokens of the prompt beside the messages.
+    """Return a shorter history, None if it fits; `around`: tokens of the prompt beside the messages.
 
-    `summary` answers for the model that the settings name. Raises as `ContextManager` does.
+    `summary` answers for the model in the settings. Raises the errors of `ContextManager`.
     """
     manager = ContextManager(settings, count, wire=wire)
     tokens = around + sum(count(message) for message in messages)

@@ -1,8 +1,8 @@
-"""The steps by which a history is made shorter: plain functions, from what costs the model least upwards.
+"""The compaction steps: plain functions, cheapest loss for the model first.
 
-`clear` takes results away and leaves their calls, `summarise` puts a note in the place of turns, `drop` takes turns
-away, `cut` shortens the results that the model has not read yet. The first three leave the newest turns alone until
-the last round. What the user said later, and notes, go with `drop` too, but after everything else.
+`clear` removes results but leaves their calls, `summarise` replaces turns by a note, `drop` removes turns, `cut`
+shortens results that the model has not read yet. The first three leave the newest turns alone until the last round.
+`drop` also removes the user's later messages, and notes, but only after everything else.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from statek_sim.values import Message
 
 _LEFT_OUT: Final = re.compile(r"^\(at least (\d+) earlier messages are not listed\)$")
 _SHOWN: Final = (160, 64)
-"""Characters of a text in a line of a summary by rule; the second where there is little room."""
+"""Characters of a text in one line of a rule-based summary; the second applies if there is little room."""
 _READ: Final = 2_000
-"""Characters of a text that a model is shown to summarise; of longer ones the beginning and the end."""
+"""Characters of a text that a model is given to summarise; of longer texts, the start and the end."""
 
 
 def note_of(lines: Sequence[str], left_out: int, count: Count) -> Unit:
-    """Return a note with these lines; `left_out` messages have none."""
+    """Return a note with these lines; `left_out` messages are not listed."""
     tail = [f"(at least {left_out} earlier messages are not listed)"] if left_out else []
     message: Message = {"role": "user", "content": "\n".join([NOTE_OPENING, *tail, *lines])}
     return Unit(kind="note", messages=(message,), tokens=count(message))
 
 
 def read_note(unit: Unit) -> tuple[list[str], int]:
-    """Return a note's lines, and how many messages have none."""
+    """Return a note's lines, and how many messages it does not list."""
     lines = text_in(unit.messages[0].get("content")).splitlines()[1:]
     found = _LEFT_OUT.match(lines[0]) if lines else None
     return (lines[1:], int(found.group(1))) if found else (lines, 0)
 
 
 def note_by_rule(units: Sequence[Unit], limit: int, count: Count) -> Unit:
-    """Return a note with a line for each thing that was said or done.
+    """Return a note with a line for each message or call.
 
-    Over `limit` tokens the lines are shorter, and where that is not enough the oldest are left out.
+    If it exceeds `limit` tokens, lines are shortened; if that is not enough, the oldest are left out.
     """
     made = _by_rule(units, limit, count, _SHOWN[0])
     if read_note(made)[1] > _left_out(units):
@@ -73,7 +73,7 @@ def _by_rule(units: Sequence[Unit], limit: int, count: Count, shown: int) -> Uni
             left_out += before
         else:
             lines_of_unit = list(_lines(unit, shown))
-            # A line that is left out takes its messages with it; a unit's first line stands for all of them.
+            # Leaving out a line leaves out its messages; a unit's first line stands for all of them.
             lines += [(line, 0 if at else len(unit.messages)) for at, line in enumerate(lines_of_unit)]
             left_out += 0 if lines_of_unit else len(unit.messages)
     low, high = 0, len(lines)
@@ -92,7 +92,7 @@ def _note(lines: Sequence[tuple[str, int]], first: int, left_out: int, count: Co
 
 
 def _lines(unit: Unit, shown: int) -> Iterator[str]:
-    """Yield what a unit was, in lines."""
+    """Yield the lines that describe a unit."""
     first, *rest = unit.whole
     if unit.kind != "turn":
         who = "corrected" if unit.kind == "nudge" else str(first.get("role"))
@@ -107,7 +107,7 @@ def _lines(unit: Unit, shown: int) -> Iterator[str]:
 
 
 def wanted_of(units: Sequence[Unit], by: SideModel, *, limit: int, room: int, count: Count) -> TextWanted:
-    """Return the request for a summary of these units: the newest of their texts that fit into `room` tokens."""
+    """Return the request for a summary of these units: as many of the newest texts as fit into `room` tokens."""
     texts = [text for unit in units for text in _read(unit)]
     ask: Message = {"role": "system", "content": f"{by.prompt or SUMMARY_PROMPT}\nAt most {limit} tokens."}
     left = room - count(ask) - limit
@@ -122,7 +122,7 @@ def wanted_of(units: Sequence[Unit], by: SideModel, *, limit: int, room: int, co
 
 
 def _read(unit: Unit) -> Iterator[str]:
-    """Yield what a model reads of a unit that it summarises."""
+    """Yield the text of a unit for a model that summarises."""
     for message in unit.whole:
         text = text_in(message.get("content"))
         if unit.kind == "note":
@@ -135,7 +135,7 @@ def _read(unit: Unit) -> Iterator[str]:
 
 
 def unfit(text: str | None, limit: int, replaced: int, count: Count) -> str | None:
-    """Return why a model's summary is not used, None when it is; `replaced`: tokens of what it stands for."""
+    """Return why a model's summary is not used, None if it is; `replaced`: tokens of the turns it replaces."""
     if text is None:
         return "the model gave none"
     if not text.strip():
@@ -149,12 +149,12 @@ def unfit(text: str | None, limit: int, replaced: int, count: Count) -> str | No
 
 
 def _line(text: str, most: int) -> str:
-    """Return a text in one line; of a long one the beginning and the end."""
+    """Return a text on one line; of a long one, the start and the end."""
     return _short(" ".join(text.split()), most)
 
 
 def _short(text: str, most: int) -> str:
-    """Return a text; of a long one the beginning and the end."""
+    """Return a text; of a long one, the start and the end."""
     if len(text) <= most:
         return text
     head = most * 3 // 4
@@ -162,17 +162,17 @@ def _short(text: str, most: int) -> str:
 
 
 LEAST_NOTE: Final = 48
-"""Tokens below which a summary says nothing: there is none then."""
+"""Below this many tokens a summary is not useful and is not made."""
 
 LEAST_CUT: Final = 24
-"""Tokens of a result below which nothing is left of it that is worth reading: it is not cut further."""
+"""Results are not cut below this many tokens: the rest would not be worth reading."""
 
 
 # -- results -----------------------------------------------------------------------------------------------------
 
 
 def clear(past: Past, goal: Goal) -> Past:
-    """Put a placeholder in the place of results, the oldest first."""
+    """Replace results by a placeholder, oldest first."""
     units, over, cleared = list(past.units), past.tokens - goal.target, 0
     for at in range(past.recent):
         if over <= 0:
@@ -187,7 +187,7 @@ def clear(past: Past, goal: Goal) -> Past:
 
 
 def _cleared(unit: Unit, count: Count) -> tuple[Unit, int, int]:
-    """Return a turn with its results cleared, the tokens that saves, and how many there were."""
+    """Return a turn with its results cleared, the tokens saved, and the number of results."""
     messages = list(unit.messages)
     number = 0
     for at, message in enumerate(messages[1:], 1):
@@ -205,32 +205,32 @@ def _cleared(unit: Unit, count: Count) -> tuple[Unit, int, int]:
 
 
 def _losable(past: Past) -> list[int]:
-    """Return the positions of what a note may stand for: turns, corrections and older notes."""
+    """Return the positions that a note may replace: turns, corrections and older notes."""
     units = past.units
     return [at for at in range(past.recent) if not units[at].stays and units[at].kind != "user"]
 
 
 def summarise(past: Past, goal: Goal) -> Past | Summarising:
-    """Put one note in the place of all turns: what a model makes of them, or a line of each by rule."""
+    """Replace all turns by one note: a model's summary, or by rule one line for each."""
     lost = _losable(past)
     units = [past.units[at] for at in lost]
     limit = _room_for_note(past, goal, sum(unit.tokens for unit in units))
     if all(unit.kind == "note" and unit.tokens <= limit for unit in units):
         return past
     if limit < LEAST_NOTE:
-        # In the last round even a note without a line is better than an error.
+        # In the last round even a note without lines is better than an error.
         return _noted(past, lost, note_by_rule(units, 0, goal.count)) if goal.last else past
     if goal.summary is None:
         note = note_by_rule(units, limit, goal.count)
-        # Turns whose results were cleared say more than a note that lists nothing.
+        # Turns with cleared results are more useful than a note that lists nothing.
         return _noted(past, lost, note) if read_note(note)[0] or goal.last else past
     return _by_model(past, goal, lost, limit)
 
 
 def _room_for_note(past: Past, goal: Goal, replaced: int) -> int:
-    """Return the tokens that a summary may have: its own limit, and half of what is left beside everything that stays.
+    """Return the maximum tokens of a summary: its own limit, and half of what remains beside everything that stays.
 
-    The other half is for new turns, so that the next summary is not due with the next turn, unless half is too little.
+    The other half is for new turns, so that the next turn does not need a summary again, unless half is too little.
     """
     beside = past.tokens - replaced
     spare = goal.room - beside
@@ -249,7 +249,7 @@ def _by_model(past: Past, goal: Goal, lost: list[int], limit: int) -> Summarisin
 
 
 def _noted(past: Past, lost: list[int], note: Unit) -> Past:
-    """Return the history with the note, unless that makes it no shorter."""
+    """Return the history with the note, unless that does not make it shorter."""
     turns = sum(past.units[at].kind == "turn" for at in lost)
     made = past.without(lost, note)
     if made.tokens >= past.tokens:
@@ -258,14 +258,14 @@ def _noted(past: Past, lost: list[int], note: Unit) -> Past:
 
 
 def drop(past: Past, goal: Goal) -> Past:
-    """Take turns away, the oldest first; a note says how many messages there were."""
+    """Remove turns, oldest first; a note counts the removed messages."""
     turns = [at for at in _losable(past) if past.units[at].kind != "note"]
     lost = _oldest(past, turns, past.tokens - goal.target)
     return _told(past, lost, goal) if lost else past
 
 
 def drop_the_rest(past: Past, goal: Goal) -> Past:
-    """Take away what goes only when nothing else makes it fit: the user's later messages, then notes."""
+    """Remove what goes only as a last resort: the user's later messages, then notes."""
     later = [at for at in range(past.recent) if past.units[at].kind == "user" and not past.units[at].stays]
     lost = _oldest(past, later, past.tokens - goal.room)
     made = _told(past, lost, goal) if lost else past
@@ -273,7 +273,7 @@ def drop_the_rest(past: Past, goal: Goal) -> Past:
 
 
 def _oldest(past: Past, order: list[int], over: int) -> list[int]:
-    """Return the first positions whose loss saves `over` tokens; a correction goes with the turn that it corrects."""
+    """Return the first positions whose removal saves `over` tokens; a correction goes with its turn."""
     lost: list[int] = []
     for at in order:
         corrects_lost = bool(lost) and past.units[at].kind == "nudge" and lost[-1] == at - 1
@@ -285,7 +285,7 @@ def _oldest(past: Past, order: list[int], over: int) -> list[int]:
 
 
 def _told(past: Past, lost: list[int], goal: Goal) -> Past:
-    """Return the history without what was lost, with a note of how much it was where there is room for one."""
+    """Return the history without the removed units, with a note that counts them if there is room for one."""
     dropped = sum(len(past.units[at].messages) for at in lost)
     old = next(iter(_notes(past)), None)
     lines, before = ([], 0) if old is None else read_note(past.units[old])
@@ -301,7 +301,7 @@ def _notes(past: Past) -> list[int]:
 
 
 def _without_notes(past: Past, goal: Goal) -> Past:
-    """Return the history without its notes, when it still does not fit."""
+    """Return the history without its notes if it still does not fit."""
     notes = _notes(past)
     if not notes or past.tokens <= goal.room:
         return past
@@ -313,7 +313,7 @@ def _without_notes(past: Past, goal: Goal) -> Past:
 
 
 def cut(past: Past, goal: Goal) -> Past:
-    """Shorten the results that the model has not read yet, the longest first, to what there is room for."""
+    """Shorten the results that the model has not read yet, longest first, until they fit."""
     at = open_from(past.units)
     if not goal.last or at >= len(past.units) or past.units[at].kind != "turn":
         return past
@@ -337,7 +337,7 @@ def cut(past: Past, goal: Goal) -> Past:
 
 
 def _most(sizes: list[int], room: int) -> int | None:
-    """Return the tokens that each result may have, all of them `room` together; None: too few for any to be read."""
+    """Return the maximum tokens per result, so that all fit into `room`; None if that is too few to be useful."""
     left = sorted(sizes)
     while left and left[0] * len(left) <= room:
         room -= left.pop(0)
@@ -348,7 +348,7 @@ def _most(sizes: list[int], room: int) -> int | None:
 
 
 def _cut(message: Message, most: int, size: int, count: Count) -> Message:
-    """Return a result of at most `most` tokens: its beginning, a mark with what is missing, its end."""
+    """Return a result of at most `most` tokens: its start, a mark that says how much is missing, its end."""
     text = text_in(message.get("content"))
     mark = f"\n[... cut to fit: the whole result has {size} tokens ...]\n"
     low, high = 0, min(len(text), most * 64)
@@ -365,4 +365,4 @@ def _cut(message: Message, most: int, size: int, count: Count) -> Message:
 
 
 STEPS: Final[Mapping[str, Step]] = {"clear": clear, "summarise": summarise, "drop": drop, "cut": cut}
-"""The steps by their names."""
+"""The steps by name."""

@@ -1,8 +1,8 @@
-"""How many tokens of context fit into graphics cards: the cache of keys and values in 70 % of what is free.
+"""How many tokens of context fit into graphics cards: the key-value cache in 70 % of the free memory.
 
-A model is a `config.json` of the common shape, or one of the models that are known by name. Every layer is counted with
-the whole context, so that a model whose layers see a window only has more room than is said. Models that compress their
-cache (`kv_lora_rank`) are refused.
+A model is a `config.json` of the common shape, or a known model by name. Every layer is counted with the whole context,
+so a model with sliding-window layers has more room than reported. Models that compress their cache (`kv_lora_rank`) are
+refused.
 
 Source: the agent document §5.
 """
@@ -25,10 +25,10 @@ from statek_sim.input_files import text_of
 from statek_sim.values import JSON
 
 MIB: Final = 1024 * 1024
-"""Bytes of a mebibyte, which is what `nvidia-smi` counts in."""
+"""Bytes of a mebibyte, the unit of `nvidia-smi`."""
 
 SHARE: Final = 0.70
-"""The part of the free memory that is used (agent document §5, "to avoid thrashing")."""
+"""The share of the free memory that is used (agent document §5, "to avoid thrashing")."""
 
 KV_TYPES: Final[Mapping[str, Fraction]] = {
     "f32": Fraction(4),
@@ -40,15 +40,15 @@ KV_TYPES: Final[Mapping[str, Fraction]] = {
     "q4_1": Fraction(20, 32),
     "q4_0": Fraction(18, 32),
 }
-"""Bytes of one number in the cache. A quantised block is 32 numbers with their scale (llama.cpp `ggml-common.h`).
+"""Bytes per number in the cache. A quantised block is 32 numbers with their scale (llama.cpp `ggml-common.h`).
 
-What the weights are quantised to has nothing to do with it.
+This is independent of the quantisation of the weights.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A model: its layers, the numbers that each keeps for a token, and the longest context that it was made for."""
+    """A model: its layers, the cached numbers per token of each, and its maximum context."""
 
     name: str
     layers: int
@@ -57,7 +57,7 @@ class Model:
     source: str
 
     def bytes_per_token(self, kv: str = "f16") -> Fraction:
-        """Return the bytes that one token takes; `BadInput` for an unknown type of cache."""
+        """Return the cache size per token in bytes; `BadInput` for an unknown cache type."""
         if kv not in KV_TYPES:
             problem = f"no type of cache is called {kv!r}, expected {', '.join(KV_TYPES)}."
             raise BadInput((problem + suggestion(kv, KV_TYPES)).removesuffix("."))
@@ -66,7 +66,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextFit:
-    """How much context fits: `tokens`, and what bounds them; `usable` are the bytes that the cache may have."""
+    """How much context fits: `tokens`, and what limits them; `usable` is the memory for the cache in bytes."""
 
     tokens: int
     bound: str
@@ -76,8 +76,8 @@ class ContextFit:
 def fitting(model: Model, free: Sequence[int], *, kv: str = "f16", weights: int = 0) -> ContextFit:
     """Return how much context fits into cards with `free` bytes each.
 
-    `weights`: bytes of the model, where it is not loaded yet and its place is still counted as free. The model is taken
-    to be split over all cards, as llama.cpp and vLLM do it.
+    `weights`: size of the model in bytes, if it is not loaded yet and its memory still counts as free. The model is
+    assumed to be split over all cards, as llama.cpp and vLLM do.
     """
     if not free or min(free) < 0 or weights < 0:
         raise BadInput(
@@ -96,7 +96,7 @@ def fitting(model: Model, free: Sequence[int], *, kv: str = "f16", weights: int 
 def model_of_config(config: Mapping[str, JSON], name: str, source: str) -> Model:
     """Return the model that a `config.json` describes; `BadInput` names what is missing.
 
-    Of a model that sees as well as reads it is the `text_config`.
+    For a multimodal model, its `text_config` is used.
     """
     inner = config.get("text_config")
     fields = {**config, **inner} if isinstance(inner, dict) else dict(config)
@@ -123,7 +123,7 @@ def model_of_config(config: Mapping[str, JSON], name: str, source: str) -> Model
 
 @cache
 def known_models() -> Mapping[str, Model]:
-    """Return the models of the table by name, the smallest first."""
+    """Return the models of the table by name, smallest first."""
     text = resources.files("statek_sim.agent.context").joinpath("models.json").read_text(encoding="utf-8")
     document = json.loads(text)
     return {
@@ -135,7 +135,7 @@ def known_models() -> Mapping[str, Model]:
 
 
 def model_called(name: str) -> Model:
-    """Return a model of the table, or the one in a file; `BadInput` when there is neither."""
+    """Return a model from the table, or from a file; `BadInput` if there is neither."""
     known = known_models()
     if name in known:
         return known[name]
@@ -172,7 +172,7 @@ _SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """One card; memory in MiB. `used` is what this and other programs hold already."""
+    """One card; memory in MiB. `used` is already allocated by this and other programs."""
 
     index: int
     name: str
@@ -182,7 +182,7 @@ class Card:
 
 
 def nvidia_smi() -> str:
-    """Return what `nvidia-smi` prints about the cards."""
+    """Return the output of `nvidia-smi` about the cards."""
     try:
         done = subprocess.run(QUERY, capture_output=True, text=True, timeout=_SECONDS, check=True)
     except FileNotFoundError:
@@ -193,7 +193,7 @@ def nvidia_smi() -> str:
 
 
 def cards(run: Callable[[], str] = nvidia_smi) -> list[Card]:
-    """Return all cards; `BadInput` for a line that is none, and where there is no card."""
+    """Return all cards; `BadInput` for an invalid line, or if there is no card."""
     found = [_card(line) for line in run().splitlines() if line.strip()]
     if not found:
         raise BadInput("nvidia-smi lists no card; say the free memory with --free MIB")
@@ -201,7 +201,7 @@ def cards(run: Callable[[], str] = nvidia_smi) -> list[Card]:
 
 
 def _card(line: str) -> Card:
-    # A name may have a comma, a number has none.
+    # A name may contain a comma, a number never does.
     parts = [part.strip() for part in line.split(",")]
     try:
         total, used, free = (int(part) for part in parts[-3:])

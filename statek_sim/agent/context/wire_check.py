@@ -1,9 +1,9 @@
-"""Whether a provider would take a history: the rules of the four wire formats about calls, results, roles and content.
+"""Whether a provider would accept a history: the four wire formats' rules on calls, results, roles and content.
 
 Sources: OpenAI's error texts ("messages with role 'tool' must be a response to a preceeding message with
 'tool_calls'"), Anthropic's ("`tool_use` ids were found without `tool_result` blocks immediately after"), Gemini's
 ("function call turn comes immediately after a user turn or after a function response turn"; a request ends with a user
-or a function), Mistral's chat template for `alternating`, and this package's own clients for what they leave out.
+or a function), Mistral's chat template for `alternating`, and this package's own clients for what they do not send.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _USER_FIRST: Final[frozenset[FormatName]] = frozenset(("anthropic", "gemini"))
 
 
 class WireRule(StrEnum):
-    """What a history can do wrong on the wire."""
+    """Rules that a history can break on the wire."""
 
     ORPHAN = "a result without its call"
     UNANSWERED = "a call without its result"
@@ -44,7 +44,7 @@ class WireRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WireFault:
-    """One broken rule: which, at what position of the history, and a sentence."""
+    """One broken rule: which one, its position in the history, and a sentence."""
 
     rule: WireRule
     at: int
@@ -54,9 +54,9 @@ class WireFault:
 def wire_faults(
     messages: Sequence[Message], wire: FormatName, *, alternating: bool = False
 ) -> list[WireFault]:
-    """Return what a provider of this format would refuse, or never see, in the order of the messages.
+    """Return what a provider of this format would refuse or never receive, in the order of the messages.
 
-    `alternating`: user and model take turns, as many chat templates of open models want it; turns with calls and
+    `alternating`: user and model must take turns, as many chat templates of open models require; turns with calls and
     their results are not counted.
     """
     found = [*_pairs(messages), *_contents(messages, wire), *_order(messages, wire)]
@@ -69,7 +69,7 @@ def wire_faults(
 
 
 def _pairs(messages: Sequence[Message]) -> Iterator[WireFault]:
-    """Yield what is wrong between calls and results: each call has one result, right behind its turn."""
+    """Yield faults between calls and results: each call has one result, directly after its turn."""
     open_: list[JSON] = []
     answered: list[JSON] = []
     turn = 0
@@ -119,7 +119,7 @@ def _contents(messages: Sequence[Message], wire: FormatName) -> Iterator[WireFau
 
 
 def _is_empty(message: Message) -> bool:
-    """Whether a message says nothing; a tool may return nothing, but it has to say that much."""
+    """Whether a message is empty; a tool's result may be an empty text but must exist."""
     content = message.get("content")
     if message.get("role") == "tool":
         return content is None

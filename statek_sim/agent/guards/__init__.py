@@ -1,1 +1,1 @@
-"""Guards: what may be said to the model, called, read back and answered (harness document §3)."""
+"""Guards: what may be sent to the model, called, read back and answered (harness document §3)."""

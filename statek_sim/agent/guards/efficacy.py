@@ -1,7 +1,7 @@
-"""What guards are worth: how much of what they are to catch they catch, and how much else they flag.
+"""Efficacy of guards: how much of their target they catch, and how much else they flag.
 
-A corpus is lines of attacks (or of what else a guard is to find) and of harmless texts. Precision and recall come with
-Wilson intervals of 95 %, because 57 of 60 is not 95 %. Variants of every text show what a disguise does to the recall.
+A corpus has lines of attacks (or of what else a guard must find) and of harmless texts. Precision and recall come with
+Wilson intervals of 95 %, because 57 of 60 is not 95 %. Variants of every text show how a disguise affects recall.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from statek_sim.input_files import Unreadable, text_of, why_unreadable
 from statek_sim.intervals import wilson
 
 OWN: Final = ("injection", "personal-data")
-"""The guards that have a corpus of our own; it is called as the guard is."""
+"""The guards that have a corpus here, by the guard's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One text of a corpus, and whether the guard it is for has to find something in it."""
+    """One text of a corpus, and whether its guard has to find something in it."""
 
     id: str
     text: str
@@ -50,7 +50,7 @@ class Corpus:
 
 
 def own_corpora() -> Iterator[Corpus]:
-    """Yield the corpora that are shipped: written for this project, and harder than what is written to be caught."""
+    """Yield the shipped corpora: written for this project, and harder than texts written to be caught."""
     for guard in OWN:
         text = (
             files("statek_sim.agent.guards").joinpath("corpora", f"{guard}.jsonl").read_text(encoding="utf-8")
@@ -59,7 +59,7 @@ def own_corpora() -> Iterator[Corpus]:
 
 
 def corpus_file(path: Path, guard: str) -> Corpus:
-    """Return a corpus of the user's: lines of `{"id", "text", "bad"}`, and `point` where it is not the input."""
+    """Return a user's corpus: lines of `{"id", "text", "bad"}`, and `point` if it is not the input."""
     try:
         text = text_of(path)
     except Unreadable as error:
@@ -71,7 +71,7 @@ def corpus_file(path: Path, guard: str) -> Corpus:
 
 
 def samples(text: str, place: str) -> Iterator[Sample]:
-    """Yield the samples of lines of JSON; `BadInput` names the line that is none."""
+    """Yield the samples of lines of JSON; `BadInput` names the invalid line."""
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -84,7 +84,7 @@ def samples(text: str, place: str) -> Iterator[Sample]:
 
 
 def entry_of(line: str, place: str) -> dict[str, Any]:
-    """Return a line's object, which has a text."""
+    """Return a line's object, which must have a text."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -95,7 +95,7 @@ def entry_of(line: str, place: str) -> dict[str, Any]:
 
 
 def point_of(entry: Mapping[str, Any], place: str) -> GuardPoint:
-    """Return where an entry's text stands; the input, where it does not say."""
+    """Return the guard point of an entry; the default is the input."""
     try:
         return GuardPoint(entry.get("point", "input"))
     except ValueError:
@@ -107,7 +107,7 @@ def point_of(entry: Mapping[str, Any], place: str) -> GuardPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Efficacy:
-    """A guard on a corpus. `by_rule`: bad and harmless texts in which each rule found something."""
+    """A guard's results on a corpus. `by_rule`: bad and harmless texts in which each rule found something."""
 
     name: str
     corpus: str
@@ -122,18 +122,18 @@ class Efficacy:
 
     @property
     def recall(self) -> float | None:
-        """Of what it is to find, the share it found; None where there is nothing to find."""
+        """The share of bad texts that it found; None if there are none."""
         return self.caught / self.attacks if self.attacks else None
 
     @property
     def precision(self) -> float | None:
-        """Of what it flagged, the share that was bad; None where it flagged nothing."""
+        """The share of flagged texts that are bad; None if none was flagged."""
         flagged = self.caught + self.flagged
         return self.caught / flagged if flagged else None
 
     @property
     def intervals(self) -> dict[str, tuple[float, float] | None]:
-        """The Wilson intervals of precision and recall, and of the share of harmless texts that it flagged."""
+        """The Wilson intervals of precision, recall, and the share of harmless texts that it flagged."""
         return {
             "precision": wilson(self.caught, self.caught + self.flagged),
             "recall": wilson(self.caught, self.attacks),
@@ -144,7 +144,7 @@ class Efficacy:
 def measure(guard: Guard, corpus: Corpus, clock: Callable[[], float]) -> Efficacy:
     """Run a guard over a corpus twice; `clock` counts seconds of processor time.
 
-    The second time is measured: what is loaded or compiled with the first text would be most of a small corpus' time.
+    Only the second run is timed: in a small corpus most of the first run would be loading and compiling.
     """
     by_rule: dict[str, Counter[bool]] = {}
     missed, wrong = [], []
@@ -177,7 +177,7 @@ def measure(guard: Guard, corpus: Corpus, clock: Callable[[], float]) -> Efficac
 
 
 def finds_of(guard: Guard, sample: Sample) -> tuple[Find, ...]:
-    """Return what a plain guard finds in a sample, wherever it stands."""
+    """Return what a plain guard finds in a sample, at any point."""
     found = guard.check(Subject(point=sample.point, text=sample.text))
     if not isinstance(found, Iterable):
         raise BadInput(f"guard {guard.name!r} waits, or asks a model; only plain guards are measured")
@@ -220,14 +220,14 @@ VARIANTS: Final[Mapping[str, Callable[[str], str]]] = {
     ),
     "escaped html": html.escape,
 }
-"""Disguises that leave what a text says as it is: a guard has to find in them what it finds without."""
+"""Disguises that keep a text's meaning: a guard must find the same in them."""
 
 
 # -- lines ------------------------------------------------------------------------------------------------------
 
 
 def checked(guards: GuardSet, entry: Mapping[str, Any], place: str, tier: str = "") -> tuple[object, Outcome]:
-    """Return the id of a line and what the guards say of it."""
+    """Return the id of a line and the guards' verdict on it."""
     point = point_of(entry, place)
     tool = entry.get("tool")
     return entry.get("id"), guards.run(Subject(point=point, text=entry["text"], tool=tool, tier=tier))

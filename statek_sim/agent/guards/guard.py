@@ -1,7 +1,7 @@
-"""What a guard is: a name, where it stands, what it looks for, and what is to be done about what it finds.
+"""A guard: a name, the points where it runs, its check, and what to do about findings.
 
-A check is a plain or async callable from a `Subject` to what it found. It knows no pipeline, no other guard and no
-clock, so that it can be tested by calling it.
+A check is a plain or async callable that takes a `Subject` and returns its findings. It knows no pipeline, no other
+guard and no clock, so that a test can call it directly.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from statek_sim.agent.effects import Ask, GuardPoint, Spent, Subject, TextWanted
 from statek_sim.errors import BadInput
 
 Action = Literal["warn", "modify", "ask", "block"]
-"""What follows from a find, from the weakest to the strongest; `ask`: a person has to allow the call."""
+"""What a finding leads to, weakest first; `ask`: a person has to allow the call."""
 
 STRENGTH: Final[Mapping[str, int]] = {"pass": 0, "warn": 1, "modify": 2, "ask": 3, "block": 4}
 
 
 @dataclass(frozen=True, slots=True)
 class Find:
-    """One thing a check found: the rule, and where in the text (None: the text as a whole); `put` may replace it.
+    """One finding of a check: the rule, and its span in the text (None: the whole text); `put` may replace it.
 
-    `ask` is what a person is asked, where the guard's action is that.
+    `ask` is the question for a person, if the guard's action is `ask`.
     """
 
     rule: str
@@ -38,29 +38,28 @@ Finds = Iterable[Find]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a check returns that asks a model: the request, and what reads the answer (None: there is none)."""
+    """Returned by a check that asks a model: the request, and a reader of the answer (None: there is none)."""
 
     wanted: TextWanted
     read: Callable[[str | None], Finds]
 
 
 Check = Callable[[Subject], "Finds | Awaitable[Finds] | Judgement"]
-"""Looks at a subject; what it yields is wrong with it."""
+"""Checks a subject; yields its findings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """One guard. `action` is what follows when `check` finds something at one of `points`.
+    """One guard. `action` applies when `check` finds something at one of `points`.
 
-    `fails` says what a check that raises, or takes longer than `timeout` seconds, means: "closed", the text is
-    blocked; "open", it passes and that is recorded. A timeout holds for async checks; a plain function cannot be
-    interrupted. `tiers` and `environments`: where it applies; empty: everywhere. A tier or an environment that nobody
-    told (an empty one) has every guard apply: one that protects does not vanish because somebody is not known.
-    `finds_attacks`: it looks before all guards that do not, whatever their order, and so sees the text as it came; what
-    another guard puts in a text could hide an attack.
-    `undo` takes back what the check noted of a call that it let pass and that is not made after all. A check that
-    remembers something from one subject to the next is an object with `saved` and `restore` (`effects.Saved`), so
-    that a run that is taken up again goes on with it.
+    `fails` defines the result of a check that raises, or takes longer than `timeout` seconds: "closed", the text is
+    blocked; "open", it passes and the failure is recorded. A timeout applies to async checks; a plain function cannot
+    be interrupted. `tiers` and `environments` restrict where it applies; empty: everywhere. If the tier or the
+    environment is unknown (empty), every guard applies: protection must not be lost because somebody is unknown.
+    `finds_attacks`: it runs before all guards without this flag, in any order, and so checks the original text; text
+    inserted by another guard could hide an attack. `undo` reverts what the check recorded about a call that it allowed
+    but that is not made. A check with state is an object with `saved` and `restore` (`effects.Saved`), so that a
+    resumed run keeps the state.
     """
 
     name: str
@@ -93,7 +92,7 @@ class Guard:
             )
 
     def applies(self, subject: Subject, environment: str) -> bool:
-        """Return whether the guard looks at this subject at all."""
+        """Return whether the guard applies to this subject."""
         return (
             subject.point in self.points
             and _is_for(self.tiers, subject.tier)
@@ -102,7 +101,7 @@ class Guard:
 
 
 def _is_for(chosen: frozenset[str], known: str) -> bool:
-    """Return whether what is for some is for this one; who is not known is anybody."""
+    """Return whether a restriction includes this value; an unknown value is always included."""
     return not chosen or not known or known in chosen
 
 

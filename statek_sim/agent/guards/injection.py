@@ -1,7 +1,7 @@
-"""Injected instructions: texts that tell the model to drop its own, from users and in what tools return.
+"""Injected instructions: texts that tell the model to ignore its own, from users and in tool results.
 
-The rules are data (`injection.toml`): a new one is a few lines there, and `statek-sim guards` says what it catches and
-what it flags without need. Rules are no proof: what a text means cannot be told from its words alone.
+The rules are data (`injection.toml`): a new one is a few lines there, and `statek-sim guards` reports what it catches
+and what it flags wrongly. Rules are no proof: the meaning of a text is more than its words.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from statek_sim.agent.guards.normalization import LOOK_ALIKE, View, near
 from statek_sim.agent.guards.substring_index import Needles
 
 CAUGHT: Final = 1.0
-"""From this weight on a text is caught."""
+"""A text of at least this weight is caught."""
 TOGETHER: Final = 2_000
-"""Characters within which weights add up: an order stands in one place."""
+"""Weights add up within this many characters: an instruction is in one place."""
 REACH: Final = 300
-"""Characters around a word that a rule needs in which it is looked for."""
+"""Characters around a rule's keyword in which the rule is matched."""
 _SPACE: Final = r"[^\\w]{1,5}"
 _NEGATIONS: Final = ("\\bnot", "\\bnot to", "\\bnever", "n['\u2019]t", "\\bcannot")
 _ASKED: Final = ("why", "or", "cannot", "n['\u2019]t", "never", "not", "should you", "would you")
@@ -39,14 +39,14 @@ _IF: Final = tuple(
     )
 )
 _STILL: Final = "".join(f"(?<!{words} )" for words in (*(f"{asked} not" for asked in _ASKED), *_IF))
-"""Stands behind no negation that forbids nothing: in questions, "or not", "cannot not", and in conditions."""
+"""Negations that forbid nothing do not count: in questions, "or not", "cannot not", and in conditions."""
 NO_ORDER: Final = "".join(f"(?<!{negation} {_STILL})" for negation in _NEGATIONS)
-"""What stands before no verb that is an order; "why not" does, and "if you do not", which says what else happens."""
+"""What does not precede an instruction; "why not" does, and so does "if you do not", which announces a consequence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One way in which texts tell a model what to do; `weight` of 1 is enough by itself."""
+    """One way in which texts give a model instructions; a `weight` of 1 is sufficient alone."""
 
     id: str
     needs: tuple[str, ...]
@@ -56,7 +56,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a rule found: start and end in the original text."""
+    """A match of a rule: start and end in the original text."""
 
     rule: str
     weight: float
@@ -80,10 +80,10 @@ def rules() -> tuple[Rule, ...]:
 
 
 def expression(pattern: str, *, negated: bool = True) -> str:
-    """Return a rule's pattern for `re`: its spaces stand for up to five characters between words.
+    """Return a rule's pattern for `re`: a space stands for up to five characters between words.
 
-    One that is not to be `negated` finds nothing right behind a "not" or "never": what is forbidden is no order. That
-    is asked only where the rest of the pattern matches.
+    Unless it may be `negated`, it does not match directly after a "not" or "never": a prohibition is not an
+    instruction. This is checked only where the rest of the pattern matches.
     """
     pattern = pattern.translate(LOOK_ALIKE)
     spaced = re.sub(r"(?<![\[^]) (?!\?|\{)", _SPACE, pattern).replace(" ?", r"[^\w]{0,3}")
@@ -91,7 +91,7 @@ def expression(pattern: str, *, negated: bool = True) -> str:
 
 
 class Search:
-    """Looks for what rules find, within `reach` characters of a word that a rule needs; made once for many texts."""
+    """Matches rules within `reach` characters of their keywords; created once for many texts."""
 
     def __init__(self, among: Iterable[Rule], *, reach: int = REACH) -> None:
         self._rules = tuple(among)
@@ -99,7 +99,7 @@ class Search:
         self._words = Needles(word for rule in self._rules for word in rule.needs)
 
     def matches(self, views: Iterable[View]) -> list[Match]:
-        """Return everything that the rules find in the views of one text, each place once for a rule."""
+        """Return all matches of the rules in the views of one text, each place once per rule."""
         found: dict[tuple[str, int, int], Match] = {}
         for view in views:
             for rule, start, end in self._in_text(view.lowered):
@@ -108,7 +108,7 @@ class Search:
         return list(found.values())
 
     def _in_text(self, text: str) -> Iterator[tuple[Rule, int, int]]:
-        """Yield which rules match where, a rule where a word stands that it needs."""
+        """Yield rules and the places of their matches; a rule is tried only near its keywords."""
         there = {word: places for word in self._words.likely(text) if (places := _places(text, word))}
         for rule in self._rules:
             around = [place for word in rule.needs for place in there.get(word, ())]
@@ -120,7 +120,7 @@ class Search:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Return a pattern compiled when one of its words is first found: most never are."""
+    """Return a pattern, compiled when one of its keywords is first found: most never are."""
     return re.compile(pattern)
 
 
@@ -135,14 +135,14 @@ def _places(text: str, word: str) -> list[int]:
 
 @cache
 def shipped_search() -> Search:
-    """Return the search for the shipped rules, made once for all guards."""
+    """Return the search for the shipped rules, created once for all guards."""
     return Search(rules())
 
 
 def weighty(found: Iterable[Match], least: float, *, together: int = TOGETHER) -> list[Match]:
-    """Return the matches that weigh `least` together with others near them, in order; a rule counts once.
+    """Return the matches whose weight reaches `least` together with nearby ones, in order; a rule counts once.
 
-    Near is within `together` characters: in a long page two rules find what has nothing to do with each other.
+    Nearby is within `together` characters: in a long page, two rules may match unrelated text.
     """
     ordered = sorted(found, key=lambda one: one.start)
     kept: list[Match] = []

@@ -1,9 +1,8 @@
-"""How a text can be read: as it stands without disguise, and with what is encoded in it decoded.
+"""Views of a text: without disguises, and with encoded parts decoded.
 
-A rule looks at views, never at the raw text, so that full-width letters, zero-width spaces, look-alike letters of other
-alphabets, letters set apart, base64, bits, percent, character references, ROT13, words written backwards and digits for
-letters hide nothing. Every view knows where each of its characters stands in the original, so that what was found can
-be replaced there.
+Rules match views, never the raw text, so that nothing is hidden by full-width letters, zero-width spaces, look-alike
+letters of other alphabets, spaced-out letters, base64, bits, percent encoding, character references, ROT13, reversed
+words or digits for letters. Every view maps its characters to the original, so that a match can be replaced there.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from urllib.parse import unquote
 from statek_sim.agent.guards.substring_index import Needles
 
 MOST_DECODED: Final = 65_536
-"""Characters that are decoded of one text, over all of its views."""
+"""Maximum decoded characters per text, over all of its views."""
 
 LOOK_ALIKE: Final = str.maketrans(
     "авекмнорстухіѕјԁԛԝһьАВЕКМНОРСТУХІЅЈԀԚԜΑΒΕΖΗΙΚΜΝΟΡΤΥΧοιν",
     "abekmhopctyxisjdqwhbABEKMHOPCTYXISJDQWABEZHIKMNOPTYXoiv",
 )
-"""Letters of other alphabets that look like Latin ones, as `str.translate` takes them."""
+"""Letters of other alphabets that look like Latin ones, as a table for `str.translate`."""
 _INVISIBLE: Final = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]"
 )
 _FOREIGN: Final = re.compile(r"[^\x00-\x7f]+")
 _TAG: Final = re.compile("[\U000e0020-\U000e007e]")
-# A letter is no separator and a separator no letter, so that there is one way to read a run.
+# Separators are never letters, so that a run can be read in one way only.
 _APART: Final = re.compile(r"(?<![^\W_])(?:[^\W_][ .*_|~-]{1,3}){4,}[^\W_](?![^\W_])")
 _BETWEEN: Final = re.compile(r"[ .*_|~-]{1,3}")
 _ENCODED: Final = re.compile(
@@ -48,29 +47,29 @@ _ENCODED: Final = re.compile(
 )
 _MARK: Final = re.compile(r"[%&\\]")
 _LONGEST_MARK: Final = 10
-"""Characters of a percent, a reference or an escape, at most; several percents are several marks."""
+"""Maximum length of a percent escape, a reference or an escape; several percent escapes are several marks."""
 _LEAST_BASE64: Final = 20
 _LEAST_HEX: Final = 24
 _MOST_WORDS: Final = 2
 
 
 def _shape_of(characters: str) -> bytes:
-    """Return a table that makes `x` of these characters, and a space of all others."""
+    """Return a table that maps these characters to `x` and all others to a space."""
     return bytes(ord("x") if chr(code) in characters else ord(" ") for code in range(256))
 
 
 _IN_BASE64: Final = _shape_of(f"{ascii_letters}{digits}+/_-")
 _IN_HEX: Final = _shape_of(f"{hexdigits} :")
 _IN_WORD: Final = _shape_of(f"{ascii_letters}{digits}?")
-"""Letters that are not of ASCII come as question marks."""
+"""Letters outside of ASCII become question marks."""
 _ALONE: Final = re.compile(rb" x {1,3}x {1,3}x ")
-"""Three letters in a row that stand apart are in every text that `_APART` is for."""
+"""Three separated letters in a row are in every text that `_APART` can match."""
 
 _TELLTALES: Final = (
     "ignore", "disregard", "forget", "instruct", "prompt", "previous", "reveal", "override", "system", "pretend",
     "developer", "unrestricted", "you are", "your",
 )  # fmt: skip
-"""Words that say what a text is for, one of which is in every attack that is worth to be put into a cipher."""
+"""Words that state a text's purpose; every attack worth enciphering contains one of them."""
 _ROT13: Final = str.maketrans(
     ascii_letters, "".join(run[13:] + run[:13] for run in (ascii_letters[:26], ascii_letters[26:]))
 )
@@ -82,12 +81,12 @@ _LEET_SHAPE: Final = bytes(
     ord("x") if chr(code) in ascii_letters else ord("1") if chr(code) in "0134578@$" else ord(" ")
     for code in range(256)
 )
-# It begins where a run of such signs does: digits without a letter would be read from each of them to their end.
+# A match starts at the start of such a run; otherwise digits without letters would be scanned from every position.
 _LEET_WORD: Final = re.compile(r"(?<![a-z0134578@$])[a-z0134578@$]*[a-z][a-z0134578@$]*")
 _LEAST_LEET: Final = 3
-"""Digits between letters from which on a text is read with letters in their places."""
+"""Minimum digits between letters for a text to be read with letters in their place."""
 _LEAST_MIXED: Final = 2
-"""The same, of one or two letters between digits: `1gn0r3 pr3v10us`."""
+"""The same with one or two letters between digits: `1gn0r3 pr3v10us`."""
 
 _JSON_ESCAPE: Final = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _ESCAPES: Final = {
@@ -97,9 +96,9 @@ _ESCAPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One reading: `text`, with Latin letters for those that look like them, and where its characters stand.
+    """One view: `text`, with Latin letters for look-alikes, and the positions of its characters in the original.
 
-    `lowered` is the same in small letters, and as long.
+    `lowered` is the same in lower case, with equal length.
     """
 
     name: str
@@ -109,16 +108,16 @@ class View:
     ends: Sequence[int]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return where the characters from `start` to `end` of this view stand in the original."""
+        """Return the original span of this view's characters from `start` to `end`."""
         last = end - 1
         return min(self.starts[start], self.starts[last]), max(self.ends[start], self.ends[last])
 
 
 @lru_cache(maxsize=8)
 def views(text: str) -> tuple[View, ...]:
-    """Return the text without disguise, then with what is set apart put together, then decoded, where there is such.
+    """Return the text without disguises, then with separated letters joined, then decoded, if those differ.
 
-    The newest texts are kept: several guards look at one text.
+    The newest texts are cached: several guards check the same text.
     """
     plain = _plain("plain", text, range(len(text)), range(1, len(text) + 1))
     others = (_put_together(plain), _decoded(text))
@@ -159,7 +158,7 @@ def _plain(name: str, text: str, starts: Sequence[int], ends: Sequence[int]) -> 
 
 @lru_cache(maxsize=8192)
 def _undisguised(character: str) -> str:
-    """Return what a character stands for: nothing where it cannot be seen."""
+    """Return the plain form of a character: empty if it is invisible."""
     if character.isascii():
         return character
     if _INVISIBLE.match(character):
@@ -172,7 +171,7 @@ def _undisguised(character: str) -> str:
 
 
 def _put_together(view: View) -> View | None:
-    """Return the view with letters that stand apart put together (`i g n o r e`), None when none do."""
+    """Return the view with separated letters joined (`i g n o r e`), None if there are none."""
     if _ALONE.search(view.text.encode("ascii", "replace").translate(_IN_WORD)) is None:
         return None
     pieces: list[tuple[int, int]] = []
@@ -188,10 +187,11 @@ def _put_together(view: View) -> View | None:
             pieces.append((position, position + 1))
             between = view.text[position + 1 : gap]
             if len(between) == 3 and between[0] == between[2] != between[1]:
-                # A mark that is set apart as the letters are.
+                # A punctuation mark that is separated like the letters.
                 pieces.append((position + 2, position + 3))
             elif len(between) > 1 or (between and between != usual):
-                # Two spaces or more set words apart where one sets letters apart, or a space where other signs do.
+                # Words are separated by two or more spaces where one separates letters, or by one space after other
+                # separators.
                 pieces.append((position + 1, position + 2))
             position = gap
         done = found.end()
@@ -208,7 +208,7 @@ def _put_together(view: View) -> View | None:
 
 
 def _deciphered(view: View) -> Iterator[View]:
-    """Yield the view in ROT13, backwards, and with letters for digits, each where a text may be written so."""
+    """Yield the view in ROT13, reversed, and with digits as letters, each only for texts that may use it."""
     if _IN_ROT13.within(view.lowered):
         yield View(
             "rot13", view.text.translate(_ROT13), view.lowered.translate(_ROT13), view.starts, view.ends
@@ -222,7 +222,7 @@ def _deciphered(view: View) -> Iterator[View]:
 
 
 def _decoded(text: str) -> View | None:
-    """Return the text with everything decoded that is encoded in it, None when nothing is."""
+    """Return the text with all encoded parts decoded, None if there are none."""
     pieces: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -246,7 +246,7 @@ def _decoded(text: str) -> View | None:
 
 
 def _encoded(text: str) -> Iterator[re.Match[str]]:
-    """Yield what `_ENCODED` finds in a text; it is asked only where something that it may find can be."""
+    """Yield the matches of `_ENCODED` in a text; it runs only where a match is possible."""
     shape = text.encode("ascii", "replace")
     parts = [
         *_runs(shape.translate(_IN_BASE64), _LEAST_BASE64),
@@ -258,18 +258,18 @@ def _encoded(text: str) -> Iterator[re.Match[str]]:
 
 
 def _runs(shape: bytes, least: int) -> Iterator[tuple[int, int]]:
-    """Yield from where to where at least so many `x` stand together."""
+    """Yield the spans of at least this many consecutive `x`."""
     start = shape.find(b"x" * least)
     while start >= 0:
         end = shape.find(b" ", start)
         end = len(shape) if end < 0 else end
-        # A base64 text may end with two signs that are in no run.
+        # A base64 text may end with two characters that are in no run.
         yield start, end + 2
         start = shape.find(b"x" * least, end)
 
 
 def _clear(how: str, encoded: str) -> str | None:
-    """Return what an encoded piece says, None when it says nothing to people."""
+    """Return the decoded text of an encoded piece, None if people cannot read it."""
     match how:
         case "base64":
             return _sentence(_from_base64(encoded)) or _sentence(_from_hex(encoded))
@@ -284,7 +284,7 @@ def _clear(how: str, encoded: str) -> str | None:
 
 
 def _among_words(encoded: str) -> str | None:
-    """Return what hexadecimal digits say; a word or two at their ends may be of such letters too, like `be`."""
+    """Return the text of hexadecimal digits; words at their ends may be hexadecimal too, such as `be`."""
     words = encoded.replace(":", " ").split(" ")
     edges = range(min(_MOST_WORDS, len(words) - 1) + 1)
     tries = (words[first : len(words) - last] for first in edges for last in edges)
@@ -300,7 +300,7 @@ def _from_base64(encoded: str) -> bytes | None:
 
 
 def _from_bits(encoded: str) -> bytes | None:
-    """Return bytes that are written bit by bit, eight to a byte."""
+    """Return the bytes written as bits, eight per byte."""
     bits = encoded.replace(" ", "").replace(":", "")
     if bits.strip("01") or len(bits) % 8:
         return None
@@ -315,9 +315,9 @@ def _from_hex(encoded: str) -> bytes | None:
 
 
 def _sentence(decoded: bytes | None) -> str | None:
-    """Return decoded bytes as a text that people can read, None when they are none.
+    """Return decoded bytes as readable text, None if they are not readable.
 
-    A number of bytes that are no text is all printable once in some millions.
+    Random bytes are all printable only once in some millions of cases.
     """
     if decoded is None:
         return None
@@ -330,7 +330,7 @@ def _sentence(decoded: bytes | None) -> str | None:
 
 
 def unescaped(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Return a text of JSON with the escapes in it as the characters they are, and where each stands in `text`."""
+    """Return a JSON text with its escapes decoded, and the position of each character in `text`."""
     characters: list[str] = []
     places: list[tuple[int, int]] = []
     done = 0
@@ -346,7 +346,7 @@ def unescaped(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def near(places: Iterable[int], reach: int, size: int) -> list[tuple[int, int]]:
-    """Return the parts of a text of `size` characters within `reach` of some places, in order and apart."""
+    """Return the parts of a text of `size` characters within `reach` of the given places, in order and disjoint."""
     apart: list[tuple[int, int]] = []
     first = last = -1
     for place in sorted(places):
@@ -362,7 +362,7 @@ def near(places: Iterable[int], reach: int, size: int) -> list[tuple[int, int]]:
 
 
 def joined(parts: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return parts of a text in order and apart: those that touch are one."""
+    """Merge adjacent parts of a text; the result is in order and disjoint."""
     apart: list[tuple[int, int]] = []
     for start, end in sorted(parts):
         if apart and start <= apart[-1][1]:

@@ -1,8 +1,8 @@
-"""Personal data: what identifies a person, found by its shape and its check digits, not by its shape alone.
+"""Personal data: identifies a person, and is found by its shape and its check digits, not by its shape alone.
 
 The kinds are those of the harness document §3 (US social security numbers, Taiwan's national IDs and mobile numbers)
-and those that a team expects beside them. Phone numbers of other countries are read by `phonenumbers` where it is
-installed (extra `pii`), else by their international form alone.
+and those that a team expects beside them. Phone numbers of other countries are read by `phonenumbers` if it is
+installed (extra `pii`), otherwise only in international form.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Final
 from statek_sim.agent.guards.normalization import View, near
 
 Check = Callable[[str], bool]
-"""One thing that holds of every number of a kind, such as a check digit."""
+"""A condition on every number of a kind, such as a check digit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of personal data. `hint` is quick to find, and in each of them; all `checks` of it have to hold."""
+    """One kind of personal data. `hint` is a fast pattern that every instance contains; all `checks` must hold."""
 
     name: str
     hint: re.Pattern[str]
@@ -31,7 +31,7 @@ class Kind:
     checks: Mapping[str, Check]
 
     def is_valid(self, text: str) -> bool:
-        """Return whether what looks like one can be one."""
+        """Return whether a candidate is valid."""
         return all(check(text) for check in self.checks.values())
 
 
@@ -39,11 +39,11 @@ _NUMBER: Final = re.compile(r"[0-9](?:[ .-]?[0-9]){6}")
 _AT: Final = re.compile("@")
 _PLUS: Final = re.compile(r"\+[1-9]")
 _REACH: Final = 100
-"""Characters around a hint in which a kind is looked for."""
+"""Characters around a hint in which a kind is matched."""
 
 
 def _kind(name: str, hint: re.Pattern[str], pattern: str, checks: Mapping[str, Check] | None = None) -> Kind:
-    # Not `\b`: it sees no edge between a digit and a Chinese character. `[0-9]`, not `\d`: the views are ASCII by now.
+    # Not `\b`, which has no boundary between a digit and a Chinese character. `[0-9]`, not `\d`: views are ASCII.
     return Kind(name, hint, re.compile(rf"(?<![A-Za-z0-9_])(?:{pattern})(?![A-Za-z0-9_])"), checks or {})
 
 
@@ -58,14 +58,14 @@ _SSN_CHECKS: Final[Mapping[str, Check]] = {
     "no group 00": lambda text: _digits(text)[3:5] != "00",
     "no serial 0000": lambda text: _digits(text)[5:] != "0000",
 }
-"""What the numbers that the US gives out have in common."""
+"""Conditions on every number that the US issues."""
 
 
 _TAIWAN_LETTERS: Final = {letter: 10 + at for at, letter in enumerate("ABCDEFGHJKLMNPQRSTUVXYWZIO")}
 
 
 def is_taiwan_id(text: str) -> bool:
-    """Return whether the check digit of a national ID or a resident certificate fits."""
+    """Return whether the check digit of a national ID or a resident certificate is correct."""
     text = text.upper()
     first = _TAIWAN_LETTERS[text[0]]
     second = _TAIWAN_LETTERS[text[1]] % 10 if text[1].isalpha() else int(text[1])
@@ -77,7 +77,7 @@ def is_taiwan_id(text: str) -> bool:
 
 
 def _has_luhn_digit(text: str) -> bool:
-    """Return whether the check digit of a payment card's number fits."""
+    """Return whether the check digit of a payment card's number is correct."""
     doubled = [int(digit) * (1 + at % 2) for at, digit in enumerate(reversed(_digits(text)))]
     return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
 
@@ -110,7 +110,7 @@ _IBAN_CHECKS: Final[Mapping[str, Check]] = {
     "its country's length": _has_iban_length,
     "check sum": _has_iban_sum,
 }
-"""What holds of a bank account's number (ISO 13616)."""
+"""Conditions on a bank account's number (ISO 13616)."""
 
 
 def _is_phone(text: str) -> bool:
@@ -145,7 +145,7 @@ KINDS: Final = (
     _kind("email", _AT, r"[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}"),
     _kind("phone", _PLUS, r"(?<!\w)\+[1-9][0-9]{0,2}(?:[ ().-]{0,2}[0-9]){6,13}", {"can exist": _is_phone}),
 )
-"""Every kind that is known, in the order in which they are looked for."""
+"""All known kinds, in the order in which they are matched."""
 
 BY_NAME: Final = {kind.name: kind for kind in KINDS}
 
@@ -166,7 +166,7 @@ def found_in(view: View, kinds: tuple[Kind, ...] = KINDS) -> Iterator[tuple[str,
 
 
 def _valid(kind: Kind, text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Yield where a kind stands in a part of a text; what follows it may look as if it belonged to it."""
+    """Yield the spans of a kind in a part of a text; text after a match may look like part of it."""
     found = kind.pattern.search(text, first, last)
     while found is not None:
         start, end = found.span()

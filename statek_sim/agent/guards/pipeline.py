@@ -1,6 +1,6 @@
-"""Guards in order: each sees the text as those before it left it, and everything that they found is kept.
+"""Guards in order: each gets the text that the previous one left, and all findings are kept.
 
-Those that find attacks come first, whatever the order.
+Guards that find attacks come first, whatever the order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ AskModel = Callable[[TextWanted], Awaitable[str | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What one guard did: the rules that found something, and the text before and after it."""
+    """What one guard did: the rules that matched, and the text before and after it."""
 
     guard: str
     action: str
@@ -44,7 +44,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a set of guards says of a subject: the strongest action, the text that goes on, and every record."""
+    """Result of a set of guards: the strongest action, the resulting text, and every record."""
 
     action: Literal["pass", "warn", "modify", "ask", "block"]
     text: str
@@ -53,17 +53,17 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Whether the text may go on, without a person's word."""
+        """Whether the text passes without a person's approval."""
         return self.action not in ("ask", "block")
 
     @property
     def reason(self) -> str:
-        """Why it is blocked, or what was noted."""
+        """Why it is blocked, or the warning."""
         return "; ".join(record.reason for record in self.records if record.action == self.action)
 
 
 class GuardSet:
-    """Runs guards. `environment` says where: guards that are for others do not apply."""
+    """Runs guards. `environment` is the current environment: guards for other environments do not apply."""
 
     def __init__(self, guards: Iterable[Guard] = (), *, environment: str = "") -> None:
         self.guards = tuple(sorted(guards, key=lambda guard: not guard.finds_attacks))
@@ -74,7 +74,7 @@ class GuardSet:
             raise BadInput(f"two guards are called {twice!r}; names tell their records apart")
 
     def run(self, subject: Subject) -> Outcome:
-        """Return what plain guards say; one that is async, or asks a model, is a `BadInput`: `arun` takes it."""
+        """Return the result of plain guards; `BadInput` for one that is async or asks a model: use `arun`."""
         steps = self.steps(subject)
         try:
             wanted = next(steps)
@@ -90,7 +90,7 @@ class GuardSet:
         )
 
     async def arun(self, subject: Subject, *, model: AskModel | None = None) -> Outcome:
-        """Return what plain and async guards say; `model` answers those that ask one (without it: `BadInput`)."""
+        """Return the result of plain and async guards; `model` answers guards that ask one (without it: `BadInput`)."""
         steps = self.steps(subject)
         told: Waited | str | None = None
         try:
@@ -109,7 +109,7 @@ class GuardSet:
             steps.close()
 
     def steps(self, subject: Subject) -> Generator[Wait | TextWanted, Waited | str | None, Outcome]:
-        """Look at a subject, guard by guard: yield what is to be waited for or asked, return the outcome."""
+        """Check a subject, guard by guard: yield waits and model requests, return the outcome."""
         records: list[Record] = []
         asks: list[Ask] = []
         passed: list[Guard] = []
@@ -128,7 +128,7 @@ class GuardSet:
         return _outcome(subject.text, records, asks)
 
     def withdrawn(self, subject: Subject) -> None:
-        """Let the guards take back what they noted of a call that is not made after all."""
+        """Let the guards revert what they recorded about a call that is not made."""
         _undo(self._of(subject), subject)
 
     def _finds(
@@ -167,7 +167,7 @@ class GuardSet:
         return (Find(_BROKE, detail=f"the guard {what}"),)
 
     def _noted(self, guard: Guard, subject: Subject, finds: Sequence[Find], records: list[Record]) -> Subject:
-        """Add a guard's record; return the subject as those that follow see it."""
+        """Add a guard's record; return the subject for the guards after it."""
         if not finds:
             return subject
         broke = finds[0].rule == _BROKE
@@ -193,9 +193,10 @@ class GuardSet:
 
 
 def _placed(finds: Iterable[object], text: str, places: Sequence[tuple[int, int]] | None) -> tuple[Find, ...]:
-    """Return finds with their spans in the text as it is written.
+    """Return findings with their spans in the original text.
 
-    Raises `TypeError` for what is no find, `ValueError` for a span that is not in `text`, the text as it was looked at.
+    Raises `TypeError` for a value that is not a finding, `ValueError` for a span outside of `text`, the text that was
+    checked.
     """
     placed = []
     for find in finds:
@@ -215,17 +216,17 @@ _BROKE: Final = "did not answer"
 
 
 def _undo(passed: Iterable[Guard], subject: Subject) -> None:
-    """Let the guards that let a subject pass take back what they noted of it."""
+    """Let the guards that allowed a subject revert what they recorded about it."""
     for guard in passed:
         if guard.undo is not None:
             guard.undo(subject)
 
 
 def changed(text: str, finds: Iterable[Find]) -> str:
-    """Return a text with what was found replaced by its `put`; a find without a place replaces nothing."""
+    """Return a text with findings replaced by their `put`; a finding without a span replaces nothing."""
     pieces, done = [], 0
     places = [(*find.span, find.put) for find in finds if find.span is not None]
-    # Of those that overlap the widest is replaced, and what another covers beyond it goes with it.
+    # The widest of overlapping findings is replaced, together with text that others cover beyond it.
     for start, end, put in sorted(places, key=lambda place: (place[0], -place[1])):
         if start >= done:
             pieces += [text[done:start], put]
@@ -244,7 +245,7 @@ def _outcome(text: str, records: Sequence[Record], asks: Iterable[Ask]) -> Outco
 
 
 def _close(found: object) -> None:
-    """Keep Python from warning of a coroutine that nobody awaits."""
+    """Close a coroutine, so that Python does not warn that it was never awaited."""
     if inspect.iscoroutine(found):
         found.close()
 
@@ -258,17 +259,17 @@ class LoopGuards:
         self._tier = tier
 
     def __call__(self, subject: Subject) -> Verdict | Judging:
-        """Return the verdict at once where no guard waits."""
+        """Return the verdict directly if no guard waits."""
         steps = self._guards.steps(replace(subject, role=self._role, tier=self._tier))
         first = _sent(steps, None)
         return first if isinstance(first, Verdict) else _continued(steps, first)
 
     def withdrawn(self, subject: Subject) -> None:
-        """Take back what was noted of a call that is not made."""
+        """Revert what was recorded about a call that is not made."""
         self._guards.withdrawn(replace(subject, role=self._role, tier=self._tier))
 
     def saved(self) -> dict[str, object]:
-        """Return what the checks know that say it, by the names of their guards: see `effects.Saved`."""
+        """Return the state of the checks that have one, by the names of their guards: see `effects.Saved`."""
         return {name: check.saved() for name, check in self._knowing()}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -308,7 +309,7 @@ def _continued(steps: _Steps, wanted: Wait | TextWanted) -> Judging:
 
 
 def _sent(steps: _Steps, told: Waited | str | None) -> Wait | TextWanted | Verdict:
-    """Return what guards want next, or their verdict."""
+    """Return the guards' next request, or their verdict."""
     try:
         return steps.send(told)
     except StopIteration as end:

@@ -1,4 +1,4 @@
-"""Guards as data: the shipped ones by name with their settings, in a scenario or in a TOML file of an application.
+"""Guards as data: shipped guards by name with their settings, in a scenario or in an application's TOML file.
 
 [[guards]]
 guard = "length"
@@ -36,24 +36,24 @@ COMMON: Final[Mapping[str, Any]] = {
     "tiers": frozenset[str],
     "environments": frozenset[str],
 }
-"""What may be said of every guard, beside its `action` and its own settings."""
+"""Settings that every guard has, beside its `action` and its own settings."""
 _IN_PYTHON: Final = frozenset({"among"})
-"""Settings that only Python can say."""
+"""Settings that are available in Python only."""
 _HEADER: Final = re.compile(r"^[ \t]*\[\[[ \t]*guards[ \t]*\]\]", re.MULTILINE)
 
 Judges = Callable[[str], SideModel]
-"""Returns the model that `by` names; raises `BadInput` for one that is not there."""
+"""Returns the model that `by` names; raises `BadInput` for an unknown one."""
 
 
 def judge_model(name: str) -> SideModel:
-    """Return a model of this name as a judge."""
+    """Return the model of this name as a judge."""
     return SideModel(model=name, role="judge", prompt="")
 
 
 def guard_of(entry: Mapping[str, Any], *, judges: Judges = judge_model) -> Guard:
-    """Return the guard that `entry` describes: `guard` names it, the rest are its settings.
+    """Return the guard that `entry` describes: `guard` is its name, the rest are its settings.
 
-    Raises `BadInput` for a name, a setting or a value that is wrong, with what was expected.
+    Raises `BadInput` for an invalid name, setting or value, with what was expected.
     """
     kind = entry.get("guard")
     if not isinstance(kind, str) or kind not in MAKERS:
@@ -83,7 +83,7 @@ def guard_of(entry: Mapping[str, Any], *, judges: Judges = judge_model) -> Guard
 
 @cache
 def settings_of(kind: str) -> Mapping[str, bool]:
-    """Return the settings of a shipped guard of its own, and whether each has to be given."""
+    """Return the settings specific to a shipped guard, and whether each is required."""
     parameters = inspect.signature(MAKERS[kind]).parameters
     return {
         name: one.default is inspect.Parameter.empty
@@ -115,7 +115,7 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def guards_file(file: Path, *, judges: Judges = judge_model) -> tuple[Guard, ...]:
-    """Return the guards of a TOML file with tables `[[guards]]`; `BadInput` names `path:line` of what is wrong."""
+    """Return the guards of a TOML file with tables `[[guards]]`; `BadInput` names the `path:line` of an error."""
     return tuple(_read(file, judges))
 
 

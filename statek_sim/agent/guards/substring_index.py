@@ -1,7 +1,7 @@
-"""Which of many short texts are in a long one: what `needle in text` says of each, with most of them never looked for.
+"""Multi-pattern substring search: equals `needle in text` for each needle, but skips most of them.
 
-Four bytes that a text does not have beside each other are in no needle that it has. Each four of the text are looked at
-once, for all needles.
+A needle cannot be in a text unless all its sequences of four bytes are. The text's sequences are computed once for all
+needles.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _WIDTH: Final = 4
 
 
 class Needles:
-    """Texts that are looked for together, case counts."""
+    """Texts to search for together; case matters."""
 
     def __init__(self, needles: Iterable[str]) -> None:
         each = dict.fromkeys(needles)
@@ -25,18 +25,18 @@ class Needles:
         needed = Counter(quad for every in quads.values() for quad in {*every})
         self._by_quad: dict[int, list[tuple[tuple[int, ...], str]]] = {}
         for needle, every in quads.items():
-            # Four bytes that few needles have tell most.
+            # The four bytes that the fewest needles share are the most selective.
             first = min(every, key=lambda quad: (needed[quad], quad))
             others = tuple(quad for quad in every if quad != first)
             self._by_quad.setdefault(first, []).append((others, needle))
         self._quads = frozenset(self._by_quad)
 
     def within(self, text: str) -> set[str]:
-        """Return those that are in a text."""
+        """Return the needles that are in a text."""
         return {needle for needle in self.likely(text) if needle in text}
 
     def likely(self, text: str) -> set[str]:
-        """Return those that are in a text, and some that may be: to be looked for by who wants to know where."""
+        """Return the needles that are in a text, and possibly others: for callers that locate them anyway."""
         quads = _quads(text)
         found = {
             needle
@@ -62,7 +62,7 @@ def _quad(needle: bytes, at: int) -> int:
 
 @lru_cache(maxsize=8)
 def _quads(text: str) -> frozenset[int]:
-    """Return every four bytes of a text; the newest are kept, as several parties look at one text."""
+    """Return all four-byte sequences of a text; the newest are cached, as several callers check one text."""
     encoded = _bytes(text)
     quads = array("I")
     for start in range(_WIDTH):

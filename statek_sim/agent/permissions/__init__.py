@@ -1,1 +1,1 @@
-"""What the calls of an agent may touch: rules of paths, hosts and commands, and files that are held to them."""
+"""Permissions of an agent's calls: rules for paths, hosts and commands, and file access that follows them."""

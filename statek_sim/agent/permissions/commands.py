@@ -1,9 +1,9 @@
-"""Which simple commands a line of a shell is made of, whether a rule covers them, and what else they may run.
+"""The simple commands of a shell line, whether a rule covers them, and what else they may run.
 
-Such rules are a comfort for people, not a wall: what a command does is known when it has run. The wall is the container
-that it runs in. Any program may run its arguments (`nice`, `env`, `xargs`, one that somebody wrote yesterday), so that
-no list of those that do is ever whole. It is the other way round here: what is refused or asked is looked for at every
-word, unless the program is known to do nothing with its words but read them.
+These rules are a convenience for people, not a security boundary: the effect of a command is known only after it has
+run. The boundary is its container. Any program may run its arguments (`nice`, `env`, `xargs`, or a local script), so a
+list of such programs is never complete. Rules that refuse or ask are therefore matched at every word, unless the
+program is known only to read its words.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from statek_sim.agent.permissions.paths import Unclear
 
 _SEPARATORS: Final = frozenset((";", "&", "&&", "|", "||", "|&", ";;", "\n"))
 _OPAQUE: Final = re.compile(r"[`]|\$[({]|<\(|>\(|<<|\$'")
-"""What a command can hide another one in."""
+"""Syntax that can hide a command inside another one."""
 _ASSIGNMENT: Final = re.compile(r"\w+(?:\[|\+?=)")
 _QUOTED: Final = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
 _EXPANDED: Final = re.compile(r"\{[^\s{}]*(?:,|\.\.)[^\s{}]*\}")
-"""Braces that become several words."""
+"""Braces that expand to several words."""
 _COMMENT: Final = re.compile(r"(?:^|[\s;&|()<>])#")
 _GROUPS: Final = frozenset("{}!")
 _PUNCTUATION: Final = "();<>|&"
 
 
 def simple_commands(line: object) -> tuple[str, ...]:
-    """Return the simple commands of a line, their words set apart by one blank; raises `Unclear`.
+    """Return the simple commands of a line, their words separated by one blank; raises `Unclear`.
 
     A line with substitutions, here-documents, groups, control flow, assignments, comments or redirections is unclear:
-    rules for single commands cannot say what it does.
+    rules for single commands cannot tell what it does.
     """
     if not isinstance(line, str) or not line.strip():
         raise Unclear("it is no command")
@@ -66,7 +66,7 @@ def simple_commands(line: object) -> tuple[str, ...]:
 
 
 def covers_command(pattern: str, command: str) -> bool:
-    """Return whether a rule covers a simple command: `*` is any text, and `git log *` is `git log` as well."""
+    """Return whether a rule covers a simple command: `*` is any text, and `git log *` also covers `git log`."""
     return _expression(pattern).fullmatch(command) is not None
 
 
@@ -82,7 +82,7 @@ def _text(pattern: str) -> str:
 
 
 _BREAKS: Final = re.compile(r"""[\s;&|()<>{}`$!'",=:@]+""")
-"""Where another command may begin in a line that cannot be taken apart."""
+"""Where another command may begin in a line that cannot be parsed."""
 _ENDS: Final = re.compile(r"[\n;&|()<>{}`$]+")
 
 _READERS: Final = frozenset(
@@ -92,7 +92,7 @@ _READERS: Final = frozenset(
     od nl rev fold paste join which type whereis file
     """.split()  # noqa: SIM905  # sixty words
 )
-"""Programs that run nothing of what they are given."""
+"""Programs that never run their arguments."""
 _READING: Final = frozenset(
     f"{program} {word}"
     for program, words in {
@@ -101,11 +101,11 @@ _READING: Final = frozenset(
     }.items()
     for word in words.split()
 )
-"""Programs that run nothing of what they are given when this is their first word."""
+"""Programs that never run their arguments if this is the first one."""
 
 _SHELLS: Final = frozenset("sh bash dash ash zsh ksh mksh rbash csh tcsh fish busybox su pwsh".split())  # noqa: SIM905  # as above
 _BUILT_IN: Final = frozenset(("eval", "source", ".", "alias"))
-"""What a shell runs itself, where a command begins."""
+"""What a shell runs itself at the start of a command."""
 _INTERPRETERS: Final = frozenset(
     "python perl ruby node nodejs bun deno php lua tclsh expect osascript irb".split()  # noqa: SIM905  # as above
 )
@@ -113,24 +113,24 @@ _INLINE: Final = re.compile(
     r"-(?:-?(?:c|e|eval|exec|command|print|r|p|l?c|ne|pe|EncodedCommand)\b|$)", re.IGNORECASE
 )
 _MADE: Final = re.compile(r"[$`]")
-"""What is something else when it is run than as it is written."""
+"""Syntax that is expanded, so that it is not run as written."""
 _SUBSTITUTED: Final = re.compile(r"`|\$[({'\"]|[<>]\(|\{[^\s{}]*,")
 _DECIDES: Final = re.compile(
     r"(?:^|[\s;&|({])(PATH|LD_\w+|DYLD_\w+|BASH_ENV|ENV|IFS|SHELL|PROMPT_COMMAND|\w*PAGER|\w*EDITOR|(?:GIT|PYTHON|PERL|RUBY|"
     r"NODE)_?\w+)\+?="
 )
-"""Variables by which a program runs another one, or is another one."""
+"""Variables that make a program run another one, or replace it."""
 _GLOB: Final = re.compile(r"[*?\[]")
 
 
 def runs_nothing(command: str) -> bool:
-    """Return whether a simple command only reads its words, so that none of them begins another command."""
+    """Return whether a simple command only reads its words, so that none of them starts another command."""
     first, _, rest = command.partition(" ")
     return first in _READERS or f"{first} {rest.split(' ', 1)[0]}" in _READING
 
 
 def unreadable(command: str) -> str | None:
-    """Return why it cannot be read in a simple command what it will run, None where it can be."""
+    """Return why it is impossible to tell what a simple command runs, None if it is possible."""
     if runs_nothing(command):
         return None
     words = command.split()
@@ -147,7 +147,7 @@ def unreadable(command: str) -> str | None:
 
 
 def unreadable_line(line: str) -> str | None:
-    """Return why it cannot be read in a line that cannot be taken apart what it will run, None where it can be."""
+    """Return why it is impossible to tell what an unparsable line runs, None if it is possible."""
     made = _SUBSTITUTED.search(line)
     if made is not None:
         return f"{made[0]!r} puts in what cannot be seen"
@@ -158,7 +158,7 @@ def unreadable_line(line: str) -> str | None:
 
 
 def _scripted(program: str, rest: list[str]) -> bool:
-    """Return whether a shell is given its commands as a text, which is then looked at word by word."""
+    """Return whether a shell gets its commands as a text, which is then checked word by word."""
     if program in ("eval", "alias"):
         return bool(rest)
     return any(
@@ -172,7 +172,7 @@ def _program(word: str) -> str:
 
 
 def beginnings(line: str) -> Iterator[str]:
-    """Yield what may be run in a line: from each of its words on, without quotes and paths."""
+    """Yield the possible commands of a line: from each of its words on, without quotes and paths."""
     bare = re.sub(r"""\\\n|[\\'"]""", "", line)
     for way in dict.fromkeys((line, bare, _BREAKS.sub(" ", bare), *_ENDS.split(bare))):
         words = way.split()

@@ -1,4 +1,4 @@
-"""Where a path leads, and whether a pattern covers it: pure, told by `Files` what there is on the disk."""
+"""Where a path leads, and whether a pattern covers it: pure functions; `Files` describes the disk."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Final, Literal, Protocol
 from urllib.parse import urlsplit
 
 LINKS: Final = 40
-"""Links on the way to one file, as in the kernel."""
+"""Maximum links on the way to a file, as in the kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What is at a path: `target` of a link, `links` of a file (how many names it has)."""
+    """A directory entry: `target` of a link, `links` of a file (its number of names)."""
 
     kind: Literal["file", "folder", "link", "other"]
     target: str = ""
@@ -25,14 +25,14 @@ class Entry:
 
 
 class Files(Protocol):
-    """Knows what is at a path, without following it when it is a link."""
+    """Looks up paths, without following links."""
 
     def look(self, path: str) -> Entry | None:
-        """Return what is at an absolute path, None when nothing is."""
+        """Return the entry at an absolute path, None if there is none."""
 
 
 class ScriptedFiles:
-    """Files as data; folders on the way to them are there too."""
+    """Files as data; their parent folders exist too."""
 
     def __init__(self, entries: dict[str, Entry]) -> None:
         self._entries = dict(entries)
@@ -41,7 +41,7 @@ class ScriptedFiles:
                 self._entries.setdefault(parent, Entry(kind="folder"))
 
     def look(self, path: str) -> Entry | None:
-        """Return what is at a path."""
+        """Return the entry at a path."""
         return self._entries.get(path)
 
 
@@ -51,14 +51,14 @@ def _parents(path: str) -> list[str]:
 
 
 class Unclear(Exception):
-    """Where a path leads cannot be said. The message says why."""
+    """It is unclear where a path leads; the message says why."""
 
 
 def resolved(path: object, folder: str, files: Files, *, visible: bool = True) -> str:
     """Return the absolute path that `path` leads to from a folder, without links; raises `Unclear`.
 
-    What is not there is part of the answer: a file may be made there. `..` after a link leaves what it points to.
-    `visible`: letters that nobody sees are refused.
+    Missing parts are kept: a file may be created there. `..` after a link leaves the link's target. `visible`:
+    invisible characters are refused.
     """
     if not isinstance(path, str):
         raise Unclear(f"it is {'missing' if path is None else f'of type {type(path).__name__}'}, no path")
@@ -91,21 +91,21 @@ def resolved(path: object, folder: str, files: Files, *, visible: bool = True) -
 
 
 def _split(path: str) -> list[str]:
-    """Return the parts of a path, the first one last."""
+    """Return the parts of a path in reverse order."""
     return [part for part in reversed(path.split("/")) if part not in ("", ".")]
 
 
 def folded(text: str) -> str:
-    """Return a text as it is compared where a difference must not matter: of case, of width, of what nobody sees."""
+    """Return a text normalized for comparison: case, width and invisible characters do not matter."""
     seen = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
     return unicodedata.normalize("NFKC", seen).casefold()
 
 
 def covers(pattern: str, path: str, folder: str, *, loosely: bool = False) -> bool:
-    """Return whether a pattern covers an absolute path; one that is relative starts at `folder`.
+    """Return whether a pattern covers an absolute path; a relative pattern starts at `folder`.
 
-    `*` is any text within a name, `**` any number of names, so that `src/**` is `src` and everything in it. `loosely`:
-    case and look-alikes make no difference, which is for what is refused.
+    `*` is any text within a name, `**` any number of names, so that `src/**` covers `src` and everything in it.
+    `loosely`: case and look-alikes do not matter, for rules that refuse.
     """
     whole = pattern if pattern.startswith("/") else f"{folder.rstrip('/')}/{pattern}"
     if loosely:
@@ -114,12 +114,12 @@ def covers(pattern: str, path: str, folder: str, *, loosely: bool = False) -> bo
 
 
 def lexical(path: str, folder: str) -> str:
-    """Return the absolute path that `path` spells from a folder, whatever is a link on the way."""
+    """Return the absolute path that `path` spells from a folder, without resolving links."""
     return "/" + posixpath.normpath(f"{folder}/{path}" if not path.startswith("/") else path).lstrip("/")
 
 
 def led(pattern: str, folder: str, files: Files) -> str:
-    """Return a pattern, absolute, whose names before the first `*` are followed where they are links."""
+    """Return an absolute pattern with links resolved in the names before the first `*`."""
     whole = pattern if pattern.startswith("/") else f"{folder.rstrip('/')}/{pattern}"
     parts = whole.split("/")
     literal = next((at for at, part in enumerate(parts) if "*" in part), len(parts))
@@ -132,7 +132,7 @@ def led(pattern: str, folder: str, files: Files) -> str:
 
 @lru_cache(maxsize=1024)
 def _expression(pattern: str) -> re.Pattern[str]:
-    """Return a pattern of paths as an expression."""
+    """Return the regular expression of a path pattern."""
     made = ""
     for part in pattern.split("/"):
         if part in ("", "."):
@@ -146,7 +146,7 @@ def _name(part: str) -> str:
 
 
 def protected_name(path: str, names: tuple[str, ...]) -> str | None:
-    """Return the protected name that is part of a path, None when there is none."""
+    """Return the protected name in a path, None if there is none."""
     parts = {folded(part) for part in path.split("/")}
     return next((name for name in names if folded(name) in parts), None)
 
@@ -154,14 +154,14 @@ def protected_name(path: str, names: tuple[str, ...]) -> str | None:
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _INSIDE: Final = (".localhost", ".local", ".internal", ".home", ".lan", ".home.arpa")
 _ENDS_IN_ADDRESS: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
-"""Where the last four bytes are an address of the older kind: translated (twice), or written in the new way."""
+"""Networks whose last four bytes are an IPv4 address: translated (twice), or mapped."""
 _SCHEMES: Final = ("http", "https", "ws", "wss")
 
 
 def host_of(text: object) -> str:
-    """Return the host of a URL, or of `host` or `host:port`, in small letters; raises `Unclear`.
+    """Return the host of a URL, or of `host` or `host:port`, in lower case; raises `Unclear`.
 
-    Names in other scripts, and numbers that are an address only to some programs, are unclear.
+    Names in other scripts, and numbers that only some programs read as an address, are unclear.
     """
     if not isinstance(text, str) or not text:
         raise Unclear("it names no host")
@@ -192,24 +192,24 @@ def _plain(host: str) -> str:
 
 
 def _is_number(label: str) -> bool:
-    """Return whether programs may read a host's last label as a number, which makes it an address."""
+    """Return whether some programs read a host's last label as a number, which makes the host an address."""
     return label.isdigit() or re.fullmatch(r"0x[0-9a-f]*", label) is not None
 
 
 def is_inside(host: str) -> bool:
-    """Return whether a host is this machine, its network, or one that only looks like a name in the world."""
+    """Return whether a host is this machine, its network, or a name that only looks public."""
     try:
         found = ipaddress.ip_address(host)
     except ValueError:
         return "." not in host or f".{host}".endswith(_INSIDE)
-    # What leads to others is what those are: releases of Python do not agree on what it is itself.
+    # An address that embeds others is judged by those: Python releases disagree about the address itself.
     judged: list[ipaddress.IPv4Address] | list[ipaddress.IPv4Address | ipaddress.IPv6Address]
     judged = _embedded(found) or [found]
     return found.is_multicast or any(address.is_multicast or not address.is_global for address in judged)
 
 
 def _embedded(found: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
-    """Return the addresses of the older kind that one leads to: by a gateway, a tunnel, or another spelling."""
+    """Return the IPv4 addresses that an address embeds: by a gateway, a tunnel, or another notation."""
     if isinstance(found, ipaddress.IPv4Address):
         return []
     embedded = [found.sixtofour, found.ipv4_mapped, *(found.teredo or ())]
@@ -219,10 +219,10 @@ def _embedded(found: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[ipad
 
 
 def covers_host(pattern: str, host: str, *, loosely: bool = False) -> bool:
-    """Return whether a rule covers a host: itself, `*.example.com` for what is below it, or `*`.
+    """Return whether a rule covers a host: itself, `*.example.com` for subdomains, or `*`.
 
-    `*` alone is the world outside: an address of this machine or its network has to be named, but for what is refused
-    (`loosely`).
+    `*` alone covers public hosts: an address of this machine or its network must be named explicitly, except in rules
+    that refuse (`loosely`).
     """
     pattern = pattern.lower().removesuffix(".")
     if pattern == "*":

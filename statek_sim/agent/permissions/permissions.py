@@ -1,4 +1,4 @@
-"""Permissions of an agent: alone under asyncio, or as a gate in its loop, where approval is an effect."""
+"""Permissions of an agent: standalone under asyncio, or as a gate in its loop, where approval is an effect."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from statek_sim.agent.permissions.policy import Decision, Policy, decide
 from statek_sim.agent.tools.tool import Tool
 
 FindTool = Callable[[str], Tool | None]
-"""Returns the tool of a name, None when there is none; a registry's `get` is one."""
+"""Returns the tool of this name, None if there is none; a registry's `get` is one."""
 
 
 class Permissions:
-    """A policy, the tools it is about, and the files it is told of; it has no state."""
+    """A policy, its tools, and a view of the files; stateless."""
 
     def __init__(self, policy: Policy, find: FindTool, files: Files) -> None:
         root = resolved(policy.root, "/", files)
@@ -29,15 +29,15 @@ class Permissions:
 
     @property
     def policy(self) -> Policy:
-        """The policy, its root without links."""
+        """The policy, with links in its root resolved."""
         return self._policy
 
     def decide(self, call: ToolCall) -> Decision:
-        """Return what the policy says of a call."""
+        """Return the policy's decision on a call."""
         return decide(self._policy, self._find(call.name), call, self._files)
 
     def question(self, call: ToolCall, decision: Decision) -> Ask:
-        """Return what a person is asked about a call."""
+        """Return the question for a person about a call."""
         arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
         return Ask(
             text=f"May {call.name}({arguments}) be called? ({decision.reason})",
@@ -50,7 +50,7 @@ class Permissions:
         call: ToolCall,
         person: Callable[[Question], Awaitable[PersonSaid | str | bool | Delayed]] | None = None,
     ) -> Decision:
-        """Return "allow" or "deny" for a call: a person is asked where one has to be, until the policy's deadline."""
+        """Return "allow" or "deny" for a call; a person is asked if needed, until the policy's deadline."""
         decision = self.decide(call)
         if decision.effect != "ask":
             return decision
@@ -77,13 +77,13 @@ class PermissionGate:
     """Permissions in an agent's loop: `Parts(gates=[PermissionGate(...)])`, after gates that only refuse."""
 
     stateless = True
-    """A checkpoint has nothing to hold of it: what was allowed is with the call."""
+    """A checkpoint needs nothing of it: approvals are stored with the call."""
 
     def __init__(self, permissions: Permissions) -> None:
         self._permissions: Final = permissions
 
     def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
-        """Return why a call is refused, the question that a person has to answer first, or None."""
+        """Return why a call is refused, the question for a person, or None."""
         decision = self._permissions.decide(call)
         if decision.effect == "ask":
             return self._permissions.question(call, decision)

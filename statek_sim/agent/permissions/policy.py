@@ -1,6 +1,6 @@
-"""What a policy says of a call: refused, a person is asked, or allowed. Pure.
+"""A policy's decision on a call: refuse, ask a person, or allow. Pure functions.
 
-Rules of three lists are looked at in this order: deny, ask, allow; what no rule allows is refused.
+Three lists of rules are checked in this order: deny, ask, allow; a call that no rule allows is refused.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from statek_sim.errors import BadInput
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: what it is about, and a pattern of it (a path, host, command, or the name of a tool)."""
+    """One rule: its kind, and a pattern for it (a path, host, command, or name of a tool)."""
 
     kind: RuleKind
     pattern: str
@@ -57,10 +57,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What calls may do. `root` is the absolute folder that relative paths and patterns start at.
+    """What calls may do. `root` is the absolute folder from which relative paths and patterns start.
 
-    `seconds` a person has to answer what is asked (None: as long as it takes). A file with more than one name is
-    refused unless `hard_links` are allowed: another name of it may be anywhere.
+    A person has `seconds` to answer (None: no limit). A file with more than one name is refused unless `hard_links` are
+    allowed: its other names may be anywhere.
     """
 
     root: str
@@ -78,7 +78,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What a policy says of a call, and why; `rule` is the one that decided, None when none did."""
+    """A policy's decision on a call, and the reason; `rule` is the deciding one, None if there was none."""
 
     effect: Literal["allow", "ask", "deny"]
     reason: str
@@ -87,19 +87,19 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """One thing a call needs: of this kind, and how it is compared and shown."""
+    """One access that a call needs: its kind, and its forms for comparison and display."""
 
     kind: RuleKind
     value: str
     shown: str
     opaque: bool = False
-    """A command that cannot be taken apart."""
+    """A command that cannot be parsed."""
     reads: bool = False
-    """A command that runs none of its words."""
+    """A command that runs none of its arguments."""
     unreadable: str | None = None
-    """Why it cannot be read what a command runs."""
+    """Why it is impossible to tell what a command runs."""
     spelled: str = ""
-    """A path as it was spelled, over links."""
+    """A path as spelled, with links unresolved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class _Refused(Exception):
 
 
 def decide(policy: Policy, tool: Tool | None, call: ToolCall, files: Files) -> Decision:
-    """Return what a policy says of a call of a tool, None for one that nobody knows."""
+    """Return a policy's decision on a call of a tool; the tool is None if it is unknown."""
     try:
         if tool is None:
             raise _Refused(f"there is no tool {call.name!r}")
@@ -119,7 +119,7 @@ def decide(policy: Policy, tool: Tool | None, call: ToolCall, files: Files) -> D
 
 
 def _of_needs(policy: Policy, needs: Sequence[_Need], files: Files) -> Decision:
-    """Return what the rules say of what is needed: deny before ask, ask before allow."""
+    """Return the rules' decision on all accesses: deny before ask, ask before allow."""
     for need in needs:
         if (rule := _against(policy.deny, need, policy, files)) is not None:
             raise _Refused(f"{need.shown} is denied", rule)
@@ -134,7 +134,7 @@ def _of_needs(policy: Policy, needs: Sequence[_Need], files: Files) -> Decision:
         if rule is not None and _matching(policy.allow, need, policy) is not None:
             reason = f"{need.shown.rstrip(',')}: {need.unreadable}"
             return Decision(effect="ask", reason=reason, rule=rule)
-    # A tool that says what it touches is allowed by that, and any other one by its name.
+    # A tool that declares its accesses is allowed by rules for those, any other tool by its name.
     named = [need for need in needs if need.kind != "tool"] or needs
     rules = [_matching(policy.allow, need, policy) for need in named]
     for need, found in zip(named, rules, strict=True):
@@ -162,14 +162,14 @@ def _needs(policy: Policy, tool: Tool, call: ToolCall, files: Files) -> Iterator
 
 
 def _default(tool: Tool, argument: str) -> object:
-    """Return what an argument is that the model leaves out; None where the schema does not say."""
+    """Return the default of an argument that the model omits; None if the schema has none."""
     properties = tool.parameters.get("properties")
     declared = properties.get(argument) if isinstance(properties, Mapping) else None
     return declared.get("default") if isinstance(declared, Mapping) else None
 
 
 def _check_declared(tool: Tool, call: ToolCall) -> None:
-    """Refuse an argument that nobody declared: its code may take it for the path, and no rule has looked at it."""
+    """Refuse an undeclared argument: the tool's code may use it as the path, and no rule has checked it."""
     if not tool.access:
         return
     properties = tool.parameters.get("properties")
@@ -192,7 +192,7 @@ def _path(policy: Policy, kind: Access, path: str, files: Files) -> _Need:
     if kind == "write":
         if path == policy.root or policy.root.startswith(f"{path.rstrip('/')}/"):
             raise _Refused(f"{shown}: it is the root of what may be written in")
-        # The part below the root: a root of somebody's may well be below such a place itself.
+        # Only the part below the root: the user's root may itself be inside such a place.
         inside = path.removeprefix(f"{policy.root.rstrip('/')}/")
         if (name := protected_name(inside, policy.protected)) is not None:
             raise _Refused(f"{shown}: {name} is protected")
@@ -207,7 +207,7 @@ def _commands(tool: Tool, value: object) -> Iterator[_Need]:
     try:
         commands = simple_commands(value)
         for at, command in enumerate(commands):
-            # What a program only writes another one may run.
+            # Another program may run a file that this one only writes.
             written = "|" in value and not all(map(runs_nothing, commands[at + 1 :]))
             reads = runs_nothing(command) and not written
             yield _Need(
@@ -219,7 +219,7 @@ def _commands(tool: Tool, value: object) -> Iterator[_Need]:
 
 
 def _matching(rules: Sequence[Rule], need: _Need, policy: Policy) -> Rule | None:
-    """Return the first rule that covers a need, for what is allowed."""
+    """Return the first rule that covers an access, for rules that allow."""
     for rule in rules:
         if rule.kind == need.kind and _covers(rule, need, policy, loosely=False):
             return rule
@@ -227,7 +227,7 @@ def _matching(rules: Sequence[Rule], need: _Need, policy: Policy) -> Rule | None
 
 
 def _against(rules: Sequence[Rule], need: _Need, policy: Policy, files: Files) -> Rule | None:
-    """Return the first rule that may cover a need, for what is refused or asked: a path or rule may go over links."""
+    """Return the first rule that may cover an access, for rules that deny or ask; paths may go through links."""
     for rule in rules:
         if rule.kind != need.kind:
             continue
@@ -254,12 +254,12 @@ def _covers(rule: Rule, need: _Need, policy: Policy, *, loosely: bool) -> bool:
         case "command":
             if loosely:
                 return _may_run(rule.pattern, need)
-            # A line that cannot be taken apart is allowed by `*` only.
+            # A line that cannot be parsed is allowed only by `*`.
             return rule.pattern == "*" or (not need.opaque and covers_command(rule.pattern, need.value))
 
 
 def _may_run(pattern: str, need: _Need) -> bool:
-    """Return whether a rule covers what a command begins with, or what it may run beside that."""
+    """Return whether a rule covers the start of a command, or anything else it may run."""
     if pattern == "*" or covers_command(pattern, need.value):
         return True
     if need.reads:

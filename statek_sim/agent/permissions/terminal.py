@@ -1,4 +1,4 @@
-"""A person at a terminal, asked without holding up the event loop; a question that is late is taken back."""
+"""A person at a terminal, asked without blocking the event loop; a late question is withdrawn."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ _PIECE = 4096
 class TerminalPerson:
     """Asks on a terminal, one question at a time: `AsyncDriver(person=TerminalPerson())`.
 
-    Leave is given by `y` or `yes` alone, and refused by everything else, which is its reason; other questions are
-    answered by the line that is typed. The end of input refuses. Letters of the model that would move the cursor are
-    shown as their escapes.
+    Only `y` or `yes` approves; any other line refuses and is the reason. For other questions the typed line is the
+    answer. End of input refuses. Control characters in a model's text are shown escaped.
     """
 
     def __init__(self, reads: TextIO | None = None, writes: TextIO | None = None) -> None:
@@ -30,7 +29,7 @@ class TerminalPerson:
         self._typed = b""
 
     async def __call__(self, question: Question) -> PersonSaid:
-        """Return what the person says; cancelled at the question's deadline by who asks."""
+        """Return the person's reply; the caller cancels it at the question's deadline."""
         if self._turn is None:
             self._turn = asyncio.Lock()
         async with self._turn:
@@ -41,7 +40,7 @@ class TerminalPerson:
         return word_of(question, line)
 
     def _show(self, question: Question) -> None:
-        # What was typed before the question was shown is no answer to it.
+        # Input typed before the question was shown is not an answer to it.
         if self._reads.isatty():
             termios.tcflush(self._reads.fileno(), termios.TCIFLUSH)
         self._typed = b""
@@ -51,13 +50,13 @@ class TerminalPerson:
         self._writes.flush()
 
     async def _line(self) -> str | None:
-        """Return the next line without its end, None at the end of input."""
+        """Return the next line without its line end, None at the end of input."""
         loop, number = asyncio.get_running_loop(), self._reads.fileno()
         while b"\n" not in self._typed:
             ready: asyncio.Future[None] = loop.create_future()
             try:
                 loop.add_reader(number, _set, ready)
-            except PermissionError:  # A file, which nobody types in.
+            except PermissionError:  # A file: nobody types.
                 return None
             try:
                 await ready

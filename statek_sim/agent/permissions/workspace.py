@@ -1,7 +1,7 @@
-"""A folder that tools read and write in, and never out of: what was checked is what is opened.
+"""A folder that tools read and write in, and cannot leave: the checked file is the opened file.
 
-A rule about a path is true when it is looked at, and the path may lead elsewhere a moment later. Here the file is
-opened first, so that nothing on the way leads out of the folder; then it is looked at, and then read or written.
+A path checked by a rule may lead elsewhere a moment later. Here the file is opened first, in a way that cannot leave
+the folder; then it is checked, and only then read or written.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from statek_sim.values import JSON
 
 
 class Disk:
-    """Knows what is at a path of this machine now; it may be something else a moment later (see `workspace`)."""
+    """Looks up paths on this machine's disk; the result may change a moment later (see `workspace`)."""
 
     def look(self, path: str) -> Entry | None:
-        """Return what is at a path; what nobody may look at, or has too long a name, is nothing."""
+        """Return the entry at a path; None for one that is unreadable or whose name is too long."""
         try:
             found = os.lstat(path)
         except OSError:
@@ -32,7 +32,7 @@ class Disk:
         if stat.S_ISLNK(found.st_mode):
             try:
                 return Entry(kind="link", target=os.readlink(path))
-            except OSError:  # It is another thing by now.
+            except OSError:  # It has been replaced meanwhile.
                 return Entry(kind="other")
         if stat.S_ISDIR(found.st_mode):
             return Entry(kind="folder")
@@ -42,9 +42,9 @@ class Disk:
 
 
 def open_beneath(folder: int, path: str, flags: int, mode: int = 0o666) -> int:
-    """Return a descriptor of a path below an open folder; `OSError` for one that leads out of it, or over a link.
+    """Return a descriptor of a path below an open folder; `OSError` if it leaves the folder or goes through a link.
 
-    Each part is opened below the one before, whatever is changed meanwhile.
+    Each part is opened relative to the one before, so that concurrent changes cannot redirect it.
     """
     flags |= os.O_CLOEXEC | os.O_NOCTTY
     parts = [part for part in path.split("/") if part not in ("", ".")]
@@ -70,9 +70,9 @@ class Outside(PermissionError):
 
 
 class Workspace:
-    """An open folder. `protected` names are not written to; `size` bytes are read of a file at most.
+    """An open folder. `protected` names are read-only; at most `size` bytes of a file are read.
 
-    No link is followed, neither to read nor to write: one may stand where a file stood when the call was allowed.
+    Links are never followed: one may have replaced a file since the call was allowed.
     """
 
     def __init__(
@@ -96,21 +96,21 @@ class Workspace:
         self.close()
 
     def close(self) -> None:
-        """Close the folder; what is asked of it afterwards is refused. A second time nothing is done."""
-        # The number may be another folder's by now: forgotten, nothing is opened in that, and that is not closed.
+        """Close the folder; later operations are refused. Closing again does nothing."""
+        # The descriptor number may be reused: forget it, so that nothing is opened in or closed for another folder.
         number, self._folder = self._folder, _CLOSED
         if number != _CLOSED:
             os.close(number)
 
     @property
     def root(self) -> str:
-        """The folder's path, without links."""
+        """The folder's path, with links resolved."""
         return self._root
 
     # -- what tools do ---------------------------------------------------------------------------------------------
 
     def read(self, path: str) -> str:
-        """Return a file's text; `Outside` where it leads out, is no file, or has another name; or an `OSError`."""
+        """Return a file's text; `Outside` if it is not a file in the folder or has another name; or an `OSError`."""
         number = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             self._is_file(number, path)
@@ -122,7 +122,7 @@ class Workspace:
         return text.decode(errors="replace")
 
     def write(self, path: str, text: str) -> None:
-        """Put a text into a file, which is made when it is not there."""
+        """Write a text to a file, creating it if needed."""
         self._may_write(path)
         try:
             left = memoryview(text.encode())
@@ -131,7 +131,7 @@ class Workspace:
         number = self._open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK)
         try:
             self._is_file(number, path)
-            # Not before: opened with O_TRUNC, a file of somebody's would be empty by the time it is looked at.
+            # Not earlier: O_TRUNC at opening would empty a file before it is checked.
             os.ftruncate(number, 0)
             while left:
                 left = left[os.write(number, left) :]
@@ -139,7 +139,7 @@ class Workspace:
             os.close(number)
 
     def delete(self, path: str) -> None:
-        """Delete a file, or an empty folder; of a link the link itself."""
+        """Delete a file, an empty folder, or a link itself."""
         name = self._may_write(path)
         parent = self._open(os.path.dirname(name) or ".", os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -153,7 +153,7 @@ class Workspace:
             os.close(parent)
 
     def list(self, path: str = ".") -> list[str]:
-        """Return the names in a folder, in order; those of folders end in a slash."""
+        """Return the sorted names in a folder; folders end in a slash."""
         number = self._open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             with os.scandir(number) as entries:
@@ -191,7 +191,7 @@ class Workspace:
         return inside
 
     def _may_write(self, path: str) -> str:
-        """Return the path from the folder, without `..`; `Outside` for the folder itself and what is protected."""
+        """Return the path from the folder, without `..`; `Outside` for the folder itself and protected paths."""
         name = os.path.normpath(self._relative(path))
         if name in {".", ".."} or name.startswith("../"):
             raise Outside(f"{path!r}: it is the workspace itself, or outside of it")

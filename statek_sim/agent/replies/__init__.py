@@ -1,1 +1,1 @@
-"""What becomes of a reply: read, its calls validated and taken, or corrected by a nudge (agent document §4, §6)."""
+"""Processing of a reply: read it, validate and take its calls, or correct it by a nudge (agent document §4, §6)."""

@@ -1,6 +1,6 @@
-"""From calls as written to calls that may be executed: parsed, offered, in step, with arguments that fit.
+"""From calls as written to calls that may be executed: parsed, offered, in order, with arguments that fit.
 
-What cannot be used is corrected: after such a reply, and when a watcher of turns says so.
+Unusable replies are corrected, and so are turns that a watcher objects to.
 
 Source: the agent document §6, harness document §6.
 """
@@ -33,7 +33,7 @@ class Refusal:
 
 
 def numbered(calls: Iterable[WrittenCall]) -> tuple[WrittenCall, ...]:
-    """Return the calls with ids that are unique among them: some models give every call the same one."""
+    """Return the calls with unique ids: some models give every call the same id."""
     calls = tuple(calls)
     if len(calls) == 1 and calls[0].id:
         return calls
@@ -49,9 +49,9 @@ def numbered(calls: Iterable[WrittenCall]) -> tuple[WrittenCall, ...]:
 def resolved(
     call: WrittenCall, offer: Offer, registry: Registry
 ) -> tuple[ToolCall, tuple[str, ...]] | Refusal:
-    """Return the call that may be executed with the paths of coerced arguments, or why it may not.
+    """Return the executable call with the paths of coerced arguments, or why it may not be executed.
 
-    The name is looked at first: arguments of a tool that is not there need no words.
+    The name is checked first: for an unknown tool, arguments do not matter.
     """
     if call.name not in offer.tools:
         return _unknown(call, offer, registry)
@@ -62,7 +62,7 @@ def resolved(
             f"Error: the arguments of {call.name!r} are not a JSON object: {arguments}",
             {"called": call.name},
         )
-    # As it was offered: another run that shares the registry may have taken a server's new list over since.
+    # Use the offered definition: another run that shares the registry may have loaded a server's new list since.
     check = offer.checks.get(call.name) or registry.checks(call.name)
     conversions = check.conversions
     if not conversions and check.plainly_fits(arguments):
@@ -81,7 +81,7 @@ def resolved(
 
 
 def _parsed(text: str) -> JSON:
-    """Return the arguments, or a text that says why they are none."""
+    """Return the arguments, or a text that says why they are invalid."""
     try:
         found = read_json(text)
     except ValueError as error:
@@ -100,21 +100,21 @@ def _unknown(call: WrittenCall, offer: Offer, registry: Registry) -> Refusal:
 
 
 def shown(call: WrittenCall) -> str:
-    """Return a call as traces show it."""
+    """Return a call as displayed in traces."""
     return f"{call.name}({call.arguments})"
 
 
 def answer_calls(
     run: RunState, reply: ModelReply, text: str, calls: Sequence[WrittenCall], results: Sequence[str]
 ) -> None:
-    """Append a reply with its calls, and a result for each: a provider refuses a history without."""
+    """Append a reply with its calls, and a result for each: a provider refuses a history without them."""
     run.conversation.said(reply, calls, text)
     for call, result in zip(calls, results, strict=True):
         run.conversation.add({"role": "tool", "content": result, "tool_call_id": call.id})
 
 
 def watch(run: RunState, text: str, done: Sequence[tuple[ToolCall, ToolOutcome]], *, progress: bool) -> None:
-    """Show a turn to the watchers and do what they say."""
+    """Pass a turn to the watchers and follow their advice."""
     for watcher in run.deps.parts.watchers:
         facts = TurnFacts(turn=run.counters.asked, at=run.now(), text=text, calls=done, progress=progress)
         advice = watcher(facts)
@@ -123,13 +123,13 @@ def watch(run: RunState, text: str, done: Sequence[tuple[ToolCall, ToolOutcome]]
 
 
 def _follow(run: RunState, advice: Advice) -> None:
-    """Do what a watcher says (harness document §6.2: a detection triggers a change of strategy)."""
+    """Follow a watcher's advice (harness document §6.2: a detection triggers a change of strategy)."""
     run.tell(events.HarnessSpoke(run.now(), run.job, "protection", advice.kind, advice.reason))
     match advice.kind:
         case "stop":
             raise Ended("stuck", advice.reason)
         case "fewer_tools":
-            # Without the tool of an open step the run could neither go on nor be answered.
+            # Without the tool of an open step the run could neither continue nor answer.
             run.hidden |= frozenset(advice.tools) - frozenset(run.enforcer.open)
             run.conversation.add({"role": ROLE, "content": PREFIX + advice.reason})
         case "nudge":
@@ -150,7 +150,7 @@ def fail_reply(
 
 
 def fail(run: RunState, failure: Failure, details: Mapping[str, object]) -> None:
-    """Count a reply that could not be used, and nudge."""
+    """Count an unusable reply, and nudge."""
     run.counters.exceptions += 1
     run.counters.turn_ended(failed=True)
     _nudge(run, failure, details)

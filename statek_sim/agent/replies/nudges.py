@@ -1,4 +1,4 @@
-"""Nudges: what a model reads after a reply that could not be used, and how many of them.
+"""Nudges: the texts that correct a model after an unusable reply, and their limits.
 
 Source: the agent document §6, component 2.
 """
@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 PREFIX: Final = "[CORRECTION REQUIRED] "
-"""What every nudge begins with (agent document §6)."""
+"""Start of every nudge (agent document §6)."""
 
 ROLE: Final = "user"
 """The role of a nudge (agent document §6: models respond better to corrections in the user's role)."""
@@ -21,11 +21,11 @@ LIMIT: Final = 3
 """Nudges in a row before a run fails (agent document §6, `MAX_RETRIES`)."""
 
 LIMIT_IN_ALL: Final = 12
-"""Nudges that a run gets in all, however often it makes progress in between."""
+"""Total nudges per run, regardless of progress in between."""
 
 
 class Failure(StrEnum):
-    """What may be wrong with a reply."""
+    """What can be wrong with a reply."""
 
     INVALID_JSON = "invalid_json"
     MISSING_FIELD = "missing_field"
@@ -80,23 +80,23 @@ TEXTS: Final[Mapping[Failure, str]] = {
 
 
 class _Gaps(dict[str, Any]):
-    """Details in which what is not there is a question mark."""
+    """Details in which missing values become question marks."""
 
     def __missing__(self, key: str) -> str:
         return "?"
 
 
 def nudge_text(failure: Failure, details: Mapping[str, object]) -> str:
-    """Return the nudge for a failure; a detail that is missing is shown as `?`."""
+    """Return the nudge for a failure; a missing detail is shown as `?`."""
     return PREFIX + string.Formatter().vformat(TEXTS[failure], (), _Gaps(details))
 
 
 @dataclass(slots=True)
 class NudgeBudget:
-    """How many nudges a run had. `limit` of them are given in a row; the next failure ends the run.
+    """The nudges of a run. `limit` of them are given in a row; the next failure ends the run.
 
-    A turn in which a tool returns something new sets the count back to 0. `in_all` only grows, up to `limit_in_all`;
-    None: without a bound.
+    A turn in which a tool returns something new resets the count. `in_all` only grows, up to `limit_in_all`; None: no
+    limit.
     """
 
     limit: int = LIMIT
@@ -114,7 +114,7 @@ class NudgeBudget:
 
     @property
     def given(self) -> str:
-        """How many nudges a run had that gets no more: those that count, or all where all are counted."""
+        """The nudges to report for a run that gets no more: those in a row, or all if the total is exhausted."""
         return f"{self.in_all} retries in all" if self._all_given else f"{self.limit} retries"
 
     @property
@@ -122,7 +122,7 @@ class NudgeBudget:
         return self.limit_in_all is not None and self.in_all >= self.limit_in_all
 
     def take(self) -> int | None:
-        """Return the number of this nudge, from 1, or None when the budget is used up."""
+        """Return the number of this nudge, from 1, or None if the budget is used up."""
         if self._all_given or self.in_a_row >= self.limit:
             return None
         self.in_a_row += 1
@@ -130,6 +130,6 @@ class NudgeBudget:
         return self.in_a_row
 
     def went_well(self, *, progress: bool) -> None:
-        """Note a reply without a failure; `progress`: a tool returned something new."""
+        """Record a reply without a failure; `progress`: a tool returned something new."""
         if progress:
             self.in_a_row = 0

@@ -1,7 +1,7 @@
-"""What a provider's answer says to the loop: its text, its calls as written, why it ended.
+"""Reading a provider's answer for the loop: its text, its calls as written, why it ended.
 
-STATEK's own reader (`providers.wire`) fails on a call whose arguments are no JSON. Here that is a failure the model is
-told about, so a call keeps its arguments as text.
+STATEK's own reader (`providers.wire`) fails on a call whose arguments are not JSON. Here that is a failure reported to
+the model, so a call keeps its arguments as text.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS"})
 @quick
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """One answer. `native` is what the next request carries back beside the text (see `wire.request`).
+    """One answer. `native` is what the next request returns to the provider beside the text (see `wire.request`).
 
-    `unreadable` says why there is nothing to read, and everything else is then empty.
+    `unreadable` says why the answer cannot be read; everything else is then empty.
     """
 
     text: str
@@ -43,12 +43,12 @@ _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
 _NATIVE = frozenset(_THOUGHTS)
 _TEXTS = frozenset({"text", "output_text"})
 _SHOWN: Final = 200
-"""Characters of a provider's words that are told."""
+"""Maximum characters quoted of a provider's message."""
 _NOTHING = ReportedUsage(present=False)
 
 
 def read_model_reply(body: bytes, wire: FormatName) -> ModelReply:
-    """Return what a successful answer in this format says."""
+    """Return the contents of a successful answer in this format."""
     try:
         return _openai(body) if wire == "openai" else _other(body, wire)
     except MALFORMED as error:
@@ -79,21 +79,21 @@ def _openai(body: bytes) -> ModelReply:
 
 
 def _parts(content: object) -> str:
-    """Return the text of a content that is a list of parts, as some servers send it."""
+    """Return the text of a content that is a list of parts, as some servers send."""
     parts = content if isinstance(content, list) else []
     texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") in _TEXTS]
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def _no_choices(answer: Mapping[str, JSON]) -> str:
-    """Say why an answer has no choices, in the provider's own words if it has any."""
+    """Return why an answer has no choices, in the provider's own words if it has any."""
     error = answer.get("error")
     words = error.get("message", compact(error)) if isinstance(error, dict) else error
     return f"the answer has no choices{'' if words is None else f': {str(words)[:_SHOWN]}'}"
 
 
 def _read(body: bytes) -> Any:
-    """Return what `json.loads` does, several times faster; what the faster reader does not take is left to it."""
+    """Parse JSON like `json.loads`, several times faster; texts that the faster parser refuses go to `json.loads`."""
     try:
         return from_json(body)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Rescue parsing (the agent document, section 6): a reply that is a call in text becomes a tool call, or a refusal.
+"""Rescue parsing (agent document, section 6): turns a reply that is a call in text into a tool call, or a refusal.
 
 result = rescue('<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>', ["f"])
 assert result.calls[0].arguments == {"a": 1}

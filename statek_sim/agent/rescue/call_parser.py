@@ -1,7 +1,7 @@
 """Parsers of calls: a method per family of formats, called where a call of that format begins.
 
-A parser adds one or more calls to `found` and returns where they end, or raises `Broken`. Nothing is completed:
-arguments that are cut are no arguments.
+A parser adds one or more calls to `found` and returns where they end, or raises `Broken`. It never completes anything:
+truncated arguments are not arguments.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _MISTRAL_NEXT: Final = re.compile(
 )
 _REACT_NEXT: Final = re.compile(rf"\s{{0,40}}Action:\s{{0,40}}(?P<name>{NAME.pattern}){REACT_BEHIND}(?=\{{)")
 _GEMMA_NEXT: Final = re.compile(rf"\s{{0,40}}call:(?P<name>{NAME.pattern})\s{{0,40}}(?=\{{)")
-"""How a further call begins behind another."""
+"""Start of a further call after the first."""
 _JSON: Final = re.compile(r"\s{0,40}(?=\{)")
 _DEEPSEEK_SEP: Final = re.compile(r"tool[▁_ ]sep[|｜]>|>function=")
 _KIMI_NUMBER: Final = re.compile(r":\d{1,18}\Z|\Afunctions_[\w.-]+_\d{1,18}\Z")
 _KIMI_SECTION: Final = "<|tool_calls_section_begin|>"
 _GEMINI_MODULE: Final = "default_api."
-"""The module in which Gemini is told that its tools are."""
+"""The module in which Gemini expects its tools."""
 _MADE_PLAIN: Final = re.compile(r"functions_(?P<name>[\w.-]+)_\d+")
-"""Kimi's number of a call, where only letters, digits and `_` were allowed in one."""
+"""Kimi's call number, after a client replaced everything but letters, digits and `_`."""
 _ELEMENTS: Final = {"function": elements.FUNCTION, "invoke": elements.INVOKE, "param": elements.PARAM}
 
 
 @dataclass(slots=True)
 class Found:
-    """A call as it was read: `stages` say how."""
+    """A call as read; `stages` say how."""
 
     name: str
     arguments: Mapping[str, Argument]
@@ -60,7 +60,7 @@ class CallParser:
     budget: WorkBudget
     found: list[Found] = field(default_factory=list)
     _first: dict[str, int] = field(default_factory=dict)
-    """Where the reply first has a token that was looked for, negative for nowhere."""
+    """First position of a token in the reply, negative if it is not there."""
 
     # Values
 
@@ -81,7 +81,7 @@ class CallParser:
         return value, end, tuple(reader.repairs)
 
     def _measured(self, value: JSON, at: int) -> None:
-        """Refuse what is too deep or too much, and text that is no Unicode."""
+        """Refuse values that are too deep or too large, and text that is not valid Unicode."""
         measure(value, at, depth=self.limits.max_depth, values=self.limits.max_values)
 
     def arguments(self, at: int, name: str, dialect: str, start: int, style: Style = JSON_STYLE) -> Found:
@@ -92,7 +92,7 @@ class CallParser:
         return Found(name, value, (dialect, *repairs), start, closed(self.text, end))
 
     def _whole_json(self, at: int, style: Style) -> tuple[JSON, int, tuple[str, ...]]:
-        """Read arguments: a bracket that is missing in them is missing for good."""
+        """Read arguments; a missing bracket in them is not repaired."""
         shorthand = Style(python=style.python, bare=style.bare, shorthand=True)
         value, end, repairs = self.json(at, shorthand)
         if "closed_brackets" in repairs:
@@ -100,7 +100,7 @@ class CallParser:
         return value, end, repairs
 
     def calls_in(self, value: JSON, *, wrapped: bool) -> list[Meant] | None:
-        """Return the calls that a JSON value is, or None when it is data. `wrapped`: a format says that it is one."""
+        """Return the calls in a JSON value, or None if it is data. `wrapped`: a format marks it as a call."""
         return JsonCalls(self.offered, self._unquoted).calls_in(value, wrapped=wrapped)
 
     def _arguments_of(self, name: str) -> frozenset[str]:
@@ -108,7 +108,7 @@ class CallParser:
         return frozenset(properties if isinstance(properties, dict) else ())
 
     def _unquoted(self, arguments: str) -> tuple[JSON, tuple[str, ...]]:
-        """Read the JSON that a string holds; the string itself when it holds more than that."""
+        """Read JSON inside a string; return the string itself if it contains more than JSON."""
         inner = CallParser(arguments, self.offered, self.limits, self.budget)
         start = len(arguments) - len(arguments.lstrip())
         try:
@@ -118,12 +118,12 @@ class CallParser:
             raise Broken(-1, why, limit=error.limit) from None
         return (arguments, ()) if arguments[end:].strip() else (value, repairs)
 
-    # A format each. `opening` is the match in `formats.OPENINGS`
+    # One method per format. `opening` is the match in `formats.OPENINGS`
 
     def take(self, calls: list[Meant], stages: tuple[str, ...], start: int, end: int) -> int:
-        """Add the calls that one JSON value says, and return the place behind what closes them.
+        """Add the calls in one JSON value, and return the position after its closing token.
 
-        Raises `Broken` where a bracket may be missing in them.
+        Raises `Broken` if a bracket may be missing in them.
         """
         behind = closed(self.text, end)
         for name, arguments, more in calls:
@@ -136,7 +136,7 @@ class CallParser:
         return behind
 
     def bare(self, opening: re.Match[str]) -> int | None:
-        """Read JSON that nothing wraps. Data is no call; its members are none either."""
+        """Read JSON without a wrapper. Data is not a call; neither are its members."""
         at = opening.start()
         value, end, repairs = self.json(at, Style())
         calls = self.calls_in(value, wrapped=False)
@@ -157,7 +157,7 @@ class CallParser:
         return end
 
     def bracket(self, opening: re.Match[str]) -> int | None:
-        """Read a list without a wrapper: of JSON calls, or of Python calls. What cannot be read of others is text."""
+        """Read a list without a wrapper, of JSON calls or of Python calls. A list that cannot be parsed is text."""
         at = opening.start()
         call = PYTHON_CALL.match(self.text, at + 1)
         if call is None:
@@ -170,7 +170,7 @@ class CallParser:
             return None
 
     def unwrapped_python(self, opening: re.Match[str]) -> int | None:
-        """Read Python calls of offered tools without brackets around them; words in round brackets are text."""
+        """Read Python calls of offered tools without brackets around them; other words before parentheses are text."""
         if opening["python_name"] not in self.offered.schemas:
             return None
         try:
@@ -181,7 +181,7 @@ class CallParser:
             return None
 
     def tool_code(self, opening: re.Match[str]) -> int:
-        """Read a block of code with Python calls in it."""
+        """Read a code block with Python calls."""
         bracket = self.text.startswith("[", opening.end())
         return self.python(opening.end() + bracket, "tool_code", opening.start(), bracket=bracket)
 
@@ -192,7 +192,7 @@ class CallParser:
         return self._each(at, opening["mistral_name"], "mistral", opening.start(), JSON_STYLE, _MISTRAL_NEXT)
 
     def react(self, opening: re.Match[str]) -> int:
-        """Read `Action: name` and `Action Input: {...}`, and the like behind it."""
+        """Read `Action: name` and `Action Input: {...}`, and further ones after it."""
         return self._each(
             opening.end(), opening["react_name"], "react", opening.start(), JSON_STYLE, _REACT_NEXT
         )
@@ -200,7 +200,7 @@ class CallParser:
     def _each(
         self, at: int, name: str, dialect: str, start: int, style: Style, next_one: re.Pattern[str]
     ) -> int:
-        """Read the arguments at `at` of `name`, and the calls that follow in the same wrapper."""
+        """Read the arguments of `name` at `at`, and further calls in the same wrapper."""
         while True:
             one = self.arguments(at, name, dialect, start, style)
             self.found.append(one)
@@ -211,7 +211,7 @@ class CallParser:
             at, name, start = more.end(), more["name"], one.end
 
     def named(self, opening: re.Match[str], at: int | None = None) -> int:
-        """Read the arguments behind the opening, or at `at`; the opening names the call."""
+        """Read the arguments after the opening, or at `at`; the opening names the call."""
         dialect = opening.lastgroup or ""
         at = opening.end() if at is None else at
         one = self.arguments(at, opening[f"{dialect}_name"], dialect, opening.start())
@@ -224,13 +224,13 @@ class CallParser:
         return self.named(opening) if known else None
 
     def deepseek(self, opening: re.Match[str]) -> int:
-        """Read a name with the token that separates it, from its type or from its arguments, and these."""
+        """Read a name, with the token between it and its type or arguments, and the arguments."""
         if _DEEPSEEK_SEP.search(opening.group()) is None:
             raise Broken(opening.end(), "the token between a name and its arguments is missing")
         return self.named(opening)
 
     def kimi(self, opening: re.Match[str]) -> int:
-        """Read `functions.N:0<|tool_call_argument_begin|>{...}`, also where a client made `functions_N_0` of that."""
+        """Read `functions.N:0<|tool_call_argument_begin|>{...}`, also if the name became `functions_N_0`."""
         name = opening["kimi_name"]
         numbered = name.startswith("functions.") or self._stands_before(_KIMI_SECTION, opening.start())
         if numbered and not _KIMI_NUMBER.search(name):
@@ -250,14 +250,14 @@ class CallParser:
         return 0 <= self._first[token] < at
 
     def gemma(self, opening: re.Match[str]) -> int:
-        """Read `call:name{key:<|"|>value<|"|>}` and its like behind it, or `call:name(key="value")`."""
+        """Read `call:name{key:<|"|>value<|"|>}` and further ones after it, or `call:name(key="value")`."""
         at, name = opening.end(), opening["gemma_name"]
         if self.text.startswith("(", at):
             return self.python(opening.start("gemma_name"), "gemma", opening.start(), bracket=False)
         return self._each(at, name, "gemma", opening.start(), Style(bare=True), _GEMMA_NEXT)
 
     def _ended(self, one: Found, ends: re.Pattern[str]) -> int:
-        """Add a call when its closing tag stands behind it."""
+        """Add a call if its closing tag follows."""
         behind = ends.match(self.text, one.end)
         if behind is None:
             rest = self.text[one.end : one.end + 40].strip()
@@ -267,7 +267,7 @@ class CallParser:
         return one.end
 
     def elements(self, opening: re.Match[str]) -> int:
-        """Read a call that is written as one element per argument, or as JSON between its tags."""
+        """Read a call written as one element per argument, or as JSON between its tags."""
         dialect = opening.lastgroup or ""
         at, name, start = opening.end(), opening[f"{dialect}_name"], opening.start()
         element = _ELEMENTS[dialect]
@@ -287,7 +287,7 @@ class CallParser:
         return end
 
     def tags(self, opening: re.Match[str]) -> int | None:
-        """Read a call whose tag is the name of an offered tool, and whose arguments are tags in it."""
+        """Read a call whose tag is the name of an offered tool, with arguments as tags inside."""
         name = opening["tag_name"]
         if name not in self.offered.schemas:
             return None
@@ -297,9 +297,9 @@ class CallParser:
 
 
 def _one_place(arguments: Mapping[str, JSON]) -> bool:
-    """Whether a bracket that is missing in a call can only be missing behind its arguments.
+    """Return whether the missing bracket of a call can only be after its arguments.
 
-    `{"a": {"b": 1, "c": 2}` and a bracket less: `c` may be an argument of its own.
+    `{"a": {"b": 1, "c": 2}` lacks a bracket, and `c` may be an argument of its own.
     """
     last: JSON = dict(arguments)
     while isinstance(last, dict | list) and last:

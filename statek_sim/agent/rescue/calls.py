@@ -14,7 +14,7 @@ from statek_sim.agent.rescue.work_budget import Broken
 from statek_sim.values import JSON
 
 Meant = tuple[str, dict[str, JSON], tuple[str, ...]]
-"""A call's name, its arguments, and the stages it took to see that it is one."""
+"""A call's name, its arguments, and the stages that recognized it."""
 
 _NAME_KEYS: Final = ("name", "tool_name", "function_name", "tool", "recipient_name", "action")
 _HARMLESS: Final = frozenset(("id", "type", "tool_call_id", "call_id", "index", "call_type", "status"))
@@ -22,26 +22,26 @@ _SAID: Final = {
     "type": frozenset(("function", "function_call", "tool_call", "tool_use", "custom", "call")),
     "status": frozenset(("completed", "in_progress")),
 }
-"""What a call says of itself: an `example`, or a call that was `refused`, is none."""
+"""Members that mark a value as no call, such as `example` or `refused`."""
 _OF_NO_CALL: Final = frozenset(("description", "result", "output", "error"))
-"""Members of a tool's description, and of what is told of a call that was made."""
+"""Members of a tool's description, and of a report about a call that was made."""
 _AROUND: Final = ("function", "function_call", "functionCall", "tool_call", "tool_use")
 _LISTS: Final = ("tool_calls", "tool_uses", "function_calls", "calls")
 _SPACED: Final = re.compile(r"[^\W\d][\w.:/ -]{0,127}")
-"""Names of tools, some of which have spaces; bare JSON with such a name is data."""
+"""Names of tools, which may contain spaces; bare JSON with such a name is data."""
 _NO_TOOL: Final = frozenset(("directly-answer", "directly_answer"))
-"""What Cohere's models name where they call nothing."""
+"""The name that Cohere's models write to call nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonCalls:
-    """Tells calls from data, given the offered tools. `read` reads arguments that are JSON in a string."""
+    """Separates calls from data, given the offered tools. `read` parses arguments that are JSON in a string."""
 
     offered: Offered
     read: Callable[[str], tuple[JSON, tuple[str, ...]]]
 
     def calls_in(self, value: JSON, *, wrapped: bool) -> list[Meant] | None:
-        """Return the calls that a JSON value is, or None when it is data. `wrapped`: a format says that it is one."""
+        """Return the calls in a JSON value, or None if it is data. `wrapped`: a format marks it as a call."""
         if isinstance(value, list):
             each = [self.calls_in(member, wrapped=wrapped) for member in value]
             if not each or any(calls is None for calls in each):
@@ -51,7 +51,7 @@ class JsonCalls:
             return None
         for key in _LISTS:
             if isinstance(value.get(key), list) and not set(value) - {key, "content", "role", "refusal"}:
-                # A message whose text stands beside its calls, or which is not the model's.
+                # A message with text beside its calls, or one that is not the model's.
                 said = [value[part] for part in ("content", "refusal") if value.get(part) is not None]
                 alone = not any(not isinstance(part, str) or part.strip() for part in said)
                 alone = alone and value.get("role", "assistant") == "assistant"
@@ -75,15 +75,15 @@ class JsonCalls:
         if name_keys[0] == "tool_name" and name in _NO_TOOL and name not in self.offered.schemas:
             return []
         if name_keys[0] == "tool_name" and key not in (None, "parameters"):
-            return None  # Cohere's name, another format's arguments: what was meant cannot be told
+            return None  # Cohere's name with another format's arguments: ambiguous
         if extra and (not wrapped or name not in self.offered.schemas or extra & self._properties(name)):
-            # A member that is an argument by its name: the arguments' bracket stands too early.
+            # A member whose name is an argument's: the closing bracket of the arguments came too early.
             return None
         if extra & _OF_NO_CALL or self._defines(name, None if key is None else value[key]):
             return None
         if key is None:
             if extra:
-                # A key like " arguments" may be what was meant.
+                # A key like " arguments" may have been meant.
                 return None
             return [(name, {}, ("no_arguments",))] if wrapped and self._takes_nothing(name) else None
         return self._with_arguments(name, value[key], wrapped=wrapped)
@@ -92,7 +92,7 @@ class JsonCalls:
         stages: tuple[str, ...] = ()
         if isinstance(arguments, str):
             if not wrapped and self.offered.anything and not arguments.lstrip().startswith("{"):
-                # {"name": "Alice", "input": "text"}: where any name is accepted, nothing says that this is a call.
+                # {"name": "Alice", "input": "text"}: if any name is accepted, nothing marks this as a call.
                 return None
             arguments, stages = self._unquoted(arguments)
         if arguments is None and wrapped:
@@ -100,20 +100,20 @@ class JsonCalls:
         return [(name, arguments, stages)] if isinstance(arguments, dict) else None
 
     def _unquoted(self, arguments: str) -> tuple[JSON, tuple[str, ...]]:
-        """Read arguments that are JSON in a string, as the OpenAI format has them."""
+        """Parse arguments that are JSON in a string, as in the OpenAI format."""
         if not arguments.strip():
             return {}, ("no_arguments",)
         value, repairs = self.read(arguments)
         return (arguments, ()) if isinstance(value, str) else (value, ("arguments_in_a_string", *repairs))
 
     def _defines(self, name: str, arguments: JSON) -> bool:
-        """Whether arguments are the schema of some: the tool is described, not called."""
+        """Return whether the arguments are a schema: the tool is described, not called."""
         if not isinstance(arguments, dict) or arguments.get("type") != "object":
             return False
         schema = self.offered.schemas.get(name, {})
         required = schema.get("required")
         if isinstance(required, list) and not set(map(str, required)) <= set(arguments):
-            return False  # the check of the arguments names what is missing, which tells the model more
+            return False  # the argument check names what is missing
         takes = self._properties(name) if name in self.offered.schemas else frozenset()
         return isinstance(arguments.get("properties"), dict) and not {"type", "properties"} <= takes
 
@@ -127,17 +127,17 @@ class JsonCalls:
 
 
 def _says_a_call(value: dict[str, JSON]) -> bool:
-    """Whether nothing that a value says of itself speaks against a call that is to be made."""
+    """Return whether no member of a value marks it as something other than a call."""
     return all(value.get(key) is None or str(value[key]) in said for key, said in _SAID.items())
 
 
 PYTHON_CALL: Final = re.compile(r"\s*(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
 _PRINT: Final = "print"
-"""What Gemini writes around a call in a block of code: nobody runs that code, so nothing is printed."""
+"""Functions that Gemini writes around a call in a code block; the code never runs, so nothing is printed."""
 _KEYWORD: Final = re.compile(r"\s*(?P<key>[^\W\d]\w{0,127})\s*=(?!=)\s*")
 
 Measure = Callable[[JSON, int], None]
-"""Refuses a value that is too deep or too much; it is told where the value stands."""
+"""Refuses a value that is too deep or too large; gets the value's position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class PythonCall:
 def read_python(
     reader: JsonReader, at: int, measure: Measure, *, bracket: bool, printed: bool = False
 ) -> tuple[list[PythonCall], int]:
-    """Return the calls at `at` and where they end, behind the closing `]` when a `bracket` was opened.
+    """Return the calls at `at` and where they end, after the closing `]` if a `bracket` was opened.
 
     `printed`: a call may stand in a `print(...)`.
     """
@@ -189,7 +189,7 @@ def read_python(
 
 
 def _closed(reader: JsonReader, at: int) -> int:
-    """Return where the print ends whose only argument ended at `at`."""
+    """Return the end of a print whose only argument ended at `at`."""
     end = reader.space(at)
     if end >= len(reader.text):
         raise Broken(end, "the reply ends inside a print", cut=True)
@@ -200,7 +200,7 @@ def _closed(reader: JsonReader, at: int) -> int:
 
 
 def _object(reader: JsonReader, at: int, measure: Measure) -> tuple[dict[str, JSON], int]:
-    """Return the arguments of `f({"a": 1})`: an only argument without a name, whose members have one each."""
+    """Return the arguments of `f({"a": 1})`: a single unnamed argument with named members."""
     value, end = reader.value(at)
     measure(value, at)
     behind = reader.space(end)

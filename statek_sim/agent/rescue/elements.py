@@ -1,7 +1,8 @@
 """Dialects that write one element per argument: `<function=N><parameter=K>V`, `<invoke name="N">`, GLM's keys.
 
-Each reader takes the place behind the opening of a call and returns its name, its arguments as texts, and where it
-ends. A value ends at the closing tag behind which the format goes on, so that a value may hold the tag itself.
+Each reader gets the position after the opening of a call and returns its name, its arguments as texts, and where it
+ends. A value ends at a closing tag that is followed by the format's next element, so that a value may contain the tag
+itself.
 """
 
 from __future__ import annotations
@@ -28,25 +29,25 @@ class Element:
     opening: re.Pattern[str]
     closing: re.Pattern[str]
     goes_on: re.Pattern[str]
-    """What stands behind a value's closing tag when it really closes."""
+    """What follows a value's closing tag if it really closes the value."""
     ends: re.Pattern[str]
     """The closing tag of the call."""
     remains: re.Pattern[str]
-    """What is left of a value's closing tag when it is damaged."""
+    """Remains of a damaged closing tag of a value."""
     one_newline: bool = True
-    """Whether a newline behind the opening and one before the closing belong to the format."""
+    """Whether a newline after the opening and one before the closing belong to the format."""
     lines: Literal["own", "maybe", "never"] = "never"
-    """Whether values stand between newlines of the format: all of them, or as some models and parsers have it."""
+    """Whether values stand between newlines of the format: always, or only in some models and parsers."""
     writes_json: bool = False
-    """Whether values that are no texts are written as JSON, so that one in quotes is a text in quotes."""
+    """Whether values that are not texts are written as JSON, so that quotes make a text."""
 
     @property
     def inside(self) -> re.Pattern[str]:
-        """`opening`, to be looked for in a text: it begins where white space does, which is gone through once."""
+        """`opening` as a search pattern: it starts before leading white space, which is scanned only once."""
         return re.compile(r"(?<!\s)(?<!\\n)" + self.opening.pattern)
 
     def kind(self, said: str | None) -> str:
-        """Return what `TypedText.kind` a value has that is said to be of a type, or about which nothing is said."""
+        """Return the `TypedText.kind` of a value with a declared type, or without one."""
         if said is None:
             return "json" if self.writes_json else ""
         return "text" if said in _STRINGS else "json"
@@ -98,15 +99,15 @@ KEYS: Final = Element(
     writes_json=True,
 )
 _ATTRIBUTE: Final = re.compile(r"\s?(?:string|type|name|key)=\"\w{1,40}\"\s?>")
-"""What is left of an argument's opening when it was closed too early."""
+"""Remains of an argument's opening that was closed too early."""
 CDATA: Final = re.compile(r"\s*<!\[CDATA\[")
-"""What opens a value that is kept as it is, up to `]]>`."""
+"""Start of a verbatim value, which extends to `]]>`."""
 
 
 def read_elements(
     text: str, at: int, element: Element, budget: WorkBudget
 ) -> tuple[dict[str, TypedText], int]:
-    """Return a call's arguments, written from `at` on, and where the call ends."""
+    """Return a call's arguments, which start at `at`, and where the call ends."""
     made: dict[str, TypedText] = {}
     while True:
         budget.token(at)
@@ -137,21 +138,21 @@ def read_elements(
 
 
 def _unsure(element: Element, written: str, *, said: bool) -> bool:
-    """Whether newlines around a value, which is `written` with its closing tag, may be the format's or the text's.
+    """Return whether newlines around a value, `written` with its closing tag, may belong to the format or the text.
 
-    `said`: the format says that it is a text, and then writes it as it is.
+    `said`: the format declares a text, which is then written verbatim.
     """
     body, tag, _ = written.rpartition("</")
     if element.lines == "never" or not tag or CDATA.match(body):
         return False
     if element.lines == "own":
         return half_lined(body)
-    # A newline at its end alone is the text's in all of them.
+    # A single newline at the end belongs to the text in all formats.
     return body.startswith(_NEWLINES) and (said or half_lined(body))
 
 
 def half_lined(body: str) -> bool:
-    """Whether a text between its tags begins with a newline or ends with one, and not both."""
+    """Return whether a text between its tags starts with a newline or ends with one, but not both."""
     return body in _NEWLINES or body.startswith(_NEWLINES) != (_LINE.search(body[-_NEAR:]) is not None)
 
 
@@ -174,11 +175,11 @@ def _value(text: str, at: int, element: Element, budget: WorkBudget) -> tuple[st
             and not inline
             and _TAG_LEFT.search(text, here, min(closing.start(), here + _NEAR)) is not None
         ):
-            # Either the value goes on behind its own closing tag, or the tag that opens there is damaged.
+            # Either the value continues after its own closing tag, or the tag that opens there is damaged.
             raise Broken(here, "where an argument ends cannot be told")
         if element.goes_on.match(text, closing.end()) is not None:
             break
-        # Where tags stand on lines of their own, one in the middle of a line is text.
+        # Where tags stand on lines of their own, a tag in the middle of a line is text.
         inline = lined and not begins
         here = closing.end()
     value = text[at : closing.start()]
@@ -193,16 +194,16 @@ def _value(text: str, at: int, element: Element, budget: WorkBudget) -> tuple[st
     for inner in element.inside.finditer(value):
         own_line = inner.group().startswith(_NEWLINES)
         in_a_line = lined and begins and not own_line
-        # One argument closes and the next opens, on one line: text, or two arguments.
+        # One argument closes and the next opens on one line: this is text, or two arguments.
         if not in_a_line or element.closing.search(value, 0, inner.start()) is not None:
             raise Broken(end, "where an argument ends cannot be told")
     return lines_of(value) if element.one_newline else value, end
 
 
 def kept(text: str, at: int, closing: re.Pattern[str], budget: WorkBudget) -> tuple[str, int]:
-    """Return the value from `at` on that ends with `]]>`, and the end of the closing tag behind it.
+    """Return the value from `at` to `]]>`, and the end of the closing tag after it.
 
-    Raises `Broken` where there is no such end, or anything else behind it: what follows may be the value's.
+    Raises `Broken` if there is no such end, or if anything else follows: it may belong to the value.
     """
     end = text.find("]]>", at)
     budget.steps += (len(text) if end < 0 else end) - at
@@ -217,7 +218,8 @@ def kept(text: str, at: int, closing: re.Pattern[str], budget: WorkBudget) -> tu
 
 
 def half_kept(value: str) -> bool:
-    """Whether a value ends as a CDATA section does that it does not begin with: a mark is damaged, or one too many."""
+    """Return whether a value ends like a CDATA section but does not start like one: a mark is damaged or superfluous.
+    """
     return value.rstrip().endswith("]]>")
 
 
@@ -227,13 +229,13 @@ _NEWLINE: Final = re.compile(r"\r?\n")
 _NEAR: Final = 60
 _MARGIN: Final = re.compile(r"\s*+")
 _OPENING_LEFT: Final = re.compile(r"param|arg")
-"""What is left of the opening of an argument when it is damaged, too."""
+"""Remains of a damaged opening of an argument."""
 _TAG_LEFT: Final = re.compile(r"[<>/|=]|param|arg_|\bname\b")
-"""What a damaged tag leaves where there should be one."""
+"""Remains of a damaged tag."""
 
 
 def lines_of(value: str) -> str:
-    """Return a value without the newlines, and the indentation, that belong to the format."""
+    """Return a value without the newlines and the indentation that belong to the format."""
     mark = "\r\n" if value.startswith("\r\n") else "\n"
     if not value.startswith(mark):
         return value
@@ -248,8 +250,8 @@ def lines_of(value: str) -> str:
 
 # -- tags that are names: `<read_file><path>a.py</path></read_file>`, as Cline and Roo ask models to write them ------
 
-# Such tags are also XML or HTML that is only shown. They are a call where a tool of that name was offered, every tag in
-# it is one of its arguments, and all of them are closed.
+# Such tags may also be XML or HTML that is only shown. They are a call only if a tool of that name was offered, every
+# tag in it is one of its arguments, and all of them are closed.
 
 _TAG: Final = re.compile(r"\s*<(?P<key>[A-Za-z_][\w-]{0,127})>")
 
@@ -257,9 +259,9 @@ _TAG: Final = re.compile(r"\s*<(?P<key>[A-Za-z_][\w-]{0,127})>")
 def read_tags(
     text: str, at: int, call: str, known: frozenset[str], budget: WorkBudget
 ) -> tuple[dict[str, TypedText], int]:
-    """Return the arguments from `at` on, and the end of `</call>`. `known` are the names that arguments may have.
+    """Return the arguments from `at` on, and the end of `</call>`. `known` are the names of allowed arguments.
 
-    Raises `Broken` where a tag is no argument, is not closed, or where a value holds what may be a tag of the call.
+    Raises `Broken` if a tag is not an argument, is not closed, or if a value contains a possible tag of the call.
     """
     made: dict[str, TypedText] = {}
     tags = _tags_of(call, tuple(sorted(known)))
@@ -305,5 +307,5 @@ def _tag_value(
 
 @lru_cache(maxsize=256)
 def _tags_of(call: str, known: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern of everything that may open or close this call or one of its arguments."""
+    """Return a pattern of all tags that open or close this call or one of its arguments."""
     return re.compile(rf"</?(?:{'|'.join(map(re.escape, (call, *known)))})>")

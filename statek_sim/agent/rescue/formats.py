@@ -1,8 +1,8 @@
 """The formats of models: where a call may begin, what may close it, and which model writes which.
 
-`OPENINGS` has a row per format: the reader in `parser.READERS` and the pattern that opens it. A pattern is matched
-where a call may begin; nothing looks for it in the middle of a line. docs/rescue.md has a table of the formats. A
-model's own format may have text before its call, where its token opens a line.
+`OPENINGS` has a row per format: the reader in `parser.READERS` and the pattern that opens it. A pattern is matched only
+where a call may begin, never in the middle of a line. docs/rescue.md has a table of the formats. A model's own format
+may have text before its call if its token starts a line.
 """
 
 from __future__ import annotations
@@ -18,47 +18,47 @@ from statek_sim.errors import BadInput
 _NS: Final = r"(?:[|｜][A-Z]{2,12}[|｜] ?|[A-Za-z_]\w*:)?"
 _NAME: Final = r"[^\W\d][\w.:/-]{0,127}"
 REACT_BEHIND: Final = r"[ \t]{0,40}(?:\([^()\n]{1,80}\)[ \t]{0,40})?\r?\n\s*+Action Input:\s*+(?:\*\*\s*+)?"
-"""What stands between ReAct's name and its arguments: maybe what the tool does, and marks of bold type."""
+"""Text between ReAct's name and its arguments: possibly what the tool does, and bold marks."""
 
 OPENINGS: Final[dict[str, str]] = {
-    # A name with JSON behind it.
+    # A name followed by JSON.
     "mistral": rf"(?:\[TOOL_CALLS\]\s*+(?=(?:{_NAME})\s*+(?:\[CALL_ID\]|\[ARGS\]|\{{))"
-    # A server may leave the first token out as a special one.
+    # A server may strip the first token as a special one.
     rf"|(?=(?:{_NAME})\s{{0,8}}(?:\[CALL_ID\]\s{{0,8}}[\w-]{{0,128}}\s{{0,8}})?\[ARGS\]))(?P<mistral_name>{_NAME})",
     "kimi": r"(?:<\|tool_call_begin\|>\s*+|(?=functions\.[\w.-]{1,118}:\d))"
     r"(?P<kimi_name>[\w.-]{1,128}(?::\d{1,18})?)\s*+<\|tool_call_argument_begin\|>\s*+",
     "deepseek": r"(?:<[|｜]tool[▁_ ]call[▁_ ]begin[|｜]>(?:function(?:<[|｜]tool[▁_ ]sep[|｜]>|=))?"
     r"|<[|｜]tool[▁_ ]calls[|｜]>\s*+function<[|｜]tool[▁_ ]sep[|｜]>"
-    # Without the token of the call, behind that of the section.
+    # Without the token of the call, after that of the section.
     rf"|<[|｜]tool[▁_ ]calls[▁_ ]begin[|｜]>(?=\s{{0,40}}(?!function<){_NAME}<[|｜]tool[▁_ ]sep[|｜]>))\s*+"
     rf"(?P<deepseek_name>{_NAME})\s*+(?:<[|｜]tool[▁_ ]sep[|｜]>)?\s*+(?:```(?:json)?\s*+)?",
     "harmony": r"(?:<\|channel\|>\s*+\w+\s*+)?to=functions\.(?P<harmony_name>[\w.-]{1,128})\s*+"
     r"(?:<\|channel\|>\s*+\w+\s*+)?(?:<\|constrain\|>\s*+\w+\s*+|(?:code|json)\b\s*+)?<\|message\|>\s*+",
-    # Without the namespace: a call where such a tool is offered, else a tool of the server's own.
+    # Without the namespace: a call if such a tool is offered, otherwise a tool of the server's own.
     "recipient_only": r"(?:<\|channel\|>\s*+\w+\s*+)?to=(?!functions\.)(?P<recipient_only_name>[\w.-]{1,128})\s*+"
     r"(?:<\|channel\|>\s*+\w+\s*+)?(?:<\|constrain\|>\s*+json|\bjson)\s*+<\|message\|>\s*+",
     "gemma": r"(?:<(?:\|tool_call|start_function_call)>\s*+(?:call)?:?\s*+(?!call:)|call:)"
     rf"(?P<gemma_name>{_NAME})\s*+(?=[{{(])",
     "react": rf"Action:\s*+(?P<react_name>{_NAME}){REACT_BEHIND}",
-    # An element per argument.
+    # One element per argument.
     "function": r"<function=(?P<function_name>[^\W\d][\w.:/ -]{0,127})>",
     "invoke": rf"<{_NS}invoke\s++name=[\"']?[ \t]*+(?P<invoke_name>{_NAME})[ \t]*+[\"']?\s*+/?>",
     "param": rf"<function[\sĠ]*+name=[\"'](?P<param_name>{_NAME})[\"']\s*+>",
-    # A wrapper with one or more calls in it, as JSON, Python or a name with keys.
+    # A wrapper around one or more calls, as JSON, Python or a name with keys.
     "wrapper": r"<(?:tool_calls?|TOOLCALL|function_calls?|tool_use|tools?)>"
     r"|<\|(?:tool_calls?|function_call|tool_call_start|python_start|START_ACTION|python_tag)\|>"
     r"|\[TOOL_CALLS?\]|\[TOOL_REQUEST\]|functools(?=\[)|Action:\s*+```json",
-    # A tag that is a tool's name, a block of code, JSON and Python without any wrapper.
+    # A tag that is a tool's name, a code block, or JSON and Python without a wrapper.
     "tag": r"<(?P<tag_name>[A-Za-z_]\w{0,127}+)>(?=\s{0,40}</?[A-Za-z_])",
     "code": rf"```tool_code[ \t]*\n\s{{0,40}}(?=\[?\s{{0,8}}{_NAME}\s{{0,8}}\()",
     "brace": r"\{(?=\s*+(?:[\"'“][^\"'“”\\\n{}]{0,64}+[\"'”]|[A-Za-z_]\w{0,64}+)\s*+:)",
     "bracket": r"\[(?=\s*+(?:\{|[A-Za-z_][\w.-]{0,127}\())",
     "python": r"(?=(?P<python_name>[^\W\d][\w.-]{0,127})\s{0,8}\()",
 }
-"""Readers by name, and the pattern of what opens them."""
+"""Readers by name, with the pattern that opens each."""
 OPENING: Final = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in OPENINGS.items()))
 UNNAMED: Final = frozenset(("tag", "code", "brace", "bracket", "python"))
-"""Readers of formats without a token of their own: no text may stand before them."""
+"""Readers of formats without a token of their own: no text may precede them."""
 
 THINK: Final = re.compile(
     r"<(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[THINK\]|<\|START_THINKING\|>"
@@ -69,7 +69,7 @@ THINK_ENDS: Final = re.compile(
     r"|◁/think▷|<channel\|>"
 )
 CHANNEL: Final = re.compile(r"<\|channel\|>\s*+(?:analysis|commentary)\s*+<\|message\|>")
-"""Harmony's thinking, and what it tells the user before a call."""
+"""Harmony's thinking, and its messages to the user before a call."""
 CHANNEL_ENDS: Final = re.compile(r"<\|(?:end|return)\|>")
 
 _CALL_MARK: Final = (
@@ -82,7 +82,7 @@ _CALL_MARK: Final = (
     r"|<end_function_call>|\[TOOL_CALLS?\]|\[(?:END_)?TOOL_REQUEST(?:_END)?\]"
 )
 CALL_MARK: Final = re.compile(_CALL_MARK)
-"""Tokens around calls that say nothing by themselves."""
+"""Tokens around calls without a meaning of their own."""
 MESSAGE_MARK: Final = re.compile(
     r"<\|(?:end|eom|eot|eot_id|im_end|return|START_RESPONSE|END_RESPONSE)\|>|</s>"
     r"|<\|start\|>(?:assistant\b)?|<[|｜]end▁of▁sentence[|｜]>"
@@ -92,7 +92,7 @@ FENCE: Final = re.compile(
     r"(?!```tool_code)"
     r"(?i:```(?:json5?|jsonc|javascript|js|tool_calls?|tool_code|tool|python|xml)?[ \t]*+(?:\r?\n|\Z)|```)"
 )
-"""A line that opens or closes a block of code: a block that is the whole reply is what stands in it."""
+"""A line that opens or closes a code block; a block that is the whole reply is read as its contents."""
 SPACE: Final = re.compile(r"[\s\ufeff,;]*+")
 """What may stand between calls."""
 CLOSER: Final = re.compile(
@@ -104,20 +104,20 @@ CLOSER: Final = re.compile(
     r"|\[/(?:[A-Z_]{0,20}TOOL\w{0,20}|ARGS|INST)\]"
     r"|\[(?:END_TOOL_REQUEST|TOOL_REQUEST_END)\]|```)"
 )
-"""What closes a call in some format."""
+"""Tokens that close a call in some format."""
 CLOSERS: Final = re.compile(r"\s*+" + CLOSER.pattern)
-"""The same behind white space. To be matched: a search would go through the white space again from each of it."""
+"""The same after white space. For matching only: a search would rescan the white space from each of its characters."""
 
 
 def closed(text: str, at: int) -> int:
-    """Return the place behind the closing token of a format, where one stands at `at`."""
+    """Return the position after a format's closing token, if one is at `at`."""
     closer = CLOSERS.match(text, at)
     return at if closer is None else closer.end()
 
 
 @lru_cache(maxsize=64)
 def line_opening(readers: frozenset[str]) -> re.Pattern[str]:
-    """Return a pattern of a line that begins with a token of these readers; the match ends before the token."""
+    """Return a pattern of a line that starts with a token of these readers; the match ends before the token."""
     opens = "|".join((_CALL_MARK, *(_ungrouped(OPENINGS[name]) for name in sorted(readers - UNNAMED))))
     return re.compile(rf"^[ \t]*+(?=(?:<\|start\|>\s*+assistant\s*+)?(?:{opens}))", re.MULTILINE)
 
@@ -128,7 +128,7 @@ def _ungrouped(pattern: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A format. `readers`: names in `OPENINGS`; `models`: how the names of its models begin."""
+    """A format. `readers`: names in `OPENINGS`; `models`: prefixes of its models' names."""
 
     name: str
     readers: frozenset[str]
@@ -164,20 +164,20 @@ DIALECTS: Final = {
         _dialect("tool_calls", "wrapper", models="jamba hunyuan nemotron"),
     )
 }
-"""What `dialect` may be. `hermes` is Qwen 2.5 and 3 as well; `tool_calls` is Jamba, Hunyuan, MiniMax M1, Nemotron."""
+"""The values of `dialect`. `hermes` is Qwen 2.5 and 3 as well; `tool_calls` is Jamba, Hunyuan, MiniMax M1, Nemotron."""
 
 
 def dialect_called(name: str | None) -> Dialect | None:
-    """Return the dialect called `name`, None for none, or raise BadInput."""
+    """Return the dialect called `name`, None for an empty one, or raise BadInput."""
     if name is not None and name not in DIALECTS:
         raise BadInput(f"no dialect is called {name!r}: {', '.join(DIALECTS)}.{suggestion(name, DIALECTS)}")
     return None if name is None else DIALECTS[name]
 
 
 def dialect_of(model: str) -> str | None:
-    """Return the dialect that a model's name says: `qwen/Qwen3-Coder-30B` writes `qwen-coder`. None: not known.
+    """Return the dialect for a model's name: `qwen/Qwen3-Coder-30B` writes `qwen-coder`. None: not known.
 
-    The longest beginning of the name's last part wins.
+    The longest matching prefix of the name's last part wins.
     """
     name = model.rpartition("/")[2].lower()
     known = [

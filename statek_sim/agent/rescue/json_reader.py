@@ -1,7 +1,7 @@
-"""Reading one value that is not quite JSON, by a reader that knows strings.
+"""Reads one value that is almost JSON, with a reader that understands strings.
 
-It repairs what has one meaning (quotes, commas, comments, Python's literals, raw newlines) and
-says what it repaired. It never completes a value: what is cut is `Broken` with `cut=True`.
+It repairs what has one meaning (quotes, commas, comments, Python's literals, raw newlines) and reports the repairs. It
+never completes a value: a truncated value is `Broken` with `cut=True`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from statek_sim.agent.schema import NoJSON, real, whole
 from statek_sim.values import JSON
 
 ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "params", "tool_input", "action_input")
-"""Keys under which a call has its arguments."""
+"""Keys that hold a call's arguments."""
 
 _SPACE: Final = re.compile(r"[\s\ufeff]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])", re.ASCII)
@@ -24,7 +24,7 @@ _BARE_KEY: Final = re.compile(r"[\w@$](?:[\w@$./-]| (?=[\w@$./-]))*")
 _WORD: Final = re.compile(r"[^\W\d][\w$-]*")
 _BARE: Final = re.compile(r"[^,{}\[\]<>\"'\n]*[^,{}\[\]<>\"'\n\s]")
 _TWO: Final = re.compile(r"[^\W\d]\w{0,40}:(?!//)|\A(?:null|true|false|-?\d[\d.]*+(?:[eE][+-]?\d++)?){2,}\Z")
-"""What a comma, colon or bracket that is lost makes of two values without quotes."""
+"""The result of two unquoted values with a lost comma, colon or bracket between them."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _QUOTED: Final = ('"', "'")
 _NEXT_KEY: Final = re.compile(r'"[^"\\\n]{1,128}"\s{0,40}:')
@@ -45,7 +45,7 @@ _TOKEN_QUOTES: Final = ('<|"|>', "<escape>")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """What the tolerant reader takes beside JSON: `python`: tuples, escapes; `bare`: strings without quotes.
+    """What the tolerant reader accepts beyond JSON. `python`: tuples, escapes; `bare`: strings without quotes.
 
     `shorthand`: `{"name": {arguments}}`, so that every member counts as arguments.
     """
@@ -59,7 +59,7 @@ JSON_STYLE: Final = Style()
 
 
 class JsonReader:
-    """The tolerant reader of values in `text`. `repairs` collects what it repaired, in the order of first use."""
+    """The tolerant reader of values in `text`. `repairs` lists the repairs, in the order of first use."""
 
     def __init__(self, text: str, budget: WorkBudget, max_depth: int, style: Style = JSON_STYLE) -> None:
         self.text = text
@@ -70,11 +70,11 @@ class JsonReader:
         self._inside = 0
 
     def repaired(self, what: str) -> None:
-        """Note a repair."""
+        """Record a repair."""
         self.repairs[what] = None
 
     def space(self, at: int) -> int:
-        """Return where the next piece begins, behind white space and comments."""
+        """Return the start of the next token, after white space and comments."""
         end = _SPACE.match(self.text, at).end()  # type: ignore[union-attr]  # it matches nothing, too
         self.budget.steps += end - at
         while self.text.startswith(("//", "/*"), end):
@@ -201,7 +201,7 @@ class JsonReader:
         return word.group(), word.end()
 
     def _closes(self, at: int) -> bool:
-        """Whether a container that is open at `at` may be closed there: nothing of the arguments can be missing."""
+        """Return whether an open container may be closed at `at`: no arguments can be missing."""
         ends = at >= len(self.text) or CLOSERS.match(self.text, at) is not None
         if ends and not self._inside:
             self.repaired("closed_brackets")
@@ -249,7 +249,7 @@ class JsonReader:
                 raise Broken(here, f"{self.text[here : here + 12]!r} behind a value")
 
     def _forgot_a_comma(self, value: JSON, behind: int, here: int) -> bool:
-        """Whether a member begins at `here` behind a value that ends at `behind`, with no comma between them."""
+        """Return whether a member starts at `here`, without a comma after a value that ends at `behind`."""
         if self.text[here] not in _QUOTED:
             return False
         apart = "\n" in self.text[behind:here] or _NEXT_KEY.match(self.text, here) is not None
@@ -284,7 +284,7 @@ class JsonReader:
 
 
 def _may_end(value: JSON) -> bool:
-    """Whether a comma is missing behind a value: one that ends a text may have been meant to stand behind it."""
+    """Return whether a comma is missing after a value; one at the end of a text may have been meant to follow it."""
     return isinstance(value, str) and not value.endswith(",")
 
 
@@ -296,9 +296,9 @@ _ESCAPES: Final = {
 
 
 def escape(text: str, at: int, *, python: bool) -> tuple[str, int, str]:
-    """Return what the escape at `at` stands for, where it ends, and the repair that this was, or nothing.
+    """Return the character of the escape at `at`, where it ends, and the repair, if there was one.
 
-    `python`: in a string of Python. Raises `Broken` for what has two meanings.
+    `python`: in a Python string. Raises `Broken` for ambiguous escapes.
     """
     letter = text[at + 1 : at + 2]
     if not letter:
@@ -314,10 +314,10 @@ def escape(text: str, at: int, *, python: bool) -> tuple[str, int, str]:
     if python and letter == "\n":
         return "", at + 2, ""
     if _OTHER_ESCAPES.match(text, at + 1) or (python and letter in "av"):
-        # JSON has no such escape and Python has: the backslash may be one too few, or the escape be meant.
+        # An escape in Python but not in JSON: a backslash may be missing, or the escape be meant.
         raise Broken(at, f"{text[at : at + 4]!r} has two meanings")
     if not python and letter in _PUNCTUATION:
-        # A needless backslash, as shells and Markdown have it, or a single one, as regular expressions have it.
+        # A needless backslash, as in shells and Markdown, or a single one, as in regular expressions.
         raise Broken(at, f"{text[at : at + 2]!r} has two meanings")
     return "\\" + letter, at + 2, "single_backslashes"
 

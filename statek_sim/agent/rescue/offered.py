@@ -1,4 +1,4 @@
-"""The tools that were offered: which names there are, what type a text is meant to be, whether arguments fit."""
+"""The offered tools: which names exist, what type a text stands for, whether arguments fit."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from statek_sim.errors import BadInput
 from statek_sim.values import JSON
 
 Tools = Sequence[str | Mapping[str, JSON]] | Mapping[str, Mapping[str, JSON]]
-"""Names, or specs: `{"type": "function", "function": {"name", "parameters"}}` or that function alone. Or schemas by
-name."""
+"""Names; specs, `{"type": "function", "function": {"name", "parameters"}}` or that function alone; or schemas by name.
+"""
 
 NAME: Final = re.compile(r"[^\W\d][\w.:/-]{0,127}")
 
@@ -38,9 +38,9 @@ _UNIONS: Final = ("anyOf", "oneOf")
 _NO_TEXTS: Final = {"number", "boolean", "object", "array"}
 _KNOWN: Final = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
 _ENTITY: Final = re.compile(r"&(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});")
-"""A character as XML writes it."""
+"""A character reference of XML."""
 _PLAIN_KEY: Final = re.compile(r"\w[\w.-]*+")
-"""Another name, and the tool's schema has none such: it may be damaged."""
+"""An unknown name, missing in the tool's schema: it may be damaged."""
 
 
 class Misfit(Exception):
@@ -48,33 +48,33 @@ class Misfit(Exception):
 
 
 class Unclear(Misfit):
-    """A call with an argument that has two readings."""
+    """A call with an argument that can be read in two ways."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypedText:
     """An argument that a dialect writes as text.
 
-    `kind`: what the dialect says it is, `json`, or nothing; `text`: a string, whatever the schema says.
+    `kind`: the declared type, `json`, or nothing; `text`: a string, whatever the schema says.
     """
 
     text: str
     kind: str = ""
     said: bool = False
-    """Whether the dialect writes with this value what it is."""
+    """Whether the dialect declares the type of this value."""
     unsure: bool = False
-    """Whether a newline at its end or beginning may be the format's or the text's."""
+    """Whether a newline at either end may belong to the format or the text."""
 
 
 Argument = JSON | TypedText
-"""An argument as it was read."""
+"""An argument as read."""
 
 
 class Offered:
     """The tools that a reply may call. None: any name is accepted, and arguments are not checked.
 
-    `coerce`: a text in a format that writes JSON becomes what the schema takes, as it does in a call on the wire.
-    Raises `BadInput` for a tool without a name. Arguments are not checked against a schema that is none.
+    `coerce`: a text in a format that writes JSON is converted to the schema's type, as in a call on the wire. Raises
+    `BadInput` for a tool without a name. Arguments are not checked against an invalid schema.
     """
 
     def __init__(self, tools: Tools | None, *, coerce: bool = False) -> None:
@@ -93,7 +93,7 @@ class Offered:
         return self.anything or name in self.schemas
 
     def the_name(self, said: str) -> str:
-        """Return the tool's name: `functions.N:0` and `functions.N` are N when that is meant. Raises `Misfit`."""
+        """Return the tool's name: `functions.N:0` and `functions.N` mean N if it is offered. Raises `Misfit`."""
         for name in (
             said,
             said.removeprefix("functions."),
@@ -109,7 +109,7 @@ class Offered:
         )
 
     def typed(self, name: str, arguments: Mapping[str, Argument]) -> dict[str, JSON]:
-        """Return the arguments with texts made what the schema says they are. What has two meanings stays text."""
+        """Return the arguments with texts converted to the types of the schema. Ambiguous texts stay texts."""
         if self.anything:
             _sure_of_types(arguments.values())
         root = self.schemas.get(name, {})
@@ -126,18 +126,18 @@ class Offered:
         return {key: meant.value(value, known.get(key)) for key, value in arguments.items()}
 
     def unchecked(self, name: str) -> bool:
-        """Whether the tool has a schema that is no JSON Schema."""
+        """Whether the tool has a parameters value that is not a JSON Schema."""
         return bool(self.schemas.get(name)) and self._validator(name) is None
 
     def _validator(self, name: str) -> Validator | None:
-        # Made when the first call of the tool is found: most replies call few of the tools they may.
+        # Created for the first call of the tool: most replies call few of the offered tools.
         if name not in self._validators:
             schema = self.schemas.get(name)
             self._validators[name] = _validator_of(schema) if schema else None
         return self._validators[name]
 
     def check(self, name: str, arguments: Mapping[str, JSON]) -> None:
-        """Raise `Misfit` with path and expectation when the arguments do not fit the schema."""
+        """Raise `Misfit` with path and expectation if the arguments do not fit the schema."""
         validator = self._validator(name)
         if validator is None:
             return
@@ -147,9 +147,9 @@ class Offered:
 
 
 def _sure_of_types(arguments: Iterable[Argument]) -> None:
-    """Raise `Unclear` for a text that may be a number or the like, where nothing says which.
+    """Raise `Unclear` for a text that may be a number or the like, if nothing decides which.
 
-    Parsers that others wrote are divided about `<parameter=count>42`: a number, or a text.
+    Other parsers disagree about `<parameter=count>42`: a number, or a text.
     """
     for value in arguments:
         match value:
@@ -165,7 +165,7 @@ def _sure_of_types(arguments: Iterable[Argument]) -> None:
 
 
 def _has_two_spellings(text: str) -> bool:
-    """Whether parsers of others read a text between tags in two ways: `&amp;`, and spaces alone."""
+    """Return whether other parsers read a text between tags in two ways: `&amp;`, and spaces alone."""
     return _ENTITY.search(text) is not None or (text != "" and not text.strip(" "))
 
 
@@ -186,7 +186,7 @@ def _tool(tool: object, number: int) -> tuple[str, Mapping[str, JSON]]:
 
 
 def _validator_of(schema: Mapping[str, JSON]) -> Validator | None:
-    """Return what holds arguments against a schema, or None when it is none, whatever its types are called."""
+    """Return a validator of a schema, or None if it is invalid; non-standard type names are accepted."""
     for one in (schema, aliased(dict(schema))):
         try:
             return validator_of(one) if isinstance(one, Mapping) else None
@@ -196,7 +196,7 @@ def _validator_of(schema: Mapping[str, JSON]) -> Validator | None:
 
 
 def _properties(root: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return what a schema says of each argument, also where that is said in several parts of it."""
+    """Return the schema of each argument, also if it is spread over several parts of the schema."""
     found: dict[str, list[JSON]] = {}
     todo, seen = [followed(root, root)], 0
     while todo and seen < _MOST_PARTS:
@@ -213,7 +213,7 @@ def _properties(root: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _unwrapped(item: tuple[str, Argument], *, known: set[str]) -> Mapping[str, Argument] | None:
-    """Return the arguments that stand inside an only argument called `arguments` or the like, or None."""
+    """Return arguments nested in a single argument called `arguments` or the like, or None."""
     key, value = item
     if key not in (*ARGUMENT_KEYS, "properties", "kwargs"):
         return None
@@ -223,7 +223,7 @@ def _unwrapped(item: tuple[str, Argument], *, known: set[str]) -> Mapping[str, A
 
 
 def _sure_of_text(value: TypedText, made: JSON, kinds: set[str]) -> None:
-    """Raise `Unclear` for a text that parsers of others are divided about: one in quotes, and `null`."""
+    """Raise `Unclear` for a text that other parsers disagree about: quoted texts, and `null`."""
     if not isinstance(made, str) or value.kind not in ("json", ""):
         return
     if value.kind == "json" and _QUOTED.fullmatch(value.text) is not None and made == value.text:
@@ -234,13 +234,13 @@ def _sure_of_text(value: TypedText, made: JSON, kinds: set[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Meant:
-    """What arguments are by the schema `root`, where the format that they are written in leaves that open."""
+    """Converts arguments by the schema `root`, where the format leaves their type open."""
 
     root: Mapping[str, JSON]
     coerce: bool
 
     def value(self, value: Argument, schema: object) -> JSON:
-        """Return a value as `schema` means it. Raises `Unclear` for one that has two readings."""
+        """Return a value as `schema` defines it. Raises `Unclear` if it can be read in two ways."""
         schema = followed(schema, self.root)
         if isinstance(value, TypedText):
             return self._text(value, schema)
@@ -253,7 +253,7 @@ class _Meant:
             return [self.value(member, items) for member in value]
         kinds = kinds_of(schema)
         if isinstance(value, str) and not self.coerce:
-            # The format says that it is a text: where the schema takes none, the call does not fit.
+            # The format declares a text; if the schema does not accept one, the call does not fit.
             return value
         return converted(value, kinds) if kinds else value
 
@@ -265,26 +265,26 @@ class _Meant:
             raise Unclear(f"whether {value.text[:24]!r} begins or ends with a newline cannot be told")
         if value.kind != "" or (kinds and kinds <= _KNOWN):
             return made
-        # The tool's schema does not say what it is, or names a type that there is not.
+        # The tool's schema gives no type, or an unknown one.
         if made is not None and not isinstance(_literal_of(value.text, made), str):
             raise Unclear(f"whether {value.text.strip()[:24]!r} is a text cannot be told: no schema says it")
         return made if made is None else value.text
 
 
 def _literal_of(text: str, made: JSON) -> JSON:
-    """Return what a text is without a schema: `made`, or an object or list as Python writes it."""
+    """Return the value of a text without a schema: `made`, or an object or list in Python notation."""
     return _literal(text) if isinstance(made, str) else made
 
 
 def _literal(text: str) -> JSON:
-    """Return the object or list that a text writes as Python does (`{'a': True}`), or the text."""
+    """Return the object or list that a text writes in Python notation (`{'a': True}`), or the text."""
     word = text.strip()
     made = _read(word, Style(python=True)) if word.startswith(("{", "[")) else None
     return made if isinstance(made, dict | list) else text
 
 
 def _read(text: str, style: Style) -> JSON:
-    """Return the value that a text is, read tolerantly, or None when it is none, or a bracket is missing in it."""
+    """Return the value of a text, read tolerantly; None if there is none, or a bracket is missing in it."""
     reader = JsonReader(text, WorkBudget(1_000), 64, style)
     try:
         value, end = reader.value(0)
@@ -294,7 +294,7 @@ def _read(text: str, style: Style) -> JSON:
 
 
 def _without_quotes(value: TypedText, kinds: set[str]) -> str:
-    """Return what is in the quotes of a value that is written as JSON where no text is wanted."""
+    """Return the contents of a quoted JSON value where the schema does not accept a text."""
     quoted = value.kind == "json" and "string" not in kinds and value.text.strip().startswith(('"', '\\"'))
     word = value.text.strip().replace('\\"', '"') if quoted else ""
     return word[1:-1] if len(word) > 1 and word[-1] == '"' else value.text

@@ -1,7 +1,7 @@
-"""Rescue parsing: a rescued call runs only if the reply is the call.
+"""Rescue parsing: a rescued call runs only if the whole reply is the call.
 
-`rescue` reads a reply from its beginning to its end: thinking, then calls, then nothing. `_Reply` knows what may stand
-around calls, `CallParser` how each format writes one.
+`rescue` reads a reply from start to end: thinking, then calls, then nothing. `_Reply` knows what may surround calls,
+`CallParser` how each format writes one.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from statek_sim.agent.rescue.values import Call, Limits, Reason, Refusal, Rescue
 from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 
 Reformat = Callable[[str], str | None]
-"""The optional last stage: it is given the reply and returns a better one, or None. The agent document's strategy 4."""
+"""The optional last stage: gets the reply and returns a better one, or None. The agent document's strategy 4."""
 
 _Read = Callable[[CallParser, re.Match[str]], int | None]
-"""Parses the calls behind an opening and returns where they end, or None where there is none. May raise `Broken`."""
+"""Parses the calls after an opening and returns where they end, or None if there is none. May raise `Broken`."""
 
 
 READERS: Final[Mapping[str, _Read]] = {
@@ -62,11 +62,11 @@ READERS: Final[Mapping[str, _Read]] = {
     "bracket": CallParser.bracket,
     "python": CallParser.unwrapped_python,
 }
-"""What parses each format of `OPENINGS`."""
+"""The parser of each format in `OPENINGS`."""
 _BARE: Final = ("brace", "bracket")
 _NAME_FIRST: Final = re.compile(r"[{\[\s]*[\"'“]?(?:name|tool|function|tool_name|action|tool_calls)\b")
 _PYTHON_FIRST: Final = re.compile(r"\[\s*(?P<name>[^\W\d][\w.-]*)\(")
-"""How JSON and Python begin that were meant as calls."""
+"""Starts of JSON and Python that were meant as calls."""
 _ANY_LINE: Final = frozenset(OPENINGS) - UNNAMED
 
 
@@ -80,15 +80,15 @@ def rescue(
     coerce: bool = False,
     read_only: Collection[str] = (),
 ) -> Rescued:
-    """Return the calls that `text` is, or why it looks like a call and is none.
+    """Return the calls in `text`, or why an apparent call is not one.
 
     `tools` are the offered tools, names or specs; None accepts any name. `dialect` is the format that the model is
-    known to write (a name in `DIALECTS`): text may then stand before a call whose token opens a line. `read_only` are
-    names of tools that change nothing: text may stand before their calls, where a format's token opens a line, and
-    behind them. `reformat` is asked once, when no call was found and something was refused; what it returns is read by
-    the same rules, and its calls have `reformat` as first stage. `coerce`: a text in a format that writes JSON or
-    Python, where the schema takes none, becomes what the schema takes, as the registry converts it in a call on the
-    wire; else such a call does not fit. Raises `BadInput` for tools that are none, and for a dialect that is not known.
+    known to write (a name in `DIALECTS`): text may then precede a call whose token starts a line. `read_only` are names
+    of tools that change nothing: text may precede their calls if a format's token starts a line, and follow them.
+    `reformat` is called once, if no call was found and something was refused; its result is read by the same rules, and
+    its calls have `reformat` as first stage. `coerce`: in a format that writes JSON or Python, a text where the schema
+    accepts none is converted to the schema's type, as the registry does for a call on the wire; otherwise such a call
+    does not fit. Raises `BadInput` for invalid tools and for an unknown dialect.
     """
     offered, bounds = Offered(tools, coerce=coerce), limits or Limits()
     known, lenient = dialect_called(dialect), frozenset(read_only)
@@ -116,7 +116,7 @@ def _once(
 
 
 class _Stop(Exception):
-    """No call of the reply runs, for a reason."""
+    """No call of the reply runs, for this reason."""
 
     def __init__(self, reason: Reason, why: str, start: int, end: int, name: str = "") -> None:
         super().__init__(why)
@@ -125,7 +125,7 @@ class _Stop(Exception):
 
 @dataclass(slots=True)
 class _Reply:
-    """One reply: `read` returns what it says."""
+    """One reply; `read` returns its interpretation."""
 
     text: str
     offered: Offered
@@ -138,7 +138,7 @@ class _Reply:
     before: tuple[int, int] = (0, 0)
     """The text before the calls."""
     behind: int = 0
-    """Where the text behind the calls begins, the reply's end for none."""
+    """Start of the text after the calls; the reply's end if there is none."""
     marked: bool = False
     """Whether a token of a call was read."""
 
@@ -148,7 +148,7 @@ class _Reply:
         self.behind = len(self.text)
 
     def read(self) -> Rescued:
-        """Read the reply from its beginning to its end."""
+        """Read the reply from start to end."""
         try:
             self._calls()
             if not self.parser.found:
@@ -172,7 +172,7 @@ class _Reply:
             steps=self.budget.steps,
         )
 
-    # What stands around calls
+    # Around calls
 
     def _calls(self) -> None:
         """Read calls up to the reply's end. Raises `_Stop`."""
@@ -193,7 +193,7 @@ class _Reply:
         return None
 
     def _skipped(self, at: int) -> int:
-        """Return where the next call or text begins, behind space, tokens, thinking and marks of a block of code."""
+        """Return the start of the next call or text, after space, tokens, thinking and code block marks."""
         text = self.text
         while True:
             start = at
@@ -224,7 +224,7 @@ class _Reply:
         return end
 
     def _thought(self, at: int) -> int | None:
-        """Return the end of thinking that was opened in the prompt and is closed at `at` or behind it, once."""
+        """Return the end of thinking that was opened in the prompt and is closed at `at` or later, once."""
         closing = None if self.thinking else THINK_ENDS.search(self.text, at)
         if closing is None or quoted_end(self.text, closing):
             return None
@@ -234,11 +234,11 @@ class _Reply:
         return closing.end()
 
     def _line(self, at: int) -> int | None:
-        """Return the first line at or behind `at` that opens with the model's token, where text may stand before it."""
+        """Return the first line at or after `at` that starts with the model's token, if text may precede it."""
         readers = _ANY_LINE if self.read_only else self.dialect.readers if self.dialect else frozenset()
         if self.parser.found or self.marked or self.before[1] or not readers:
             return None
-        # What opens at `at` itself is no call, so that the text goes on behind it.
+        # The text at `at` itself is not a call, so it continues.
         line = line_opening(readers).search(self.text, at + 1)
         if line is None or CALL_MARK.search(self.text, at, line.end()):
             return None
@@ -249,7 +249,7 @@ class _Reply:
         return line.end()
 
     def _one(self, at: int) -> int | None:
-        """Parse the calls that open at `at`, and return where they end; None: text stands there. Raises `_Stop`."""
+        """Parse the calls that start at `at`, and return where they end; None: there is text. Raises `_Stop`."""
         opening = OPENING.match(self.text, at)
         if opening is None:
             return None
@@ -269,7 +269,7 @@ class _Reply:
         return end
 
     def _expected(self, kind: str) -> None:
-        """Refuse a call behind text that is not written in the model's own format."""
+        """Refuse a call after text unless it is in the model's own format."""
         if self.dialect is not None and kind not in self.dialect.readers and not self.read_only:
             self._refuse_text("before")
 
@@ -283,7 +283,7 @@ class _Reply:
     # Text beside calls
 
     def _text(self, at: int) -> None:
-        """Refuse the text at `at` where a call is beside it or in it, or a token of one stands before it."""
+        """Refuse the text at `at` if a call is beside it or in it, or a token of one precedes it."""
         if self.parser.found:
             self.behind = at
             return
@@ -295,7 +295,7 @@ class _Reply:
             raise _Stop(Reason.NOT_ALONE, why, start, len(self.text), name)
 
     def _alone(self) -> None:
-        """Refuse calls beside text, but for those of tools that only read."""
+        """Refuse calls beside text, except those of read-only tools."""
         lenient, last = (
             all(found.name in self.read_only for found in self.parser.found),
             self.parser.found[-1],
@@ -316,7 +316,7 @@ class _Reply:
         tools = None if self.offered.anything else self.offered.schemas
         return shown_call(self.text[at:], tools)
 
-    # What calls mean
+    # Interpreting calls
 
     def _checked(self, found: Found) -> Call:
         try:
@@ -332,7 +332,7 @@ def _name_in(opening: re.Match[str]) -> str:
 
 
 def _call(offered: Offered, found: Found, text: str) -> Call:
-    """Return a call with its name, its arguments by their types, held against the tool's schema. Raises `Misfit`."""
+    """Return a call with its name and its typed arguments, checked against the tool's schema. Raises `Misfit`."""
     name = offered.the_name(found.name)
     arguments = offered.typed(name, found.arguments)
     stages = found.stages
@@ -349,7 +349,7 @@ def _call(offered: Offered, found: Found, text: str) -> Call:
 
 
 def _is_typed(value: object) -> bool:
-    """Whether a format says what type a value is: not where it writes texts, somewhere in it."""
+    """Return whether a format declares the types of all its values."""
     return isinstance(value, str | int | float | None)
 
 
@@ -369,10 +369,10 @@ def _size(text: str) -> int:
 
 
 class RescueStream:
-    """Takes a reply in pieces, however it is cut, and gives at its end what `rescue` gives for the whole.
+    """Takes a reply in pieces of any size, and returns at its end what `rescue` returns for the whole.
 
-    Nothing is given before the end: whether the reply is the call is known there. No more than `limits.max_bytes` are
-    kept.
+    Nothing is returned before the end: only then is it known whether the reply is the call. At most `limits.max_bytes`
+    are kept.
     """
 
     def __init__(
@@ -398,5 +398,5 @@ class RescueStream:
             self._left -= len(piece)
 
     def finish(self, *, reformat: Reformat | None = None) -> Rescued:
-        """Return what the reply says."""
+        """Return the interpretation of the reply."""
         return self._rescue("".join(self._pieces), reformat=reformat)

@@ -1,6 +1,6 @@
-"""Writing a call as a model would: the renderings that the checker and the laws of rescue parsing read back.
+"""Writes a call as a model would: the checker and the laws of rescue parsing read these renderings back.
 
-A rendering is `None` where a dialect cannot say the call: Qwen's tags cannot hold their own closing tag.
+A rendering is `None` if a dialect cannot express the call: Qwen's tags cannot contain their own closing tag.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def _elements(
     mark: str = "<",
     bare: bool = False,
 ) -> Render:
-    """Write an element per argument: `opening` has {key} and {string}; a text with a `mark` of a tag cannot be said.
+    """Write one element per argument: `opening` has {key} and {string}; a text that contains a `mark` has no rendering.
 
-    `bare`: nor can a text with space around it.
+    `bare`: nor has a text with surrounding space.
     """
 
     def render(name: str, arguments: Mapping[str, JSON]) -> str | None:
@@ -203,4 +203,4 @@ RENDERINGS: Final[Mapping[str, Render]] = {
     "lfm2": _python("<|tool_call_start|>[", "]<|tool_call_end|>"),
     "olmo 3": _python("<function_calls>", "</function_calls>"),
 }
-"""How models write calls, by a name for people."""
+"""The ways in which models write calls, by a display name."""

@@ -1,4 +1,4 @@
-"""What stands around calls: code, thinking and messages that they may stand in, and calls that a text only shows."""
+"""What surrounds calls: code, thinking and messages that contain them, and calls that a text only shows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _THINK_ENDS_OF: Final = {
 
 
 def think_ends(opening: re.Match[str]) -> re.Pattern[str]:
-    """Return the pattern that closes thinking which `opening` (of `THINK` or `CHANNEL`) opens."""
+    """Return the pattern that closes thinking opened by `opening` (of `THINK` or `CHANNEL`)."""
     if opening.re is CHANNEL:
         return CHANNEL_ENDS
     token = opening.group()
@@ -34,16 +34,16 @@ _THOUGHT: Final = re.compile(
     r"(?i:<\s{0,4}(?P<ends>/?)\s{0,4}(?:\w{1,20}:)?(?:think|thinking|reasoning|thoughts?|scratchpad|analysis|reflection)\b"
     r"[^<>]{0,40}>)"
 )
-"""Tags of thinking, also those that no model was trained on."""
+"""Tags of thinking, including some that no model was trained on."""
 _OTHERS: Final = re.compile(
     r"<\|(?:im_start|start|start_header_id)\|>(?=\w)(?!assistant)|<tool_(?:response|output|result)s?>"
     r"|<[|｜]tool[▁_ ]outputs?[▁_ ]begin[|｜]>"
 )
-"""What opens a message that is not the model's: what stands in it is nothing that the model calls."""
+"""Start of a message that is not the model's: its contents are not calls of the model."""
 
 
 def thinks_at_end(text: str, start: int, end: int) -> bool:
-    """Whether thinking that opens behind `start` is not closed before `end`."""
+    """Return whether thinking that opens after `start` is not closed before `end`."""
     tags = [tag["ends"] for tag in _THOUGHT.finditer(text, start, end)]
     if tags and not tags[-1]:
         return True
@@ -59,7 +59,7 @@ _FENCE_LINE: Final = re.compile(r"^[ \t]*+(?P<mark>`{3,}+|~{3,}+)(?P<rest>[^\n]*
 
 
 def in_code(text: str, start: int, end: int) -> bool:
-    """Whether `end` may stand inside a block of code that opens behind `start`, whichever way its marks are read."""
+    """Return whether `end` may be inside a code block that opens after `start`, in any reading of its marks."""
     mark = ""
     for line in _FENCE_LINE.finditer(text, start, end):
         here = line["mark"]
@@ -71,7 +71,7 @@ def in_code(text: str, start: int, end: int) -> bool:
 
 
 def stands_in_another(text: str, start: int, end: int) -> bool:
-    """Whether `end` may stand in a block of code, in thinking or in another's message that opens behind `start`."""
+    """Return whether `end` may be in a code block, thinking or another's message that opens after `start`."""
     return (
         in_code(text, start, end)
         or thinks_at_end(text, start, end)
@@ -80,12 +80,12 @@ def stands_in_another(text: str, start: int, end: int) -> bool:
 
 
 def quoted_end(text: str, closing: re.Match[str]) -> bool:
-    """Whether the tag that ends thinking is shown in a block of code, with what stands behind it."""
+    """Return whether the tag that ends thinking, and what follows it, is shown in a code block."""
     shut = any(text.find(mark, closing.end()) >= 0 for mark in ("```", "~~~"))
     return shut and in_code(text, 0, closing.start())
 
 
-# Calls that a text shows
+# Calls that a text only shows
 
 _HINTS: Final = ("{", "<", "[", "✿", "Action:", ">>>", "functions.", "call:")
 """A text without any of these shows no call."""
@@ -100,8 +100,8 @@ _MOST_TOKENS: Final = 200
 def shown_call(text: str, tools: Iterable[str] | None) -> str | None:
     """Return the name of an offered tool whose call stands somewhere in `text`, or None. `tools`: None for any name.
 
-    A call is shown where a token of a format has the name near behind it, where JSON has the name and arguments, or a
-    list of Python calls begins with it. The first 200 tokens are looked at.
+    A call is shown where a name closely follows a format's token, where JSON has the name and arguments, or where a
+    list of Python calls starts with it. Only the first 200 tokens are checked.
     """
     if not any(hint in text for hint in _HINTS):
         return None
@@ -121,7 +121,7 @@ def shown_call(text: str, tools: Iterable[str] | None) -> str | None:
 
 @lru_cache(maxsize=64)
 def _shown(names: tuple[str, ...] | None) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of a call without a token, and of a name behind a token."""
+    """Return the patterns of a call without a token, and of a name after a token."""
     name = r"[^\W\d][\w.-]{2,127}" if names is None else "|".join(map(re.escape, names))
     unnamed = "(?!)" if names is None else name
     quote = r"[\"'“”`\\]{0,3}"
@@ -140,11 +140,11 @@ _NAMED: Final = re.compile(rf"\s*(?P<name>{NAME.pattern})(?:\s|\\n)*+(?P<behind>
 _OUTER: Final = re.compile(r"<tool_calls>\s{0,40}\Z")
 _NESTED_WITHIN: Final = 100
 _TOKENS: Final = ("[TOOL_", "[/")
-"""How tokens in square brackets begin that are no list."""
+"""Starts of bracketed tokens that are not lists."""
 
 
 class Wrapper:
-    """The wrapper whose token `opening` is."""
+    """The wrapper opened by the token `opening`."""
 
     def __init__(self, parser: CallParser, opening: re.Match[str]) -> None:
         self.parser = parser
@@ -153,7 +153,7 @@ class Wrapper:
         self.dialect = _label(opening.group())
 
     def read(self) -> int:
-        """Parse the calls in the wrapper, and return where the last one ends, the token's end where there is none."""
+        """Parse the calls in the wrapper, and return the end of the last one, or the token's end if there is none."""
         at, parser, start = self.opening.end(), self.parser, self.opening.start()
         while len(parser.found) <= parser.limits.max_calls:
             parser.budget.token(at)
@@ -166,7 +166,7 @@ class Wrapper:
         return at
 
     def _one(self, at: int, start: int) -> int | None:
-        """Parse one item of the wrapper, and return where it ends; None: what stands there is none."""
+        """Parse one item of the wrapper, and return where it ends; None: there is no item."""
         text, parser = self.text, self.parser
         if text.startswith(_TOKENS, at):
             return None  # another call begins, or thinking ends
@@ -189,7 +189,7 @@ class Wrapper:
         return self.parser.take(calls, (self.dialect, *repairs), start, end)
 
     def _named(self, at: int, start: int) -> int | None:
-        """Parse a call that is a name with JSON or with keys behind it."""
+        """Parse a call that is a name followed by JSON or keys."""
         named = _NAMED.match(self.text, at)
         if named is None:
             return None
@@ -209,10 +209,10 @@ class Wrapper:
         return one.end
 
     def _is_name(self, word: str) -> bool:
-        """Whether a word and nothing else is a call without arguments.
+        """Return whether a single word is a call without arguments.
 
-        It is where such a tool was offered. Where any name is accepted, one that only programs have is, outside of two
-        wrappers, about which parsers of others are divided.
+        It is if such a tool was offered. If any name is accepted, a name that only programs use is one, except in two
+        wrappers about which other parsers disagree.
         """
         offered = self.parser.offered
         if word in offered.schemas:

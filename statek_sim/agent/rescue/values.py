@@ -1,4 +1,4 @@
-"""What rescue parsing takes and gives: limits, calls, refusals, the typed result."""
+"""Input and output of rescue parsing: limits, calls, refusals, the typed result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statek_sim.values import JSON
 
 
 class Reason(StrEnum):
-    """Why something that looks like a call is none."""
+    """Why an apparent call is not one."""
 
     CUT = "cut"
     """The reply ends inside the call."""
@@ -23,24 +23,24 @@ class Reason(StrEnum):
     NOT_ALONE = "not_alone"
     """Text stands beside the call, so that it may be quoted."""
     LIMIT = "limit"
-    """It is deeper, longer or more than is read."""
+    """It is too deep, too long, or there are too many."""
     REFORMAT = "reformat"
-    """The last stage, a model's reformatting, gave nothing."""
+    """The last stage, a model's reformatting, returned nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much is read of one reply. What is beyond a limit is refused."""
+    """How much is read of one reply. Anything beyond a limit is refused."""
 
     max_bytes: int = 4 * 1024 * 1024
-    """Of a reply, as UTF-8."""
+    """Bytes of a reply, as UTF-8."""
     max_calls: int = 128
     max_values: int = 20_000
-    """Of one call's arguments, nested ones included."""
+    """Values in one call's arguments, including nested ones."""
     max_depth: int = 64
-    """Containers inside each other."""
+    """Nesting depth of containers."""
     max_repaired_tokens: int = 20_000
-    """Pieces (strings, numbers, brackets) read by the tolerant reader, in one reply."""
+    """Tokens (strings, numbers, brackets) read by the tolerant reader in one reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A call that the model made. `stages`: how it was read, first its dialect, then what had to be repaired."""
+    """A call of the model. `stages`: how it was read, starting with its dialect, then the repairs."""
 
     name: str
     arguments: Mapping[str, JSON]
@@ -69,15 +69,15 @@ class Refusal:
     why: str
     span: Span
     name: str = ""
-    """The tool of the call, where it is known."""
+    """The tool of the call, if it is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescued:
-    """What a reply says: the calls in order, or why what looks like a call is none. Never both.
+    """Result of rescue parsing: the calls in order, or why an apparent call is not one. Never both.
 
-    `text` is the text before the calls, or all of it, without thinking. `steps` counts the work: characters looked at
-    and pieces read.
+    `text` is the text before the calls, or all of it, without thinking. `steps` counts the work: characters scanned and
+    tokens read.
     """
 
     calls: tuple[Call, ...] = ()
@@ -88,7 +88,7 @@ class Rescued:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """Every stage that some call took, each once, in the order of their first use."""
+        """All stages used by the calls, each once, in the order of first use."""
         return tuple(dict.fromkeys(stage for call in self.calls for stage in call.stages))
 
     def record(self) -> dict[str, JSON]:

@@ -1,6 +1,6 @@
-"""How much work one reply takes, and strict JSON at the speed of the standard library.
+"""Work limits for one reply, and strict JSON at the speed of the standard library.
 
-Every reader counts its steps here, so that work is bounded whatever the reply is; what cannot be read is `Broken`.
+Every reader counts its steps here, so that the work is bounded for any reply; unreadable text is `Broken`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Broken(Exception):
 
 
 class WorkBudget:
-    """Counts the work on one reply, and says when enough was done: pieces that are read tolerantly."""
+    """Counts the work on one reply, in tokens read tolerantly, and stops it at the limit."""
 
     def __init__(self, tokens: int) -> None:
         self.tokens_left = tokens
         self.steps = 0
 
     def token(self, at: int) -> None:
-        """Count one piece."""
+        """Count one token."""
         self.steps += 1
         self.tokens_left -= 1
         if self.tokens_left < 0:
@@ -39,9 +39,9 @@ class WorkBudget:
 
 
 def strict(text: str, at: int, budget: WorkBudget) -> tuple[JSON, int] | None:
-    """Return the JSON value that starts at `at` and where it ends, or None when it is not JSON as it stands.
+    """Return the JSON value that starts at `at` and where it ends, or None if it is not valid JSON.
 
-    Raises `Broken` for what no repair can help: a key that is there twice, NaN, a number out of range.
+    Raises `Broken` for errors beyond repair: a duplicate key, NaN, a number out of range.
     """
     try:
         value, end = STRICT.raw_decode(text, at)
@@ -57,7 +57,7 @@ def strict(text: str, at: int, budget: WorkBudget) -> tuple[JSON, int] | None:
 
 
 def measure(value: JSON, at: int, *, depth: int, values: int) -> None:
-    """Raise `Broken` for a value that is too deep or too much, and for text that is no Unicode."""
+    """Raise `Broken` for a value that is too deep or too large, and for text that is not valid Unicode."""
     todo: list[tuple[JSON, int]] = [(value, 0)]
     for number in count():
         if not todo:

@@ -1,1 +1,1 @@
-"""What an agent may call: definitions, the registry, what a turn offers, arguments."""
+"""Tools of an agent: definitions, the registry, what a turn offers, arguments."""

@@ -1,6 +1,6 @@
-"""Arguments held against a tool's JSON Schema (2020-12), and brought to its types where nothing is lost.
+"""Validates arguments against a tool's JSON Schema (2020-12), and converts them to its types without loss.
 
-What is converted, and to what, says `schema.converted`; nothing else is.
+`schema.converted` defines all conversions.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from statek_sim.providers.mismatch import shorten
 from statek_sim.values import JSON
 
 MOST: Final = 5
-"""Problems of one call that are told: the model mends the first ones first."""
+"""Maximum reported problems per call: the model fixes the first ones first."""
 
 _SHOWN: Final = 60
 _ROUNDS: Final = 8
-"""Conversions of what stands in what was converted: texts of lists of texts of lists, which nobody writes deeper."""
+"""Maximum rounds of conversion inside converted values: texts of lists of texts of lists are never deeper."""
 _OF_TYPES: Final = ("type", "enum", "const", "anyOf", "oneOf")
-"""What a value fails that may be of another type."""
+"""The validation errors of a value of the wrong type."""
 
 
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """Arguments after the check. `missing` is the first required name that is not there, and `problems` are lines.
+    """Arguments after the check. `missing` is the first missing required name; `problems` are lines.
 
     `coerced` are the paths of converted values.
     """
@@ -55,9 +55,9 @@ class ArgumentCheck:
     """Checks the arguments of one tool; its schema is read once."""
 
     def __init__(self, name: str, schema: Mapping[str, JSON], conversions: Conversions | None = None) -> None:
-        """Raise `BadTool` for a schema that is none, or has a `$ref` that leads nowhere.
+        """Raise `BadTool` for an invalid schema, or one with an unresolvable `$ref`.
 
-        `conversions` are those of the tool's code, for who looks at what its hints promise after the schema.
+        `conversions` are those of the tool's code, for a check of type hints after the schema.
         """
         self.conversions: Conversions = conversions or {}
         try:
@@ -82,11 +82,11 @@ class ArgumentCheck:
         self._plain = _plain_types(schema)
 
     def plainly_fits(self, arguments: Mapping[str, JSON]) -> bool:
-        """Return whether it can be seen without JSON Schema that `arguments` fit; False: `check` says."""
+        """Return whether `arguments` evidently fit, without JSON Schema; False: ask `check`."""
         return self._plain is not None and _fits(arguments, *self._plain)
 
     def check(self, arguments: Mapping[str, JSON], *, coerce: bool) -> Checked:
-        """Return what is wrong with `arguments`, converted first where `coerce` says so."""
+        """Return the problems of `arguments`, converted first if `coerce` is set."""
         if self.plainly_fits(arguments):
             return Checked(arguments=arguments)
         errors = errors_of(self._validator, arguments)
@@ -103,9 +103,9 @@ class ArgumentCheck:
     def _brought_to_types(
         self, arguments: Mapping[str, JSON], errors: list[ValidationError]
     ) -> tuple[Mapping[str, JSON], list[ValidationError], list[str]]:
-        """Return the arguments converted, what is wrong with them then, and the paths of converted values.
+        """Return the converted arguments, their remaining problems, and the paths of converted values.
 
-        A text that becomes a list has members that were not looked at before, so there are rounds.
+        A text that becomes a list has members that were not checked before, so there are rounds.
         """
         coerced: list[str] = []
         for _ in range(_ROUNDS):
@@ -115,7 +115,7 @@ class ArgumentCheck:
             arguments, errors = changed, errors_of(self._validator, changed)
             coerced += [path for path in paths if path not in coerced]
         if not errors and _has_whole_floats(arguments):
-            # They fit, and Python's code cannot count with them: `range(4.0)`.
+            # They fit the schema, but Python code cannot use them as integers: `range(4.0)`.
             changed, paths = _coerced(arguments, errors_of(exact_validator_of(self._schema), arguments))
             if paths and not errors_of(self._validator, changed):
                 return changed, [], [*coerced, *paths]
@@ -123,12 +123,12 @@ class ArgumentCheck:
 
 
 def _takes_objects(schema: object) -> bool:
-    """Return whether an object may fit; `true` is a schema too, and none of arguments."""
+    """Return whether an object may fit; `true` is a schema too, but not one of arguments."""
     return isinstance(schema, Mapping) and "object" in (kinds_of(schema) or {"object"})
 
 
 def _has_whole_floats(arguments: Mapping[str, JSON]) -> bool:
-    """Return whether `4.0` or the like is anywhere among the values."""
+    """Return whether the values contain `4.0` or the like."""
     waiting: list[JSON] = [*arguments.values()]
     while waiting:
         value = waiting.pop()
@@ -147,7 +147,7 @@ _PlainSchema = tuple[Mapping[str, tuple[type, ...]], frozenset[str]]
 
 
 def _plain_types(schema: Mapping[str, JSON]) -> _PlainSchema | None:
-    """Return the exact types of a flat object's properties and the required names; None when it says anything else.
+    """Return the exact types of a flat object's properties and the required names; None for any other schema.
 
     jsonschema takes 0.2 ms for what this decides in a microsecond; it still words every refusal.
     """
@@ -179,7 +179,7 @@ def _fits(
 def _coerced(
     arguments: Mapping[str, JSON], errors: Sequence[ValidationError]
 ) -> tuple[Mapping[str, JSON], list[str]]:
-    """Return the arguments with every value converted that has the wrong type and a safe way to the right one."""
+    """Return the arguments with every value of a wrong type converted, if that is safe."""
     changed: JSON = json.loads(json.dumps(arguments))
     done: list[str] = []
     for error in errors:
@@ -219,7 +219,7 @@ def _missing(error: ValidationError) -> str:
 
 
 def _problem(error: ValidationError) -> str:
-    """Return one problem as `path: expectation, what came`."""
+    """Return one problem as `path: expectation, actual value`."""
     shown = shorten(json.dumps(_instance(error), ensure_ascii=False, default=str), _SHOWN)
     value = error.validator_value
     match error.validator:

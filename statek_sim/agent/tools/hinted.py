@@ -1,4 +1,7 @@
-"""What a function says of a tool, and arguments as its hints promise them: a date for a text, a model for an object."""
+"""Type hints and docstrings of a tool's function, and arguments converted to the hints.
+
+For example, a text is converted to a date, an object to a model.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from statek_sim.sandbox.ordered_set import stable_set
 from statek_sim.values import JSON
 
 Conversions = Mapping[str, TypeAdapter[Any]]
-"""What makes a value of the JSON that a call has, by the name of the parameter."""
+"""Converters of a call's JSON values, by the name of the parameter."""
 
 _JSON_TYPES: Final = (str, int, float, bool, type(None), None, Any, object, dict, list)
 _HELD_BY: Final = (list, dict, Union, types.UnionType, Sequence, MutableSequence, Mapping, MutableMapping)
@@ -30,13 +33,13 @@ _SHOWN: Final = 60
 
 
 def conversion_of(hint: Any) -> TypeAdapter[Any] | None:
-    """Return what makes values of a hint, None where JSON itself is what it promises."""
+    """Return the converter of a hint, None if JSON values already match it."""
     hint = _listed(hint)
     return None if _is_json(hint) else TypeAdapter(hint)
 
 
 def _listed(hint: Any) -> Any:
-    """Return a hint with a list in the place of an `Iterable`, of which pydantic makes what can be read only once."""
+    """Return a hint with a list in place of an `Iterable`, for which pydantic would return a one-time iterator."""
     if hint is Iterable:
         return list
     origin, inner = get_origin(hint), get_args(hint)
@@ -48,7 +51,7 @@ def _listed(hint: Any) -> Any:
 
 
 def thawed(hints: Mapping[str, Any]) -> dict[str, Any]:
-    """Return hints with real dates in the place of those that freezegun puts there while time is frozen."""
+    """Return hints with real dates in place of the fakes that freezegun uses while time is frozen."""
     return {name: _thawed(hint) for name, hint in hints.items()}
 
 
@@ -79,12 +82,12 @@ def _is_json(hint: Any) -> bool:
 
 
 def _only_describes(about: object) -> bool:
-    """Return whether an annotation leaves the value as it is; bounds are in the schema."""
+    """Return whether an annotation does not change the value; bounds are in the schema."""
     return isinstance(about, FieldInfo) and not about.metadata
 
 
 def converted_arguments(arguments: Mapping[str, JSON], conversions: Conversions) -> dict[str, Any]:
-    """Return what the tool's code is called with; `ValidationError` of pydantic, or what a validator raises."""
+    """Return the arguments for the tool's code; raises pydantic's `ValidationError`, or the error of a validator."""
     return {
         name: with_ordered_sets(_made(value, conversions[name])) if name in conversions else value
         for name, value in arguments.items()
@@ -92,7 +95,7 @@ def converted_arguments(arguments: Mapping[str, JSON], conversions: Conversions)
 
 
 def problems_of(arguments: Mapping[str, JSON], conversions: Conversions) -> tuple[str, ...]:
-    """Return what keeps arguments from being what the hints promise, as `path: expectation, what came`."""
+    """Return why arguments do not match the hints, as `path: expectation, actual value`."""
     problems: list[str] = []
     for name, value in arguments.items():
         if name in conversions:
@@ -101,12 +104,12 @@ def problems_of(arguments: Mapping[str, JSON], conversions: Conversions) -> tupl
 
 
 def _made(value: Any, conversion: TypeAdapter[Any]) -> Any:
-    """Return what a conversion makes of JSON; of a value that is none, as tests may give one, what Python makes of it.
+    """Return the conversion of a JSON value; of other values, as tests may give, the conversion of the Python value.
 
-    A strict model takes a text for a date when it reads JSON, and not when it is given Python's values.
+    A strict model accepts a text as a date only when it reads JSON, not for Python values.
     """
     try:
-        # Half of a pair of surrogates is a text of Python's, and has no UTF-8.
+        # A lone surrogate is valid in a Python text, but has no UTF-8.
         written = json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError):
         return conversion.validate_python(value)
@@ -129,7 +132,7 @@ def _problems(path: str, value: JSON, conversion: TypeAdapter[Any]) -> list[str]
 
 
 def _expectation(message: str) -> str:
-    """Return pydantic's sentence as what is expected."""
+    """Return pydantic's sentence as an expectation."""
     for begins in ("Input should be ", "Value should be "):
         if message.startswith(begins):
             return f"expected {message.removeprefix(begins)}"
@@ -137,7 +140,7 @@ def _expectation(message: str) -> str:
 
 
 def _steps(loc: tuple[int | str, ...], value: Any) -> str:
-    """Return the way into `value`; what pydantic says of the arms of a union leads nowhere in it, and is left out."""
+    """Return the path in `value`; union members in pydantic's path do not exist in the value and are left out."""
     way = ""
     for step in loc:
         if isinstance(step, int):
@@ -154,9 +157,9 @@ def _shown(value: object) -> str:
 
 
 def with_ordered_sets(value: Any) -> Any:
-    """Return what a conversion made with all its sets in a fixed order; models and dataclasses are changed in place.
+    """Return a converted value with all its sets in a fixed order; models and dataclasses are changed in place.
 
-    A tool that joins the items of a set must not differ from run to run, however deep in an argument it stands.
+    A tool that joins the items of a set must not differ between runs, however deep in an argument the set is.
     """
     kind = type(value)
     if kind in (set, frozenset):
@@ -177,17 +180,17 @@ def with_ordered_sets(value: Any) -> Any:
     elif is_dataclass(value):
         for each in fields(value):
             if hasattr(value, each.name):
-                # A frozen one is ours alone so far.
+                # Only we have a reference to a new frozen instance.
                 object.__setattr__(value, each.name, with_ordered_sets(getattr(value, each.name)))
     return value
 
 
 CONTEXT: Final = "context"
-"""A parameter of this name is given the `ToolContext` where none has it for its hint."""
+"""A parameter of this name gets the `ToolContext` if no hint requests it."""
 
 
 def written(function: Callable[..., Any]) -> Any:
-    """Return the function with the hints and the docstring: that in a `partial`, or the `__call__` of an object."""
+    """Return the function with the hints and the docstring: the one in a `partial`, or the `__call__` of an object."""
     while isinstance(function, functools.partial):
         function = function.func
     if inspect.isroutine(function) or isinstance(function, type) or hasattr(function, "__wrapped__"):
@@ -196,16 +199,16 @@ def written(function: Callable[..., Any]) -> Any:
 
 
 def docstring_of(function: Callable[..., Any]) -> str:
-    """Return what a function says of itself; of an object, what its `__call__` does, or else its class."""
+    """Return a function's docstring; for an object, that of its `__call__`, or else of its class."""
     code = written(function)
     if inspect.ismethod(code) and code.__name__ == "__call__" and not code.__doc__:
-        # Its inherited docstring is Python's own, and says nothing.
+        # Its inherited docstring is Python's own and not useful.
         return inspect.getdoc(type(code.__self__)) or ""
     return inspect.getdoc(code) or ""
 
 
 def context_parameter(function: Callable[..., Any], names: Iterable[str]) -> str | None:
-    """Return which of a function's parameters takes the `ToolContext`: by its hint, else by the name `context`."""
+    """Return the parameter for the `ToolContext`: by its hint, else by the name `context`."""
     code = written(function)
     hints = _annotations(code)
     names = tuple(names)
@@ -216,7 +219,7 @@ def context_parameter(function: Callable[..., Any], names: Iterable[str]) -> str
 def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return dict(getattr(function, "__annotations__", {}))
-    except NameError:  # they are evaluated when they are looked at from Python 3.14 on
+    except NameError:  # evaluated lazily from Python 3.14 on
         return {}
 
 
@@ -229,7 +232,7 @@ def _is_context(hint: Any, function: Callable[..., Any]) -> bool:
 
 
 def _names_context(word: str, known: dict[str, Any]) -> bool:
-    """Return whether a hint that is a text names the class; what is imported for type checkers only is believed."""
+    """Return whether a string hint names the class; imports for type checkers only are trusted."""
     own = ToolContext.__name__
     module, _, last = word.rpartition(".")
     if module:

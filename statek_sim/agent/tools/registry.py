@@ -1,4 +1,4 @@
-"""The tool registry (harness document §2): all tools an application has, and the few that a turn offers."""
+"""The tool registry (harness document §2): all tools of an application, and the selection that a turn offers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from statek_sim.values import JSON, ToolSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """The tools of one turn, in a stable order. `generation` is the registry's when it was made."""
+    """The tools of one turn, in a stable order. `generation` is the registry's at the time."""
 
     tools: Mapping[str, Tool]
     specs: tuple[ToolSpec, ...]
@@ -30,7 +30,7 @@ class Offer:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tools' names, in the order in which they are offered."""
+        """The tools' names, in the order of the offer."""
         return tuple(self.tools)
 
     @property
@@ -45,28 +45,28 @@ def _offer_of(named: Mapping[str, Tool], checks: Mapping[str, ArgumentCheck], ge
 
 
 class ToolSource(Protocol):
-    """A server whose tools a registry has, and takes over anew when its list changes."""
+    """A server whose tools are in a registry, which reloads them when the server's list changes."""
 
     @property
     def name(self) -> str:
-        """The server's name here."""
+        """The server's name in the registry."""
 
     @property
     def prefix(self) -> str | None:
-        """What goes before its tools' names; None: the server's name, empty: nothing."""
+        """Prefix of its tools' names; None: the server's name, empty: no prefix."""
 
     def tools(self) -> Sequence[Tool]:
-        """Return its tools as they are now, by the server's own names."""
+        """Return its current tools, by the server's own names."""
 
     def changed(self) -> bool:
-        """Return whether they changed since this was asked last."""
+        """Return whether they changed since the last call."""
 
 
 class Registry:
-    """Tools by name, in the order in which they were registered.
+    """Tools by name, in the order of registration.
 
-    `task_types` are names of tools by type of task: data, not code. `generation` grows with every change.
-    `notes` are lines about lists of servers that changed while agents ran, for the trace; who reads them takes them.
+    `task_types` are names of tools by type of task: data, not code. `generation` grows with every change. `notes` are
+    lines about server lists that changed while agents ran, for the trace; a reader removes them.
 
     Source: the harness document §2.
     """
@@ -97,7 +97,7 @@ class Registry:
     # -- what there is -----------------------------------------------------------------------------------------
 
     def register(self, tool: Tool | ToolFunction) -> Tool:
-        """Add a tool, or a plain function as one; a name that is taken and a schema that is none are `BadTool`."""
+        """Add a tool, or a plain function as one; `BadTool` for a duplicate name or an invalid schema."""
         made = tool if isinstance(tool, Tool) else tool_from(tool)
         if made.name in self._tools:
             raise BadTool(
@@ -109,10 +109,10 @@ class Registry:
         return made
 
     def register_server(self, server: str, tools: Iterable[Tool], *, prefix: str | None = None) -> None:
-        """Put the tools of one server in the place of those it had before, under names that providers take.
+        """Replace the tools of one server, under names that providers accept.
 
-        They are called `server__tool`, `prefix__tool` where a prefix is given, and by their own names where it is
-        empty. `BadTool` for a name that is taken, and nothing is changed then.
+        They are named `server__tool`, `prefix__tool` if a prefix is given, or by their own names if it is empty.
+        `BadTool` for a duplicate name; then nothing changes.
         """
         named = [self._of_server(server, tool, prefix) for tool in tools]
         seen: set[str] = set()
@@ -124,10 +124,10 @@ class Registry:
         self._replace(server, {tool.name: (tool, _check_of(tool)) for tool in named})
 
     def follow(self, source: ToolSource) -> None:
-        """Register a server's tools, and take its list over again when it changed.
+        """Register a server's tools, and reload its list when it changes.
 
-        That happens when the next turn's tools are chosen and at no other moment. A tool whose schema is none is left
-        out and noted. A name that is taken is `BadTool` now; in a list that changes later that tool is left out too.
+        Reloading happens only when the next turn's tools are chosen. A tool with an invalid schema is left out and
+        noted. A duplicate name is `BadTool` now; in a list that changes later, that tool is left out too.
         """
         if any(one.name == source.name for one in self._sources):
             raise BadTool(
@@ -159,7 +159,7 @@ class Registry:
         )
 
     def _replace(self, server: str, named: Mapping[str, tuple[Tool, ArgumentCheck]]) -> None:
-        """Put a server's tools where its old ones were, so that all others stay where a prompt cache knows them."""
+        """Put a server's tools in place of its old ones, so that all others keep their position for a prompt cache."""
         tools: dict[str, Tool] = {}
         placed = False
         for name, tool in self._tools.items():
@@ -175,7 +175,7 @@ class Registry:
         self._changed()
 
     def _take_changes(self) -> None:
-        """Take over the lists that changed since the last turn."""
+        """Load the lists that changed since the last turn."""
         for source in self._sources:
             if source.changed():
                 self._take_list(source)
@@ -201,7 +201,7 @@ class Registry:
         self._replace(source.name, named)
 
     def unregister(self, name: str) -> None:
-        """Take a tool away; one that is not there is `BadTool`."""
+        """Remove a tool; `BadTool` if it is not registered."""
         if name not in self._tools:
             raise BadTool(
                 f"tool {name!r} is not registered.{suggestion(name, self._tools)}".removesuffix(".")
@@ -218,15 +218,15 @@ class Registry:
         self.generation += 1
 
     def get(self, name: str) -> Tool | None:
-        """Return the tool of this name, None when there is none."""
+        """Return the tool of this name, None if there is none."""
         return self._tools.get(name)
 
     def list(self) -> tuple[Tool, ...]:
-        """Return all tools, in the order in which they were registered."""
+        """Return all tools, in the order of registration."""
         return tuple(self._tools.values())
 
     def checks(self, name: str) -> ArgumentCheck:
-        """Return the check of a registered tool's arguments."""
+        """Return the argument check of a registered tool."""
         return self._checks[name]
 
     # -- what a turn offers ------------------------------------------------------------------------------------
@@ -240,11 +240,11 @@ class Registry:
         any_tag: Sequence[str] | None = None,
         without: Set[str] = frozenset(),
     ) -> Offer:
-        """Return the tools that fit all that is said, everything when nothing is, but none of `without`.
+        """Return the tools that match all given filters, everything without filters, but none of `without`.
 
-        The same request gives the same object until the registry changes. `BadTool` for
-        an empty filter, an unknown task type or tool. Lists of servers that changed are taken over first; what a server
-        took back meanwhile is left out.
+        The same request returns the same object until the registry changes. `BadTool` for an empty filter, an unknown
+        task type or an unknown tool. Changed server lists are loaded first; tools that a server removed meanwhile are
+        left out.
         """
         if self._sources:
             self._take_changes()
@@ -311,17 +311,17 @@ def _key(names: Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 LONGEST: Final = 64
-"""Characters of a tool's name that all providers take."""
+"""Maximum characters of a tool's name that all providers accept."""
 
 _UNSENDABLE: Final = re.compile(r"[^A-Za-z0-9_-]")
 _DIGITS: Final = 8
 
 
 def server_tool_name(prefix: str, tool: str) -> str:
-    """Return the name of a server's tool: `prefix__tool`, or the tool's own where the prefix is empty.
+    """Return the name of a server's tool: `prefix__tool`, or the tool's own if the prefix is empty.
 
-    MCP allows 128 characters, and dots; providers take 64 letters, digits, `_` and `-`. What they refuse becomes `_`,
-    and a name that was changed or cut ends in 8 digits of its SHA-256, so that two names do not become one.
+    MCP allows 128 characters, and dots; providers accept 64 letters, digits, `_` and `-`. Other characters become `_`,
+    and a name that was changed or cut ends in 8 digits of its SHA-256, so that names stay distinct.
     """
     whole = f"{prefix}__{tool}" if prefix else tool
     fitting = _UNSENDABLE.sub("_", whole)
@@ -335,7 +335,7 @@ MOST_OFFERED: Final = 20
 """Tools per request above which models choose worse (harness document §2: "under 20")."""
 
 ALIKE: Final = 90.0
-"""Likeness of two descriptions, of 100, from which they are told apart badly."""
+"""Similarity of two descriptions, out of 100, above which they are hard to tell apart."""
 
 _SNAKE: Final = re.compile(r"[a-z][a-z0-9]*(_+[a-z0-9]+)*", re.ASCII)
 _SENDABLE: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
@@ -343,7 +343,7 @@ _SENDABLE: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complaint:
-    """What lint has against a set of tools; `tool` is empty when it concerns the set."""
+    """A lint finding about a set of tools; `tool` is empty if it concerns the whole set."""
 
     tool: str
     rule: str
@@ -355,7 +355,7 @@ class Complaint:
 
 
 def lint(tools: Sequence[Tool]) -> tuple[Complaint, ...]:
-    """Return what makes a set of tools hard to choose from, each with its reason; nothing here is an error."""
+    """Return what makes a set of tools hard to choose from, with reasons; none of it is an error."""
     found: list[Complaint] = []
     if len(tools) >= MOST_OFFERED:
         reason = f"{len(tools)} tools are offered together, expected under {MOST_OFFERED}"
@@ -374,7 +374,7 @@ def _of_one(tool: Tool) -> Iterator[Complaint]:
     if not _SENDABLE.fullmatch(tool.name):
         reason = "providers refuse it: expected 1 to 64 letters, digits, '_' or '-'"
         yield Complaint(tool=tool.name, rule="name", reason=reason)
-    elif tool.server is None and not _SNAKE.fullmatch(tool.name):  # a server's names are the server's
+    elif tool.server is None and not _SNAKE.fullmatch(tool.name):  # a server's names are the server's choice
         yield Complaint(tool=tool.name, rule="name", reason="expected snake_case")
     if not tool.description.strip():
         yield Complaint(

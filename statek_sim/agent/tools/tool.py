@@ -39,7 +39,7 @@ _LAMBDA: Final = "<lambda>"
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _COMPOSED: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"})
-"""Keywords of a schema that may bring properties of their own."""
+"""Schema keywords that may add properties of their own."""
 _SECTION: Final = re.compile(r"^(Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?):\s*$")
 _GOOGLE: Final = re.compile(r"^(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
 _FIELD: Final = re.compile(r"^:param\s+(?:\w+\s+)?(\w+):\s*(.*)$")
@@ -47,10 +47,10 @@ _FIELD: Final = re.compile(r"^:param\s+(?:\w+\s+)?(\w+):\s*(.*)$")
 
 @dataclass(frozen=True, slots=True)
 class ToolCode:
-    """A tool's code with what a driver has to know of it, which is looked up once.
+    """A tool's code with the facts that a driver needs, computed once.
 
     `waits`: it is a coroutine function, or an object whose `__call__` is one. `context`: its parameter for the
-    `ToolContext`, None for none. `conversions` make what the hints of its parameters promise of the JSON of a call.
+    `ToolContext`, None if there is none. `conversions` convert the JSON values of a call to the types of its hints.
     """
 
     function: ToolFunction
@@ -59,20 +59,20 @@ class ToolCode:
     conversions: Conversions = field(default_factory=dict)
 
     def __call__(self, /, *positional: Any, **named: Any) -> Any:
-        """Call the tool's code, with the values that its hints promise."""
+        """Call the tool's code, with values converted to its hints."""
         if self.conversions:
             named = converted_arguments(named, self.conversions)
         return self.function(*positional, **named)
 
 
 def code_of(function: ToolFunction) -> ToolCode:
-    """Return a tool's code as drivers call it; `TypeError` for what cannot be called."""
+    """Return a tool's code for drivers; `TypeError` if it is not callable."""
     if isinstance(function, ToolCode):
         return function
     if not callable(function):
         raise TypeError(f"expected a function, got {function!r}")
     if type(function) is FunctionType and not function.__dict__:
-        # As the signature of a plain function says, which takes longer to make than most tools to run.
+        # The same as a plain function's signature, which takes longer to compute than most tools to run.
         code = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
         count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
@@ -88,27 +88,27 @@ def code_of(function: ToolFunction) -> ToolCode:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """A call that was begun before a crash did happen, and this is its result."""
+    """A call that was started before a crash did happen, and this is its result."""
 
     value: object
 
 
 AfterCrash = Literal["ask", "again"] | Callable[..., Happened | None]
-"""What becomes of a call that nobody knows about."""
+"""What to do about a call of unknown outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One tool. Values in it are not to be changed by anybody.
+    """One tool. Its values must not be changed.
 
-    `run` is made a `ToolCode`. `timeout` are seconds, None for the harness's; `server` is where it comes from when it
-    is not local. A tool with `asks` runs no code: a person is asked that, with `{argument}` filled in, and what they
-    say is its result. `access` says which arguments are paths that it reads or writes, hosts it talks to, or commands;
-    `sandboxed`, that its commands run in a container.
+    `run` is converted to a `ToolCode`. `timeout` is in seconds, None for the harness's; `server` is its origin if it is
+    not local. A tool with `asks` runs no code: a person is asked that question, with `{argument}` filled in, and the
+    reply is the result. `access` says which arguments are paths that it reads or writes, hosts it connects to, or
+    commands; `sandboxed`: its commands run in a container.
 
-    `after_crash` says what becomes of a call that was begun when the process died, so that nobody knows whether it
-    happened: a person is asked; or it is called again, which is right for what only reads; or a function of the
-    call's arguments finds out, and returns what `happened`, or None when it did not.
+    `after_crash` says what to do about a call that was started when the process died, and whose outcome is unknown: ask
+    a person; call it again, which suits read-only tools; or call a function with the call's arguments, which returns
+    what `happened`, or None if it did not.
     """
 
     name: str
@@ -124,7 +124,7 @@ class Tool:
     after_crash: AfterCrash = "ask"
 
     def __post_init__(self) -> None:
-        """Look at the code once; what cannot be called is `BadTool`."""
+        """Inspect the code once; `BadTool` if it is not callable."""
         try:
             object.__setattr__(self, "run", code_of(self.run))
         except TypeError as error:
@@ -147,9 +147,9 @@ class Tool:
 
 
 def api_format(tools: Iterable[Tool], api: str) -> list[dict[str, JSON]]:
-    """Return tools as an API lists them: `openai`, `responses`, `anthropic`, `gemini`, or `mcp`, as in `tools/list`.
+    """Return tools in an API's format: `openai`, `responses`, `anthropic`, `gemini`, or `mcp`, as in `tools/list`.
 
-    `BadInput` for another word.
+    `BadInput` for another format.
     """
     described = [
         ({"name": tool.name, "description": tool.description}, dict(tool.parameters)) for tool in tools
@@ -181,9 +181,9 @@ def tool_from(
     access: Mapping[str, Access] | None = None,
     after_crash: AfterCrash = "ask",
 ) -> Tool:
-    """Return the tool that a plain function is: its name, docstring and type hints say what the model reads.
+    """Return a plain function as a tool: the model reads its name, docstring and type hints.
 
-    `BadTool` for what is no function, for parameters that cannot be named in a call, and for hints that have no JSON
+    `BadTool` if it is not a function, for parameters that cannot be passed by name, and for hints without a JSON
     Schema.
     """
     if not callable(function):
@@ -218,7 +218,7 @@ def tool_of_schema(
 ) -> Tool:
     """Return a tool whose parameters are given as JSON Schema; the schema is copied.
 
-    `BadTool` for code that cannot take what the schema lets a model say, or needs what the schema never gives.
+    `BadTool` for code that does not accept an argument that the schema allows, or requires one that it does not have.
     """
     _check_takes(name, parameters, run)
     return Tool(
@@ -233,13 +233,13 @@ def tool_of_schema(
 
 
 def _check_takes(name: str, schema: Mapping[str, JSON], function: ToolFunction) -> None:
-    """Raise BadTool where every call, or every call with some argument, would be a TypeError."""
+    """Raise BadTool if every call, or every call with some argument, would be a TypeError."""
     if type(function) is FunctionType and function.__code__.co_flags & inspect.CO_VARKEYWORDS:
-        # Takes everything; most tools of a schema are so, and reading a signature takes long.
+        # Accepts everything; most tools with a schema do, and computing a signature is slow.
         return
     try:
         parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # no function, which is told later, or a builtin without a signature
+    except (TypeError, ValueError):  # not a function (reported later), or a builtin
         return
     declared = schema.get("properties")
     if not isinstance(declared, dict) or any(
@@ -283,7 +283,7 @@ def _copied(schema: Mapping[str, JSON]) -> dict[str, JSON]:
 def _schema(
     function: Callable[..., Any], name: str, described: Mapping[str, str]
 ) -> tuple[Mapping[str, JSON], Conversions]:
-    """Return the schema of a function's parameters, and what makes their values where JSON is not what they want."""
+    """Return the schema of a function's parameters, and converters for values that JSON does not have."""
     try:
         parameters = inspect.signature(function).parameters
         context = context_parameter(function, parameters)
@@ -306,7 +306,7 @@ def _schema(
             about["description"] = described[parameter.name]
         field_name = parameter.name
         if field_name.startswith(("_", "model_")) or hasattr(BaseModel, field_name):
-            # pydantic keeps such names for itself.
+            # pydantic reserves such names.
             field_name, about["alias"] = f"parameter {number}", parameter.name
         fields[field_name] = (Annotated[hint, Field(**about)] if about else hint, _default(parameter))
     try:
@@ -323,7 +323,7 @@ def _schema(
 
 
 def _hints(function: Callable[..., Any], unread: Set[str | None]) -> dict[str, Any]:
-    """Return the types of a function's parameters; those `unread` may have hints that only their author can read."""
+    """Return the types of a function's parameters; the hints of `unread` parameters may be unresolvable."""
     wrapped = inspect.unwrap(function)
     annotations = dict(getattr(function, "__annotations__", {}))
     if unread.isdisjoint(annotations):
@@ -334,7 +334,7 @@ def _hints(function: Callable[..., Any], unread: Set[str | None]) -> dict[str, A
 
 
 def _default(parameter: inspect.Parameter) -> Any:
-    """Return what pydantic takes for a parameter's default; one that JSON has no word for is left out of the schema."""
+    """Return pydantic's default for a parameter; one that JSON cannot express is left out of the schema."""
     default = parameter.default
     if default is inspect.Parameter.empty:
         return ...
@@ -344,16 +344,16 @@ def _default(parameter: inspect.Parameter) -> Any:
 
 
 class _SchemaMaker(GenerateJsonSchema):
-    """Leaves defaults out that are no JSON, without a word: the function has them all the same."""
+    """Leaves out defaults that are not JSON, without a warning: the function still has them."""
 
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
-        """Say nothing about such a default."""
+        """Ignore such a default."""
         if kind != "non-serializable-default":
             super().emit_warning(kind, detail)
 
 
 def _untitled(schema: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the schema without the titles that pydantic makes of the names: tokens that say nothing."""
+    """Return the schema without the titles that pydantic derives from the names: useless tokens."""
 
     def plain(value: JSON, *, names: bool = False) -> JSON:
         if isinstance(value, dict):
@@ -370,7 +370,7 @@ def _untitled(schema: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
-    """Return a docstring's words before its sections, and what it says of each parameter (Google's style or reST)."""
+    """Return a docstring's text before its sections, and its descriptions of parameters (Google's style or reST)."""
     summary: list[str] = []
     described: dict[str, str] = {}
     section, current = "", ""
@@ -393,11 +393,11 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 MOST_ITEMS: Final = 100_000
-"""Items of an iterator that are read; a model could not read as many."""
+"""Maximum items read of an iterator; a model could not read as many."""
 
 
 def read_to_end(value: Any) -> Any:
-    """Return the items of a result that is an iterator, another result as it is; `TypeError` for one without end."""
+    """Return the items of a result that is an iterator, another result unchanged; `TypeError` for an endless one."""
     if not isinstance(value, Iterator):
         return value
     items = list(islice(value, MOST_ITEMS + 1))
@@ -407,10 +407,10 @@ def read_to_end(value: Any) -> Any:
 
 
 def result_text(value: object) -> str:
-    """Return what a tool's result is to the model: a text as it is, everything else as JSON where it has any.
+    """Return a tool's result as a model reads it: a text unchanged, everything else as JSON if possible.
 
-    The items of a set come in the order of their JSON, and what Python shows with its address comes without, so that
-    the text depends neither on hashes nor on memory. An iterator is read to its end; `TypeError` for one without.
+    The items of a set are sorted by their JSON, and memory addresses in Python's texts are removed, so that the text
+    depends neither on hashes nor on memory. An iterator is read to its end; `TypeError` for an endless one.
     """
     if isinstance(value, str):
         return value
@@ -430,7 +430,7 @@ _LISTED: Final = (*_COLLECTIONS, deque)
 
 
 def _known_to_some(value: object) -> object:
-    """Return what pydantic makes of values for which it has JSON from 2.14 on, and had none before."""
+    """Return pydantic's JSON for values that have had one since 2.14 and none before."""
     if isinstance(value, deque):
         return list(value)
     if isinstance(value, Fraction):
@@ -439,7 +439,7 @@ def _known_to_some(value: object) -> object:
 
 
 def _json(dumped: Any) -> str:
-    """Return the text of JSON, with floats as Python writes them: releases of pydantic differ. No number is null."""
+    """Return JSON text, with floats in Python's notation: pydantic releases differ. Non-finite numbers become null."""
     try:
         text = _encode(dumped)
     except ValueError:
@@ -457,11 +457,11 @@ def _finite(dumped: Any) -> Any:
 
 
 def _ordered(value: object, dumped: Any) -> Any:
-    """Return `dumped`, the JSON that was made of `value`, with the items of its sets in the order of their JSON."""
+    """Return `dumped`, the JSON of `value`, with the items of sets sorted by their JSON."""
     if isinstance(value, RootModel):
         return _ordered(value.root, dumped)
     if isinstance(dumped, dict):
-        if not isinstance(value, dict):  # a model or a dataclass, by the names of its fields
+        if not isinstance(value, dict):  # a model or a dataclass, by field names
             return {key: _ordered(getattr(value, key, None), item) for key, item in dumped.items()}
         if len(value) == len(dumped):
             pairs = zip(value.values(), dumped.items(), strict=True)
@@ -473,7 +473,7 @@ def _ordered(value: object, dumped: Any) -> Any:
 
 
 def _words(value: object) -> str:
-    """Return Python's text of what has no JSON; the items of sets in the order of their texts."""
+    """Return Python's text of a value without JSON; the items of sets are sorted by their texts."""
     if type(value) is dict:
         return "{" + ", ".join(f"{_inner(key)}: {_inner(item)}" for key, item in value.items()) + "}"
     if type(value) is list:
