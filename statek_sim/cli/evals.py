@@ -1,4 +1,4 @@
-"""`statek-sim evals`: list and check evals, and measure what parts of a harness are worth for a model."""
+"""`statek-sim evals`: list and check evals, and measure the effect of a harness's parts on a model."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def list_evals(
     paths: EvalPaths = None,
     json_file: JsonOption = None,
 ) -> None:
-    """List evals with what they need of an agent.
+    """List evals with the capability that each tests.
 
-    Each comes with its tier and how many of its scripts have to fail.
+    Shows the tier of each, and how many of its scripts must fail.
     """
     check_json(json_file)
     suite = loaded_evals(paths)
@@ -107,7 +107,7 @@ def check(
     only: EvalOption = None,
     seeds: SeedsOption = 3,
 ) -> None:
-    """Play the scripts of evals: right ones pass, wrong ones fail.
+    """Run the scripts of evals: right ones must pass, wrong ones must fail.
 
     Exits 1 when a check does not tell them apart.
     """
@@ -212,10 +212,10 @@ def run(
     policy: PolicyOption = None,
     executor: ExecutorOption = None,
 ) -> None:
-    """Run the suite in several arms and say what differs.
+    """Run the suite in several arms and compare them.
 
     All arms share their random numbers: the same scenario and seed meet the same model. Equal inputs give equal bytes,
-    with any executor. Exits 1 when a baseline is not held, or a rule of a policy is broken.
+    with any executor. Exits 1 when a baseline is not met, or a rule of a policy is broken.
     """
     from statek_sim.evals.baseline import SCHEMA, baseline_text, read_baseline
     from statek_sim.evals.experiment import run_experiment
@@ -235,7 +235,7 @@ def run(
     suite = loaded_evals(paths, only)
     experiment = _experiment(suite, model, arms, seeds, agent)
     demanded = None if policy is None else _demanded(policy, experiment)
-    # An agent may hold what cannot be forked: clients, threads, event loops.
+    # An agent may hold objects that cannot be forked: clients, threads, event loops.
     with executor_for(executor or (None if agent is None else "serial")) as working:
         outcomes = run_experiment(experiment, working, progress())
     summary = summarised(experiment, outcomes)
@@ -279,7 +279,7 @@ def _demanded(path: Path, experiment: Experiment) -> EvalsPolicy:
 
 
 def _obeyed(policy: EvalsPolicy, experiment: Experiment, outcomes: Sequence[Outcome]) -> bool:
-    """Say which rules are broken, and whether none is."""
+    """Print the broken rules, and return whether there are none."""
     from statek_sim.gate.evals_policy import judge_evals
 
     verdicts = judge_evals(policy, experiment, outcomes)
@@ -298,10 +298,10 @@ def _held(
     arms: bool,
     only: bool,
 ) -> bool:
-    """Hold runs against a baseline, and say what came of it."""
+    """Compare runs with a baseline, and print the result."""
     from statek_sim.evals.baseline import held_against
 
-    # What nobody asked to leave out has to be run again: an eval that is gone is not as right as it was.
+    # Every run of the baseline has to be repeated unless it was excluded: a missing eval is a regression.
     part = before.only(
         arms=[arm.name for arm in experiment.arms] if arms else None,
         evals=[scenario.id for scenario in experiment.suite] if only else None,
@@ -316,14 +316,14 @@ def _held(
 
 @evals.command()
 def schema() -> None:
-    """Print the JSON Schema of what `evals run --json` writes."""
+    """Print the JSON Schema of the output of `evals run --json`."""
     from statek_sim.reporting.evals import evals_schema
 
     typer.echo(json.dumps(evals_schema(), indent=2))
 
 
 def progress() -> Callable[[int, int], None]:
-    """Return what shows how far an experiment is, where somebody looks."""
+    """Return a progress display, if standard error is a terminal."""
     if not sys.stderr.isatty():
         return lambda _done, _of: None
 

@@ -159,14 +159,14 @@ WORDS: Final = (
     "folder",
     "--save",
 )
-"""What names no file that is read, even where one is called so: `jobs show main --json main` may be said twice."""
+"""Words that are not files, even if a file has the same name: `jobs show main --json main` may repeat one."""
 
 IN_PLACE: Final = ("--update-baseline", "--baseline")
-"""An output and an input that may be one file: a baseline is held against, and then written anew."""
+"""An output and an input that may be the same file: a baseline is compared with, and then rewritten."""
 
 
 def kept_apart(command: Any) -> None:
-    """Make a command, and all those of a group, refuse to write onto what it reads before it does anything."""
+    """Make a command, and all commands of a group, refuse to overwrite their inputs before they do anything."""
     for subcommand in vars(command).get("commands", {}).values():
         kept_apart(subcommand)
         if subcommand.callback is not None:
@@ -185,7 +185,7 @@ def _checked(callback: Callable[..., object], parameters: Sequence[Any]) -> Call
 
 
 def check_apart(given: Mapping[str, object]) -> None:
-    """Raise BadInput for a file to be written that is read; `given` has values by option or argument.
+    """Raise BadInput for an output file that is also an input; `given` has values by option or argument.
 
     Links are followed. A file inside a folder that is read may be written, and so may a pipe.
     """

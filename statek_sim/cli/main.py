@@ -106,4 +106,4 @@ def _name_only(command: object) -> None:
 
 
 def _no_type(ctx: object) -> None:
-    """Say nothing about an argument's type."""
+    """Show nothing about an argument's type."""

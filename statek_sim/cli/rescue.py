@@ -105,7 +105,7 @@ def _answered(file: Path, offered: Tools | None, reading: _Reading) -> int:
 
 
 def _lines(file: Path) -> Iterator[bytes]:
-    """Yield the lines, without the mark that Windows puts before the first."""
+    """Yield the lines, without a byte order mark before the first."""
     try:
         opened = sys.stdin.buffer if file == _STANDARD_INPUT else file.open("rb")
     except OSError as error:
@@ -165,13 +165,13 @@ def json_in(where: Path | str, text: str) -> object:
     except RecursionError:
         raise BadInput(f"{where}: not JSON: nested too deeply") from None
     except ValueError:
-        # Python 3.11 and later read no integers of more than 4,300 digits.
+        # Python 3.11 and later parse no integers of more than 4,300 digits.
         raise BadInput(f"{where}: not JSON: a number has too many digits") from None
     return made
 
 
 def _offered(file: Path) -> Tools:
-    """Return the tools of a file; `BadInput` names it also where a tool in it is none."""
+    """Return the tools in a file; `BadInput` names the file, also for an invalid tool."""
     from statek_sim.agent.rescue.offered import Offered
 
     tools = _tools(json_in(file, _text(file)), str(file))

@@ -126,10 +126,10 @@ def _serve(server: LLMServer, path: Path) -> None:
 
 
 class Told:
-    """Whether SIGINT or SIGTERM has come, from entering the block on.
+    """Whether SIGINT or SIGTERM has arrived since the block was entered.
 
-    A handler that raises may do so inside a finalizer, where Python drops the exception, and a signal that another
-    thread receives does not wake the main thread. So the handler leaves a note, and the main thread looks at it.
+    A handler that raises may do so inside a finalizer, where Python drops the exception, and a signal received by
+    another thread does not wake the main thread. So the handler sets a flag, and the main thread polls it.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What a harness is worth: tasks with a world of their own, who works on them, and how sure the numbers are."""
+"""Agent evaluations: tasks with their own worlds, the agents that work on them, and statistics of the results."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
 PARTS: Final = ("rescue", "nudges", "steps", "context", "protection")
-"""The main parts: what reads replies, what corrects, what holds to the steps, what shortens, what breaks loops."""
+"""The main parts: the reply reader, corrections, step enforcement, context compaction, loop protection."""
 
 AGENT: Final = "agent"
 BARE: Final = "bare"
@@ -22,8 +22,8 @@ ABLATION: Final = "ablation"
 class Arm:
     """A name, and the parts that are on.
 
-    `agent` is the `module:attribute` of a user's own agent, which works in the place of our harness. `ideal`: the model
-    makes no mistake.
+    `agent` is the `module:attribute` of a user's own agent, which replaces our harness. `ideal`: the model makes no
+    mistakes.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Arm:
 
     @property
     def listed(self) -> tuple[str, ...]:
-        """The parts that are on, in their order."""
+        """The enabled parts, in order."""
         return tuple(part for part in PARTS if part in self.parts)
 
     def has(self, part: str) -> bool:
@@ -55,21 +55,22 @@ def named_after(parts: Iterable[str]) -> Arm:
 
 
 def beside_agent(agent: str, arms: Iterable[Arm]) -> tuple[Arm, ...]:
-    """Return the arms of an agent beside ours: each with the simulated model, then each with one that never fails."""
+    """Return the arms beside a user's agent: each with the simulated model, then each with one that never fails."""
     simulated = (Arm(AGENT, frozenset(), agent=agent), *arms)
     return (*simulated, *(replace(arm, name=f"{arm.name}, ideal", ideal=True) for arm in simulated))
 
 
 def ablation() -> tuple[Arm, ...]:
-    """Return the full harness, each part taken away alone, and nothing at all."""
+    """Return the full harness, the harness without each single part, and the bare loop."""
     without = (named_after(part for part in PARTS if part != gone) for gone in PARTS)
     return (named_after(PARTS), *without, named_after(()))
 
 
 def parse_arms(words: Iterable[str], *, said_by: str = "--arms") -> tuple[Arm, ...]:
-    """Return the arms that words name; `BadInput` for no part of ours, or an arm twice, that `said_by` asked for.
+    """Return the arms with these names; `BadInput` for an unknown part or a duplicate arm.
 
-    `ablation`, `full`, `bare`, `no-PART`, parts joined by `+`. One harness is one arm, whatever it is called.
+    `ablation`, `full`, `bare`, `no-PART`, parts joined by `+`. The same harness is the same arm under any name. Errors
+    name the option `said_by`.
     """
     found: dict[str, Arm] = {}
     by_arm: dict[str, str] = {}

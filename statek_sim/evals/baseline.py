@@ -1,4 +1,4 @@
-"""A baseline of runs: an eval that was right on so many seeds must not be right on fewer."""
+"""A baseline of runs: an eval must not pass on fewer seeds than in the baseline."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from statek_sim.input_files import Unreadable, text_of, why_unreadable
 SCHEMA: Final = "statek-sim/evals-baseline@2"
 
 Marks = Annotated[str, Field(pattern="^[01]+$")]
-"""A mark per seed from 0: 1 for a run that was right."""
+"""A mark per seed from 0: 1 for a run that passed."""
 
 
 class BaselineText(BaseModel):
-    """A baseline as it is written: the parts of each arm, and the marks of each eval in it."""
+    """A baseline as written: the parts of each arm, and the marks of each of its evals."""
 
     model_config = ConfigDict(strict=True)
 
@@ -40,7 +40,7 @@ class BaselineText(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """The marks of each arm and eval, and what was run: the model, a digest of its profile, the parts of each arm."""
+    """The marks of each arm and eval, and what ran: the model, a digest of its profile, the parts of each arm."""
 
     model: str
     profile: str
@@ -48,12 +48,12 @@ class Baseline:
     runs: Mapping[tuple[str, str], str]
 
     def seeds_of(self, arm: str, scenario: str) -> int:
-        """Return how many seeds, from 0, it has of an eval in an arm."""
+        """Return the number of seeds, from 0, that it has of an eval in an arm."""
         return len(self.runs.get((arm, scenario), ""))
 
     @property
     def evals(self) -> tuple[str, ...]:
-        """The evals it has runs of, in any arm."""
+        """The evals with runs in any arm."""
         return tuple(dict.fromkeys(scenario for _, scenario in self.runs))
 
     @property
@@ -68,7 +68,7 @@ class Baseline:
         evals: Collection[str] | None = None,
         seeds: int | None = None,
     ) -> Baseline:
-        """Return the part that is about these arms, evals and seeds below a number; None: about all it has."""
+        """Return the part for these arms, evals and seeds below a number; None: all."""
         kept = {
             (arm, scenario): marks[:seeds]
             for (arm, scenario), marks in self.runs.items()
@@ -86,7 +86,7 @@ class Held:
 
 
 def profile_digest(model: Profile) -> str:
-    """Return a digest of a profile: another model makes other runs."""
+    """Return a digest of a profile: another profile leads to other runs."""
     return hashlib.blake2b(repr(model).encode(), digest_size=8).hexdigest()
 
 
@@ -107,7 +107,7 @@ def baseline_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
 
 
 def read_baseline(path: Path) -> Baseline:
-    """Return the baseline of a file; `BadInput` where it is none."""
+    """Return the baseline in a file; `BadInput` if it is invalid."""
     try:
         document = BaselineText.model_validate_json(text_of(path))
     except Unreadable as error:
@@ -131,10 +131,10 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Outcome], *, name: str) -> Held:
-    """Return which evals are right on fewer seeds in which arm than in a baseline; one of them is enough to fail.
+    """Return the evals that pass on fewer seeds than in a baseline, by arm; any of them is a failure.
 
-    Runs of the baseline that were not made fail, too; `Baseline.only` leaves some out. `BadInput` when the baseline is
-    about another model, other parts, or none of these runs.
+    Runs of the baseline that were not made are a failure too; `Baseline.only` excludes some. `BadInput` if the baseline
+    has another model, other parts, or none of these runs.
     """
     refuse_another(before, experiment.model, experiment.arms, name=name)
     now: dict[tuple[str, str], list[Outcome]] = {}
@@ -165,7 +165,7 @@ def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Ou
 
 
 def _counts(pairs: Sequence[tuple[str, Outcome]]) -> tuple[list[Outcome], int]:
-    """Return the runs that were right and are wrong, and how many were wrong and are right."""
+    """Return the runs that passed before and fail now, and the counts of changes in both directions."""
     lost = [run for mark, run in pairs if mark == "1" and not run.passed]
     return lost, sum(mark == "0" and run.passed for mark, run in pairs)
 
@@ -190,7 +190,7 @@ def _sum(subject: str, cells: Sequence[Sequence[tuple[str, Outcome]]]) -> str:
 
 
 def refuse_another(before: Baseline, profile: Profile, arms: Iterable[Arm], *, name: str) -> None:
-    """Raise `BadInput` when a baseline is of another model, or of arms with other parts."""
+    """Raise `BadInput` if a baseline is for another model, or for arms with other parts."""
     if (before.model, before.profile) != (profile.name, profile_digest(profile)):
         raise BadInput(
             f"{name}: it is of model {before.model!r} with profile {before.profile}, this is of "

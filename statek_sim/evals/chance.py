@@ -1,6 +1,6 @@
-"""Chance without a generator: numbers from a hash of what they are for, so that they depend on nothing else.
+"""Randomness without a generator: numbers from a hash of their purpose, so that they depend on nothing else.
 
-Two arms of an experiment ask for the same number by the same words, in whatever order and process they run.
+Two arms of an experiment get the same number for the same words, in any order and process.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ _SCALE: Final = 1 << 53
 
 
 def uniform(*words: str | int) -> float:
-    """Return a number from 0 up to but not including 1 that belongs to these words."""
+    """Return a number in [0, 1) determined by these words."""
     digest = hashlib.blake2b("\x1f".join(map(str, words)).encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) / _SCALE
 
 
 def picked(options: Sequence[T], *words: str | int) -> T:
-    """Return the one of the options that belongs to these words."""
+    """Return one of the options, determined by these words."""
     return options[int(uniform(*words) * len(options))]
 
 
 @cache
 def beta(a: float, b: float, *words: str | int) -> float:
-    """Return a number from 0 to 1 of a Beta(a, b) that belongs to these words."""
+    """Return a number from 0 to 1 of a Beta(a, b) distribution, determined by these words."""
     return random.Random("\x1f".join(map(str, words))).betavariate(a, b)
 
 
 _MARKS: Final = {"#": "0123456789", "?": "ABCDEFGHJKLMNPQRSTUVWXYZ", "%": "0123456789abcdef"}
-"""What stands for a random letter in a code: a digit, a capital letter, a digit of base 16."""
+"""Placeholders for random characters in a code: a digit, a capital letter, a hexadecimal digit."""
 
 
 class Draws:
-    """Draws by name: each name has a stream of its own, so that a new one changes no other."""
+    """Draws by name: each name has its own stream, so that a new one does not change others."""
 
     def __init__(self, eval_id: str, seed: int) -> None:
         self._key = f"{eval_id}/{seed}/".encode()
 
     def number(self, name: str, below: int) -> int:
-        """Return a whole number from 0 that is less than `below`."""
+        """Return an integer from 0 that is less than `below`."""
         digest = hashlib.blake2b(self._key + name.encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big") % below
 
@@ -52,7 +52,7 @@ class Draws:
         return options[self.number(name, len(options))]
 
     def shuffled(self, name: str, items: Sequence[T]) -> list[T]:
-        """Return the items in an order of their own."""
+        """Return the items in random order."""
         left = list(items)
         for at in range(len(left) - 1, 0, -1):
             other = self.number(f"{name}/{at}", at + 1)
@@ -60,7 +60,7 @@ class Draws:
         return left
 
     def code(self, name: str, pattern: str) -> str:
-        """Return a pattern with its marks replaced: `ORD-####`."""
+        """Return a pattern with its placeholders replaced: `ORD-####`."""
         letters = [
             _MARKS[mark][self.number(f"{name}/{at}", len(_MARKS[mark]))] if mark in _MARKS else mark
             for at, mark in enumerate(pattern)
@@ -68,7 +68,7 @@ class Draws:
         return "".join(letters)
 
     def distinct(self, name: str, draw: Any, count: int) -> list[Any]:
-        """Return `count` values that differ, each of `draw(name of the try)`; `LookupError` when there are too few."""
+        """Return `count` different values of `draw(name of the try)`; `LookupError` if there are too few."""
         found: dict[Any, None] = {}
         for tried in range(count * 40 + 40):
             if len(found) == count:

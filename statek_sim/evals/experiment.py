@@ -1,4 +1,4 @@
-"""An experiment: every scenario with every seed in every arm, on one model, by whatever executor."""
+"""An experiment: every scenario with every seed in every arm, on one model, by any executor."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from statek_sim.executors.pool import Killed
 from statek_sim.usage.tokenizers import tokenizer_for_model
 
 BATCH: Final = 80
-"""Runs that go out together, about: sending them costs little beside doing them."""
+"""Approximate runs per batch: sending a batch costs little compared with running it."""
 
 Heard = Callable[[int, int], None]
-"""Is told how many runs are done, of how many."""
+"""Called with the number of finished runs and the total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """What is run, on a simulated model.
+    """The runs to make on a simulated model.
 
     Seeds are 0 to `seeds` - 1; all arms of a scenario and seed share their random numbers.
     """
@@ -37,7 +37,7 @@ class Experiment:
     seeds: int
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for an experiment in which nothing is run."""
+        """Raise `BadInput` for an experiment without runs."""
         if self.seeds < 1:
             raise BadInput(f"--seeds {self.seeds}: expected 1 or more")
         if not self.suite:
@@ -45,14 +45,14 @@ class Experiment:
 
     @property
     def runs(self) -> int:
-        """How many runs it has."""
+        """Number of runs."""
         return len(self.suite) * self.seeds * len(self.arms)
 
 
 def batches(
     experiment: Experiment,
 ) -> Iterator[tuple[EvalScenario, int, int, tuple[Arm, ...], Profile]]:
-    """Yield the pieces of work: a scenario, seeds from one up to another, the arms and the model."""
+    """Yield the batches: a scenario, a range of seeds, the arms and the model."""
     size = max(1, BATCH // len(experiment.arms))
     for scenario in experiment.suite:
         for first in range(0, experiment.seeds, size):
@@ -62,12 +62,12 @@ def batches(
 def run_batch(
     scenario: EvalScenario, first: int, behind: int, arms: Sequence[Arm], model: Profile
 ) -> list[Outcome]:
-    """Return what comes of a scenario with these seeds in all arms."""
+    """Return the outcomes of a scenario with these seeds in all arms."""
     return [play_one(scenario, seed, arm, model).outcome for seed in range(first, behind) for arm in arms]
 
 
 def play_one(scenario: EvalScenario, seed: int, arm: Arm, model: Profile) -> Played:
-    """Return one run of an experiment, with all that happened in it."""
+    """Return one run of an experiment, with its full history."""
     profile = IDEAL if arm.ideal else model
     if arm.agent is not None:
         return Played(play_agent(scenario, seed, arm, arm.agent, profile), ())
@@ -75,7 +75,7 @@ def play_one(scenario: EvalScenario, seed: int, arm: Arm, model: Profile) -> Pla
 
 
 def run_experiment(experiment: Experiment, executor: Executor, heard: Heard | None = None) -> list[Outcome]:
-    """Return what comes of all runs, by scenario, seed and arm: the same with any executor."""
+    """Return the outcomes of all runs, by scenario, seed and arm: the same with any executor."""
     tasks = list(batches(experiment))
     outcomes: list[Outcome] = []
     for task, came in zip(tasks, executor.map(run_batch, tasks, prepare=_prepared), strict=True):
@@ -90,5 +90,5 @@ def run_experiment(experiment: Experiment, executor: Executor, heard: Heard | No
 
 
 def _prepared() -> None:
-    """Load what every worker would load: the vocabulary that tokens are counted with."""
+    """Load what every worker needs: the vocabulary of the tokenizer."""
     tokenizer_for_model(MODEL).tokenizer.count("a")

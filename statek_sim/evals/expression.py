@@ -1,8 +1,8 @@
-"""The language of eval files: a small part of Python's expressions, over tables, arguments and results.
+"""The language of eval files: a small subset of Python's expressions, over tables, arguments and results.
 
-`row.name` is the value of a key, never an attribute of Python's; only the functions of `FUNCTIONS` can be called, and
-no name begins with an underscore. A text that starts with `=` is an expression, one with `{expression}` in it a
-template, every other text is itself.
+`row.name` is the value of a key, never a Python attribute; only the functions in `FUNCTIONS` can be called, and no name
+starts with an underscore. A text that starts with `=` is an expression, one with `{expression}` in it a template, every
+other text is literal.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
 Scope = Mapping[str, Any]
-"""What the names of an expression stand for."""
+"""The values of an expression's names."""
 
 LONGEST: Final = 4_000
-"""Characters of an expression."""
+"""Maximum characters of an expression."""
 
 
 class BadExpression(BadInput):
-    """An expression that is none, or names what is not there."""
+    """An invalid expression, or one with an unknown name."""
 
 
 class Unanswerable(BadInput):
-    """An expression cannot be evaluated with these values: a key or a row is not there."""
+    """An expression cannot be evaluated with these values: a key or a row is missing."""
 
 
 # -- what expressions may call ----------------------------------------------------------------------------------
@@ -47,17 +47,17 @@ def _fits(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def _where(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> list[Any]:
-    """Rows that have these values."""
+    """The rows with these values."""
     return [row for row in rows if _fits(row, wanted)]
 
 
 def _some(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> bool:
-    """Whether a row has these values."""
+    """Whether there is a row with these values."""
     return any(_fits(row, wanted) for row in rows)
 
 
 def _one(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> Any:
-    """The first row that has these values."""
+    """The first row with these values."""
     for row in rows:
         if _fits(row, wanted):
             return row
@@ -75,13 +75,13 @@ def _total(rows: Iterable[Mapping[str, Any]], key: str) -> Any:
 
 
 def _rounded(number: float, digits: int = 2) -> Any:
-    """A number to so many decimals; a whole one stays whole."""
+    """A number rounded to some decimals; an integer stays an integer."""
     near = round(number, digits)
     return int(near) if near == int(near) else near
 
 
 def _most(rows: Iterable[Mapping[str, Any]], key: str) -> Any:
-    """The row with the largest value; of equal ones the first."""
+    """The row with the largest value; the first of equals."""
     found = list(rows)
     if not found:
         raise Unanswerable(f"the row with the most {key!r} of no rows")
@@ -89,7 +89,7 @@ def _most(rows: Iterable[Mapping[str, Any]], key: str) -> Any:
 
 
 def _least(rows: Iterable[Mapping[str, Any]], key: str) -> Any:
-    """The row with the smallest value; of equal ones the first."""
+    """The row with the smallest value; the first of equals."""
     found = list(rows)
     if not found:
         raise Unanswerable(f"the row with the least {key!r} of no rows")
@@ -97,7 +97,7 @@ def _least(rows: Iterable[Mapping[str, Any]], key: str) -> Any:
 
 
 def _by(rows: Iterable[Mapping[str, Any]], key: str, down: bool = False) -> list[Any]:
-    """The rows in the order of a column."""
+    """The rows sorted by a column."""
     return sorted(rows, key=lambda row: _member(row, key), reverse=down)
 
 
@@ -107,17 +107,17 @@ def _fields(row: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _flat(lists: Iterable[Iterable[Any]]) -> list[Any]:
-    """The items of lists, in one."""
+    """The items of lists, as one list."""
     return [item for inner in lists for item in inner]
 
 
 def _lower(text: str) -> str:
-    """A text in small letters."""
+    """A text in lower case."""
     return text.lower()
 
 
 def _after(text: str, mark: str) -> str:
-    """What comes after a mark in a text."""
+    """The part of a text after a mark."""
     _, found, rest = text.partition(mark)
     if not found:
         raise Unanswerable(f"no {mark!r} in {text!r:.60}")
@@ -125,7 +125,7 @@ def _after(text: str, mark: str) -> str:
 
 
 def _before(text: str, mark: str) -> str:
-    """What comes before a mark in a text."""
+    """The part of a text before a mark."""
     first, found, _ = text.partition(mark)
     if not found:
         raise Unanswerable(f"no {mark!r} in {text!r:.60}")
@@ -156,7 +156,7 @@ FUNCTIONS: Final[Mapping[str, Any]] = {
     "some": _some, "sorted": sorted, "str": str, "sum": sum, "total": _total, "where": _where,
     "zip": zip,
 }  # fmt: skip
-"""What an expression may call."""
+"""The functions of expressions."""
 
 # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -170,9 +170,9 @@ _NODES: Final = (
 
 
 class _Rewritten(ast.NodeTransformer):
-    """Keys in the place of attributes; products and remainders of numbers only: those of texts have no bound.
+    """Turns attributes into keys, and allows products and remainders of numbers only: those of texts are unbounded.
 
-    A function gets a name that no value can have, so that a table or an argument may be called `total`.
+    Functions get reserved names, so that a table or an argument may be called `total`.
     """
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -239,10 +239,10 @@ def _refuse(node: ast.AST, source: str) -> None:
 
 
 def evaluate(source: str, scope: Scope) -> Any:
-    """Return the value of an expression; `Unanswerable` when these values have none."""
+    """Return the value of an expression; `Unanswerable` if there is none with these values."""
     code, _ = _compiled(source)
     try:
-        return eval(code, {**_GIVEN, **scope})  # every node of it was looked at
+        return eval(code, {**_GIVEN, **scope})  # every node was checked
     except Unanswerable:
         raise
     except Exception as error:  # noqa: BLE001  # whatever a file's expression meets
@@ -283,14 +283,14 @@ def _closing(text: str, start: int) -> int:
 
 
 def filled(text: str, scope: Scope) -> str:
-    """Return a template with its expressions replaced by what they are."""
+    """Return a template with its expressions replaced by their values."""
     if "{" not in text and "}" not in text:
         return text
     return "".join([shown(evaluate(part, scope)) if code else part for code, part in _parts(text)])
 
 
 def shown(value: Any) -> str:
-    """Return a value as a text of people has it."""
+    """Return a value in display form."""
     if isinstance(value, list | tuple):
         return ", ".join(map(shown, value))
     if isinstance(value, bool):
@@ -299,7 +299,7 @@ def shown(value: Any) -> str:
 
 
 def resolved(value: Any, scope: Scope) -> Any:
-    """Return a value of a file with everything in it evaluated: `=expression`, templates, and what they stand in."""
+    """Return a value of a file with all expressions and templates in it evaluated."""
     if isinstance(value, str):
         return evaluate(value[1:], scope) if value.startswith("=") else filled(value, scope)
     if isinstance(value, Mapping):
@@ -335,12 +335,12 @@ def expressions_in(value: Any) -> Iterator[str]:
 
 
 def names_in(value: Any) -> frozenset[str]:
-    """Return the names that a value of a file needs; `BadExpression` for one that cannot be read."""
+    """Return the names that a value of a file needs; `BadExpression` if it cannot be parsed."""
     return frozenset(name for source in expressions_in(value) for name in _compiled(source)[1])
 
 
 def check_names(value: Any, known: Sequence[str] | frozenset[str], what: str) -> None:
-    """Raise `BadExpression` for a value that needs a name which is not there."""
+    """Raise `BadExpression` for a value that needs an unknown name."""
     for name in sorted(names_in(value)):
         if name not in known:
             hint = suggestion(name, sorted(known)) or f" Known here: {', '.join(sorted(known)) or 'nothing'}"

@@ -1,10 +1,10 @@
-"""Agents of four frameworks for `evals run --agent`, as plain as each framework lets them be.
+"""Agents of four frameworks for `evals run --agent`, as simple as each framework allows.
 
     statek-sim evals run --agent statek_sim.evals:langgraph
 
-Copy one of them and change it to what your agent does. `BadInput` where the framework is not installed.
+Copy one of them and adapt it to your agent. `BadInput` if the framework is not installed.
 """
-# ruff: noqa: PLC0415  # a framework is imported by the agent that is asked for
+# ruff: noqa: PLC0415  # only the requested framework is imported
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from statek_sim.errors import BadInput
 from statek_sim.evals.players import Assignment, coroutine_of
 
 MOST_TURNS: Final = 50
-"""Answers of the model after which an agent stops, in every framework."""
+"""Maximum answers of the model per run, in every framework."""
 
 
 async def langgraph(job: Assignment) -> str:
-    """Work as an agent of LangChain 1, which is a graph of LangGraph."""
+    """Run an agent of LangChain 1, which is a graph of LangGraph."""
     with _installed("langchain langchain-openai"):
         from langchain.agents import create_agent
         from langchain_core.tools import StructuredTool
@@ -42,7 +42,7 @@ async def langgraph(job: Assignment) -> str:
 
 
 async def openai_agents(job: Assignment) -> str:
-    """Work as an agent of the OpenAI Agents SDK, over chat completions."""
+    """Run an agent of the OpenAI Agents SDK, over chat completions."""
     with _installed("openai-agents"):
         from agents import Agent, FunctionTool, OpenAIChatCompletionsModel, Runner, set_tracing_disabled
         from openai import AsyncOpenAI
@@ -71,7 +71,7 @@ async def openai_agents(job: Assignment) -> str:
 
 
 async def pydantic_ai(job: Assignment) -> str:
-    """Work as an `Agent` of pydantic-ai."""
+    """Run an `Agent` of pydantic-ai."""
     with _installed("pydantic-ai-slim[openai]"):
         from pydantic_ai import Agent
         from pydantic_ai.usage import UsageLimits
@@ -82,7 +82,7 @@ async def pydantic_ai(job: Assignment) -> str:
 
 
 async def anthropic(job: Assignment) -> str:
-    """Work in the loop that Anthropic's documentation shows for its SDK."""
+    """Run the loop that Anthropic's documentation shows for its SDK."""
     with _installed("anthropic"):
         from anthropic import AsyncAnthropic
     tools = [

@@ -1,4 +1,4 @@
-"""Agents of other people's making on evals: pydantic-ai's, with its own model or with one of ours behind its client."""
+"""Agents of pydantic-ai on evals, with their own model or with a simulated one behind its client."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from statek_sim.providers.script import ReplyFunction, computed
 
 
 def tools_for_pydantic_ai(job: Assignment) -> list[Any]:
-    """Return the tools of an assignment as an `Agent` of pydantic-ai takes them."""
+    """Return the tools of an assignment for an `Agent` of pydantic-ai."""
     return pydantic_ai.tools_of(
         (tool.name, tool.description, tool.parameters, coroutine_of(tool)) for tool in job.tools.values()
     )
 
 
 def model_for_pydantic_ai(replies: ReplyFunction) -> Any:
-    """Return a model for an `Agent` of pydantic-ai: its own client of OpenAI's, answered by a function of requests."""
+    """Return a model for an `Agent` of pydantic-ai: its own OpenAI client, answered by a function of requests."""
     return pydantic_ai.scripted_model(Guest([computed(replies).forever()]))
 
 
 def from_pydantic_ai(make: Callable[[Assignment, list[Any]], Any]) -> Agent:
-    """Return an agent that works as the `Agent` of pydantic-ai that `make` makes of an assignment and its tools."""
+    """Return an agent that runs the pydantic-ai `Agent` returned by `make` for an assignment and its tools."""
 
     async def work(job: Assignment) -> str:
         done = await make(job, tools_for_pydantic_ai(job)).run(job.task)

@@ -1,4 +1,4 @@
-"""The ideal behaviour as data: what comes next is read from what the prompt still shows, never from a counter."""
+"""The ideal behaviour as data: the next action depends only on what the prompt shows, never on a counter."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from statek_sim.providers.wire.request import text_in
 from statek_sim.values import JSON, Message
 
 ERROR: Final = "Error: "
-"""What stands before the result of a call that failed or was refused."""
+"""Prefix of the result of a call that failed or was refused."""
 
 
 def seen_in(messages: Sequence[Message]) -> list[Called]:
-    """Return the calls with what came of them, in the order of the messages.
+    """Return the calls with their results, in the order of the messages.
 
-    A call whose result is not among the messages is shown without one; a result without its call is not shown.
+    A call whose result is not among the messages has none; a result without its call is left out.
     """
     seen: list[Called] = []
     open_: dict[str, list[int]] = {}
     for message in messages:
         if message.get("role") == "assistant":
-            # Ids are unique within a reply only: some models, and calls that were read from text, have the same in all.
+            # Ids are unique within a reply only: some models, and calls read from text, reuse them in all replies.
             open_ = {}
             for call in _calls(message):
                 open_.setdefault(str(call.get("id")), []).append(len(seen))
@@ -58,10 +58,10 @@ def _seen(call: Any) -> Called:
     )
 
 
-# The same prompts are read on every turn, and in every arm.
+# The same prompts are read on every turn and in every arm.
 @lru_cache(maxsize=4096)
 def _read_call(name: str, written: str) -> Called:
-    """Return a call as it is written; its arguments are empty where they cannot be read."""
+    """Return a call as written; its arguments are empty if they cannot be read."""
     try:
         return Called(name=name, arguments=_object(json.loads(written)))
     except ValueError:
@@ -84,11 +84,11 @@ _TYPED: Final = re.compile(r"\w*(?:Error|Exception): ")
 _CALL: Final = re.compile(r"- ([\w.-]+)\(")
 _GAVE: Final = ") -> "
 _SHORTENED: Final = " [...] "
-"""Stands in a line where the middle of a text was left out."""
+"""Marks a line in which the middle of a text was left out."""
 
 
 def shown_calls(messages: Sequence[Message]) -> list[Called]:
-    """Return the calls of a prompt, those whose result was taken away without one; first those that a summary lists."""
+    """Return the calls of a prompt, first those listed in a summary; a call whose result was removed has none."""
     return [_as_read(call) for call in (*noted_calls(messages), *seen_in(messages))]
 
 
@@ -102,14 +102,14 @@ def _as_read(call: Called) -> Called:
 
 
 def call_key(name: str, arguments: Mapping[str, JSON]) -> str:
-    """Return a text that is equal for equal calls, whatever the order of their arguments."""
+    """Return a text that is equal for equal calls, regardless of argument order."""
     return f"{name} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
 
 
 def is_corrected(messages: Sequence[Message]) -> bool:
-    """Return whether the last thing a prompt says is a correction of the model.
+    """Return whether a prompt ends with a correction of the model.
 
-    That is a nudge of engine agent, or whatever another harness tells the model as the user after its reply.
+    This is a nudge of engine agent, or any text that another harness sends in the user's role after the model's reply.
     """
     last = messages[-1] if messages else {}
     if last.get("role") != "user":
@@ -119,9 +119,9 @@ def is_corrected(messages: Sequence[Message]) -> bool:
 
 
 def noted_calls(messages: Sequence[Message]) -> Iterator[Called]:
-    """Yield the calls that the summaries of a prompt list.
+    """Yield the calls listed in a prompt's summaries.
 
-    Of a shortened result nothing is known, of a shortened call not even that it was made.
+    A shortened result is unknown; a shortened call counts as not made.
     """
     for message in messages:
         text = text_in(message.get("content")) if message.get("role") in ("user", "system") else ""
@@ -150,12 +150,12 @@ def _with_result(call: Called, gave: str) -> Called:
 
 
 MOST_REPEATS: Final = 50
-"""Calls that a `while` makes at most."""
+"""Maximum calls of a `while`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """A call that is right now."""
+    """A call that is correct now."""
 
     name: str
     arguments: Mapping[str, JSON]
@@ -163,17 +163,17 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a task is done. `scope` is what its task says; results are added as they are seen."""
+    """How to solve a task. `scope` has the values in its task text; results are added as they appear."""
 
     steps: tuple[PlanStep, ...]
     scope: Scope
 
     def next(self, seen: Sequence[Called]) -> tuple[PlannedCall, ...] | str:
-        """Return the calls that are right now, several at once where that can be, or the final answer.
+        """Return the calls that are correct now, several at once if possible, or the final answer.
 
-        A call that is shown with its result is done. One whose result is needed and no longer shown is made again; one
-        that failed too, unless the plan says what else is done then. `Unanswerable` when results do not say what
-        the plan needs of them.
+        A call shown with its result is done. A call whose result is needed but no longer shown is repeated; so is a
+        failed one, unless the plan has an alternative. `Unanswerable` if the results lack something that the plan
+        needs.
         """
         walk = _Walk(dict(self.scope), list(seen))
         walk.take(self.steps)
@@ -183,15 +183,15 @@ class Plan:
 
 
 _OTHERWISE: Final = object()
-"""What a call gave that failed, where the plan says what is done then."""
+"""The result of a failed call for which the plan has an alternative."""
 
 
 class _Open(Exception):
-    """What follows cannot be known yet."""
+    """The next steps cannot be known yet."""
 
 
 class _Walk:
-    """One reading of a plan against what is shown."""
+    """One pass over a plan, compared with what is shown."""
 
     def __init__(self, scope: dict[str, Any], left: list[Called]) -> None:
         self.scope = scope
@@ -201,7 +201,7 @@ class _Walk:
         self.answer: str | None = None
 
     def take(self, steps: Sequence[PlanStep]) -> None:
-        """Take steps until calls are pending or the answer is said."""
+        """Take steps until calls are pending or the answer is reached."""
         try:
             self._steps(steps)
         except _Open:
@@ -268,7 +268,7 @@ class _Walk:
             self.scope[step.bind] = results
 
     def _call(self, step: PlanStep, scope: Scope) -> tuple[bool, Any]:
-        """Return whether a call is done, and what it gave; else it is pending."""
+        """Return whether a call is done, and its result; otherwise it is pending."""
         assert step.call is not None
         arguments = resolved(step.arguments, scope)
         needed = bool(step.bind or step.again)
@@ -299,7 +299,7 @@ class _Walk:
 
 
 def same_arguments(first: Mapping[str, JSON], second: Mapping[str, JSON]) -> bool:
-    """Return whether arguments are the same; null and not given are."""
+    """Return whether arguments are equal; null and omitted are equal."""
     return _given(first) == _given(second)
 
 
@@ -308,7 +308,7 @@ def _given(arguments: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _read(text: str | None) -> tuple[bool, Any]:
-    """Return whether a result is there in whole, and its value: JSON where it looks like some."""
+    """Return whether a result is complete, and its value, parsed if it looks like JSON."""
     if text is None:
         return False, None
     if not text.lstrip().startswith(("{", "[")):

@@ -1,7 +1,7 @@
-"""The replies of a simulated model: wrong in one way, badly written, native calls or text that meant to be one.
+"""The replies of a simulated model: with a mistake, badly written, native calls or calls as text.
 
-These are plain functions of the right reply. Damage takes the rendered call and its name and arguments, and returns
-what arrives. Rescue parsing reads some of it; a value that is cut inside a string is gone.
+These are pure functions of the correct reply. Damage takes the rendered call with its name and arguments, and returns
+what arrives. Rescue parsing can read some of it, but not a value that is cut inside a string.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _cut(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
 
 
 def _unclosed(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
-    """Leave everything behind the last value out: brackets and closing marks."""
+    """Remove everything after the last value: brackets and closing marks."""
     call = _json(name, arguments)
     return call.rstrip("}")
 
@@ -60,7 +60,7 @@ def _function(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
 
 
 def _lost_opening(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
-    """Lose the mark at the beginning, by which a server knows its own dialect."""
+    """Remove the opening mark, by which a server recognizes its own dialect."""
     start = min((at for at in map(text.find, "{[<") if at > 0), default=1)
     return text[start:]
 
@@ -89,7 +89,7 @@ Schemas = Mapping[str, Mapping[str, Any]]
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _NAMES: Final = ("search", "lookup_data", "run_query", "get_result")
-"""What models call that no tool is called."""
+"""Invented tool names that models call."""
 
 EARLY: Final = (
     "I will now call {tool} to get what I need.",
@@ -97,16 +97,16 @@ EARLY: Final = (
     "Everything was checked. The task is done.",
     "Here is the answer: it has been taken care of, nothing else is needed.",
 )
-"""What models say where a call is due: plans, and answers that are made up."""
+"""What models write when a call is due: plans, and made-up answers."""
 
 
 def early_answer(tool: str, *words: str | int) -> str:
-    """Return prose in the place of a call."""
+    """Return prose in place of a call."""
     return picked(EARLY, *words).format(tool=tool)
 
 
 def wrong_value(value: JSON) -> JSON:
-    """Return a value of the same type that is not the same."""
+    """Return a different value of the same type."""
     match value:
         case bool():
             return not value
@@ -126,7 +126,7 @@ def wrong_value(value: JSON) -> JSON:
 
 
 def wrong_text(text: str) -> str:
-    """Return a text with its last number one higher, or its longest word misspelt where it has none."""
+    """Return a text with its last number increased by one, or its longest word misspelt if it has no number."""
     numbers = list(_NUMBER.finditer(text))
     if numbers:
         last = numbers[-1]
@@ -148,7 +148,7 @@ def _next(number: str) -> str:
 
 
 def with_wrong_value(arguments: Mapping[str, JSON], *words: str | int) -> dict[str, JSON]:
-    """Return arguments of which one has another value."""
+    """Return arguments with one changed value."""
     key = picked(sorted(arguments), *words)
     return {**arguments, key: wrong_value(arguments[key])}
 
@@ -156,7 +156,7 @@ def with_wrong_value(arguments: Mapping[str, JSON], *words: str | int) -> dict[s
 def without_argument(
     arguments: Mapping[str, JSON], required: Sequence[str], *words: str | int, renamed: bool
 ) -> dict[str, JSON]:
-    """Return arguments of which one is left out, a required one where there is one, or goes by another name."""
+    """Return arguments with one omitted or renamed, a required one if there is any."""
     gone = picked([key for key in required if key in arguments] or sorted(arguments), *words)
     if renamed:
         return {(f"{key}_value" if key == gone else key): value for key, value in arguments.items()}
@@ -164,18 +164,18 @@ def without_argument(
 
 
 def other_tool(right: str, schemas: Schemas, *words: str | int, invented: bool) -> str:
-    """Return the name of another tool: one that is offered, or where there is none or it is invented, of none."""
+    """Return another tool's name: an offered one, or an invented one if there is no other or `invented` is set."""
     others = sorted(name for name in schemas if name != right)
     return picked(_NAMES if invented or not others else others, *words)
 
 
 def required_of(tool: str, schemas: Schemas) -> list[str]:
-    """Return the names of the arguments that a tool cannot do without."""
+    """Return the names of a tool's required arguments."""
     return list(schemas.get(tool, {}).get("required", ()))
 
 
 def guessed(tool: str, known: Mapping[str, JSON], schemas: Schemas) -> dict[str, JSON]:
-    """Return arguments for a tool by one who does not know them: what is known by the name, the rest made up."""
+    """Return guessed arguments for a tool: values known by name, the rest made up."""
     schema = schemas.get(tool, {})
     properties = schema.get("properties", {})
     return {
@@ -200,17 +200,17 @@ def _made_up(schema: Mapping[str, Any]) -> JSON:
 
 
 CUT: Final = 0.5
-"""How much arrives of the arguments of a native call that is damaged."""
+"""The share of a damaged native call's arguments that arrives."""
 
 
 def called(calls: Sequence[PlannedCall], *, arguments: str | None = None) -> Reply:
-    """Return an answer with native calls; `arguments`: the raw text of those of the last one, where it is damaged."""
+    """Return an answer with native calls; `arguments`: the raw, damaged text of the last call's arguments."""
     reply = tool_calls(*[ScriptedCall(call.name, call.arguments) for call in calls])
     return reply if arguments is None else reply.with_arguments(arguments)
 
 
 def cut_arguments(call: PlannedCall) -> str:
-    """Return the raw text of arguments that end in their middle."""
+    """Return arguments as raw text, cut in the middle."""
     text = json.dumps(dict(call.arguments), ensure_ascii=False)
     return text[: max(1, int(len(text) * CUT))]
 
@@ -225,14 +225,14 @@ def rendered(calls: Sequence[PlannedCall], dialect: str, kind: str) -> str:
 
 def _rendered(call: PlannedCall, dialect: str) -> str:
     said_so = RENDERINGS[dialect](call.name, call.arguments)
-    if said_so is None:  # The dialect cannot say this call; every model can write JSON.
+    if said_so is None:  # The dialect cannot express this call; every model can write JSON.
         said_so = RENDERINGS["json"](call.name, call.arguments)
     assert said_so is not None, "JSON can say every call"
     return said_so
 
 
 def kind_of_damage(weights: Mapping[str, float], *words: str | int) -> str:
-    """Return the way in which a call is damaged, by weight."""
+    """Return the kind of damage to a call, drawn by weight."""
     left = uniform(*words) * sum(weights.values())
     for kind in sorted(weights):
         left -= weights[kind]

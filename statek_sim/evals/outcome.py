@@ -11,7 +11,7 @@ from statek_sim.values import JSON
 
 
 class FailureClass(StrEnum):
-    """One way to be wrong."""
+    """A class of mistakes."""
 
     MALFORMED = "malformed"
     WRONG_TOOL = "wrong_tool"
@@ -35,7 +35,7 @@ MEANINGS: Final = {
     FailureClass.LOOP: "the same call is made again and again until something breaks the loop",
     FailureClass.CONTEXT_LOSS: "in a long prompt, results at its beginning are no longer heeded",
 }
-"""What each class is, in a sentence."""
+"""The description of each class."""
 
 ORDER: Final = (
     FailureClass.CONTEXT_LOSS,
@@ -48,12 +48,12 @@ ORDER: Final = (
     FailureClass.MISSING_ARGUMENT,
     FailureClass.WRONG_ARGUMENT,
 )
-"""In this order classes are asked whether they act on a turn: first whether there will be a readable call at all."""
+"""The order in which classes are drawn for a turn: first those that prevent a readable call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What a model did on a turn: a failure or none, and whether it was corrected before, and heeded that."""
+    """What a model did on a turn: a failure or none, and whether it was corrected before and followed that."""
 
     turn: int
     place: str
@@ -65,16 +65,17 @@ class Act:
     def as_turn(
         self, number: int, *, stage: str | None = None, nudged: str | None = None, digest: str = ""
     ) -> Turn:
-        """Return the turn as a report shows it."""
+        """Return the turn for a report."""
         failure = None if self.failure is None else self.failure.value
         return Turn(number, failure, self.how, self.corrected, self.heeded, stage, nudged, digest)
 
 
 class Turn(NamedTuple):
-    """One turn of a run as its report shows it.
+    """One turn of a run in its report.
 
-    `failure` is the class that acted, None for none; `how` says more. `stage` is how rescue read the reply, or why
-    it did not; `nudged` the correction that followed; `digest` is equal for turns at which the same was said and done.
+    `failure` is the class of the mistake, None for none; `how` gives details. `stage` says how rescue read the reply,
+    or why it did not; `nudged` is the correction that followed; `digest` is equal for turns with equal replies and
+    actions.
     """
 
     number: int
@@ -100,14 +101,14 @@ class Count(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """Tokens of a run two ways: measured here, and estimated of bytes."""
+    """Tokens of a run in two counts: measured here, and estimated from bytes."""
 
     measured: Count
     estimated: Count
 
 
 class Outcome(NamedTuple):
-    """One run. `wasted`: calls that failed, were refused, or repeated one that was answered.
+    """One run. `wasted`: calls that failed, were refused, or repeated an answered one.
 
     `seconds` is the real time of a user's own agent; None for our harness, whose time is virtual.
     """
@@ -130,14 +131,14 @@ class Outcome(NamedTuple):
 
 
 FINAL: Final = "final"
-"""The `stop` of a record whose player ended with an answer of its own accord."""
+"""The `stop` of a record whose player ended voluntarily, with an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """One call: `result` is the text that it gave, `error` why it gave none.
+    """One call: `result` is the returned text, `error` why there is none.
 
-    Without both, a prompt shows the call and no longer what it gave.
+    Without either, a prompt shows the call but no longer its result.
     """
 
     name: str
@@ -148,9 +149,9 @@ class Called:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What came of one run. `calls` are the world's own log, never what a player claims.
+    """The record of one run. `calls` are the world's own log, never a player's claims.
 
-    `stop` is "final" for an answer, else what ended the run (a limit, an error).
+    `stop` is "final" for an answer, otherwise what ended the run (a limit, an error).
     """
 
     answer: str | None
@@ -161,10 +162,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
-    """What a check of your own in Python is given.
+    """Passed to your own check in Python.
 
     `calls` are the world's log of calls, `before` and `after` its tables (rows by name) at the start and at the end.
-    `facts` has what differs by seed, and the facts of the eval.
+    `facts` has the values that differ by seed, and the facts of the eval.
     """
 
     answer: str | None

@@ -1,9 +1,9 @@
-"""Players of an eval: your own agent, a callable that is given a task with tools and returns its answer, or the plan.
+"""Players of an eval: your own agent, a callable that gets a task with tools and returns its answer, or the plan.
 
 def agent(job: Assignment) -> str: ...
 verdict = judge(instance, play(instance, agent))
 
-What it is judged by is the world's own log of the calls, never what it says it did.
+It is judged by the world's own log of the calls, never by its own report.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from statek_sim.providers.scripted import FunctionLLM
 from statek_sim.values import JSON, ToolSpec
 
 MOST_CALLS: Final = 200
-"""Calls of tools after which an agent is stopped."""
+"""Maximum tool calls of an agent."""
 
 
 class TooManyCalls(Exception):
-    """An agent called more tools than it may; every further call raises this too."""
+    """An agent made more tool calls than allowed; every further call raises this too."""
 
 
 class WorldTool:
-    """A tool of a world for agents of any make: called with its arguments by name it returns a text.
+    """A tool of a world for any agent: called with keyword arguments, it returns a text.
 
-    `ToolError` when the tool refuses or fails, or a person does not allow the call: that text is for the model.
+    `ToolError` if the tool refuses or fails, or a person does not allow the call; its text is for the model.
     """
 
     def __init__(self, name: str, spec: ToolSpec, calls: Calls) -> None:
@@ -57,7 +57,7 @@ class WorldTool:
 
 
 class Calls:
-    """The way of an agent's calls into a world: counted, and past the person who has to allow some of them."""
+    """Passes an agent's calls to a world: counts them, and asks the person who has to allow some of them."""
 
     def __init__(self, world: World, approving: Approving | None, most: int) -> None:
         self._world = world
@@ -66,7 +66,7 @@ class Calls:
         self.over = False
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Return what a call gave; `ToolError` when it gave nothing, `TooManyCalls` when there were too many."""
+        """Return a call's result; `ToolError` if it failed, `TooManyCalls` beyond the limit."""
         if self._left <= 0:
             self.over = True
             raise TooManyCalls("this agent has called more tools than it may")
@@ -80,9 +80,9 @@ class Calls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAccess:
-    """Where an agent finds its model: the server's root, the address for OpenAI's clients, a key and a model name.
+    """An agent's access to its model: the server's root, the address for OpenAI's clients, a key and a model name.
 
-    Clients of OpenAI, Anthropic and Gemini that read environment variables find it by themselves.
+    Clients of OpenAI, Anthropic and Gemini that read environment variables find it automatically.
     """
 
     url: str
@@ -92,14 +92,14 @@ class ModelAccess:
 
 
 NO_MODEL: Final = ModelAccess(url="", openai_url="", api_key="", model="")
-"""What an agent gets that brings its own model."""
+"""The model access of an agent that brings its own model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What an agent is given: the task, the system prompt (maybe empty), the tools by name, and its model's address.
+    """Input of an agent: the task, the system prompt (may be empty), the tools by name, and its model's address.
 
-    A tool takes its arguments by name and returns what a model would read: a text, JSON for anything that is none.
+    A tool takes keyword arguments and returns what a model would read: a text, with other values as JSON.
     """
 
     task: str
@@ -120,10 +120,10 @@ def play(
     time: Literal["virtual", "real"] = "virtual",
     llm: ModelAccess = NO_MODEL,
 ) -> Record:
-    """Return what came of an agent's work on an instance.
+    """Return the record of an agent's work on an instance.
 
-    A coroutine runs in `virtual` time, where sleeping takes none and sockets are not there, or in `real` time. What it
-    raises, and an answer that is no text, end the run without an answer; `BadInput` is raised.
+    A coroutine runs in `virtual` time, where sleeping is instant and sockets are unavailable, or in `real` time. An
+    exception, or an answer that is not a text, ends the run without an answer; `BadInput` is raised.
     """
     calls = Calls(instance.world, instance.approving(), most_calls)
     tools = {tool.name: WorldTool(tool.name, tool.spec, calls) for tool in instance.tools}
@@ -150,7 +150,7 @@ async def _awaited(answer: Awaitable[Any]) -> Any:
 
 
 def coroutine_of(tool: WorldTool) -> Callable[..., Coroutine[Any, Any, str]]:
-    """Return a tool as a coroutine function, whose errors are results as in engine agent: `Error: ...`."""
+    """Return a tool as a coroutine function that returns errors as in engine agent: `Error: ...`."""
 
     async def call(**arguments: Any) -> str:
         try:
@@ -169,7 +169,7 @@ MODEL: Final = "gpt-4o"
 
 
 def replies(plan: Plan) -> Callable[[ChatRequest], Reply]:
-    """Return a function that answers a request with what the plan says is next, by what the request shows."""
+    """Return a function that answers a request with the plan's next action, by what the request shows."""
 
     def reply(request: ChatRequest) -> Reply:
         step = plan.next(shown_calls(request.messages))
@@ -181,12 +181,12 @@ def replies(plan: Plan) -> Callable[[ChatRequest], Reply]:
 
 
 def planned(plan: Plan) -> FunctionLLM:
-    """Return a provider that does what a plan says."""
+    """Return a provider that follows a plan."""
     return FunctionLLM(replies(plan))
 
 
 def played(instance: Instance, plan: Plan | None = None) -> Record:
-    """Return what comes of a plan (None: the ideal one) in the loop, without any part that would help it."""
+    """Return the record of a plan (None: the ideal one) in the loop, without any helping parts."""
     provider = planned(instance.plan if plan is None else plan)
     approving = instance.approving()
     harness = AgentHarness(
@@ -210,7 +210,7 @@ IDEAL: Final = "ideal"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What came of one script on one seed; `script` is "ideal", or the id of a wrong one."""
+    """Result of one script on one seed; `script` is "ideal", or the id of a wrong one."""
 
     script: str
     seed: int
@@ -226,19 +226,19 @@ class Proof:
 
 
 def failure_line(scenario: EvalScenario, proof: Proof) -> str:
-    """Return what is wrong with a script that did not come out as it should, with the eval's place."""
+    """Return the problem with a script that did not pass or fail as expected, with the eval's place."""
     reason = "passes, which it should not" if proof.verdict.passed else "; ".join(proof.verdict.problems)
     place = f"{scenario.path}:{scenario.line}: eval {scenario.id!r}"
     return f"{place}: script {proof.script!r} on seed {proof.seed}: {reason}"
 
 
 def tells_apart(scenario: EvalScenario, seeds: Iterable[int] = (0,)) -> list[str]:
-    """Return what is wrong with an eval's scripts, a line each; nothing where it tells right from wrong."""
+    """Return the problems with an eval's scripts, a line each; none if the check separates right from wrong."""
     return [failure_line(scenario, proof) for proof in proofs(scenario, seeds) if not proof.as_it_should]
 
 
 def proofs(scenario: EvalScenario, seeds: Iterable[int]) -> Iterator[Proof]:
-    """Play an eval's scripts in the loop of engine agent, on these seeds; `BadInput` for one that cannot be played."""
+    """Run an eval's scripts in the loop of engine agent, on these seeds; `BadInput` for one that cannot run."""
     for seed in seeds:
         for script in (IDEAL, *[wrong.id for wrong in scenario.text.wrong]):
             instance = scenario.instance(seed)

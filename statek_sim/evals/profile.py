@@ -1,6 +1,6 @@
 """Profiles of models, and their TOML files: failure rates, how a model writes calls, how it reacts to corrections.
 
-All rates are assumed: nobody measured them. A file that does not say why its author chose them is refused.
+All rates are assumptions, not measurements. A file must state why its author chose them.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from statek_sim.input_files import Unreadable, text_of, toml_in, why_no_toml, wh
 Tier = Literal["easy", "medium", "hard"]
 
 HEEDS: Final = "heeds_nudge"
-"""How often a correction makes the model do the right thing on that turn."""
+"""How often a correction makes the model right on that turn."""
 STAYS: Final = "stays_in_loop"
-"""How often a model that made a call twice makes it a third time, and so on."""
+"""How often a model that repeated a call repeats it once more, and so on."""
 INVENTS: Final = "invents_tool"
 """The share of wrong tools that do not exist."""
 RENAMES: Final = "renames_argument"
-"""The share of missing arguments that are there under another name."""
+"""The share of missing arguments that are given under another name."""
 NATIVE: Final = "malformed_native"
-"""The share of malformed calls that arrive as native calls with arguments that are no JSON, not as text."""
+"""The share of malformed calls that arrive as native calls with invalid JSON arguments, not as text."""
 
 RATES: Final = (HEEDS, STAYS, INVENTS, RENAMES, NATIVE)
-"""The single rates that a profile has, all of them."""
+"""All single rates of a profile."""
 
 UNREAD: Final = "no readable call"
 UNREAD_CLASSES: Final = (FailureClass.EARLY_ANSWER, FailureClass.MALFORMED)
-"""Two ways to one thing, a turn without a readable call.
+"""Two causes of the same failure, a turn without a readable call.
 
-They are drawn together, for a scenario, which has much of both or little, and for a turn, so that each acts as often as
-its own propensity says and neither hides the other.
+They are drawn together, per scenario, which has much of both or little, and per turn, so that each acts as often as its
+propensity says and neither hides the other.
 """
 
 _NONE: Final[Mapping[str, Mapping[FailureClass, float]]] = MappingProxyType({})
@@ -54,8 +54,8 @@ _NONE: Final[Mapping[str, Mapping[FailureClass, float]]] = MappingProxyType({})
 class ClassRate:
     """How often a class acts: a `share` of a Beta(a, b) over scenarios, of all tiers or of one.
 
-    Failures of small models are systematic: a scenario has its own propensity, and each turn is a draw with that. The
-    share is below 1 where several classes divide one Beta: their shares add up to 1.
+    Failures of small models are systematic: a scenario has its own propensity, and each turn is a draw with that
+    probability. The share is below 1 if several classes divide one Beta: their shares add up to 1.
     """
 
     failure: FailureClass
@@ -66,16 +66,16 @@ class ClassRate:
 
     @property
     def mean(self) -> float:
-        """The propensity of a scenario, on average."""
+        """The mean propensity of scenarios."""
         return self.share * self.a / (self.a + self.b)
 
     @property
     def name(self) -> str:
-        """As reports name it."""
+        """Its name in reports."""
         return self.failure.value if self.tier is None else f"{self.failure.value} ({self.tier})"
 
     def propensity(self, *words: str) -> float:
-        """Return the propensity that belongs to these words, from 0 to 1."""
+        """Return the propensity for these words, from 0 to 1."""
         return self.share * beta(self.a, self.b, *words)
 
 
@@ -83,9 +83,9 @@ class ClassRate:
 class Profile:
     """One simulated model.
 
-    `assumed`: why its rates are what they are. `window`: tokens of a prompt that it takes; a longer one is refused, as
-    servers do. `long_prompt`: tokens from which on `context_loss` may act. `damage`: weights of the ways in which
-    malformed calls are damaged. `scenarios` have propensities of their own, in the place of draws from the Betas.
+    `assumed`: why its rates were chosen. `window`: maximum prompt tokens; a longer prompt is refused, as servers do.
+    `long_prompt`: tokens from which on `context_loss` may act. `damage`: weights of the kinds of damage to malformed
+    calls. `scenarios` have explicit propensities instead of draws from the Betas.
     """
 
     name: str
@@ -103,7 +103,7 @@ class Profile:
     def all_rates(self) -> dict[str, float]:
         """Return every rate by name.
 
-        Classes are means over scenarios; `damage: KIND` is a kind's part of the malformed calls that arrive as text.
+        Classes are means over scenarios; `damage: KIND` is a kind's share of the malformed calls that arrive as text.
         """
         whole = sum(self.damage.values())
         return {
@@ -113,9 +113,9 @@ class Profile:
         }
 
     def propensity(self, failure: FailureClass, scenario: str, tier: str) -> float:
-        """Return how often a class acts on a turn of a scenario: its own number, or a draw from the class's Beta.
+        """Return how often a class acts on a turn of a scenario: its explicit value, or a draw from the class's Beta.
 
-        The draw belongs to the model's name, the scenario and the class, whatever the seed of a run.
+        The draw depends on the model's name, the scenario and the class, but not on the seed of a run.
         """
         own = self.scenarios.get(scenario)
         if own is not None:
@@ -146,7 +146,7 @@ IDEAL: Final = Profile(
     rates=dict.fromkeys(RATES, 0.0),
     damage={},
 )
-"""The model that does what the plan of an eval says."""
+"""The model that follows the plan of an eval."""
 
 SCHEMA: Final = "statek-sim/evals-profile/1"
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
@@ -186,7 +186,7 @@ def shipped() -> tuple[str, ...]:
 
 
 def load_profile(name: str) -> Profile:
-    """Return a shipped profile by its name, or the one of a file by its path; `BadInput` says what is wrong with it."""
+    """Return a shipped profile by name, or one from a file by path; `BadInput` says what is wrong with it."""
     if name.endswith(".toml"):
         path = Path(name)
         try:
@@ -204,7 +204,7 @@ def load_profile(name: str) -> Profile:
 
 
 def read_profile(text: str, where: str) -> Profile:
-    """Return the profile that a file says; `BadInput` names the file and the key."""
+    """Return the profile in a file; `BadInput` names the file and the key."""
     try:
         return _profile(_File.model_validate(toml_in(text)))
     except tomllib.TOMLDecodeError as error:

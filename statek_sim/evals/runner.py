@@ -26,9 +26,9 @@ from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.usage.totals import BYTES_PER_TOKEN
 
 MODEL: Final = TOKENIZER_OF
-"""What the agent asks for: its budgets are counted with the tokenizer that the simulated model's window is."""
+"""The agent's model name: its budgets are counted with the same tokenizer as the simulated model's window."""
 RESERVE: Final = 8
-"""The room for the answer is this part of a context's budget."""
+"""The share of a context's budget that is reserved for the answer."""
 
 
 @cache
@@ -37,14 +37,14 @@ def _tokenizers() -> TokenizerRegistry:
 
 
 class Played(NamedTuple):
-    """What came of a run, and everything that happened in it."""
+    """The outcome of a run, and its full history."""
 
     outcome: Outcome
     events: Sequence[events.Event]
 
 
 def run_one(scenario: EvalScenario, seed: int, arm: Arm, profile: Profile) -> Played:
-    """Return what comes of one run; the same for the same four, in any process."""
+    """Return the outcome of one run; the same for the same four arguments, in any process."""
     instance = scenario.instance(seed)
     model = WeakModel(profile, seed, instance, tier=scenario.tier, window=scenario.context)
     harness = _harness(instance, arm, model)
@@ -89,7 +89,7 @@ def _harness(instance: Instance, arm: Arm, model: WeakModel) -> AgentHarness:
 
 
 def context_settings(budget: int) -> ContextSettings:
-    """Return what a harness keeps the prompts of an eval with this budget of tokens to."""
+    """Return a harness's context settings for evals with this budget of tokens."""
     return ContextSettings(budget=budget, reserve=budget // RESERVE)
 
 
@@ -107,7 +107,7 @@ def outcome_of(
     nudges: int = 0,
     seconds: float | None = None,
 ) -> Outcome:
-    """Return the outcome of a run that left this record; `requests` of the model, `nudges` count as wasted."""
+    """Return the outcome of a run with this record; `requests` of the model; `nudges` count as wasted."""
     verdict = judge(instance, record)
     return Outcome(
         scenario=instance.eval_id,
@@ -139,7 +139,7 @@ def _tokens(run: AgentRun | None) -> Tokens:
 
 
 def _wasted(calls: Sequence[Called]) -> int:
-    """Count calls that failed, and those that repeat one that was answered."""
+    """Count calls that failed or repeat an answered one."""
     seen: set[str] = set()
     wasted = 0
     for call in calls:
@@ -151,7 +151,7 @@ def _wasted(calls: Sequence[Called]) -> int:
 
 
 def _turns(trace: Sequence[events.Event], acts: Sequence[Act]) -> Iterator[Turn]:
-    """Yield the turns of a run, each with what rescue and nudges made of it."""
+    """Yield the turns of a run, each with its rescue stage and nudge."""
     replies: dict[int, str] = {}
     stages: dict[int, str] = {}
     nudges: dict[int, str] = {}

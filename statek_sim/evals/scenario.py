@@ -1,4 +1,4 @@
-"""An eval, and what is made of it for one seed: a task, tools over a fresh world, a plan, and what is demanded."""
+"""An eval, and its instance for one seed: a task, tools over a new world, a plan, and demands."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from statek_sim.evals.world import Approving, Tables, World, apply, begun, varie
 from statek_sim.values import JSON
 
 KEPT: Final = 512
-"""Beginnings of worlds that are kept per process: those of a suite for some seeds."""
+"""Maximum cached world starts per process: those of a suite for some seeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """One call that is demanded, with the arguments that matter."""
+    """One demanded call, with the arguments that matter."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -36,7 +36,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """What a check demands of one instance, with nothing left to evaluate; a function of eval and seed alone."""
+    """What a check demands of one instance, fully evaluated; a function of eval and seed alone."""
 
     calls: tuple[tuple[Expected, ...], ...]
     never: tuple[Expected, ...]
@@ -49,7 +49,7 @@ class Demands:
 
 
 def demands(check: CheckText, before: Tables, scope: Scope) -> Demands:
-    """Return what a check demands of a world that begins like this."""
+    """Return what a check demands of a world with this start."""
     after: Tables = {name: list(rows) for name, rows in before.items()}
     for change in check.changes:
         apply(change, after, {**scope, **after})
@@ -82,17 +82,17 @@ def _texts(value: Any) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalScenario:
-    """One eval of a suite; `path` and `line` say where it stands. Two with the same place and text are equal."""
+    """One eval of a suite; `path` and `line` are its place. Two with the same place and text are equal."""
 
     text: EvalText
     path: Path
     line: int
     digest: str = field(init=False)
-    """What the eval says, as a hash: equal in every process that loads it."""
+    """The hash of the eval's text: equal in every process that loads it."""
 
     def __post_init__(self) -> None:
-        """Take the hash once."""
-        # What it proves changes nothing of what it is.
+        """Compute the hash once."""
+        # The statements that it proves do not affect its runs.
         content = self.text.model_dump_json(by_alias=True, exclude={"proves"}).encode()
         object.__setattr__(self, "digest", hashlib.sha256(content).hexdigest())
 
@@ -108,41 +108,41 @@ class EvalScenario:
 
     @property
     def capability(self) -> str:
-        """What it needs of an agent."""
+        """The capability that it tests."""
         return self.text.capability
 
     @property
     def title(self) -> str:
-        """What it is about, for people."""
+        """A short description for people."""
         return self.text.title
 
     @property
     def max_iterations(self) -> int:
-        """Iterations that a harness gives it."""
+        """Maximum iterations of a harness."""
         return self.text.max_iterations
 
     @property
     def context(self) -> int | None:
-        """Tokens that a prompt may have, None for as many as the model takes."""
+        """Maximum tokens of a prompt, None for the model's limit."""
         return self.text.context
 
     @property
     def source(self) -> str | None:
-        """Where it comes from, None when it is ours."""
+        """Its origin, None if it is ours."""
         return self.text.source
 
     @property
     def proves(self) -> tuple[str, ...]:
-        """The ids of the normative statements that it proves when its scripts come out as they should."""
+        """The ids of the normative statements that it proves if its scripts pass and fail as expected."""
         return self.text.proves
 
     @property
     def workflow(self) -> tuple[str, ...]:
-        """The tools that a run has to use, in their order."""
+        """The tools that a run has to use, in order."""
         return _tools_of(self.text)
 
     def instance(self, seed: int) -> Instance:
-        """Return the eval for a seed, with a world that nobody has touched."""
+        """Return the eval for a seed, with an untouched world."""
         begin = _beginning(self, seed)
         world = World(self.text.tools, begin.tables)
         return Instance(
@@ -161,7 +161,7 @@ class EvalScenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """One eval for one seed: what a player gets, and what the judge needs."""
+    """One eval for one seed: the input of a player, and of the judge."""
 
     eval_id: str
     seed: int
@@ -176,36 +176,36 @@ class Instance:
 
     @property
     def facts(self) -> Scope:
-        """What the check knows: values that differ by seed, the tables at the start, facts."""
+        """Values known to the check: those that differ by seed, the tables at the start, facts."""
         return _beginning(self.scenario, self.seed).scope
 
     def plan_of(self, wrong: str) -> Plan:
-        """Return a wrong script by its id; it may use facts that no model can know."""
+        """Return a wrong script by its id; it may use facts that a model cannot know."""
         steps = next(script.plan for script in self.scenario.text.wrong if script.id == wrong)
         return Plan(steps, self.facts)
 
     def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str | None:
-        """Return what the plan says is next; None where what is shown does not have what it needs."""
+        """Return the plan's next action; None if it needs something that is not shown."""
         try:
             return self.plan.next(seen)
         except Unanswerable:
             return None
 
     def steps_after(self, tool: str) -> Sequence[str]:
-        """Return the required tools after a tool; of one that is not required, all of them but the first."""
+        """Return the required tools after a tool; for one that is not required, all of them but the first."""
         order = [step.tool for step in self.steps.steps]
         at = order.index(tool) if tool in order else 0
         return order[at + 1 :]
 
     def approving(self) -> Approving | None:
-        """Return the gate before calls that a person has to allow, with that person; None when there are none."""
+        """Return the gate for calls that a person has to allow, and that person; None if there are none."""
         text = self.scenario.text
         return Approving(text.approvals, self.world, text.tools) if text.approvals else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Beginning:
-    """Everything of an instance that nobody changes."""
+    """The immutable part of an instance."""
 
     tables: Tables
     scope: Scope
@@ -218,7 +218,7 @@ class _Beginning:
 
 
 def told_names(text: EvalText) -> frozenset[str]:
-    """Return the names that differ by seed and stand in the task or the prompt: all that a plan may use of them."""
+    """Return the names that differ by seed and occur in the task or the prompt: only these may be used by a plan."""
     return (names_in(text.task) | names_in(text.prompt)) & text.vary.keys()
 
 

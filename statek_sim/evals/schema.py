@@ -1,4 +1,4 @@
-"""What stands in an eval file, part by part: strict types, no unknown keys."""
+"""The parts of an eval file: strict types, no unknown keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ListExpression = Annotated[str, Field(pattern="^=")]
 
 
 class Draw(Part):
-    """A value that differs by seed; one of `one_of`, `between` and `code`."""
+    """A value that differs by seed: exactly one of `one_of`, `between` and `code`."""
 
     one_of: Items[Value] | ListExpression | None = Field(
         None, description="One of these, or of the list that `=expression` gives."
@@ -55,7 +55,7 @@ class Draw(Part):
 
 
 def _kind(value: object) -> str:
-    """Return whether a value of a file is a draw: a mapping that says of what."""
+    """Return whether a value of a file is a draw: a mapping with a draw's key."""
     drawn = isinstance(value, Draw) or (isinstance(value, Mapping) and not value.keys().isdisjoint(_DRAWN))
     return "draw" if drawn else "value"
 
@@ -72,7 +72,7 @@ Varied = Annotated[
 
 
 class MoreRows(Part):
-    """Rows that are made: `row` has a draw or a value per column; `n` counts them from 1."""
+    """Generated rows: `row` has a draw or a value per column; `n` counts them from 1."""
 
     count: Positive | Items[Positive] = Field(description="How many, or from how many to how many.")
     row: dict[Key, Varied] = Field(description="Columns in their order; one may use those before it.")
@@ -85,7 +85,7 @@ class MoreRows(Part):
 
 
 class TableText(Part):
-    """A table of the world: its rows as they are at the start."""
+    """A table of the world: its rows at the start."""
 
     rows: Items[dict[Key, Value]] = Field((), description="Rows as written.")
     more: Items[MoreRows] = Field((), description="Rows that are made.")
@@ -94,7 +94,7 @@ class TableText(Part):
 
 
 class Change(Part):
-    """A change to a table; one of `insert`, `update` and `delete`."""
+    """A change to a table: exactly one of `insert`, `update` and `delete`."""
 
     insert: Key | None = None
     update: Key | None = None
@@ -124,14 +124,14 @@ class Change(Part):
 
 
 class Refuses(Part):
-    """When a tool refuses, and what it says."""
+    """When a tool refuses, and its message."""
 
     when: Expression
     says: str
 
 
 class Fails(Part):
-    """A tool's own failure: the first calls of it, or those for which `when` holds, fail."""
+    """A tool's own failure: its first calls fail, or those for which `when` holds."""
 
     first: Positive | None = Field(None, description="So many calls fail, then it works.")
     when: Expression | None = Field(
@@ -150,7 +150,7 @@ class Fails(Part):
 
 
 class ToolText(Part):
-    """A tool over the world: when it refuses or fails, what it changes, and what it gives."""
+    """A tool over the world: when it refuses or fails, what it changes, and what it returns."""
 
     description: str
     parameters: dict[Key, str | dict[str, Value]] = Field(
@@ -182,7 +182,7 @@ class WantedCall(Part):
 
 
 class PlanStep(Part):
-    """A step of a plan; one of `call`, `together`, `do`, `let` and `answer`."""
+    """A step of a plan: exactly one of `call`, `together`, `do`, `let` and `answer`."""
 
     call: Key | None = Field(None, description="A tool.")
     arguments: dict[Key, Value] = Field(default_factory=dict, alias="with")
@@ -232,7 +232,7 @@ class Cited(Part):
 
 
 class CheckText(Part):
-    """What has to be so at the end. What is not said here must not have changed."""
+    """The expected state at the end. Anything not mentioned here must not have changed."""
 
     calls: Items[WantedCall | Items[WantedCall]] = Field(
         (), description="Calls that succeed, in this order; those of an inner list in any order."
@@ -271,7 +271,7 @@ class WrongScript(Part):
 
 
 class EvalText(Part):
-    """One eval: a task, a world with tools, how it is done well, how it is checked, and what must fail."""
+    """One eval: a task, a world with tools, a plan that solves it, its check, and scripts that must fail."""
 
     id: Id
     tier: Tier

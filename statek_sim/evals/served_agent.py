@@ -4,7 +4,7 @@ def agent(job: Assignment) -> str:
     client = OpenAI(base_url=job.llm.openai_url, api_key=job.llm.api_key)
     ...  # ask job.llm.model, call job.tools, return the answer
 
-The simulated model answers in OpenAI's, Anthropic's and Gemini's formats, with the draws that it has for our harness.
+The simulated model answers in OpenAI's, Anthropic's and Gemini's formats, with the same draws as for our harness.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from statek_sim.usage.totals import BYTES_PER_TOKEN
 from statek_sim.values import JSON
 
 MOST_REQUESTS: Final = 100
-"""Requests to the model in one run; further ones are refused with HTTP 400."""
+"""Maximum requests to the model in one run; further ones get HTTP 400."""
 TOO_MANY: Final = 400
 
 
 def load_agent(name: str) -> Agent:
-    """Import `module:attribute`; `BadInput` for one that is not there or cannot be called."""
+    """Import `module:attribute`; `BadInput` if it does not exist or is not callable."""
     found: Any = attribute_at("--agent", name)
     if not callable(found):
         raise BadInput(
@@ -73,7 +73,7 @@ def play_agent(scenario: EvalScenario, seed: int, arm: Arm, name: str, profile: 
 
 
 class ServedModel:
-    """A simulated model behind HTTP. `requests` counts what it was asked, `tokens` what that came to."""
+    """A simulated model behind HTTP. `requests` counts its requests, `tokens` their tokens."""
 
     def __init__(self, model: WeakModel, *, most_requests: int = MOST_REQUESTS) -> None:
         self.requests = 0
@@ -85,7 +85,7 @@ class ServedModel:
 
     @contextmanager
     def running(self) -> Iterator[ModelAccess]:
-        """Serve it inside the block, where the environment variables that clients read point to it."""
+        """Serve the model inside the block, with the environment variables of clients pointing to it."""
         with RunningServer(self._answered) as server, _environment(client_environment(server.url)):
             yield ModelAccess(url=server.url, openai_url=f"{server.url}/v1", api_key=KEY, model=MODEL)
 
@@ -99,7 +99,7 @@ class ServedModel:
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """What the model did, request by request."""
+        """The model's actions, request by request."""
         return tuple(act.as_turn(number) for number, act in enumerate(self._model.acts, 1))
 
     def _answered(self, request: Incoming) -> Answer:
@@ -129,7 +129,7 @@ class ServedModel:
             {"function": {"name": call.name, "arguments": call.arguments}} for call in chat.calls
         ]
         self._completion += completion_tokens(chat.text, calls, self._tokenizer)
-        # It may call what was not offered: that is how a weak model is weak.
+        # It may call tools that were not offered: this is one of a weak model's mistakes.
         return reply.mistaken()
 
 

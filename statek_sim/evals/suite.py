@@ -1,4 +1,4 @@
-"""Loading eval files: everything that is wrong with them at once, each with its line."""
+"""Loads eval files and reports all their problems at once, each with its line."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem
 from statek_sim.scenario.tree import Node, find, node_value
 
 _TAKEN: Final = frozenset({"row", "calls", "n", "last"})
-"""Names that the language gives."""
+"""Names reserved by the language."""
 
 LEAST_WRONG: Final = 2
-"""Scripts that must fail, of every eval."""
+"""Minimum wrong scripts of every eval."""
 
 Names = frozenset[str]
 
 
 def findings(text: EvalText) -> Iterator[Finding]:
-    """Yield what is wrong with an eval, each with its key path."""
+    """Yield the problems of an eval, each with its key path."""
     yield from _names(text)
     yield from _beginning(text)
     yield from _tools(text)
@@ -41,7 +41,7 @@ def findings(text: EvalText) -> Iterator[Finding]:
     try:
         known = told_names(text)
     except BadExpression:
-        return  # The task or the prompt cannot be read, which was said.
+        return  # The task or the prompt cannot be parsed, which is already reported.
     yield from _plan(text, ("plan",), text.plan, known)
     everything = frozenset({*text.vary, *text.world, *text.facts})
     for at, wrong in enumerate(text.wrong):
@@ -49,7 +49,7 @@ def findings(text: EvalText) -> Iterator[Finding]:
 
 
 def _names(text: EvalText) -> Iterator[Finding]:
-    """Yield names that stand for two things."""
+    """Yield names that are used for two things."""
     seen: dict[str, str] = {}
     for part in ("vary", "world", "facts"):
         for name in getattr(text, part):
@@ -63,7 +63,7 @@ def _names(text: EvalText) -> Iterator[Finding]:
 
 
 def _values(at: Keypath, value: Any, known: Iterable[str]) -> Iterator[Finding]:
-    """Yield what is wrong with the expressions of a value."""
+    """Yield the problems of a value's expressions."""
     if isinstance(value, Draw):
         value = [value.one_of or (), value.code or ""]
     try:
@@ -181,7 +181,7 @@ def _wanted(at: Keypath, wanted: WantedCall, text: EvalText, known: Iterable[str
 
 
 def _plan(text: EvalText, at: Keypath, steps: Sequence[PlanStep], known: Iterable[str]) -> Iterator[Finding]:
-    """Yield what is wrong with a plan; each step may use what the ones before it bind."""
+    """Yield the problems of a plan; each step may use names bound by earlier ones."""
     names = {*known}
     for number, step in enumerate(steps):
         here: Keypath = (*at, number)
@@ -262,7 +262,7 @@ EVALS: Final = "evals"
 
 @dataclass(frozen=True, slots=True)
 class LoadedSuite:
-    """What was loaded; `evals` leaves out those with problems."""
+    """The loaded evals, without those that have problems, and the problems."""
 
     evals: tuple[EvalScenario, ...]
     problems: tuple[Problem, ...]
@@ -271,7 +271,7 @@ class LoadedSuite:
 def load_paths(paths: Iterable[Path | str]) -> LoadedSuite:
     """Return the evals in the files at or under `paths`, in the order of the files, and all problems.
 
-    Other files of a folder are left alone; one that is named has to be an eval file.
+    Other files in a folder are skipped; a file that is named has to be an eval file.
     """
     given = [Path(path) for path in paths]
     files, wrong = find_files(given)
@@ -354,7 +354,7 @@ def _options(keypath: Keypath) -> tuple[str, ...]:
 
 
 def _begins(scenario: EvalScenario) -> str | None:
-    """Return why no instance can be made of an eval, None when one can."""
+    """Return why no instance of an eval can be created, None if one can."""
     try:
         scenario.instance(0)
     except (BadInput, LookupError) as error:

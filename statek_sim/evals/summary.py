@@ -1,4 +1,4 @@
-"""The summary of an experiment: numbers per arm and scenario, comparisons, and where failures went."""
+"""The summary of an experiment: numbers per arm and scenario, comparisons, and causes of failures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from statek_sim.evals.outcome import ORDER, Count, Outcome, Tokens, Turn
 
 
 def pass_power(passes: Sequence[tuple[int, int]], k: int) -> float | None:
-    """Return the mean over scenarios of the chance that k runs all pass; each is (passed, of). None: too few runs."""
+    """Return pass^k: the mean over scenarios of the probability that k runs all pass.
+
+    Each item is (passed, total). None if there are too few runs.
+    """
     if not passes or any(of < k for _, of in passes):
         return None
     return sum(comb(passed, k) / comb(of, k) for passed, of in passes) / len(passes)
@@ -23,8 +26,8 @@ def pass_power(passes: Sequence[tuple[int, int]], k: int) -> float | None:
 
 SAMPLES: Final = 2_000
 LEAST_CLUSTERS: Final = 6
-"""Clusters that a 95 % interval takes. Means of clusters that are drawn again lie between the least and the largest
-of theirs, and k of these have the true median between them in 1 - 2^(1-k) of all cases: 93.75 % for five.
+"""Minimum clusters for a 95 % interval. Bootstrap means lie between the smallest and the largest cluster, and k
+clusters have the true median between those with probability 1 - 2^(1-k): 93.75 % for five.
 """
 _TAIL: Final = 0.025
 
@@ -32,8 +35,8 @@ _TAIL: Final = 0.025
 def cluster_interval(clusters: Sequence[Sequence[float]], *, seed: int = 0) -> tuple[float, float] | None:
     """Return the 95 % interval of the mean of clusters' values, by drawing clusters with replacement.
 
-    Each cluster is one scenario's runs. None with fewer than `LEAST_CLUSTERS`: nothing tells then how scenarios
-    differ, and whatever is possible is the interval.
+    Each cluster is one scenario's runs. None with fewer than `LEAST_CLUSTERS`: too few scenarios show nothing about how
+    scenarios differ.
     """
     kept = [(sum(values), len(values)) for values in clusters if values]
     if len(kept) < LEAST_CLUSTERS:
@@ -48,12 +51,12 @@ def cluster_interval(clusters: Sequence[Sequence[float]], *, seed: int = 0) -> t
 
 
 ALPHA: Final = 0.05
-"""Arms differ whose adjusted p is not above this."""
+"""Significance level of the adjusted p."""
 
 
 @dataclass(frozen=True, slots=True)
 class Discordance:
-    """Pairs of runs of which one passed: `first` only the first arm's, `second` only the second's, of `pairs`."""
+    """Pairs of runs of which exactly one passed: `first` and `second` count the arm that did, of `pairs`."""
 
     first: int
     second: int
@@ -61,7 +64,7 @@ class Discordance:
 
     @property
     def difference(self) -> float:
-        """The share by which the first arm passes more often."""
+        """How much more often the first arm passes, as a share of the pairs."""
         return (self.first - self.second) / self.pairs if self.pairs else 0.0
 
 
@@ -76,7 +79,7 @@ def discordance(pairs: Iterable[tuple[bool, bool]]) -> Discordance:
 
 
 def mcnemar(first: int, second: int) -> float:
-    """Return the exact two-sided p of so many discordant pairs each way: a coin's, of their number."""
+    """Return the exact two-sided p of these numbers of discordant pairs, from a binomial with p = 1/2."""
     count = first + second
     if not count:
         return 1.0
@@ -84,7 +87,7 @@ def mcnemar(first: int, second: int) -> float:
     for at in range(min(first, second) + 1):
         tail += ways
         ways = ways * (count - at) // (at + 1)
-    # Whole numbers divided at last: a float of 2**count would be none from 1024 on.
+    # Divide integers last: a float of 2**count overflows from 1024 on.
     return min(1.0, float(2 * tail / 2**count))
 
 
@@ -92,16 +95,16 @@ Answer = Literal["different", "different here", "cannot tell", "not exercised"]
 _NOTHING: Final = ("cannot tell", "not exercised")
 
 Pairs = Sequence[Sequence[tuple[bool, bool]]]
-"""Per scenario, per seed: whether each of the two arms passed."""
+"""Whether each of the two arms passed, per scenario and seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two arms. `p` is exact McNemar's, `adjusted` the same after Holm, for as many comparisons as were made.
+    """Comparison of two arms. `p` is exact McNemar's, `adjusted` the same after Holm's correction for all comparisons.
 
-    `difference`: by how much more often the first arm passes; `interval` is its 95 % one, by scenarios. `answer` is
-    "different here" when these scenarios differ, and too few of them to say it of scenarios like these, and "not
-    exercised" when all runs of both arms were the same, turn by turn: what they differ in never acted.
+    `difference`: how much more often the first arm passes; `interval` is its 95 % interval, by scenarios. `answer` is
+    "different here" if these scenarios differ but are too few to generalize, and "not exercised" if all runs of both
+    arms were the same, turn by turn: the part in which they differ never acted.
     """
 
     first: str
@@ -114,14 +117,14 @@ class Comparison:
 
     @property
     def enough(self) -> bool:
-        """Whether these runs tell."""
+        """Whether these runs decide the comparison."""
         return self.answer not in _NOTHING
 
 
 def compared(
     arms: Mapping[tuple[str, str], Pairs], *, same: Collection[tuple[str, str]] = ()
 ) -> tuple[Comparison, ...]:
-    """Return all comparisons of an experiment; `same`: those whose runs were the same, turn by turn."""
+    """Return all comparisons of an experiment; `same`: those whose runs were identical, turn by turn."""
     seen = {names: discordance(pair for group in pairs for pair in group) for names, pairs in arms.items()}
     values = {names: mcnemar(outcomes.first, outcomes.second) for names, outcomes in seen.items()}
     adjusted = holm(values)
@@ -154,13 +157,13 @@ def _comparison(
 
 def _answer(adjusted: float, interval: tuple[float, float]) -> Answer:
     if adjusted <= ALPHA:
-        # Runs of one scenario alone can make McNemar sure; whether other scenarios would say so is another question.
+        # Runs of a single scenario can make McNemar significant, which shows nothing about other scenarios.
         return "different here" if interval[0] <= 0 <= interval[1] else "different"
     return "cannot tell"
 
 
 def holm(values: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:
-    """Return p values made larger so that all of them together give a false alarm no more often than one would."""
+    """Return p values corrected by Holm's method, so that the family-wise error rate is that of a single test."""
     found: dict[tuple[str, str], float] = {}
     largest = 0.0
     for at, (names, p) in enumerate(sorted(values.items(), key=lambda item: (item[1], item[0]))):
@@ -171,12 +174,12 @@ def holm(values: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float
 
 TIERS: Final = ("easy", "medium", "hard")
 POWERS: Final = (1, 2, 4, 8)
-"""The k of pass^k."""
+"""The values of k in pass^k."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellSummary:
-    """One scenario in one arm; `points` is the mean share of what was demanded."""
+    """One scenario in one arm; `points` is the mean share of demands met."""
 
     runs: int
     completed: int
@@ -188,10 +191,9 @@ class CellSummary:
 class ArmSummary:
     """One arm over all scenarios and seeds.
 
-    `completion` and `score` are shares of runs that ended by an answer, and that were right; `interval` is the 95 %
-    one of the score, by scenarios. `calls`, `model_calls` and `wasted` are means of a run. `tiers` has the runs that
-    were right, and all, of each tier. `seconds` is the real time of all runs of a user's own agent, None for our
-    harness.
+    `completion` is the share of runs that ended with an answer, `score` of those that passed; `interval` is the 95 %
+    interval of the score, by scenarios. `calls`, `model_calls` and `wasted` are means per run. `tiers` has the passed
+    and total runs of each tier. `seconds` is the real time of all runs of a user's own agent, None for our harness.
     """
 
     arm: Arm
@@ -212,7 +214,7 @@ class ArmSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Everything that reports say."""
+    """The contents of all reports."""
 
     experiment: Experiment
     arms: tuple[ArmSummary, ...]
@@ -240,7 +242,7 @@ def summarised(experiment: Experiment, outcomes: Sequence[Outcome]) -> Summary:
 
 
 def by_scenario(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
-    """Return runs by their scenario, in order."""
+    """Return runs grouped by scenario, in order."""
     found: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         found.setdefault(outcome.scenario, []).append(outcome)
@@ -279,7 +281,7 @@ def _arm(arm: Arm, outcomes: Sequence[Outcome], tiers: Mapping[str, str]) -> Arm
 
 
 def _tiers(outcomes: Sequence[Outcome], tiers: Mapping[str, str]) -> dict[str, tuple[int, int]]:
-    """Return how many runs of each tier were right, of how many; tiers without runs are left out."""
+    """Return passed and total runs of each tier; tiers without runs are left out."""
     runs = {tier: [run.passed for run in outcomes if tiers[run.scenario] == tier] for tier in TIERS}
     return {tier: (sum(passed), len(passed)) for tier, passed in runs.items() if passed}
 
@@ -296,7 +298,7 @@ def _added(counts: Sequence[Count]) -> Count:
 
 
 def _comparisons(arms: Sequence[Arm], by_arm: Mapping[str, Sequence[Outcome]]) -> tuple[Comparison, ...]:
-    """Compare the user's agent, the full harness or the first arm with each of the others, on the same model."""
+    """Compare the user's agent, the full harness or the first arm with each other arm, on the same model."""
     arms = [arm for arm in arms if not arm.ideal]
     if len(arms) < 2:
         return ()
@@ -316,7 +318,7 @@ def _comparisons(arms: Sequence[Arm], by_arm: Mapping[str, Sequence[Outcome]]) -
 
 
 def _same(group: Sequence[Outcome], other: Sequence[Outcome]) -> bool:
-    """Return whether the runs of two arms were the same, turn by turn and token by token."""
+    """Return whether the runs of two arms were identical, turn by turn and token by token."""
     return [run._replace(arm="") for run in group] == [run._replace(arm="") for run in other]
 
 
@@ -325,10 +327,10 @@ _READ: Final = "read: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowRow:
-    """The turns of one class in one arm, and the runs that had any of them.
+    """The turns of one class in one arm, and the runs with at least one.
 
-    `rescued`: turns that rescue read, by its stage. `nudged`: turns after which the model was corrected, by the
-    correction. `runs` had the class at least once, of which `completed` ended by an answer and `passed` were right.
+    `rescued`: turns that rescue read, by its stage. `nudged`: turns followed by a correction, by the correction. Of the
+    `runs`, `completed` ended with an answer and `passed` were right.
     """
 
     failure: str
@@ -341,7 +343,7 @@ class FlowRow:
 
 
 def flow_of(outcomes: Sequence[Outcome]) -> tuple[FlowRow, ...]:
-    """Return a row per class that acted, in the order in which classes are asked."""
+    """Return a row per class that acted, in the order of the draws."""
     return tuple(row for name in ORDER if (row := _row(name.value, outcomes)).turns)
 
 

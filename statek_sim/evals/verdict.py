@@ -1,4 +1,4 @@
-"""The verdict on a run: by calls that reached the world, its state, and an answer that cites what was found."""
+"""The verdict on a run: by calls that reached the world, its state, and an answer that cites its findings."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from statek_sim.evals.world import Row, Tables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a run is worth. `completed`: it ended by an answer, not by a limit or an error.
+    """The verdict on a run. `completed`: it ended with an answer, not by a limit or an error.
 
-    `score` is the share of what was demanded, from 0 to 1; `passed` is completed with all of it. `problems` say what
-    is missing or should not have been, one line each.
+    `score` is the share of demands met, from 0 to 1; `passed` is completed with all demands met. `problems` say what is
+    missing or forbidden, one line each.
     """
 
     completed: bool
@@ -49,7 +49,7 @@ def judge(instance: Instance, record: Record) -> Verdict:
 
 @dataclass(slots=True)
 class _Tally:
-    """Points for what is demanded; what must not be costs one each."""
+    """Points for demands met; each forbidden event costs one."""
 
     met: int = 0
     of: int = 0
@@ -89,7 +89,7 @@ def _judge_calls(wanted: Demands, calls: Sequence[Called], tally: _Tally) -> Non
 
 
 def _judge_group(group: Sequence[Expected], done: Sequence[Called], start: int, tally: _Tally) -> int:
-    """Look for calls of a group after `start`, in any order; return where the next group may begin."""
+    """Look for a group's calls after `start`, in any order; return where the next group may start."""
     free = dict(enumerate(done[start:], start))
     reached, named = start, []
     for expected in group:
@@ -116,7 +116,7 @@ def _judge_group(group: Sequence[Expected], done: Sequence[Called], start: int, 
 
 
 def meets(call: Called, expected: Expected) -> bool:
-    """Return whether a call is one that is expected: its tool, and the arguments that matter."""
+    """Return whether a call is an expected one: its tool, and the arguments that matter."""
     given = call.arguments
     return call.name == expected.tool and all(
         key in given and _same(given[key], value) if value is not None else given.get(key) is None
@@ -125,7 +125,7 @@ def meets(call: Called, expected: Expected) -> bool:
 
 
 def _same(expected: Any, other: Any) -> bool:
-    """Return whether values are the same: texts whatever their case and the space around them, lists in any order."""
+    """Return whether values are equal, ignoring case and surrounding space of texts, and order of lists."""
     if isinstance(expected, list) and isinstance(other, list):
         left = list(other)
         return len(expected) == len(other) and all(_taken(item, left) for item in expected)
@@ -158,7 +158,7 @@ def _judge_world(wanted: Demands, tables: Tables, tally: _Tally) -> None:
 
 
 def _difference(expected: Sequence[Row], there: Sequence[Row]) -> str:
-    """Return how rows differ from those that are expected, in any order; nothing when they do not."""
+    """Return how rows differ from the expected ones, in any order; empty if they do not."""
     if expected == there:
         return ""
     left = list(there)
@@ -194,7 +194,7 @@ def _judge_answer(wanted: Demands, record: Record, tally: _Tally) -> None:
 
 
 def _was_shown(text: str, tool: str | None, calls: Iterable[Called]) -> bool:
-    """Return whether a result had the text; errors repeat what they are given, so they count where a tool is named."""
+    """Return whether a result contained the text; errors repeat their input, so they count only if a tool is named."""
     shown = [
         call.result if call.error is None or tool is None else call.error
         for call in calls
@@ -207,7 +207,7 @@ def _was_shown(text: str, tool: str | None, calls: Iterable[Called]) -> bool:
 
 
 def _judge_python(instance: Instance, record: Record, tally: _Tally) -> None:
-    """Have the check's own function judge the run: one point, missed when it names a problem or raises."""
+    """Let the check's own function judge the run: one point, lost if it returns a problem or raises."""
     name = instance.scenario.text.check.python
     if name is None:
         return
@@ -234,12 +234,12 @@ _SPACES = re.compile(r"\s+")
 
 @lru_cache(maxsize=512)
 def plain(text: str) -> str:
-    """Return a text in small letters, with single spaces and without marks between thousands."""
+    """Return a text in lower case, with single spaces and without thousands separators."""
     return _SPACES.sub(" ", _THOUSANDS.sub("", text)).casefold()
 
 
 def says(answer: str, text: str) -> bool:
-    """Return whether a plain text has these words, or this number, and not as a part of longer ones."""
+    """Return whether a plain text contains these words, or this number, as whole words."""
     return _pattern(text).search(answer) is not None
 
 

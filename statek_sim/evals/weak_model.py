@@ -1,9 +1,9 @@
-"""A simulated weak model: knows what would be right, and does something else as often as its profile says.
+"""A simulated weak model: knows the correct action, and deviates as often as its profile says.
 
-What would be right comes from the task's plan and what the prompt still shows. Then the classes of failures are asked,
-in a fixed order, whether they act: each has a propensity per scenario and a draw per turn. A turn is a place in the
-task and how often the model stood there before, so that two harnesses see the same draws as long as they bring it to
-the same places. What it wrongly asked for it believes: the result stands for the right one.
+The correct action comes from the task's plan and what the prompt still shows. Then each class of failures is drawn, in
+a fixed order: it has a propensity per scenario and a draw per turn. A turn is identified by its position in the task
+and the number of earlier visits, so that two harnesses get the same draws as long as they lead to the same positions.
+The model believes the result of a wrong call: it takes it for the result of the right one.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ from statek_sim.usage.tokenizers import tokenizer_for_model
 from statek_sim.values import JSON, ToolSpec
 
 TOKENIZER_OF: Final = "gpt-4o"
-"""Whose tokenizer counts a prompt; a simulated model has none of its own. The agent's budget is counted with it too."""
+"""Name of the tokenizer that counts prompts; a simulated model has none of its own. It also counts the agent's budget.
+"""
 TOO_LONG: Final = 400
 _MANNER: Final = manner(None, None)
 GIVES_UP: Final = "I could not find what is needed to answer that."
-"""What a model says that believes results which do not have what the task needs."""
+"""The answer of a model whose believed results lack what the task needs."""
 
 
 class Task(Protocol):
-    """What a model works on: an eval with its seed."""
+    """The task of a model: an eval with its seed."""
 
     @property
     def eval_id(self) -> str:
@@ -56,19 +57,19 @@ class Task(Protocol):
 
     @property
     def tools(self) -> Sequence[Tool]:
-        """What may be called."""
+        """The tools that may be called."""
 
     def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str | None:
-        """Return the right calls, or the answer, after what is shown; None where that cannot be known from it."""
+        """Return the right calls, or the answer, given what is shown; None if that is insufficient."""
 
     def steps_after(self, tool: str) -> Sequence[str]:
         """Return the required tools that come after a tool."""
 
 
 class WeakModel:
-    """A profile with a seed answers the requests of one run. `acts` are what it did, turn by turn.
+    """A profile with a seed, which answers the requests of one run. `acts` are its actions, turn by turn.
 
-    `window` is the server's own, where it is smaller than the model's.
+    `window` is the server's own limit, if it is smaller than the model's.
     """
 
     def __init__(
@@ -89,11 +90,11 @@ class WeakModel:
         self.acts: list[Act] = []
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Answer one request with the body of a server, or refuse one that is too long."""
+        """Answer one request with a server's body; a prompt that is too long is refused."""
         return deliver(self.reply(request), request, _MANNER)
 
     def reply(self, request: ChatRequest) -> Reply:
-        """Answer one request with what a script can say, for a fake server; a prompt that is too long is refused."""
+        """Answer one request with a scripted reply for a fake server; a prompt that is too long is refused."""
         tokens = self._tokens(request)
         if tokens > self._window:
             raise ProviderHTTPError(
@@ -108,7 +109,7 @@ class WeakModel:
         return reply
 
     def _tokens(self, request: ChatRequest) -> int:
-        """Return the tokens of a prompt; tools that are the same as before are not counted again."""
+        """Return the tokens of a prompt; unchanged tools are not counted again."""
         meter = shared_meter(tokenizer_for_model(TOKENIZER_OF))
         if request.tools is not self._tools:
             self._tools = request.tools
@@ -117,7 +118,7 @@ class WeakModel:
         return message_tokens + self._tools_tokens + REPLY_PRIMING
 
     def _as_believed(self, call: Called) -> Called:
-        """Return a call as the model remembers it: what it asked for wrongly, it takes for the right thing."""
+        """Return a call as the model remembers it: a wrong call as the right one."""
         meant = self._believed.get(call_key(call.name, call.arguments)) if self._believed else None
         if meant is None or call.error is not None:
             return call
@@ -125,7 +126,7 @@ class WeakModel:
 
 
 class _Turn:
-    """One turn: where it stands, what would be right, which failure acts."""
+    """One turn: its position, the right action, and the failure that acts."""
 
     def __init__(
         self, model: WeakModel, request: ChatRequest, shown: Sequence[Called], *, long: bool
@@ -142,7 +143,7 @@ class _Turn:
         self._offered = {name: model._schemas.get(name, {}) for name in offered}
 
     def taken(self) -> tuple[Act, Reply]:
-        """Return what is done, and the answer that says it."""
+        """Return the action, and the answer that contains it."""
         model = self._model
         right = self._right(self._shown)
         corrected = is_corrected(self._request.messages)
@@ -163,9 +164,9 @@ class _Turn:
         return self._acted(None, self._plainly(right), corrected=corrected)
 
     def _better(self, right: Sequence[PlannedCall] | str) -> Reply | None:
-        """Return what is right, None where that is what was refused: saying it again does not heed a correction.
+        """Return the right action, None if it is the refused one: repeating that would not follow the correction.
 
-        Where it is so because of what the model believes, it no longer believes it.
+        If the cause is something that the model believes, it stops believing it.
         """
         model = self._model
         reply = self._plainly(right)
@@ -181,7 +182,7 @@ class _Turn:
         return shares[failure] > 0 and self._draw(failure.value) < shares[failure]
 
     def _unread(self) -> FailureClass | None:
-        """Return why this turn has no readable call, None where it has one: one draw whether, another one why."""
+        """Return why this turn has no readable call, None if it has one: one draw decides whether, another one why."""
         early, malformed = (self._model._shares[failure] for failure in UNREAD_CLASSES)
         both = early + malformed
         if not both or self._draw(UNREAD) >= both:
@@ -213,7 +214,7 @@ class _Turn:
     def _plainly(self, right: Sequence[PlannedCall] | str) -> Reply:
         return text(right) if isinstance(right, str) else called(right)
 
-    # -- failures: each returns the answer and how it is wrong, or None where it cannot act here ------------------
+    # -- failures: each returns the answer and what is wrong with it, or None if it does not apply here -----------
 
     def _wrongly(self, failure: FailureClass, right: Sequence[PlannedCall] | str) -> tuple[Reply, str] | None:
         match failure:
@@ -238,7 +239,7 @@ class _Turn:
         return None
 
     def _forgetting(self, right: Sequence[PlannedCall] | str) -> tuple[Reply, str] | None:
-        """Act on the newer half of what is shown, where the prompt is long and that makes a difference."""
+        """Act on the newer half of what is shown, if the prompt is long and that makes a difference."""
         if not self._long or len(self._shown) < 2:
             return None
         left = self._right(self._shown[len(self._shown) // 2 :])
@@ -254,7 +255,7 @@ class _Turn:
         return called([again]), again.name
 
     def _going_on(self) -> tuple[Reply, str] | None:
-        """Make the call of a loop again, unless its tool was taken away or the model gets out of it."""
+        """Repeat the call of a loop, unless its tool was removed or the model leaves the loop."""
         model = self._model
         again = model._looping
         assert again is not None, "asked only within a loop"
@@ -306,11 +307,11 @@ def _name_of(tool: ToolSpec) -> str:
     return str((function if isinstance(function, dict) else tool).get("name"))
 
 
-# ---- on a script of a test
+# -- for a test's script
 
 
 def simulated_model(script: Sequence[Reply], *, seed: int, profile: str = "ministral-3-8b-instruct") -> Reply:
-    """Return the answers of a simulated weak model that means to do what a script of calls and texts says.
+    """Return the answers of a simulated weak model that follows a script of calls and texts, with mistakes.
 
     `statek_llm_server.script([simulated_model(script, seed=statek_seed)])`, for one conversation. `profile` is a
     shipped one or a .toml file. Each seed has its own propensities, as each scenario of the evals has.
@@ -333,7 +334,7 @@ def simulated_model(script: Sequence[Reply], *, seed: int, profile: str = "minis
 
 
 class _ScriptedTask:
-    """A script as what is right: its calls in their order, then its last text."""
+    """A script as the right actions: its calls in order, then its last text."""
 
     def __init__(self, script: Sequence[Chat], tools: Sequence[ToolSpec], seed: int) -> None:
         self.eval_id = f"script {seed}"
@@ -352,7 +353,7 @@ class _ScriptedTask:
         return self._answer
 
     def steps_after(self, tool: str) -> Sequence[str]:
-        """Return the tools that the script calls behind the first call of a tool."""
+        """Return the tools that the script calls after the first call of a tool."""
         order = [call.name for turn in self._turns for call in turn]
         return order[order.index(tool) + 1 :] if tool in order else order[1:]
 

@@ -25,13 +25,13 @@ Tables = dict[str, list[Row]]
 
 
 class ToolError(Exception):
-    """A tool of a world refused or failed; its text is what the model reads."""
+    """A world's tool refused or failed; the model reads its text."""
 
 
 class World:
     """The tables of one run and the tools over them. `log` has every call that reached it, in order.
 
-    `before` are the tables at the start, which nobody changes.
+    `before` are the unchanged tables of the start.
     """
 
     def __init__(self, tools: Mapping[str, ToolText], before: Tables) -> None:
@@ -61,7 +61,7 @@ class World:
         return run
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool, note it, and return its text; `ToolError` when it refuses, fails, or is not there."""
+        """Call a tool, log the call, and return its text; `ToolError` if it refuses, fails, or does not exist."""
         try:
             result = self._result(name, arguments)
         except ToolError as error:
@@ -85,7 +85,7 @@ class World:
         given = {**dict.fromkeys(tool.parameters), **arguments, "calls": count}
         try:
             return self._done(name, tool, given)
-        except Unanswerable as error:  # arguments of a type that the tool was not made for
+        except Unanswerable as error:  # arguments of a type that the tool does not support
             raise ToolError(f"{name} cannot do that: {error}") from None
 
     def _done(self, name: str, tool: ToolText, given: Scope) -> Any:
@@ -116,15 +116,15 @@ class World:
         return applied if isinstance(applied, bool) else bool(evaluate(applied, self.scope(given)))
 
     def refused(self, name: str, arguments: Mapping[str, Any], reason: str) -> None:
-        """Note a call that a person refused, which never reached the tool."""
+        """Log a call that a person refused, which never reached the tool."""
         self.log.append(Called(name=name, arguments=dict(arguments), error=reason))
 
     def scope(self, given: Scope) -> Scope:
-        """Return what expressions of a tool may name: the tables as they are, and its arguments."""
+        """Return the names for a tool's expressions: the current tables, and its arguments."""
         return {**self.tables, **given}
 
     def record(self, answer: str | None, stop: str, *, model_calls: int = 0) -> Record:
-        """Return what came of the run, with this world's own log of the calls."""
+        """Return the record of the run, with this world's own log of the calls."""
         return Record(answer=answer, stop=stop, calls=tuple(self.log), model_calls=model_calls)
 
 
@@ -136,7 +136,7 @@ def _json(name: str, result: Any) -> str:
 
 
 def apply(change: Change, tables: Tables, scope: Scope) -> None:
-    """Change a table; expressions read `scope`, and the row they are about as `row`."""
+    """Change a table; expressions can use `scope`, and the current row as `row`."""
     rows = tables[change.table]
     if change.insert is not None:
         rows += [
@@ -155,7 +155,7 @@ def apply(change: Change, tables: Tables, scope: Scope) -> None:
     ]
 
 
-# -- how it begins ----------------------------------------------------------------------------------------------
+# -- the start of a world -------------------------------------------------------------------------------------
 
 
 def drawn(name: str, value: Draw | Any, draws: Draws, scope: Scope) -> Any:
@@ -167,7 +167,7 @@ def drawn(name: str, value: Draw | Any, draws: Draws, scope: Scope) -> Any:
         return draw(name)
     try:
         return draws.distinct(name, draw, value.several)
-    except (LookupError, TypeError) as error:  # lists and mappings cannot be told apart
+    except (LookupError, TypeError) as error:  # lists and mappings are not hashable
         raise Unanswerable(f"{name}: several: {error}") from None
 
 
@@ -188,7 +188,7 @@ def _one_drawn(name: str, *, value: Draw, draws: Draws, scope: Scope) -> Any:
 
 
 def varied(vary: Mapping[str, Any], draws: Draws) -> dict[str, Any]:
-    """Return the values that differ by seed; each may use those before it."""
+    """Return the values that differ by seed; each may use earlier ones."""
     scope: dict[str, Any] = {}
     for name, value in vary.items():
         scope[name] = drawn(name, value, draws, scope)
@@ -196,7 +196,7 @@ def varied(vary: Mapping[str, Any], draws: Draws) -> dict[str, Any]:
 
 
 def begun(world: Mapping[str, TableText], draws: Draws, vary: Scope) -> Tables:
-    """Return the tables as they are at the start; a table may use those before it."""
+    """Return the tables at the start; a table may use earlier ones."""
     tables: Tables = {}
     for name, table in world.items():
         scope = {**vary, **tables}
@@ -242,9 +242,10 @@ def _cell(name: str, value: Any, taken: set[Any] | None, draws: Draws, scope: Sc
 
 
 class Approving:
-    """A gate before the calls that a person has to allow, and the person who is asked about them.
+    """A gate for calls that a person has to allow, and the person who is asked.
 
-    Put it last among the gates of a harness and give `person` as its person; without a gate, `allows` says the same.
+    Put it last among the gates of a harness and pass its `person` as the harness's; without a gate, `allows` returns
+    the same.
     """
 
     def __init__(
@@ -256,7 +257,7 @@ class Approving:
         self._about: dict[str, tuple[str, Mapping[str, Any]]] = {}
 
     def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
-        """Return the question, for a call that needs leave."""
+        """Return the question for a call that needs approval."""
         approval = self._approvals.get(call.name)
         if approval is None:
             return None
@@ -265,19 +266,19 @@ class Approving:
         return ask
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Do nothing: every call is asked about anew."""
+        """Do nothing: every call is asked about separately."""
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Do nothing: no right was given."""
+        """Do nothing: no permission was granted."""
 
     def person(self, question: Question) -> PersonSaid:
-        """Answer a question of this gate; `LookupError` for another one."""
+        """Answer a question of this gate; `LookupError` for any other question."""
         if question.text not in self._about:
             raise LookupError(f"{question.text!r}: the person of this eval knows only about its approvals")
         return self.allows(*self._about[question.text])
 
     def allows(self, tool: str, arguments: Mapping[str, Any]) -> PersonSaid:
-        """Return what the person says about a call, and note a refusal; what needs no leave has it."""
+        """Return the person's reply about a call, and log a refusal; a call that needs no approval is allowed."""
         approval = self._approvals.get(tool)
         if approval is None:
             return PersonSaid("answered", "yes")

@@ -218,8 +218,7 @@ def kept(text: str, at: int, closing: re.Pattern[str], budget: WorkBudget) -> tu
 
 
 def half_kept(value: str) -> bool:
-    """Return whether a value ends like a CDATA section but does not start like one: a mark is damaged or superfluous.
-    """
+    """Return whether a value ends like a CDATA section but does not start like one: a mark is damaged or extra."""
     return value.rstrip().endswith("]]>")
 
 
