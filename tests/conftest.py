@@ -24,6 +24,9 @@ ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[a
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ["DO_NOT_TRACK"] = "1"
 
+# Images of containers set it: every process that a test starts would compile the whole package anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # The same examples on every run and machine, and no deadline: a busy machine is no failure.
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, database=None, max_examples=examples(100)

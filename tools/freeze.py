@@ -7,13 +7,19 @@ before a redesign. While it runs, list intended differences in `tests/frozen/cha
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from statek_sim.cli import main as command_line
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 FROZEN: Final = ROOT / "tests" / "frozen"
@@ -42,6 +48,13 @@ COMMANDS: Final = (
 """Command lines of the everyday commands, good and bad input, run from the root of the repository."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    exit_code: int | str
+    stdout: str
+    stderr: str
+
+
 def traces() -> dict[str, str]:
     """Return the digest of the trace of every run of the built-in suites, by `id[profile]`."""
     with tempfile.TemporaryDirectory() as folder:
@@ -66,23 +79,28 @@ def surface() -> dict[str, Any]:
         for option in ("", "--policy", "--baseline", "--evals")
     }
     commands = {command: _first_line(_run(command)) for command in COMMANDS}
-    return {"commands": commands, "schemas": schemas, "starter": starter, "init": said.returncode}
+    return {"commands": commands, "schemas": schemas, "starter": starter, "init": said.exit_code}
 
 
-def _run(command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "statek_sim.cli", *command.split()],
-        cwd=ROOT,
-        check=False,
-        capture_output=True,
-        encoding="utf-8",
-        env={"COLUMNS": "120", "NO_COLOR": "1", "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
-    )
+def _run(command: str) -> _Answer:
+    """Run a command line in this process, from the root of the repository."""
+    out, err = io.StringIO(), io.StringIO()
+    environment = dict(os.environ)
+    os.environ.clear()
+    os.environ.update({"COLUMNS": "120", "NO_COLOR": "1", "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"})
+    try:
+        with chdir(ROOT), redirect_stdout(out), redirect_stderr(err):
+            command_line(command.split())
+    except SystemExit as done:
+        return _Answer(exit_code=done.code or 0, stdout=out.getvalue(), stderr=err.getvalue())
+    finally:
+        os.environ.clear()
+        os.environ.update(environment)
 
 
-def _first_line(done: subprocess.CompletedProcess[str]) -> str:
-    lines = (done.stdout + done.stderr).strip().splitlines()
-    return f"exit {done.returncode}: {lines[0].strip() if lines else ''}"
+def _first_line(answer: _Answer) -> str:
+    lines = (answer.stdout + answer.stderr).strip().splitlines()
+    return f"exit {answer.exit_code}: {lines[0].strip() if lines else ''}"
 
 
 def _digest(text: str) -> str:
