@@ -81,7 +81,7 @@ def settings_of(scenario: Scenario, *, preset: str | None = None) -> StatekSetti
     if not scenario.settings:
         return settings
     try:
-        return StatekSettings(**{**settings.model_dump(exclude_unset=True), **scenario.settings})
+        return StatekSettings(**{**settings.given, **scenario.settings})
     except Exception as error:
         raise BadScenario(f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: {error}") from error
 
@@ -89,7 +89,7 @@ def settings_of(scenario: Scenario, *, preset: str | None = None) -> StatekSetti
 def job_settings(scenario: Scenario, *, preset: str | None = None) -> StatekSettings:
     """Return the settings that STATEK's jobs run with: `settings_of`, and the style that all agents have."""
     settings, style = settings_of(scenario, preset=preset), style_of_all(scenario)
-    return settings if style is None else settings.model_copy(update={"chat_style": style})
+    return settings if style is None else StatekSettings(**{**settings.given, "chat_style": style})
 
 
 @cache

@@ -189,8 +189,8 @@ def _line(text: str) -> str:
 
 
 def _without_limits(settings: StatekSettings) -> StatekSettings:
-    kept = settings.model_dump(exclude=set(HarnessLimits.__dataclass_fields__))
-    return StatekSettings(**kept)
+    limits = HarnessLimits.__dataclass_fields__
+    return StatekSettings(**{name: value for name, value in settings.given.items() if name not in limits})
 
 
 def burnt(record: RunRecord, goes_bad: Mapping[str, int], prices: PriceList | None) -> Burnt:

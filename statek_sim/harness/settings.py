@@ -8,11 +8,9 @@ Source: "Harness Policies", Configure the Harness; behaviour 11.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from enum import StrEnum
-from typing import Annotated, Final, Literal, Self
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from typing import Any, Final, Self
 
 from statek_sim.did_you_mean import closest, suggestion
 from statek_sim.errors import BadSetting
@@ -46,15 +44,16 @@ PREFIX: Final = "STATEK_"
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One environment variable.
+    """One setting and the environment variable that sets it.
 
-    `read` turns its text into the field's value or raises ValueError; `expected` says in a person's words
-    what the field accepts.
+    `read` turns the variable's text into a value or raises ValueError; `accepts` says whether the setting can have
+    a value; `expected` describes such values to a person.
     """
 
     name: str
     field: str
     read: Callable[[str], object]
+    accepts: Callable[[object], bool]
     expected: str
 
 
@@ -69,12 +68,18 @@ def unknown_variable(name: str) -> str:
     return f"{name}: not a STATEK variable.{hint}"
 
 
+def _whole(most: int) -> Callable[[object], bool]:
+    return lambda value: type(value) is int and 0 <= value <= most
+
+
 def _number(field: str, name: str | None = None) -> Variable:
-    return Variable(name or PREFIX + field.upper(), field, int, "a whole number from 0 to 2**63 - 1")
+    expected = "a whole number from 0 to 2**63 - 1"
+    return Variable(name or PREFIX + field.upper(), field, int, _whole(MAX_LIMIT), expected)
 
 
 def _text(field: str, name: str | None = None) -> Variable:
-    return Variable(name or PREFIX + field.upper(), field, str, "a text")
+    accepts: Callable[[object], bool] = lambda value: isinstance(value, str)  # noqa: E731
+    return Variable(name or PREFIX + field.upper(), field, str, accepts, "a text")
 
 
 def _choice(field: str, name: str, *options: str) -> Variable:
@@ -87,12 +92,15 @@ def _choice(field: str, name: str, *options: str) -> Variable:
         except KeyError:
             raise ValueError(text) from None
 
-    return Variable(name, field, read, f"{', '.join(options[:-1])} or {options[-1]}")
+    return Variable(name, field, read, options.__contains__, f"{', '.join(options[:-1])} or {options[-1]}")
 
 
-def _read_difficulty(text: str) -> str:
-    parse_difficulty(text)
-    return text
+def _is_extension(value: object) -> bool:
+    return type(value) in (int, float) and 0 <= value <= MAX_EXTENSION  # type: ignore[operator]
+
+
+def _is_difficulty(value: object) -> bool:
+    return isinstance(value, str) and value.strip().upper() in DIFFICULTY_LABELS
 
 
 def _read_bool(text: str) -> bool:
@@ -112,6 +120,7 @@ _ALL: Final = (
         "STATEK_LIMIT_EXTENSION_PER_COMPLETION",
         "limit_extension_per_completion",
         float,
+        _is_extension,
         "a number from 0 to 1000000",
     ),
     _text("prompt_files_dir"),
@@ -129,11 +138,12 @@ _ALL: Final = (
     Variable(
         "STATEK_DEFAULT_DIFFICULTY",
         "statek_default_difficulty",
-        _read_difficulty,
+        str,
+        _is_difficulty,
         "L, M, H, low, medium or high",
     ),
     _text("statek_rpc_host", "STATEK_RPC_HOST"),
-    Variable("STATEK_RPC_PORT", "statek_rpc_port", int, "a port number from 0 to 65535"),
+    Variable("STATEK_RPC_PORT", "statek_rpc_port", int, _whole(65535), "a port number from 0 to 65535"),
     _choice("python_sandbox_mode", "STATEK_PYTHON_SANDBOX_MODE", "restricted", "off"),
     _number("python_sandbox_max_source_bytes"),
     _number("python_sandbox_max_ast_nodes"),
@@ -142,7 +152,13 @@ _ALL: Final = (
     _text("statek_provider_config", "STATEK_PROVIDER_CONFIG"),
     # STATEK reads the rest without its prefix, and so do we.
     _text("default_llm_api_provider", "DEFAULT_LLM_API_PROVIDER"),
-    Variable("FULL_AGENT_TRACE", "full_agent_trace", _read_bool, "true or false"),
+    Variable(
+        "FULL_AGENT_TRACE",
+        "full_agent_trace",
+        _read_bool,
+        lambda value: isinstance(value, bool),
+        "true or false",
+    ),
     _text("full_agent_trace_path", "FULL_AGENT_TRACE_PATH"),
     _number("full_agent_trace_max_bytes", "FULL_AGENT_TRACE_MAX_BYTES"),
     _number("full_agent_trace_backup_count", "FULL_AGENT_TRACE_BACKUP_COUNT"),
@@ -152,24 +168,22 @@ VARIABLES: Final[Mapping[str, Variable]] = {variable.name: variable for variable
 """Every variable by its name, most of them with the prefix."""
 
 
-Count = Annotated[int, Field(strict=True, ge=0, le=MAX_LIMIT)]
-ChatStyleName = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]
+SETTINGS: Final[Mapping[str, Variable]] = {variable.field: variable for variable in _ALL}
+"""The same by the names of `StatekSettings`."""
 
 
-class StatekSettings(BaseModel):
+class StatekSettings:
     """Every setting of STATEK that a job's behaviour can depend on, with STATEK's names and defaults.
 
     Provider keys and prompt files are left out: nothing here calls a provider. A wrong value or an unknown
-    name raises `BadSetting`, one line per problem.
+    name raises `BadSetting`, one line per problem. Settings don't change once made.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    max_turns: Count = 5
-    max_exceptions: Count = 3
-    max_consecutive_exceptions: Count = 1
-    max_token_usage: Count = 10_000
-    limit_extension_per_completion: Annotated[float, Field(ge=0, le=MAX_EXTENSION)] = 0.0
+    max_turns: int = 5
+    max_exceptions: int = 3
+    max_consecutive_exceptions: int = 1
+    max_token_usage: int = 10_000
+    limit_extension_per_completion: float = 0.0
 
     prompt_files_dir: str | None = None
     logs_path: str | None = None
@@ -178,28 +192,28 @@ class StatekSettings(BaseModel):
     statek_model_info_dir: str | None = None
     warmup_defs_dir: str | None = None
 
-    chat_style: ChatStyleName | None = None
-    examples_style: ChatStyleName | None = None
+    chat_style: str | None = None
+    examples_style: str | None = None
     xml_box_console: str | None = None
     xml_box_example: str | None = None
 
-    log_level: Literal["INFO", "WARNING", "ERROR", "CRITICAL"] = "ERROR"
+    log_level: str = "ERROR"
     full_agent_trace: bool = False
     full_agent_trace_path: str = "full_agent_trace.jsonl"
-    full_agent_trace_max_bytes: Count = 10 * 1024 * 1024
-    full_agent_trace_backup_count: Count = 3
+    full_agent_trace_max_bytes: int = 10 * 1024 * 1024
+    full_agent_trace_backup_count: int = 3
 
-    default_acl_str: Literal["GRANT", "DENY"] = "DENY"
+    default_acl_str: str = "DENY"
     default_llm_api_provider: str = "OPENROUTER"
     statek_default_difficulty: str = "M"
     statek_provider_config: str | None = None
     """Path of a JSON file with provider-specific request settings; not opened here."""
     statek_rpc_host: str | None = None
-    statek_rpc_port: Annotated[int, Field(ge=0, le=65535)] | None = None
+    statek_rpc_port: int | None = None
 
-    python_sandbox_mode: Literal["restricted", "off"] = "restricted"
-    python_sandbox_max_source_bytes: Count = 200_000
-    python_sandbox_max_ast_nodes: Count = 20_000
+    python_sandbox_mode: str = "restricted"
+    python_sandbox_max_source_bytes: int = 200_000
+    python_sandbox_max_ast_nodes: int = 20_000
     python_sandbox_allowed_imports: str = (
         "datetime,calendar,time,re,math,decimal,fractions,statistics,collections,"
         "itertools,functools,operator,json"
@@ -208,19 +222,34 @@ class StatekSettings(BaseModel):
     python_sandbox_allowed_tools: str = ""
     """Comma-separated names of hidden tools that model-written code may still call."""
 
-    def __init__(self, **values: object) -> None:
+    def __init__(self, **given: object) -> None:
         """Take any settings by name; the rest have STATEK's defaults."""
-        try:
-            super().__init__(**values)
-        except ValidationError as error:
-            problems = [_field_problem(str(found["loc"][0]), values) for found in error.errors()]
-            raise BadSetting("\n".join(dict.fromkeys(problems))) from None
+        problems = [problem for name, value in given.items() if (problem := _problem(name, value))]
+        if problems:
+            raise BadSetting("\n".join(problems))
+        vars(self).update(given)
 
-    @field_validator("statek_default_difficulty")
-    @classmethod
-    def _require_difficulty(cls, label: str) -> str:
-        parse_difficulty(label)
-        return label
+    @property
+    def given(self) -> dict[str, Any]:
+        """The settings that were given, equal to their defaults or not."""
+        return dict(vars(self))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(
+            f"{name}={value!r}: settings don't change; make new ones with StatekSettings(...)"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StatekSettings) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        return f"StatekSettings({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+    def _values(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in SETTINGS)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Self:
@@ -235,9 +264,12 @@ class StatekSettings(BaseModel):
             variable = VARIABLES.get(name)
             if variable is not None:
                 try:
-                    values[variable.field] = variable.read(environ[name])
-                    cls(**{variable.field: values[variable.field]})
-                except (ValueError, BadSetting):
+                    value = variable.read(environ[name])
+                except ValueError:
+                    value = None
+                if variable.accepts(value):
+                    values[variable.field] = value
+                else:
                     problems.append(f"{name}={environ[name]!r}: expected {variable.expected}")
             elif name.upper().startswith(PREFIX):
                 problems.append(unknown_variable(name))
@@ -256,10 +288,11 @@ class StatekSettings(BaseModel):
         )
 
 
-_EXPECTED = {variable.field: variable.expected for variable in VARIABLES.values()}
-
-
-def _field_problem(field: str, values: Mapping[str, object]) -> str:
-    if field not in _EXPECTED:
-        return f"StatekSettings has no setting {field!r}.{suggestion(field, _EXPECTED)}"
-    return f"{field}={values[field]!r}: expected {_EXPECTED[field]}"
+def _problem(name: str, value: object) -> str | None:
+    """Return what is wrong with a setting, None when nothing is."""
+    variable = SETTINGS.get(name)
+    if variable is None:
+        return f"StatekSettings has no setting {name!r}.{suggestion(name, SETTINGS)}"
+    if variable.accepts(value) or (value is None and getattr(StatekSettings, name) is None):
+        return None
+    return f"{name}={value!r}: expected {variable.expected}"

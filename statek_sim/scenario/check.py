@@ -11,7 +11,7 @@ from typing import Final
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting, BadTool
 from statek_sim.harness.preset import BUILT_IN
-from statek_sim.harness.settings import StatekSettings
+from statek_sim.harness.settings import SETTINGS, StatekSettings
 from statek_sim.scenario.engines import engine_findings, known_name
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import JobReference, WorldReference, references_in
@@ -68,7 +68,7 @@ def _preset(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 
 def _settings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
-    known = [name for name in StatekSettings.model_fields if name not in Limits.model_fields]
+    known = [name for name in SETTINGS if name not in Limits.model_fields]
     for name, value in scenario.settings.items():
         at: Keypath = ("settings", name)
         if name in Limits.model_fields:

@@ -43,7 +43,7 @@ def isolated(wanted: StatekSettings, limits: LLM_Harness) -> Iterator[None]:
         stack.callback(_forget)
         _forget()
         stack.enter_context(_temporary_store())
-        configure(wanted.model_dump(mode="json", exclude_unset=True), asdict(limits.limits))
+        configure(wanted.given, asdict(limits.limits))
         yield
 
 

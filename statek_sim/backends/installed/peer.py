@@ -305,7 +305,7 @@ def _order(
         "module_paths": list(module_paths()),
         "dormant": behaviour.waiting_job_is_dormant,
         "pass_seconds": behaviour.warmup_wait_pass_seconds,
-        "settings": settings.model_dump(mode="json", exclude_unset=True),
+        "settings": settings.given,
         "limits": asdict(harness.limits),
     }
 
