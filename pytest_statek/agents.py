@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 
 import pytest
 
-from pytest_statek.lab import OPENED, Opened, conversation
 from pytest_statek.options import CASSETTE, SESSION
+from pytest_statek.outcome import OPENED, Opened, conversation
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.clock import VirtualClock
@@ -22,8 +22,7 @@ from statek_sim.providers.http_provider import HttpLLM, access_from
 from statek_sim.providers.network import forbid_network, permit_network
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.script import ScriptEntry
-from statek_sim.suite.recorded import CassetteExchanges, check_provider_of, recorded_environment
-from statek_sim.testing import ScriptableLLM
+from statek_sim.scriptable import ScriptableLLM
 from statek_sim.usage.tokenizers import TokenizerRegistry
 
 
@@ -77,6 +76,13 @@ class AgentMaker:
 
             # What is sent passes the marker's tap, which plays and records.
             return HttpLLM(LiveTransport(permit=permit_network), partial(access_from, os.environ))
+        # What reads cassettes, for a test that has one.
+        from statek_sim.suite.recorded import (  # noqa: PLC0415
+            CassetteExchanges,
+            check_provider_of,
+            recorded_environment,
+        )
+
         recordings = session.recordings()
         check_provider_of(session.shown or session.path, recordings, api)
         exchanges = CassetteExchanges(session, recorded_environment(recordings))

@@ -10,9 +10,10 @@ from typing import Final
 import pytest
 
 from pytest_statek.installed import InstalledStatek, chosen_backend, installed_statek
-from pytest_statek.lab import OPENED, Opened, marked, open_lab, or_fail
+from pytest_statek.lab import marked, open_lab, or_fail
 from pytest_statek.marker import Wishes
 from pytest_statek.options import REFERENCE, REQUESTED
+from pytest_statek.outcome import OPENED, Opened
 from statek_sim.app import StatekApp
 from statek_sim.backends.application import AppJob, ReferenceApplication
 from statek_sim.clock import VirtualClock
@@ -21,12 +22,13 @@ from statek_sim.harness.current import get_llm_harness
 from statek_sim.providers.network import forbid_network
 from statek_sim.runtime.execution.runtime import active
 from statek_sim.runtime.task import named_job
+from statek_sim.scriptable import ScriptableLLM
 from statek_sim.semantics import profile_named
 from statek_sim.shim.jobs import BROUGHT
 from statek_sim.shim.store import opened_store
 from statek_sim.shim.tools import registry_restored
 from statek_sim.shim.worker import StoredObjects
-from statek_sim.testing import ScriptableLLM, configured_limits, configured_settings
+from statek_sim.testing import configured_limits, configured_settings
 from statek_sim.wall_clock import frozen_wall_clock, plain_dates
 
 LAST_SHOWN: Final = 5

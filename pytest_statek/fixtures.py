@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     from statek_sim.cassettes.session import CassetteSession
     from statek_sim.clock import VirtualClock
     from statek_sim.runtime.execution.runtime import Runtime
+    from statek_sim.scriptable import ScriptableLLM
     from statek_sim.server.llm_server import LLMServer
-    from statek_sim.testing import Lab, ScriptableLLM
+    from statek_sim.testing import Lab
     from statek_sim.world.queue import WorkQueue
 
 
 @pytest.fixture
 def _statek_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     """Everything below, wired together."""
-    request.config.pluginmanager.import_plugin("pytest_statek.lab")
+    request.config.pluginmanager.import_plugin("pytest_statek.outcome")
     # Here and not above: in a run that uses no fixture of ours, the plugin must cost nothing.
     from pytest_statek.lab import open_lab  # noqa: PLC0415
 
@@ -70,7 +71,7 @@ def statek_agent(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
     `agent.run(task)` returns the run in virtual time: `answer`, `stop`, `calls`, `nudged`, `refused`, its trace. Every
     reply must be asked for, else the test fails.
     """
-    request.config.pluginmanager.import_plugin("pytest_statek.lab")
+    request.config.pluginmanager.import_plugin("pytest_statek.outcome")
     # As above.
     from pytest_statek.agents import open_agents  # noqa: PLC0415
 
@@ -85,7 +86,7 @@ def statek_guest(request: pytest.FixtureRequest) -> Iterator[GuestMaker]:
     `guest.ask` is the model as a callable, `guest.tools` are recorded, `guest.run` runs coroutines in virtual time.
     Every reply must be asked for, else the test fails.
     """
-    request.config.pluginmanager.import_plugin("pytest_statek.lab")
+    request.config.pluginmanager.import_plugin("pytest_statek.outcome")
     # As above.
     from pytest_statek.guests import open_guests  # noqa: PLC0415
 
@@ -115,7 +116,7 @@ def statek_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
     Its agents, tools and stored classes stay as they are. The marker sets it up as it does `statek_runtime`; without a
     profile it follows 1.4.
     """
-    request.config.pluginmanager.import_plugin("pytest_statek.lab")
+    request.config.pluginmanager.import_plugin("pytest_statek.outcome")
     # As above.
     from pytest_statek.application import open_app  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_statek.lab import OPENED, Opened, conversation
+from pytest_statek.outcome import OPENED, Opened, conversation
 from statek_sim.guests.guest import Guest
 from statek_sim.providers.network import forbid_network
 from statek_sim.providers.script import ScriptEntry

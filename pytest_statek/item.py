@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from pytest_statek.installed import peer_of
-from pytest_statek.lab import bind_what_is_kept, damage
+from pytest_statek.outcome import bind_what_is_kept, damage
 from pytest_statek.plan import Plan
 from pytest_statek.tokenizers import tokenizers
 from pytest_statek.watchdog import runner_of

@@ -11,8 +11,8 @@ from statek_sim.errors import BadInput
 from statek_sim.providers.protocol import ChatRequest, Provider
 from statek_sim.providers.script import ScriptEntry
 from statek_sim.providers.scripted import Script
+from statek_sim.scriptable import ScriptableLLM, at_the_caller
 from statek_sim.store.protocol import LEASE
-from statek_sim.testing import ScriptableLLM, at_the_caller
 
 
 class StatekApp:

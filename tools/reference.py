@@ -61,7 +61,7 @@ PUBLIC: Final = (
 """The public modules of `statek_sim`, one per subject, in the order of the page."""
 
 GIVEN: Final = (
-    "statek_sim.testing:ScriptableLLM",
+    "statek_sim.scriptable:ScriptableLLM",
     "statek_sim.app:StatekApp",
     "statek_sim.trace:JobTrace",
     "statek_sim.trace:Trace",

@@ -13,8 +13,6 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any, Final, Literal
 
-from rapidfuzz.distance import Indel
-
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON
 
@@ -357,6 +355,8 @@ def similarity(one: str, other: str) -> float:
     if min(len(one), len(other)) < longer / 2:
         # At most two thirds can be equal; the exact number does not matter.
         return round(2 * min(len(one), len(other)) / (len(one) + len(other)) * 0.99, 6)
+    from rapidfuzz.distance import Indel  # noqa: PLC0415  # once a call was made before
+
     alike = Indel.normalized_similarity(_bounded(one), _bounded(other))
     # The part not compared may differ, so two different texts are never reported as equal.
     return round(min(alike, 0.999_999), 6)

@@ -54,10 +54,10 @@ from statek_sim.providers.protocol import Provider
 from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.format import format_of
 from statek_sim.providers.wire.request import PLAIN
-from statek_sim.runtime.execution.model_request import measured
 from statek_sim.scenario.agent import HarnessText
 from statek_sim.scenario.events import Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
+from statek_sim.scriptable import measured
 from statek_sim.trace import Trace
 from statek_sim.usage.totals import TurnUsage
 

@@ -41,7 +41,6 @@ from statek_sim.runtime import task
 from statek_sim.runtime.agents.agent import Agent, DialogAgent, RecurringReminder
 from statek_sim.runtime.agents.warmup_source import parse_warmup
 from statek_sim.runtime.execution.builtin_tools import get_all, get_any
-from statek_sim.runtime.execution.model_request import measured
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.jobs import subtask as subtasks
 from statek_sim.runtime.jobs.job import Job, get_current_job
@@ -52,6 +51,7 @@ from statek_sim.runtime.stored.containers import kept
 from statek_sim.runtime.tools import declaration as tools
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
+from statek_sim.scriptable import measured
 from statek_sim.semantics import Profile, profile_named
 from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.wall_clock import frozen_wall_clock

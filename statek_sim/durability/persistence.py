@@ -14,6 +14,7 @@ from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.execution.model_request import REPLY_OVER
 from statek_sim.runtime.execution.runtime import Runtime
+from statek_sim.scriptable import script_position
 from statek_sim.store.protocol import Store, Stored
 from statek_sim.trace import Event, event_of
 from statek_sim.values import JSON
@@ -137,7 +138,7 @@ class KeptRuntime:
                 for name, value in self.kept.items()
             ],
             "undelivered": self._undelivered.saved(),
-            "script": script_of(self._script),
+            "script": script_position(self._script),
             "beside": None if self._beside is None else self._beside.saved(),
         }
 
@@ -206,9 +207,3 @@ class UndeliveredReplies:
         """Owe what another process `saved`."""
         self._undelivered = {job: RawReply(body, latency) for job, body, latency in saved}
         self._pending = dict(self._undelivered)
-
-
-def script_of(provider: object) -> Mapping[str, Any] | None:
-    """Return how far a provider's script is, None for a provider that has none."""
-    saved = getattr(provider, "saved", None)
-    return saved() if callable(saved) else None

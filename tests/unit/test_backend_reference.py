@@ -13,7 +13,7 @@ from statek_sim.backends.record import RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.errors import BadInput
 from statek_sim.providers.protocol import ChatRequest
-from statek_sim.runtime.execution.model_request import measured
+from statek_sim.scriptable import measured
 from tests.unit.suite_samples import load
 
 Run = Callable[..., RunRecord]

@@ -19,7 +19,8 @@ from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import code
 from statek_sim.providers.scripted import FunctionLLM
 from statek_sim.runtime.agents.agent import Agent
-from statek_sim.testing import Lab, LabSettings, ScriptableLLM
+from statek_sim.scriptable import ScriptableLLM
+from statek_sim.testing import Lab, LabSettings
 from statek_sim.trace import WorldChanged
 from statek_sim.world.queue import ItemStatus, QueueOwner, WorkItem
 from tests.tables import table_test

@@ -18,10 +18,10 @@ from statek_sim.cassettes.exchange import Response
 from statek_sim.errors import BadInput
 from statek_sim.guests import Guest
 from statek_sim.providers.script import Reply, ScriptedCall, computed, tool_calls
+from statek_sim.scriptable import ScriptableLLM
 from statek_sim.server import FaultRule, HttpError, Reset
 from statek_sim.server.exchange import Answer, Whole
 from statek_sim.server.llm import FakeLLM
-from statek_sim.testing import ScriptableLLM
 from statek_sim.trajectory import Call, ExpectedCall, Request, Trajectory, call, trajectory
 from tests.server.asking import (
     ANTHROPIC,

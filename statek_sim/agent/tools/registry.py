@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final, Protocol
 
-from rapidfuzz import fuzz
-
 from statek_sim.agent.effects import ToolFunction
 from statek_sim.agent.tools.arguments import ArgumentCheck
 from statek_sim.agent.tools.tool import Tool, code_of, tool_from
@@ -356,6 +354,8 @@ class Complaint:
 
 def lint(tools: Sequence[Tool]) -> tuple[Complaint, ...]:
     """Return what makes a set of tools hard to choose from, with reasons; none of it is an error."""
+    from rapidfuzz import fuzz  # noqa: PLC0415  # only for who asks for this
+
     found: list[Complaint] = []
     if len(tools) >= MOST_OFFERED:
         reason = f"{len(tools)} tools are offered together, expected under {MOST_OFFERED}"

@@ -35,8 +35,8 @@ from statek_sim.backends.setup import harness_for, job_settings, script_of
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
 from statek_sim.providers.http_provider import Exchanges
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.runtime.execution.model_request import measured
 from statek_sim.scenario.schema import Profile, Scenario
+from statek_sim.scriptable import measured
 from statek_sim.semantics import RELEASES, profile_named, profile_of
 from statek_sim.semantics import Profile as Behaviour
 from statek_sim.trace import Event, Trace, event_of

@@ -32,8 +32,7 @@ from statek_sim.runtime.state.tool_loop import Running
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, refused_because
 from statek_sim.runtime.stored.containers import stored_text
 from statek_sim.usage.conversation import MeteredConversation
-from statek_sim.usage.messages import REPLY_PRIMING, body_size, completion_tokens, prompt_tokens
-from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
+from statek_sim.usage.messages import REPLY_PRIMING, body_size, completion_tokens
 from statek_sim.usage.totals import TurnUsage
 from statek_sim.values import JSON, Message, in_common
 
@@ -290,12 +289,3 @@ def stored_response(style: ChatStyle | None, reply: ParsedReply) -> str | CodeBl
         code = strip_markup(reply.text, strict=True) if strict else reply.text
     calls = tuple(CallSpec(call.id, call.name, (), call.arguments) for call in reply.tool_calls)
     return CodeBlock(code or None, calls)
-
-
-def measured(
-    request: ChatRequest, content: str, *, tokenizers: TokenizerRegistry | None = None
-) -> tuple[int, int]:
-    """Return (prompt, completion) tokens as a provider with this model's tokenizer would report them."""
-    tokenizer = tokenizer_for_model(request.model, tokenizers).tokenizer
-    prompt = prompt_tokens(request.messages, request.tools, tokenizer)
-    return prompt, completion_tokens(content, None, tokenizer)

@@ -1,0 +1,153 @@
+"""What happened in a test that used a fixture of ours: what fails it, and what its report shows.
+
+Registered as a plugin when the first test asks for such a fixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+import pytest
+
+from statek_sim.errors import ScriptError, UnusedReplies
+from statek_sim.providers.network import NetworkGuard
+from statek_sim.trace import Event, StoreRemark
+from statek_sim.values import printable_lines
+
+
+class StoredOtherwise(pytest.PytestWarning):
+    """A value that STATEK's store would lose or change."""
+
+
+SECTION: Final = "STATEK conversation"
+"""The title under which the report of a failed test shows what its agents said and did."""
+
+FIRST: Final = 10
+LAST: Final = 40
+"""Lines of a long conversation that are shown; a failure is explained at its end, by what was set up at its start."""
+
+
+class Finishing(Protocol):
+    """What knows whether its script is used up."""
+
+    def check_finished(self) -> None:
+        """Raise `UnusedReplies` when replies are left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a test has open: its LLM, what can be told of its jobs so far, and what closes the network."""
+
+    llm: Finishing
+    conversation: Callable[[], Sequence[str]]
+    guard: NetworkGuard | None
+    remarks: Callable[[], Sequence[StoreRemark]] = tuple
+    strict_storage: bool = False
+
+
+OPENED: Final = pytest.StashKey[Opened]()
+"""Where an item's stash keeps it."""
+
+_SHOWN: Final = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Fail a test that passed although its script was not used up or something tried the real network."""
+    yield
+    if OPENED in item.stash:
+        opened = item.stash[OPENED]
+        _check(opened, item.path)
+        if not opened.strict_storage:
+            for remark in opened.remarks():
+                item.warn(StoredOtherwise(remark.told))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the conversation of a test that failed, once: what it was when the first of its phases failed."""
+    report = yield
+    if report.failed and OPENED in item.stash and _SHOWN not in item.stash:
+        item.stash[_SHOWN] = True
+        lines = item.stash[OPENED].conversation()
+        if lines:
+            report.sections.append((SECTION, printable_lines(lines)))
+    return report
+
+
+def conversation(trace: Iterable[Event]) -> list[str]:
+    """Return what happened in a run as lines; of a long one the start and the end."""
+    from statek_sim.suite.transcript import formatted, transcript  # noqa: PLC0415  # of a test that fails
+
+    written = list(transcript(trace))
+    lines = formatted(written, name_jobs=len({line.job for line in written}) > 1)
+    left_out = len(lines) - FIRST - LAST
+    if left_out <= 1:
+        return lines
+    return [*lines[:FIRST], f"  ... {left_out} more lines ...", *lines[-LAST:]]
+
+
+def _check(opened: Opened, path: Path) -> None:
+    problem = (
+        _connection(opened.guard)
+        or _hidden(getattr(opened.llm, "refusals", ()), path)
+        or _left_over(opened.llm)
+        or _stored_otherwise(opened)
+    )
+    if problem is not None:
+        pytest.fail(problem, pytrace=False)
+
+
+def _connection(guard: NetworkGuard | None) -> str | None:
+    """Say which connection was tried, if any was."""
+    if guard is None or not guard.attempts:
+        return None
+    first = guard.attempts[0]
+    place = first.host if first.port is None else f"{first.host} port {first.port}"
+    return (
+        f"a real network connection to {place} was tried and refused; answer it with a scripted tool, "
+        "or allow it with @pytest.mark.statek(allow_network=True)"
+    )
+
+
+def damage(trace: Iterable[Event]) -> list[StoreRemark]:
+    """Return what the store lost or changed, or would lose or change on STATEK."""
+    return [event for event in trace if isinstance(event, StoreRemark) and event.change != "not stored"]
+
+
+def _stored_otherwise(opened: Opened) -> str | None:
+    """Say what the store lost or changed, if that fails the test."""
+    remarks = opened.remarks() if opened.strict_storage else ()
+    return f'{bind_what_is_kept(remarks)} or @pytest.mark.statek(storage="warn")' if remarks else None
+
+
+def bind_what_is_kept(remarks: Iterable[StoreRemark]) -> str:
+    """Return what the store did, and what to do about it."""
+    remarked = "; ".join(dict.fromkeys(remark.told for remark in remarks))
+    return f"{remarked}. Bind what dbzero keeps (docs/storage.md), or accept it with statek_storage = warn"
+
+
+def _hidden(refusals: Iterable[ScriptError], path: Path) -> str | None:
+    """Say which request had no reply without the test's knowing: what is caught in its own folder, it knows."""
+    for error in refusals:
+        caught_in = None if error.__traceback__ is None else error.__traceback__.tb_frame.f_code.co_filename
+        if caught_in is not None and not Path(caught_in).is_relative_to(path.parent):
+            return (
+                f"a request had no reply, and {caught_in} hid it: {type(error).__name__}: {error}\n"
+                "add the reply, or let the error through: expected by the test, it is caught there with pytest.raises"
+            )
+    return None
+
+
+def _left_over(llm: Finishing) -> str | None:
+    """Say which replies nobody asked for, if any are left."""
+    try:
+        llm.check_finished()
+    except UnusedReplies as error:
+        return str(error)
+    return None

@@ -1,0 +1,145 @@
+"""The scripted LLM of a test, which is told what to say after the agent was built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, Protocol, TypeVar, final, runtime_checkable
+
+from statek_sim.errors import BadInput, ProviderBug, ScriptError, UnmatchedRequest
+from statek_sim.providers.protocol import ChatRequest, Provider, RawReply, ask
+from statek_sim.providers.script import ScriptEntry
+from statek_sim.providers.scripted import Script, ScriptedLLM
+from statek_sim.usage.messages import completion_tokens, prompt_tokens
+from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def at_the_caller(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Let errors about the test itself point at the test, not into this package."""
+
+    @wraps(function)
+    def called(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        __tracebackhide__ = True
+        try:
+            return function(*args, **kwargs)
+        except (BadInput, ProviderBug, ScriptError) as error:
+            # Where in this package a script ran out is no help; what the message says is. A cause is: it is what
+            # the user's own code raised, with the way into that code.
+            raise error.with_traceback(None) from error.__cause__
+
+    return called
+
+
+@runtime_checkable
+class _Finishing(Protocol):
+    """A provider that knows whether all its replies were asked for."""
+
+    def check_finished(self) -> None:
+        """Raise `UnusedReplies` when not."""
+
+
+@final
+class ScriptableLLM:
+    """A provider that is told what to say after the runtime was built: with `script`, or `use` for any provider.
+
+    Every request is kept in `requests`.
+    """
+
+    def __init__(self, *, given_by: str | None = None) -> None:
+        """`given_by` is how a test gives it its script, where that is not `statek_llm.script`."""
+        self._provider: Provider | None = None
+        self._given_by = given_by
+        self.requests: list[ChatRequest] = []
+        self.refusals: list[ScriptError] = []
+        """What was raised of requests that no reply was there for."""
+
+    @at_the_caller
+    def script(self, everybody: Script | None = None, /, **by_role: Iterable[ScriptEntry]) -> None:
+        """Set the replies per agent role, `script(worker=[code("exit(1)")])`, or for everybody, `script([...])`.
+
+        A mapping takes keys that are no Python names: `script({"job:job-2": [...]})`. A second script takes over
+        from the first, which must be used up by then (`UnusedReplies` otherwise).
+        """
+        if everybody is not None and by_role:
+            raise BadInput("a script is given as one argument or by role, not both")
+        script = (
+            {role: _listed(role, replies) for role, replies in by_role.items()}
+            if everybody is None
+            else everybody
+        )
+        if not script:
+            raise BadInput("a script needs replies: script(worker=[...]) names them by agent role")
+        self.check_finished()
+        self._provider = ScriptedLLM(script, measure=measured, keep_requests=False)
+
+    @at_the_caller
+    def use(self, provider: Provider) -> None:
+        """Let `provider` answer from now on."""
+        if not callable(getattr(provider, "complete", None)):
+            raise BadInput(
+                f"{provider!r} is no provider, it has no method `complete`; "
+                "wrap a callable in FunctionLLM: statek_llm.use(FunctionLLM(answer))"
+            )
+        self.check_finished()
+        self._provider = provider
+
+    def complete(self, request: ChatRequest) -> RawReply:
+        """Pass the request on."""
+        self.requests.append(request)
+        try:
+            return self._answer(request)
+        except ScriptError as error:
+            self.refusals.append(error)
+            raise
+
+    def _answer(self, request: ChatRequest) -> RawReply:
+        if self._provider is None:
+            raise UnmatchedRequest(
+                f"job {request.job_id!r} of agent {request.role!r} asked for a reply, but the LLM has no script; "
+                f"give it one before the run: {self._given_by or f'statek_llm.script({_key(request.role)})'}"
+            )
+        # Asked as the runtime asks: an error then names the provider that is broken, and not this class.
+        return ask(self._provider, request)
+
+    def saved(self) -> Mapping[str, Any] | None:
+        """Return how far its script is, None where it has none."""
+        return script_position(self._provider)
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Go on where another process `saved` it, with the same script."""
+        if not isinstance(self._provider, ScriptedLLM):
+            raise BadInput("the store has a script's position: give the script before `keep_in`")
+        self._provider.resume(saved)
+
+    def check_finished(self) -> None:
+        """Raise `UnusedReplies` when replies were never used."""
+        if isinstance(self._provider, _Finishing):
+            self._provider.check_finished()
+
+
+def _listed(role: str, replies: Iterable[ScriptEntry]) -> list[ScriptEntry]:
+    if isinstance(replies, str | bytes | Mapping) or not isinstance(replies, Iterable):
+        raise BadInput(f"script {role!r} is a list of replies, not {replies!r}; write {role}=[...]")
+    return list(replies)
+
+
+def _key(role: str) -> str:
+    return f"{role}=[...]" if role.isidentifier() else f"{{{role!r}: [...]}}"
+
+
+def measured(
+    request: ChatRequest, content: str, *, tokenizers: TokenizerRegistry | None = None
+) -> tuple[int, int]:
+    """Return (prompt, completion) tokens as a provider with this model's tokenizer would report them."""
+    tokenizer = tokenizer_for_model(request.model, tokenizers).tokenizer
+    prompt = prompt_tokens(request.messages, request.tools, tokenizer)
+    return prompt, completion_tokens(content, None, tokenizer)
+
+
+def script_position(provider: object) -> Mapping[str, Any] | None:
+    """Return how far a provider's script is, None for a provider that has none."""
+    saved = getattr(provider, "saved", None)
+    return saved() if callable(saved) else None
