@@ -183,6 +183,14 @@ def _called(name: str, function: Any) -> str:
             before.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL) for before in parameters[:at]
         ):
             parts.append("*")
+        if parameter.kind is parameter.VAR_KEYWORD and inspect.isclass(function):
+            # Attributes of the class that are given by name.
+            parts.append("*")
+            parts += (
+                f"{attribute}: {_hint(hint)} = {_default(getattr(function, attribute))}"
+                for attribute, hint in inspect.get_annotations(function).items()
+            )
+            continue
         stars = (
             "*"
             if parameter.kind is parameter.VAR_POSITIONAL

@@ -38,7 +38,7 @@ HEAVY = (
     [
         ("statek_runtime, statek_llm", RUN, 120),
         ("statek_agent", AGENT, 105),
-        ("statek_guest", GUEST, 70),
+        ("statek_guest", GUEST, 75),
         ("statek_llm_server", "    pass", 60),
     ],
 )
